@@ -1,0 +1,74 @@
+"""One root error; subclasses by what the caller can do about it.
+
+Every message says what was wrong, where (file, line, field) and what to do.  The command line prints it in one line and exits
+with `exit_code`; pages show it as it is.
+"""
+
+from __future__ import annotations
+
+
+class AmbiscopeError(Exception):
+    """Root of all errors that Ambiscope raises on purpose."""
+
+    exit_code = 1
+
+
+class InputError(AmbiscopeError):
+    """What was given is wrong (a question, a file, an option): mend the input."""
+
+    exit_code = 2
+
+
+class FormatError(InputError):
+    """A file does not have its documented layout.  Carries where: file, line and field as far as they are known."""
+
+    def __init__(self, problem: str, *, file: object = None, line: int | None = None, field: str | None = None) -> None:
+        self.problem, self.file, self.line, self.field = problem, file, line, field
+        where = [str(file)] if file is not None else []
+        where += [f"line {line}"] if line is not None else []
+        where += [f"field '{field}'"] if field is not None else []
+        super().__init__(f"{', '.join(where)}: {problem}" if where else problem)
+
+
+class UnknownNameError(InputError):
+    """A name (system, corpus, metric, ...) is not registered: pick one of the list in the message."""
+
+
+class NotFoundError(InputError):
+    """Something stored (a prediction, a corpus, a snapshot) does not exist under this id."""
+
+
+class NothingRetrievedError(InputError):
+    """No passage was found: another corpus or another question is needed."""
+
+
+class CheckpointError(AmbiscopeError):
+    """Weights are missing or damaged, or do not fit the model: fetch or train them again."""
+
+    exit_code = 3
+
+
+class IndexMismatchError(AmbiscopeError):
+    """An index does not fit its passages or its encoder: build it again."""
+
+    exit_code = 4
+
+
+class StorageError(AmbiscopeError):
+    """The database or the disk refused: nothing was changed."""
+
+    exit_code = 5
+
+
+class ConflictError(StorageError):
+    """Somebody else changed the same thing in between: look at both versions, then save again."""
+
+
+class NewerDatabaseError(StorageError):
+    """The database was written by a newer version of Ambiscope: update Ambiscope, or use another AMBISCOPE_HOME."""
+
+
+class CancelledError(AmbiscopeError):
+    """A person stopped the run."""
+
+    exit_code = 130

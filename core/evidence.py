@@ -1,0 +1,23 @@
+"""Where an answer stands in passages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.text import find_spans
+from core.types import Evidence, RetrievedPassage
+
+
+def occurrences(answer: str, passages: Sequence[RetrievedPassage], limit: int = 20) -> tuple[Evidence, ...]:
+    """Every place where the words of the answer stand, in the order of the passages; at most `limit`.
+
+    Nothing for short words and small numbers: "3" stands in many passages that say nothing of the answer.
+    """
+    if len(answer) < 4 or answer.isdigit():
+        return ()
+    out = [
+        Evidence(p.passage.id, start, end, p.passage.text[start:end])
+        for p in passages
+        for start, end in find_spans(p.passage.text, answer)
+    ]
+    return tuple(out[:limit])

@@ -1,0 +1,1 @@
+"""Neural models: the interleaved prompting, two answering models on it, and the per-passage reader."""

@@ -1,0 +1,91 @@
+"""Checkpoints of span models: a folder with config.json, model.safetensors (without the unchanged base) and a model card README.md.
+
+Weights are stored in half precision; embeddings of the base are frozen in training and left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from core.errors import CheckpointError
+from core.models.span_model import load_base
+from core.models.span_network import Prompting, SpanConfig, SpanNetwork
+from core.settings import ROOT
+
+BUNDLED = ROOT / "checkpoints"
+WEIGHTS = "model.safetensors"
+
+
+def save_span_network(network: nn.Module, folder: Path, about: dict[str, Any] | None = None) -> None:
+    """Writes config and weights; files are replaced whole, so that a kill leaves the old ones."""
+    assert isinstance(network, SpanNetwork)
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {
+        name: tensor.detach().to("cpu", torch.float16).contiguous()
+        for name, tensor in network.state_dict().items()
+        if ".embeddings." not in name
+    }
+    temporary = folder / (WEIGHTS + ".tmp")
+    save_file(tensors, temporary, metadata={"format": "pt"})
+    temporary.replace(folder / WEIGHTS)
+    config = {"kind": "span", "config": asdict(network.config), "about": about or {}}
+    temporary = folder / "config.json.tmp"
+    temporary.write_text(json.dumps(config, indent=1) + "\n")
+    temporary.replace(folder / "config.json")
+
+
+def find_checkpoint(name: str, kind: str) -> Path:
+    """A folder: as given, or bundled as `checkpoints/<kind>` for "default" or `checkpoints/<name>`.
+
+    Raises CheckpointError that lists what is bundled.
+    """
+    bundled = BUNDLED / (kind if name == "default" else name)
+    for folder in (bundled, Path(name).expanduser()):
+        if (folder / "config.json").exists():
+            return folder
+    have = ", ".join(sorted(p.parent.name for p in BUNDLED.glob("*/config.json"))) or "none"
+    raise CheckpointError(
+        f"no checkpoint '{name}' ({kind}); bundled: {have}; a folder with config.json and {WEIGHTS} works too"
+    )
+
+
+def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanNetwork:
+    """`prompting`: use the weights under another mechanism (ablations).  Raises CheckpointError when a file is missing, damaged, or
+    does not fit the network."""
+    try:
+        config = SpanConfig(**json.loads((folder / "config.json").read_text())["config"])
+        if prompting is not None:
+            config = replace(config, prompting=prompting)
+        tensors = load_file(folder / WEIGHTS)
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"checkpoint {folder} is incomplete: {error.filename} is missing; fetch or train it again"
+        ) from None
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"checkpoint {folder} is damaged ({error}); fetch or train it again") from None
+    network = SpanNetwork(load_base(config.base), config)
+    missing, unexpected = network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
+    missing = [m for m in missing if ".embeddings." not in m and not (prompting == "learned" and m == "prompts")]
+    if missing or unexpected:
+        raise CheckpointError(
+            f"checkpoint {folder} does not fit its network: missing {missing[:3]}, unexpected {list(unexpected)[:3]}; train it again"
+        )
+    return network.eval()
+
+
+def digest(folder: Path) -> str:
+    """First 16 hex digits of the sha256 of the weights: what a prediction remembers of its model."""
+    sha = hashlib.sha256()
+    with (folder / WEIGHTS).open("rb") as file:
+        while block := file.read(1 << 20):
+            sha.update(block)
+    return sha.hexdigest()[:16]

@@ -1,0 +1,139 @@
+"""AmbigPrompt's interleaved prompting as one attention function for T5, BERT and every encoder of the same interface.
+
+Source: Sun et al. 2023, "Answering Ambiguous Questions via Iterative Prompting", section 3.1, Eq. 4 and 6.
+Legend: B questions, N passages, R = N + 1 rows a question, L tokens a row, P prompt tokens (<= L), H heads, D width of a head.
+
+Row 0 of a question is its prompt (question and previous answers), rows 1..N are its passages.  In each layer
+
+- the prompt's queries see Cat(K(e), K(X)): the prompt itself and all passages of the question (Eq. 6),
+- a passage's queries see Cat(K(E), K(x)): the prompt and the passage itself (Eq. 4).
+
+Differences from the paper, all of them choices that it leaves open: X enters Eq. 6 through the layer's own key and value projections
+(the paper prints the bare hidden states); a relative position bias (T5) applies inside a row and is 0 between rows, as it is for
+prefixes in prompt-tuning, because tokens of different rows have no distance; padding rows and padding tokens are never seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
+
+NAME = "ambiscope_interleaved"
+Mode = Literal["interleaved", "separate"]
+
+
+def _seen(mask: Tensor | None, like: Tensor) -> Tensor:
+    """Which keys are real tokens, (rows, L) boolean, from a boolean or additive mask (rows, 1, L or 1, L) or None."""
+    rows, length = like.shape[0], like.shape[-2]
+    if mask is None:
+        return torch.ones(rows, length, dtype=torch.bool, device=like.device)
+    keys = mask[:, 0, -1, :]  # an encoder's mask is the same for every query
+    keys = keys if keys.dtype == torch.bool else keys > torch.finfo(keys.dtype).min / 2
+    return keys.expand(rows, length)
+
+
+def _attend(scores: Tensor, value: Tensor, dropout: float, training: bool) -> Tensor:
+    weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(value.dtype)
+    if dropout:
+        weights = nn.functional.dropout(weights, p=dropout, training=training)
+    return weights @ value
+
+
+def _plain(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    seen: Tensor,
+    scaling: float,
+    dropout: float,
+    bias: Tensor | None,
+) -> Tensor:
+    scores = (query @ key.transpose(-1, -2)) * scaling  # (rows, H, L, L)
+    if bias is not None:
+        scores = scores + bias
+    scores = scores.masked_fill(~seen[:, None, None, :], torch.finfo(scores.dtype).min)
+    return _attend(scores, value, dropout, module.training)
+
+
+def interleaved_attention(
+    module: nn.Module,
+    query: Tensor,  # (B * R, H, L, D)
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    position_bias: Tensor | None = None,  # (1, H, L, L), T5 only
+    rows: int | None = None,  # R; None: every row by itself
+    prompt_tokens: int | None = None,  # P; tokens of row 0 beyond it are padding
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """The registered attention function.  Returns (B * R, L, H, D), as transformers expects.
+
+    Raises ValueError when the number of rows is not a multiple of `rows`.
+    """
+    total, heads, length, width = query.shape
+    scaling = width**-0.5 if scaling is None else scaling
+    seen = _seen(attention_mask, key)
+    if rows is None or rows == 1:
+        return _plain(module, query, key, value, seen, scaling, dropout, position_bias).transpose(1, 2).contiguous(), None
+    if total % rows:
+        raise ValueError(f"{total} rows are not a multiple of {rows} rows a question")
+    questions, n = total // rows, rows - 1
+    p = length if prompt_tokens is None else min(prompt_tokens, length)
+    lowest = torch.finfo(query.dtype).min
+
+    q = query.view(questions, rows, heads, length, width)
+    k = key.view(questions, rows, heads, length, width)
+    v = value.view(questions, rows, heads, length, width)
+    seen = seen.view(questions, rows, length)
+    prompt_seen = seen[:, 0, None, None, :p]  # (B, 1, 1, P)
+    k_prompt, v_prompt = k[:, 0, :, :p], v[:, 0, :, :p]  # (B, H, P, D)
+    context_seen = seen[:, 1:].reshape(questions, 1, 1, n * length)
+
+    # Eq. 6: the prompt's queries over itself and over all passages of its question, one long row of keys a question
+    k_all = k[:, 1:].transpose(1, 2).reshape(questions, heads, n * length, width)
+    v_all = v[:, 1:].transpose(1, 2).reshape(questions, heads, n * length, width)
+    q_prompt = q[:, 0, :, :p]
+    own = (q_prompt @ k_prompt.transpose(-1, -2)) * scaling  # (B, H, P, P)
+    if position_bias is not None:
+        own = own + position_bias[..., :p, :p]
+    over = (q_prompt @ k_all.transpose(-1, -2)) * scaling  # (B, H, P, N * L)
+    scores = torch.cat([own.masked_fill(~prompt_seen, lowest), over.masked_fill(~context_seen, lowest)], dim=-1)
+    e = _attend(scores, torch.cat([v_prompt, v_all], dim=2), dropout, module.training)  # (B, H, P, D)
+    e = nn.functional.pad(e, (0, 0, 0, length - p))  # padding tokens of the prompt row: zeros, seen by nobody
+
+    # Eq. 4: each passage's queries over the prompt and over itself; scores are joined instead of copying the prompt's keys N times
+    q_context, k_context, v_context = q[:, 1:], k[:, 1:], v[:, 1:]  # (B, N, H, L, D)
+    own = (q_context @ k_context.transpose(-1, -2)) * scaling  # (B, N, H, L, L)
+    if position_bias is not None:
+        own = own + position_bias[:, None]
+    over = (q_context @ k_prompt[:, None].transpose(-1, -2)) * scaling  # (B, N, H, L, P)
+    scores = torch.cat(
+        [over.masked_fill(~prompt_seen[:, None], lowest), own.masked_fill(~seen[:, 1:, None, None, :], lowest)], dim=-1
+    )
+    weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(value.dtype)
+    if dropout:
+        weights = nn.functional.dropout(weights, p=dropout, training=module.training)
+    x = weights[..., :p] @ v_prompt[:, None] + weights[..., p:] @ v_context  # (B, N, H, L, D)
+
+    out = torch.cat([e[:, None], x], dim=1).view(total, heads, length, width)
+    return out.transpose(1, 2).contiguous(), None
+
+
+def register() -> None:
+    """Makes the function known to transformers under NAME, with a boolean padding mask.  Idempotent."""
+    AttentionInterface.register(NAME, interleaved_attention)
+    AttentionMaskInterface.register(NAME, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
+
+
+def use_interleaving(encoder: nn.Module) -> nn.Module:
+    """Switches an encoder (T5 stack, BertModel, ...) to the interleaved attention.  Weights are untouched."""
+    register()
+    encoder.set_attn_implementation(NAME)  # type: ignore[operator]
+    return encoder

@@ -1,0 +1,117 @@
+"""Text to rows of tokens: the prompt row and the passage rows of one question, with what the span head needs to know.
+
+A passage row is `[CLS] question [SEP] title : text [SEP]`, a prompt row `[CLS] question [SEP] answer ; answer [SEP]`.  A long passage becomes
+several overlapping rows.  A span may start and end at word edges of the passage's text only, never in the title.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core.text import find_spans
+
+JOIN = " : "  # between title and text
+
+
+@dataclass(frozen=True)
+class Rows:
+    """L tokens a row.  `passage` is the index of the passage that a row was made of, `offsets` count characters of its text."""
+
+    input_ids: list[list[int]]
+    token_type_ids: list[list[int]]
+    passage: list[int]
+    offsets: list[list[tuple[int, int]]]  # (-1, -1) outside the passage's text
+    starts: list[list[bool]]  # a span may start here
+    ends: list[list[bool]]
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+
+def passage_rows(
+    tokenizer: Any,
+    question: str,
+    passages: Sequence[tuple[str, str]],
+    max_tokens: int,
+    max_question_tokens: int = 48,
+    stride: int = 32,
+) -> Rows:
+    """Rows of all passages, (title, text) each; question cut to `max_question_tokens`, passages split into overlapping windows."""
+    question = clip(tokenizer, question, max_question_tokens)
+    seconds = [f"{title}{JOIN}{text}" if title else text for title, text in passages]
+    shifts = [len(title) + len(JOIN) if title else 0 for title, _ in passages]
+    encoded = tokenizer(
+        [question] * len(seconds),
+        seconds,
+        truncation="only_second",
+        max_length=max_tokens,
+        stride=min(stride, max_tokens // 4),
+        return_overflowing_tokens=True,
+        return_offsets_mapping=True,
+        return_token_type_ids=True,
+    )
+    rows = Rows([], [], [], [], [], [])
+    for i, sample in enumerate(encoded["overflow_to_sample_mapping"]):
+        text, shift = seconds[sample], shifts[sample]
+        offsets, starts, ends = [], [], []
+        for (a, b), sequence in zip(encoded["offset_mapping"][i], encoded.sequence_ids(i)):
+            inside = sequence == 1 and a >= shift and b > a
+            offsets.append((a - shift, b - shift) if inside else (-1, -1))
+            starts.append(inside and text[a].isalnum() and not (a > 0 and text[a - 1].isalnum()))
+            ends.append(inside and text[b - 1].isalnum() and not (b < len(text) and text[b].isalnum()))
+        rows.input_ids.append(encoded["input_ids"][i])
+        rows.token_type_ids.append(encoded["token_type_ids"][i])
+        rows.passage.append(sample)
+        rows.offsets.append(offsets)
+        rows.starts.append(starts)
+        rows.ends.append(ends)
+    return rows
+
+
+def clip(tokenizer: Any, text: str, max_tokens: int) -> str:
+    """The text cut after `max_tokens` tokens; unchanged if it is shorter."""
+    offsets = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    return text if len(offsets) <= max_tokens else text[: offsets[max_tokens - 1][1]]
+
+
+def prompt_text(previous: Sequence[str]) -> str:
+    """The template T of section 3.1: previous answers spliced with semicolons."""
+    return " ; ".join(previous)
+
+
+def prompt_row(
+    tokenizer: Any, question: str, previous: Sequence[str], max_tokens: int, max_question_tokens: int = 48
+) -> tuple[list[int], list[int]]:
+    """(input ids, token type ids) of the prompt row.  Answers that do not fit are cut at the end."""
+    question = clip(tokenizer, question, max_question_tokens)
+    encoded = tokenizer(
+        question, prompt_text(previous), truncation="only_second", max_length=max_tokens, return_token_type_ids=True
+    )
+    return encoded["input_ids"], encoded["token_type_ids"]
+
+
+def label_spans(rows: Rows, texts: Sequence[str], aliases: Sequence[str], max_answer_tokens: int) -> list[tuple[int, int, int]]:
+    """All spans (row, first token, last token) of the rows that read as one of the aliases."""
+    found: list[tuple[int, int, int]] = []
+    for r, passage in enumerate(rows.passage):
+        by_start = {a: i for i, (a, _) in enumerate(rows.offsets[r]) if rows.starts[r][i]}
+        by_end = {b: i for i, (_, b) in enumerate(rows.offsets[r]) if rows.ends[r][i]}
+        for alias in aliases:
+            for a, b in find_spans(texts[passage], alias):
+                s, e = by_start.get(a), by_end.get(b)
+                if s is not None and e is not None and s <= e < s + max_answer_tokens:
+                    found.append((r, s, e))
+    return found
+
+
+def pad(sequences: Sequence[Sequence[int | bool]], length: int, value: int | bool = 0) -> Tensor:
+    """(rows, length) from ragged lists."""
+    out = torch.full((len(sequences), length), value, dtype=torch.bool if isinstance(value, bool) else torch.long)
+    for i, sequence in enumerate(sequences):
+        out[i, : len(sequence)] = torch.as_tensor(list(sequence), dtype=out.dtype)
+    return out

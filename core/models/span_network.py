@@ -1,0 +1,169 @@
+"""The network of SpanAnswerer and PassageReader: an encoder, a span head and one "nothing" score.
+
+Sources: interleaved prompting as in AmbigPrompt (Sun et al. 2023, section 3.1); the answering head reads Cat(E, X) (Eq. 7).  The paper's head
+is a decoder; here start, end and span scores over every passage token and one [EOI] score share ONE softmax, so a step needs no
+autoregressive decoding and each answer comes with its span.
+Legend: B questions, N passage rows, R = N + 1 rows, L tokens a row, P prompt tokens, d model width, W longest answer in tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from core.models.interleaving import use_interleaving
+
+Prompting = Literal["interleaved", "separate", "learned"]
+
+
+@dataclass(frozen=True)
+class SpanConfig:
+    """`prompting`: the paper's mechanism, or one of its ablations (Table 3).  Lengths are in tokens."""
+
+    base: str = "minilm"  # encoder whose frozen embeddings the checkpoint does not repeat
+    prompting: Prompting = "interleaved"
+    max_tokens: int = 192
+    max_prompt_tokens: int = 96
+    max_answer_tokens: int = 16
+    span_width: int = 64  # width of the start-end interaction
+    learned_steps: int = 8  # prompting="learned": one prompt for each step
+    learned_tokens: int = 16
+
+    def __post_init__(self) -> None:
+        if self.prompting not in ("interleaved", "separate", "learned"):
+            raise ValueError(f"prompting is {self.prompting!r}; use interleaved, separate or learned")
+        if not 8 <= self.max_tokens <= 512 or not 1 <= self.max_answer_tokens < self.max_tokens:
+            raise ValueError(
+                f"max_tokens {self.max_tokens} must be 8..512 and larger than max_answer_tokens {self.max_answer_tokens}"
+            )
+
+
+@dataclass
+class RowBatch:
+    """Inputs of B questions, R rows each; row 0 of a question is its prompt (absent for the reader: `prompted` False)."""
+
+    input_ids: Tensor  # (B * R, L)
+    token_type_ids: Tensor  # (B * R, L)
+    mask: Tensor  # (B * R, L) boolean, real tokens
+    starts: Tensor  # (B * R, L) boolean, spans may start here; False in prompt and padding rows
+    ends: Tensor
+    rows: int  # R
+    prompt_tokens: int  # P
+    prompted: bool
+    steps: Tensor | None = None  # (B,) index of the step, for prompting="learned"
+
+    def to(self, device: torch.device) -> RowBatch:
+        move = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in self.__dict__.items()}
+        return RowBatch(**move)  # type: ignore[arg-type]
+
+
+class SpanHead(nn.Module):
+    """score(s, e) = start(s) + end(e) + <A h_s, B h_e> / sqrt(span_width) + length(e - s), and one score for "nothing"."""
+
+    def __init__(self, width: int, config: SpanConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.edges = nn.Linear(width, 2)
+        self.first = nn.Linear(width, config.span_width)
+        self.last = nn.Linear(width, config.span_width)
+        self.length = nn.Parameter(torch.zeros(config.max_answer_tokens))
+        self.nothing = nn.Sequential(nn.Linear(2 * width, width), nn.GELU(), nn.Linear(width, 1))
+        self.look = nn.Linear(width, width, bias=False)  # prompt state -> query over Cat(E, X)
+        self.recall = nn.MultiheadAttention(width, 4, batch_first=True, bias=False)  # passage tokens look at E
+        nn.init.normal_(self.look.weight, std=0.02)
+
+    def spans(self, x: Tensor, starts: Tensor, ends: Tensor) -> Tensor:
+        """(rows, L, d) -> (rows, L, W) scores of spans that start at l and are 1..W tokens long; -inf where not allowed."""
+        rows, length, _ = x.shape
+        window = min(self.config.max_answer_tokens, length)
+        edge = self.edges(x)
+        pair = self.first(x) @ self.last(x).transpose(1, 2) / math.sqrt(self.config.span_width)  # (rows, L, L)
+        full = (pair + edge[..., :1] + edge[..., 1].unsqueeze(1)).float()
+        full = full.masked_fill(~(starts.unsqueeze(2) & ends.unsqueeze(1)), float("-inf"))
+        full = nn.functional.pad(full, (0, window), value=float("-inf"))  # so that a band of W leaves no row
+        index = torch.arange(length, device=x.device)[:, None] + torch.arange(window, device=x.device)  # (L, W)
+        band = full.gather(2, index.expand(rows, length, window))
+        return band + self.length[:window].float()
+
+    def remember(self, x: Tensor, e: Tensor, prompt_mask: Tensor) -> Tensor:
+        """Passage tokens (B, N * L, d) look at the prompt E (B, P, d): the head reads Cat(E, X)."""
+        out, _ = self.recall(x, e, e, key_padding_mask=~prompt_mask, need_weights=False)
+        return x + out
+
+    def eoi(self, e: Tensor, x: Tensor, seen: Tensor) -> Tensor:
+        """(B,) the [EOI] score from the prompt's first state and what it finds in Cat(E, X); `seen` (B, N * L)."""
+        query = self.look(e[:, 0])  # (B, d)
+        scores = (x @ query.unsqueeze(-1)).squeeze(-1) / math.sqrt(x.shape[-1])
+        weights = torch.softmax(scores.float().masked_fill(~seen, float("-inf")), dim=-1).to(x.dtype)
+        pooled = (weights.unsqueeze(1) @ x).squeeze(1)
+        return self.nothing(torch.cat([e[:, 0], pooled], dim=-1)).squeeze(-1).float()
+
+
+class SpanNetwork(nn.Module):
+    """Encoder + head.  `forward` gives span scores (B, N, L, W) and "nothing" scores: (B,) when prompted, (B, N) for the reader."""
+
+    def __init__(self, encoder: nn.Module, config: SpanConfig) -> None:
+        super().__init__()
+        self.encoder = use_interleaving(encoder)
+        self.config = config
+        width = int(encoder.config.hidden_size)  # type: ignore[union-attr, arg-type]
+        self.head = SpanHead(width, config)
+        if config.prompting == "learned":
+            self.prompts = nn.Parameter(torch.randn(config.learned_steps, config.learned_tokens, width) * 0.02)
+
+    def encode(self, batch: RowBatch) -> Tensor:
+        """(B * R, L, d) states of the last layer."""
+        prompting = self.config.prompting
+        extra: dict[str, Any] = {}
+        if batch.prompted and prompting == "interleaved":
+            extra = {"rows": batch.rows, "prompt_tokens": batch.prompt_tokens}
+        if batch.prompted and prompting == "learned":
+            return self._encode_learned(batch)
+        out = self.encoder(
+            input_ids=batch.input_ids, token_type_ids=batch.token_type_ids, attention_mask=batch.mask.long(), **extra
+        )
+        return out.last_hidden_state
+
+    def _encode_learned(self, batch: RowBatch) -> Tensor:
+        """Ablation "w/o prompting model": row 0 holds a learned prompt for the step instead of question and answers."""
+        assert batch.steps is not None
+        tokens = self.config.learned_tokens
+        embedded = self.encoder.embeddings.word_embeddings(batch.input_ids)  # type: ignore[union-attr, operator]
+        by_question = embedded.view(-1, batch.rows, *embedded.shape[1:]).clone()
+        prompts = self.prompts[batch.steps.clamp(max=self.config.learned_steps - 1)]  # (B, tokens, d)
+        by_question[:, 0, :tokens] = prompts.to(by_question.dtype)
+        mask = batch.mask.view(-1, batch.rows, batch.mask.shape[1]).clone()
+        mask[:, 0] = False
+        mask[:, 0, :tokens] = True
+        out = self.encoder(
+            inputs_embeds=by_question.view_as(embedded),
+            token_type_ids=batch.token_type_ids,
+            attention_mask=mask.view_as(batch.mask).long(),
+            rows=batch.rows,
+            prompt_tokens=tokens,
+        )
+        return out.last_hidden_state
+
+    def forward(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
+        states = self.encode(batch)
+        length, width = states.shape[1:]
+        if not batch.prompted:  # the per-passage reader: every row for itself, [CLS] says "nothing here"
+            spans = self.head.spans(states, batch.starts, batch.ends)
+            nothing = self.head.nothing(torch.cat([states[:, 0], states[:, 0]], dim=-1)).squeeze(-1).float()
+            return spans.view(-1, batch.rows, *spans.shape[1:]), nothing.view(-1, batch.rows)
+        by_question = states.view(-1, batch.rows, length, width)
+        p = self.config.learned_tokens if self.config.prompting == "learned" else batch.prompt_tokens
+        e = by_question[:, 0, :p]
+        x = by_question[:, 1:].reshape(by_question.shape[0], -1, width)  # all passages of a question in one row
+        mask = batch.mask.view(-1, batch.rows, length)
+        prompt_mask = mask[:, 0, :p] if self.config.prompting != "learned" else torch.ones_like(mask[:, 0, :p])
+        x = self.head.remember(x, e, prompt_mask)
+        eoi = self.head.eoi(e, x, mask[:, 1:].reshape(mask.shape[0], -1))
+        starts = batch.starts.view(-1, batch.rows, length)[:, 1:].reshape(-1, length)
+        ends = batch.ends.view(-1, batch.rows, length)[:, 1:].reshape(-1, length)
+        spans = self.head.spans(x.reshape(-1, length, width), starts, ends)
+        return spans.view(-1, batch.rows - 1, *spans.shape[1:]), eoi

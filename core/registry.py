@@ -1,0 +1,44 @@
+"""Names that resolve lazily to `"module:attribute"`: listing them imports nothing; a typo gets a suggestion and the list."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core.errors import UnknownNameError
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    target: str  # "module:attribute"
+    summary: str
+    source: str = ""  # paper, section
+    needs: tuple[str, ...] = ()  # checkpoints or packages, in words a person understands
+    hidden: bool = False  # usable by name, left out of menus (test doubles)
+
+
+class Registry(Mapping[str, Entry]):
+    def __init__(self, kind: str, entries: Mapping[str, Entry]) -> None:
+        self.kind, self._entries = kind, dict(entries)
+
+    def __getitem__(self, name: str) -> Entry:
+        try:
+            return self._entries[name]
+        except KeyError:
+            close = difflib.get_close_matches(name, self._entries, n=1, cutoff=0.5)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            shown = ", ".join(n for n, e in self._entries.items() if not e.hidden)
+            raise UnknownNameError(f"unknown {self.kind} '{name}'.{hint} Available: {shown}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def resolve(self, name: str) -> Any:
+        module, _, attribute = self[name].target.partition(":")
+        return getattr(importlib.import_module(module), attribute)

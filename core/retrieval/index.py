@@ -1,0 +1,258 @@
+"""The dense index: vectors in one memory-mapped file, a FAISS index over them, and a manifest that says what they are.
+
+Source: FAISS (Douze et al. 2024, https://github.com/facebookresearch/faiss).  `flat` needs no index file: FAISS searches the
+mapped vectors in place.  `ivfpq` and `hnsw` find candidates, which are then scored exactly with the stored vectors, so a score
+is always the cosine of question and passage, whatever the kind.
+
+Legend: n passages, d dimension, Q questions, k results.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import IndexMismatchError, InputError
+from core.retrieval.corpus import read_facts, write_atomically
+from core.retrieval.encoder import Encoder, Vectors
+
+MANIFEST, VECTORS, INDEX, PROGRESS = "manifest.json", "vectors.f32", "index.faiss", "vectors.progress.json"
+FORMAT = 1
+KINDS = ("flat", "ivfpq", "hnsw")
+SHARD = 2048  # texts encoded between two points of resumption
+ADD_ROWS = 65536  # vectors handed to FAISS at once
+EXACT_FACTOR = 8  # candidates scored exactly for each result wanted of an approximate index
+HNSW_LINKS = 32
+TRAIN_ROWS_PER_LIST = 64  # k-means of FAISS wants 39 to 256 points a centroid
+PQ_DIMENSIONS = 8  # of the vector in one code byte
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What an index was built from; compared with what it is used with whenever it is loaded."""
+
+    encoder: str
+    dimension: int
+    count: int
+    kind: str
+    digest: str  # of the passages
+    faiss_version: str
+    created: str  # ISO 8601, UTC
+    format: int = FORMAT
+
+    def save(self, folder: Path) -> None:
+        write_atomically(folder / MANIFEST, json.dumps(asdict(self), indent=1))
+
+    @classmethod
+    def load(cls, folder: Path) -> Manifest:
+        """Raises IndexMismatchError when it is damaged, FileNotFoundError when it is missing."""
+        facts = read_facts(folder / MANIFEST)
+        kinds = {f.name: int if f.type == "int" else str for f in fields(cls)}
+        wrong = [n for n, kind in kinds.items() if not isinstance(facts.get(n), kind)]
+        if wrong:
+            raise IndexMismatchError(f"{folder / MANIFEST} lacks {', '.join(wrong)}; build the index again")
+        return cls(**{n: facts[n] for n in kinds})
+
+
+def rebuild_command(name: str) -> str:
+    return f"python -m core index --passages FILE --name {name}"
+
+
+def check_manifest(found: Manifest, *, encoder: str, dimension: int, count: int, digest: str, name: str) -> None:
+    """Raises IndexMismatchError that lists every difference and names the command that builds the index again."""
+    import faiss
+
+    wrong = [
+        f"{what}: the index has {has}, {source} {wants}"
+        for what, has, wants, source in (
+            ("format", found.format, FORMAT, "this version reads"),
+            ("encoder", found.encoder, encoder, "the settings (AMBISCOPE_ENCODER) say"),
+            ("dimension", found.dimension, dimension, "the encoder gives"),
+            ("count", found.count, count, "the passages are"),
+            ("digest", found.digest[:12], digest[:12], "the passages have"),
+        )
+        if has != wants
+    ]
+    if found.kind not in KINDS:
+        wrong.append(f"kind: the index is '{found.kind}', known are {', '.join(KINDS)}")
+    if _version(found.faiss_version) > _version(faiss.__version__):
+        wrong.append(f"faiss_version: the index was written by {found.faiss_version}, installed is {faiss.__version__}")
+    if wrong:
+        raise IndexMismatchError(f"the index of corpus '{name}' does not fit: {'; '.join(wrong)}. Run: {rebuild_command(name)}")
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:3] if part.isdigit())
+
+
+def write_vectors(
+    folder: Path,
+    texts: Callable[[int, int], Sequence[str]],
+    count: int,
+    encoder: Encoder,
+    digest: str,
+    progress: Callable[[int, int], None],
+) -> int:
+    """Encodes `count` texts into `vectors.f32`, shard by shard, going on where an earlier run was interrupted.
+
+    `texts(start, stop)` gives the texts of a shard.  A shard counts once `vectors.progress.json` says so; what a kill left
+    behind it is cut off.  Returns the number of vectors that were there already.
+    """
+    path, state = folder / VECTORS, folder / PROGRESS
+    row_bytes = 4 * encoder.dimension
+    key = {"encoder": encoder.name, "dimension": encoder.dimension, "digest": digest}
+    done = 0
+    if state.exists() and path.exists():
+        try:
+            before = read_facts(state)
+        except IndexMismatchError:
+            before = {}
+        rows = before.get("rows")
+        # vectors of another encoder or of other passages are worth nothing here
+        if (
+            all(before.get(k) == v for k, v in key.items())
+            and isinstance(rows, int)
+            and path.stat().st_size >= rows * row_bytes
+        ):
+            done = rows
+    resumed = done
+    with path.open("r+b" if done else "wb") as f:
+        f.truncate(done * row_bytes)
+        f.seek(0, os.SEEK_END)
+        progress(done, count)
+        while done < count:
+            stop = min(done + SHARD, count)
+            f.write(encoder.encode(texts(done, stop), "passage").tobytes())
+            f.flush()
+            os.fsync(f.fileno())
+            done = stop
+            write_atomically(state, json.dumps({**key, "rows": done}))
+            progress(done, count)
+    return resumed
+
+
+def open_vectors(folder: Path, count: int, dimension: int) -> Vectors:
+    """The stored vectors (n, d), memory-mapped.  Raises IndexMismatchError when the file has another size."""
+    path = folder / VECTORS
+    expected = 4 * count * dimension
+    size = path.stat().st_size if path.exists() else 0
+    if size != expected:
+        raise IndexMismatchError(
+            f"{path} has {size} bytes, {count} vectors of {dimension} dimensions need {expected}; build the index again"
+        )
+    if not count:
+        return np.zeros((0, dimension), dtype=np.float32)
+    return np.asarray(np.memmap(path, dtype=np.float32, mode="r", shape=(count, dimension)))
+
+
+def _slices(vectors: Vectors) -> Iterator[Vectors]:
+    for start in range(0, len(vectors), ADD_ROWS):
+        yield vectors[start : start + ADD_ROWS]
+
+
+def build_index(kind: str, vectors: Vectors, path: Path) -> None:
+    """Writes the FAISS index of `vectors` (n, d); nothing for `flat`.  Raises InputError for an unknown kind."""
+    import faiss
+
+    if kind not in KINDS:
+        raise InputError(f"index kind '{kind}' is unknown; use {', '.join(KINDS)}")
+    path.unlink(missing_ok=True)
+    if kind == "flat" or not len(vectors):
+        return
+    n, d = vectors.shape
+    index: Any
+    if kind == "hnsw":
+        index = faiss.IndexHNSWFlat(d, HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
+        index.hnsw.efConstruction = 80
+    else:
+        lists = max(1, min(int(4 * math.sqrt(n)), n // 39))
+        codes = next(d // size for size in range(PQ_DIMENSIONS, 0, -1) if d % size == 0)
+        bits = min(8, int(math.log2(n)))  # a small corpus cannot train 256 centroids
+        index = faiss.IndexIVFPQ(faiss.IndexFlatIP(d), d, lists, codes, bits, faiss.METRIC_INNER_PRODUCT)
+        index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # FAISS warns on stdout otherwise
+        rows = np.random.default_rng(0).permutation(n)[: max(lists * TRAIN_ROWS_PER_LIST, 39 * 2**bits)]
+        index.train(np.ascontiguousarray(vectors[np.sort(rows)]))
+    for part in _slices(vectors):
+        index.add(np.ascontiguousarray(part))
+    part_file = path.with_name(path.name + ".part")
+    faiss.write_index(index, str(part_file))
+    part_file.replace(path)
+
+
+class VectorIndex:
+    """Nearest passages by cosine.  Rows are those of the passage store."""
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        """Raises IndexMismatchError when the files are not what the manifest says."""
+        import faiss
+
+        self.manifest = manifest
+        self.vectors = open_vectors(folder, manifest.count, manifest.dimension)
+        self._gpus = faiss.get_num_gpus() if hasattr(faiss, "StandardGpuResources") else 0
+        self._index: Any = None
+        if manifest.kind != "flat" and manifest.count:
+            self._index = self._read(folder / INDEX)
+        elif self._gpus and manifest.count:
+            self._index = faiss.IndexFlatIP(manifest.dimension)
+            for part in _slices(self.vectors):
+                self._index.add(np.ascontiguousarray(part))
+        if self._gpus and self._index is not None and manifest.kind != "hnsw":  # FAISS has no HNSW for GPUs
+            self._index = faiss.index_cpu_to_all_gpus(self._index)
+
+    def _read(self, path: Path) -> Any:
+        import faiss
+
+        expected = {"ivfpq": faiss.IndexIVFPQ, "hnsw": faiss.IndexHNSWFlat}[self.manifest.kind]
+        try:
+            index: Any = faiss.read_index(str(path))
+        except RuntimeError as e:
+            raise IndexMismatchError(f"{path} is missing or damaged ({str(e)[-150:]}); build the index again") from e
+        fits: bool = isinstance(index, expected)
+        if not fits or (index.ntotal, index.d) != (self.manifest.count, self.manifest.dimension):
+            raise IndexMismatchError(
+                f"{path} is a {type(index).__name__} of {index.ntotal} vectors of {index.d} dimensions; the manifest says "
+                f"{self.manifest.kind}, {self.manifest.count} and {self.manifest.dimension}: build the index again"
+            )
+        if self.manifest.kind == "ivfpq":
+            index.nprobe = max(1, index.nlist // 8)
+        return index
+
+    def search(self, queries: Vectors, k: int) -> list[tuple[NDArray[np.int64], Vectors]]:
+        """For each of the queries (Q, d): rows and cosines of the k best, best first; fewer when the corpus is smaller."""
+        import faiss
+
+        n = self.manifest.count
+        if not n or not len(queries):
+            return [(np.zeros(0, np.int64), np.zeros(0, np.float32)) for _ in queries]
+        queries = np.ascontiguousarray(queries, dtype=np.float32)
+        exact = self.manifest.kind == "flat"
+        wanted = min(n, k if exact else max(64, k * EXACT_FACTOR))
+        if self._index is None:
+            scores, rows = faiss.knn(queries, self.vectors, wanted, faiss.METRIC_INNER_PRODUCT)  # (Q, wanted)
+        elif self.manifest.kind == "hnsw":
+            self._index.hnsw.efSearch = max(64, wanted)
+            scores, rows = self._index.search(queries, wanted)
+        else:
+            scores, rows = self._index.search(queries, wanted)
+        found = []
+        for query, query_rows, query_scores in zip(queries, rows, scores, strict=True):
+            kept = query_rows >= 0  # FAISS pads with -1 where it found fewer
+            kept_rows, kept_scores = query_rows[kept], query_scores[kept]
+            if not exact:
+                kept_scores = self.similarities(query, kept_rows)
+            order = np.lexsort((kept_rows, -kept_scores))[:k]  # ties by row: the same list on every machine
+            found.append((kept_rows[order].astype(np.int64), kept_scores[order].astype(np.float32)))
+        return found
+
+    def similarities(self, query: Vectors, rows: NDArray[np.int64]) -> Vectors:
+        """Cosines of a query (d,) with the stored vectors of `rows`."""
+        cosines: Vectors = self.vectors[rows] @ query
+        return cosines

@@ -1,0 +1,392 @@
+"""The corpora of an installation: build, list, open, search, delete.  Importing this imports neither torch nor FAISS.
+
+A corpus is a folder `<home>/corpora/<name>` with a manifest; what is being built lies in `.building-<name>` until it is complete,
+so a kill at any moment leaves the old corpus, or none, and a state from which the same command goes on.  One lock file a corpus
+keeps two processes from building the same one.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.errors import (
+    AmbiscopeError,
+    ConflictError,
+    IndexMismatchError,
+    InputError,
+    NotFoundError,
+    NothingRetrievedError,
+    StorageError,
+)
+from core.retrieval import build as building
+from core.retrieval.build import BuildReport, Progress, no_progress
+from core.retrieval.corpus import FACTS, PassageStore, read_facts
+from core.retrieval.encoder import Encoder, Vectors, load_encoder
+from core.retrieval.hybrid import checked_mode, search
+from core.retrieval.index import MANIFEST, Manifest, VectorIndex, check_manifest
+from core.retrieval.readers import Limits, Rejected
+from core.settings import Settings
+from core.types import Passage, RetrievedPassage
+
+if TYPE_CHECKING:
+    from core.retrieval.bm25 import Bm25Index
+
+STARTER = "starter"
+STARTER_WAIT_SECONDS = 600.0  # a second process waits while the first one builds the starter corpus
+_NAME = re.compile(r"[a-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusInfo:
+    name: str
+    passages: int
+    digest: str
+    encoder: str
+    index_kind: str
+    built: str  # ISO 8601, UTC; empty while incomplete
+    size_bytes: int
+    source: str  # names of the files it was read from
+    complete: bool
+
+
+class Corpus:
+    """An opened corpus.  Index, BM25 and encoder are loaded at the first search; safe to search from several threads."""
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        store: PassageStore,
+        manifest: Manifest,
+        settings: Settings,
+        encoder: Callable[[], Encoder],
+    ) -> None:
+        self.name, self.store, self.manifest, self._folder = name, store, manifest, folder
+        self._mode, self._get_encoder = settings.retriever, encoder
+        self._lock = threading.Lock()
+        self._loaded: tuple[Encoder, VectorIndex] | None = None
+        self._words: Bm25Index | None = None
+
+    @property
+    def digest(self) -> str:
+        return self.store.digest
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def passages(self, offset: int = 0, limit: int = 50) -> list[Passage]:
+        return self.store.passages(offset, limit)
+
+    def _dense(self) -> tuple[Encoder, VectorIndex]:
+        with self._lock:
+            if self._loaded is None:
+                encoder = self._get_encoder()
+                check_manifest(
+                    self.manifest,
+                    encoder=encoder.name,
+                    dimension=encoder.dimension,
+                    count=len(self.store),
+                    digest=self.digest,
+                    name=self.name,
+                )
+                self._loaded = encoder, VectorIndex(self._folder, self.manifest)
+            return self._loaded
+
+    def _bm25(self) -> Bm25Index:
+        from core.retrieval.bm25 import Bm25Index
+
+        with self._lock:
+            if self._words is None:
+                self._words = Bm25Index(self._folder / building.BM25_FOLDER, len(self.store))
+            return self._words
+
+    def warm(self) -> None:
+        """Loads everything that a search needs.  Raises IndexMismatchError, CheckpointError."""
+        self._dense()
+        self._bm25()
+
+    def search(self, query: str, k: int, mode: str | None = None) -> list[RetrievedPassage]:
+        """The k best passages, best first; fewer when the corpus is smaller, or when in mode bm25 fewer share a word with it.
+
+        `mode`: dense, bm25 or hybrid (default: AMBISCOPE_RETRIEVER).  `similarity` is always the cosine.
+        Raises InputError when k < 1 or the mode is unknown, NothingRetrievedError when the corpus is empty.
+        """
+        return self.search_many([query], k, mode)[0]
+
+    def search_many(self, queries: Sequence[str], k: int, mode: str | None = None) -> list[list[RetrievedPassage]]:
+        """`search` for several questions, which are encoded together."""
+        chosen = checked_mode(mode or self._mode)
+        if k < 1:
+            raise InputError(f"{k} passages were asked for; ask for at least 1")
+        if not len(self.store):
+            raise NothingRetrievedError(f"corpus '{self.name}' is empty; choose another one")
+        if not queries:
+            return []
+        encoder, index = self._dense()
+        words = None if chosen == "dense" else self._bm25()
+        vectors: Vectors = encoder.encode(queries, "query")
+        return [
+            [
+                RetrievedPassage(self.store[int(row)], rank, float(score), float(cosine))
+                for rank, (row, score, cosine) in enumerate(
+                    zip(*search(index, words, query, vector, k, chosen), strict=True), 1
+                )
+            ]
+            for query, vector in zip(queries, vectors, strict=True)
+        ]
+
+
+class CorpusLibrary:
+    """All corpora under one AMBISCOPE_HOME."""
+
+    def __init__(self, settings: Settings, encoder: Encoder | None = None) -> None:
+        """`encoder`: one that is loaded already; else the settings' is loaded when it is first needed."""
+        self.settings, self.folder = settings, settings.corpora_dir
+        self._encoder, self._lock = encoder, threading.Lock()
+
+    def encoder(self) -> Encoder:
+        """The settings' encoder, loaded once.  Raises CheckpointError."""
+        with self._lock:
+            if self._encoder is None:
+                self._encoder = load_encoder(self.settings)
+            return self._encoder
+
+    def _at(self, name: str, prefix: str = "") -> Path:
+        if not _NAME.fullmatch(name):
+            raise InputError(f"'{name[:80]}' cannot be a corpus name; use 1 to 64 of a-z, 0-9, '_' and '-'")
+        return self.folder / f"{prefix}{name}"
+
+    @contextmanager
+    def _locked(self, name: str, wait: float = 0.0) -> Iterator[None]:
+        """Raises ConflictError while somebody else builds or deletes this corpus, StorageError when nothing can be written."""
+        import filelock
+
+        path = self._at(name, ".lock-")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = filelock.FileLock(path, timeout=wait, thread_local=False)
+            lock.acquire()
+        except filelock.Timeout as e:
+            raise ConflictError(
+                f"corpus '{name}' is being built or deleted by another process; wait until it has finished (lock: {path})"
+            ) from e
+        except OSError as e:
+            raise StorageError(
+                f"{self.folder} cannot be written ({e.strerror or e}); check AMBISCOPE_HOME and free space"
+            ) from e
+        try:
+            self._recover(name)
+            yield
+        finally:
+            lock.release()
+
+    def _recover(self, name: str) -> None:
+        """Undoes a swap of old and new that a kill interrupted; call with the lock held."""
+        target, old = self._at(name), self._at(name, ".old-")
+        if old.exists():
+            if (target / MANIFEST).exists():
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                old.replace(target)
+        shutil.rmtree(self._at(name, ".deleted-"), ignore_errors=True)
+
+    # ------------------------------------------------------------ looking
+
+    def names(self) -> list[str]:
+        """Complete corpora, and the starter corpus even before its first use."""
+        found = {p.parent.name for p in self.folder.glob(f"*/{MANIFEST}") if _NAME.fullmatch(p.parent.name)}
+        if (self.settings.starter_dir / "passages.tsv").exists():
+            found.add(STARTER)
+        return sorted(found)
+
+    def list(self) -> list[CorpusInfo]:
+        """All corpora by name; interrupted or running builds with `complete=False`.  A damaged one is listed so as well."""
+        folders = {p.name: p for p in self.folder.glob("*") if p.is_dir() and _NAME.fullmatch(p.name)}
+        for p in self.folder.glob(".building-*"):
+            folders.setdefault(p.name.removeprefix(".building-"), p)
+        return [self._info(name, folders[name]) for name in sorted(folders)]
+
+    def _info(self, name: str, folder: Path) -> CorpusInfo:
+        facts: dict[str, object] = {}
+        manifest: Manifest | None = None
+        try:
+            facts = read_facts(folder / FACTS)
+            manifest = Manifest.load(folder) if folder.name == name else None
+        except (OSError, IndexMismatchError):
+            manifest = None
+        size = 0
+        for path in folder.rglob("*"):
+            try:
+                size += path.stat().st_size if path.is_file() else 0
+            except OSError:  # a part file that a running build has just renamed
+                continue
+        passages = facts.get("passages")
+        return CorpusInfo(
+            name=name,
+            passages=passages if isinstance(passages, int) else 0,
+            digest=str(facts.get("digest", "")),
+            encoder=manifest.encoder if manifest else "",
+            index_kind=manifest.kind if manifest else "",
+            built=manifest.created if manifest else "",
+            size_bytes=size,
+            source=str(facts.get("source", "")),
+            complete=manifest is not None,
+        )
+
+    # ------------------------------------------------------------ opening
+
+    def open(self, name: str, progress: Progress = no_progress) -> Corpus:
+        """Opens a complete corpus; the starter corpus is built first where it is missing or its file has changed.
+
+        Raises NotFoundError for a name without corpus, IndexMismatchError when its parts do not fit one another or the encoder.
+        """
+        if name == STARTER:
+            self._ensure_starter(progress)
+        folder = self._at(name)
+        if not folder.exists() and self._at(name, ".old-").exists():
+            with self._locked(name):  # a kill in the middle of replacing it: the old one is still there
+                pass
+        if not (folder / MANIFEST).exists():
+            if self._at(name, ".building-").exists():
+                raise NotFoundError(
+                    f"corpus '{name}' is not complete: its build is running or was interrupted; "
+                    "give the same files again to go on"
+                )
+            raise NotFoundError(f"no corpus is named '{name}'; there are: {', '.join(self.names()) or 'none'}")
+        return self._opened(name, folder)
+
+    def _opened(self, name: str, folder: Path) -> Corpus:
+        try:
+            manifest = Manifest.load(folder)
+            store = PassageStore(folder)
+        except (FileNotFoundError, NotFoundError) as e:
+            raise IndexMismatchError(f"corpus '{name}' has lost a file ({e}); delete it and build it again") from e
+        encoder = self._encoder
+        check_manifest(
+            manifest,
+            encoder=encoder.name if encoder else self.settings.encoder,
+            dimension=encoder.dimension if encoder else manifest.dimension,  # checked again when the encoder is loaded
+            count=len(store),
+            digest=store.digest,
+            name=name,
+        )
+        return Corpus(name, folder, store, manifest, self.settings, self.encoder)
+
+    def _ensure_starter(self, progress: Progress) -> None:
+        path = self.settings.starter_dir / "passages.tsv"
+        if not path.exists():
+            return
+        limits = Limits.for_own_files(self.settings)
+        if not self._usable(STARTER, building.fingerprint([path], limits)):
+            self.create(STARTER, [path], progress, limits=limits, replace=True, wait=STARTER_WAIT_SECONDS)
+
+    def _usable(self, name: str, prints: Sequence[Sequence[str]]) -> bool:
+        """True if the corpus is complete, made of these files, and fits the settings."""
+        folder = self._at(name)
+        try:
+            corpus = self._opened(name, folder)
+        except AmbiscopeError:
+            return False
+        return corpus.store.facts.get("fingerprint") == prints and corpus.manifest.kind == self.settings.index_kind
+
+    # ------------------------------------------------------------ changing
+
+    def create(
+        self,
+        name: str,
+        paths: Sequence[Path],
+        progress: Progress = no_progress,
+        on_reject: Callable[[Rejected], None] | None = None,
+        *,
+        limits: Limits | None = None,
+        replace: bool = False,
+        wait: float = 0.0,
+    ) -> BuildReport:
+        """Reads the files and builds their index; goes on where an interrupted build of the same files stopped.
+
+        A complete corpus of the same files, encoder and kind of index is left as it is.  `limits`: those of uploads by default.
+        `replace`: give up another corpus of this name, once the new one is complete.  `wait`: seconds for another build to end.
+        `on_reject` hears of the rejected rows (the first 200) when the build is done.
+        Raises InputError (name, files, no passage, name in use), ConflictError (being built), StorageError (disk full).
+        """
+        limits = limits or Limits.for_uploads(self.settings)
+        if not paths:
+            raise InputError("no file was given; give at least one .tsv, .jsonl, .txt, .md or .pdf file")
+        prints = building.fingerprint(paths, limits)
+        with self._locked(name, wait):
+            target, part = self._at(name), self._at(name, ".building-")
+            try:
+                if self._usable(name, prints):
+                    store = PassageStore(target)
+                    report = building.report(name, store, resumed_at=0, seconds=0, encode=0, fraction=None, built=True)
+                else:
+                    self._check_replaceable(name, prints, replace)
+                    report = building.build(
+                        name,
+                        part,
+                        paths,
+                        prints,
+                        encoder=self.encoder(),
+                        kind=self.settings.index_kind,
+                        limits=limits,
+                        progress=progress,
+                    )
+                    self._publish(name)
+            except InputError:
+                shutil.rmtree(part, ignore_errors=True)  # nothing of it can be used again
+                raise
+            except OSError as e:
+                raise StorageError(
+                    f"building corpus '{name}' stopped ({e.strerror or e}); what was done is kept: free some space under "
+                    f"{self.folder}, then give the same files again to go on"
+                ) from e
+        for row in report.rejected:
+            if on_reject:
+                on_reject(row)
+        return report
+
+    def _check_replaceable(self, name: str, prints: Sequence[Sequence[str]], replace: bool) -> None:
+        if replace or not (self._at(name) / MANIFEST).exists():
+            return
+        try:
+            there = self._opened(name, self._at(name)).store.facts
+        except AmbiscopeError:
+            return  # it cannot be used as it is: this is how it is built again
+        if there.get("fingerprint") != prints:
+            raise InputError(f"corpus '{name}' exists and holds {there.get('source')}; delete it first, or choose another name")
+
+    def _publish(self, name: str) -> None:
+        """Puts the finished build in the place of the corpus.  Opened corpora keep their files."""
+        target, old = self._at(name), self._at(name, ".old-")
+        if target.exists():
+            target.replace(old)
+        self._at(name, ".building-").replace(target)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def delete(self, name: str) -> None:
+        """Deletes a corpus, or what an interrupted build left.  Raises NotFoundError, ConflictError while it is being built."""
+        folders = [self._at(name), self._at(name, ".building-"), self._at(name, ".old-")]
+        if not any(f.exists() for f in folders):
+            raise NotFoundError(f"no corpus is named '{name}'; there are: {', '.join(self.names()) or 'none'}")
+        with self._locked(name):
+            gone = self._at(name, ".deleted-")
+            try:
+                for folder in folders:
+                    if folder.exists():
+                        folder.replace(gone)  # from here on it is no corpus any more, whatever happens to its files
+                        shutil.rmtree(gone)
+            except OSError as e:
+                raise StorageError(f"corpus '{name}' cannot be deleted ({e.strerror or e}); check {self.folder}") from e
+
+
+def open_corpus(name: str | None = None, settings: Settings | None = None) -> Corpus:
+    """Opens a corpus by name (default: AMBISCOPE_CORPUS) with a library of its own."""
+    settings = settings or Settings.from_env()
+    return CorpusLibrary(settings).open(name or settings.corpus)

@@ -1,0 +1,104 @@
+"""Files -> passages, one streaming interface for every format.
+
+A reader turns a `Source` into rows; what is the same for all formats (cleaning, ids, duplicates, chunks of 100 words) happens
+here.  A further format is one function and one entry of `READERS`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from core.errors import InputError
+from core.retrieval.readers.documents import read_markdown, read_pdf, read_text
+from core.retrieval.readers.lines import Limits, Rejected, Row, Source, Tally
+from core.retrieval.readers.tables import MAX_ID_CHARS, read_jsonl, read_tsv
+from core.text import chunk_words
+from core.types import Passage
+
+__all__ = ["READERS", "Limits", "Rejected", "Row", "Source", "Tally", "read_passages", "reader_for"]
+
+PASSAGE_WORDS = 100  # DPR, section 4.1
+MAX_TITLE_CHARS = 300
+Reader = Callable[[Source], Iterator[Row]]
+
+READERS: dict[str, Reader] = {
+    ".tsv": read_tsv,
+    ".tsv.gz": read_tsv,
+    ".jsonl": read_jsonl,
+    ".jsonl.gz": read_jsonl,
+    ".txt": read_text,
+    ".md": read_markdown,
+    ".pdf": read_pdf,
+}
+# control characters would break the row file, a log or a terminal; white space among them is collapsed anyway
+_CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def reader_for(path: Path) -> Reader:
+    """The reader of a file's suffix.  Raises InputError for one that is not registered."""
+    name = path.name.lower()
+    for suffix in sorted(READERS, key=len, reverse=True):
+        if name.endswith(suffix):
+            return READERS[suffix]
+    raise InputError(f"{path.name}: no reader for this kind of file; use one of {', '.join(READERS)}")
+
+
+def _clean(text: str) -> str:
+    """Control characters out, white space collapsed to single blanks."""
+    return " ".join(text.translate(_CONTROLS).split())
+
+
+def read_passages(
+    path: Path,
+    limits: Limits,
+    on_reject: Callable[[Rejected], None],
+    *,
+    taken: Callable[[str], bool] | None = None,
+    tally: Tally | None = None,
+) -> Iterator[Passage]:
+    """The passages of a file, in its order, streamed; documents of more than 100 words are cut, with ids `id#1`, `id#2`, ...
+
+    `on_reject` hears of every row that is left out.  `taken` says whether an id was used before (by another file, say); without
+    it the ids of this file are remembered.  `tally` is filled while the passages are drawn.
+    Raises InputError for a file that cannot be read or is past a limit, FormatError (a kind of it) for a damaged one.
+    """
+    reader = reader_for(path)
+    source = Source(path, limits, on_reject, tally or Tally())
+    source.check_size()
+    seen: set[str] = set()
+    used = taken or seen.__contains__
+    for row in reader(source):
+        identity = row.id or f"{source.stem}-{row.number}"
+        text, title = _clean(row.text), _clean(row.title)
+        reason = _wrong(identity, title, text)
+        parts = list(chunk_words(text, PASSAGE_WORDS)) if not reason else []
+        ids = [identity] if len(parts) == 1 else [f"{identity}#{i}" for i in range(1, len(parts) + 1)]
+        if not reason and any(used(i) for i in {identity, f"{identity}#1", *ids}):
+            reason = f"duplicate id '{identity[:50]}'"
+        if reason:
+            source.reject(row.number, reason)
+            continue
+        source.tally.documents += 1
+        for passage_id, part in zip(ids, parts, strict=True):
+            source.tally.passages += 1
+            if taken is None:
+                seen.add(passage_id)
+            yield Passage(passage_id, title, part)
+
+
+def _wrong(identity: str, title: str, text: str) -> str:
+    """Why a row cannot be a passage; empty when it can."""
+    if not text:
+        return "the text is empty"
+    if len(identity) > MAX_ID_CHARS:
+        return f"the id has {len(identity)} characters; at most {MAX_ID_CHARS} are allowed"
+    if identity != _clean(identity):
+        return "the id holds a tab, a control character or repeated white space"
+    if len(title) > MAX_TITLE_CHARS:
+        return f"the title has {len(title)} characters; at most {MAX_TITLE_CHARS} are allowed (are text and title swapped?)"
+    if _SURROGATE.search(identity) or _SURROGATE.search(title) or _SURROGATE.search(text):
+        return "holds half of a surrogate pair, which is no character"
+    return ""

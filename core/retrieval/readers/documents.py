@@ -1,0 +1,147 @@
+"""Readers of running text: plain text, Markdown (headings are titles) and PDF (a page is a document)."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from core.errors import FormatError, InputError
+from core.retrieval.readers.lines import Row, Source
+
+PASSAGE_WORDS = 100
+PDF_WORKER = Path(__file__).with_name("pdf_pages.py")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
+_FENCE = re.compile(r" {0,3}(```|~~~)")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
+_MARKUP = re.compile(r"\*\*|__|`|^[ \t]*(?:[-*+]|>|\d{1,9}\.)[ \t]+")
+
+
+def _title(stem: str) -> str:
+    return stem.replace("_", " ").replace("-", " ").strip()
+
+
+def read_text(source: Source) -> Iterator[Row]:
+    """The whole file as one document, cut while it is read: chunk n has the id `name#n`, a single chunk the id `name`."""
+    words: list[str] = []
+    held: Row | None = None  # the latest chunk: whether the file has a second one decides the id of the first
+    chunks = 0
+
+    def cut() -> Row:
+        return Row(start, f"{source.stem}#{chunks}", _title(source.stem), " ".join(words[:PASSAGE_WORDS]))
+
+    start = 1
+    for number, line in source.lines():
+        if not line.strip():
+            source.tally.blank += 1
+            continue
+        if not words:
+            start = number
+        words += line.split()
+        while len(words) > PASSAGE_WORDS:
+            if held:
+                yield held
+            chunks += 1
+            held = cut()
+            del words[:PASSAGE_WORDS]
+            start = number
+    if words:
+        if held:
+            yield held
+        chunks += 1
+        held = cut()
+    if held:
+        yield held if chunks > 1 else held._replace(id=source.stem)
+
+
+def read_markdown(source: Source) -> Iterator[Row]:
+    """Each section as a document, its heading as the title; ids `name-n`.  Light markup (links, emphasis, lists) is dropped.
+
+    A heading without text gives nothing; text before the first heading has the file's name as title.
+    """
+    title, start, fenced, sections = _title(source.stem), 1, False, 0
+    body: list[str] = []
+    front_matter = False
+
+    def section() -> Row:
+        return Row(start, f"{source.stem}-{sections}", title, " ".join(body))
+
+    for number, line in source.lines():
+        if number == 1 and line.strip() == "---":
+            front_matter = True
+            continue
+        if front_matter:
+            front_matter = line.strip() not in ("---", "...")
+            continue
+        if not line.strip():
+            source.tally.blank += 1
+            continue
+        if _FENCE.match(line):
+            fenced = not fenced
+            continue
+        heading = None if fenced else _HEADING.match(line)
+        underlined = not fenced and body and re.fullmatch(r" {0,3}(?:=+|-{2,})[ \t]*", line)
+        if heading or underlined:
+            name = heading.group(2).rstrip().rstrip("#") if heading else body.pop()
+            if body:
+                sections += 1
+                yield section()
+            title, start, body = _plain(name).strip()[:300] or _title(source.stem), number, []
+            continue
+        body.append(line if fenced else _plain(line))
+    if body:
+        sections += 1
+        yield section()
+
+
+def _plain(line: str) -> str:
+    """A Markdown line without light markup."""
+    return _MARKUP.sub("", _LINK.sub(r"\1", line))
+
+
+def read_pdf(source: Source) -> Iterator[Row]:
+    """Each page as a document with the id `name-p3`; pages without readable text are rejected by number.
+
+    The parser runs in a process of its own with bounded memory and time (pdf_pages.py), so a hostile file cannot take the app
+    down.  Raises FormatError when the file is no PDF, damaged or protected by a password.
+    """
+    source.unit = "page"
+    argv = [sys.executable, str(PDF_WORKER), str(source.path.resolve()), str(min(source.limits.max_pages, 2**31))]
+    with tempfile.TemporaryFile() as errors, subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=errors) as worker:
+        assert worker.stdout is not None
+        finished = False
+        try:
+            for raw in worker.stdout:
+                message = json.loads(raw)
+                if "error" in message:
+                    raise FormatError(message["error"], file=source.path.name)
+                if "too_many" in message:
+                    raise InputError(
+                        f"{source.path.name} has {message['too_many']} pages; at most {source.limits.max_pages} are read. "
+                        "Split it, or raise AMBISCOPE_MAX_UPLOAD_PAGES"
+                    )
+                if "done" in message:
+                    finished = True
+                    break
+                number = int(message["page"])
+                source.tally.read += 1
+                if "damaged" in message:
+                    source.reject(number, message["damaged"])
+                elif not message["text"].strip():
+                    source.reject(number, "the page has no text (a scanned image needs OCR first)")
+                elif len(message["text"]) > source.limits.max_line_chars:
+                    source.reject(number, f"the page has more than {source.limits.max_line_chars} characters")
+                else:
+                    yield Row(number, f"{source.stem}-p{number}", message["title"] or _title(source.stem), message["text"])
+        finally:
+            worker.kill()  # a caller may stop drawing pages at any time
+    if not finished:
+        where = f"after page {source.tally.read}" if source.tally.read else "before its first page"
+        raise FormatError(
+            f"the PDF parser stopped {where}: the file is damaged or needs too much memory or time; print it to a new PDF",
+            file=source.path.name,
+        )

@@ -1,0 +1,177 @@
+"""What every reader shares: limits, rejected rows, and bounded reading of lines from a plain or gzipped file."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
+
+from core.errors import FormatError, InputError
+from core.settings import Settings
+
+MB = 1024 * 1024
+UNLIMITED = 2**62
+UNPACKED_TIMES = 10  # text packs three or four times; more than ten is a bomb
+UTF8_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a file is read: bytes, lines and pages end the reading with an error, a long line is rejected alone."""
+
+    max_bytes: int  # of the file as it lies on disk
+    max_unpacked_bytes: int  # of a gzipped file's content
+    max_lines: int
+    max_pages: int
+    max_line_chars: int
+
+    @classmethod
+    def for_uploads(cls, settings: Settings) -> Limits:
+        size = settings.max_upload_mb * MB
+        return cls(size, size * UNPACKED_TIMES, settings.max_upload_lines, settings.max_upload_pages, settings.max_line_chars)
+
+    @classmethod
+    def for_own_files(cls, settings: Settings) -> Limits:
+        """For files that the person at the command line owns: no bound on size, lines and pages."""
+        return cls(UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED, settings.max_line_chars)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """One row that was left out.  `number` counts lines (pages of a PDF) of the file from 1."""
+
+    file: str
+    number: int
+    reason: str
+    unit: str = "line"
+
+    def __str__(self) -> str:
+        return f"{self.file}, {self.unit} {self.number}: {self.reason}"
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of a file's rows: for tables, `read == blank + header + rejected + documents`."""
+
+    read: int = 0  # lines or pages
+    blank: int = 0
+    header: int = 0
+    rejected: int = 0
+    documents: int = 0
+    passages: int = 0  # more than `documents` where long ones were cut
+
+
+class Row(NamedTuple):
+    """One document as a reader found it, before it is cleaned and cut.  An empty id gets one made of file and line."""
+
+    number: int
+    id: str
+    title: str
+    text: str
+
+
+@dataclass
+class Source:
+    """A file being read: its bounds, its tally, and where rejected rows go."""
+
+    path: Path
+    limits: Limits
+    on_reject: Callable[[Rejected], None]
+    tally: Tally = field(default_factory=Tally)
+    unit: str = "line"
+
+    @property
+    def stem(self) -> str:
+        """The file's name without its suffixes, in letters, digits, '.', '_' and '-': the start of ids, and a title."""
+        name = self.path.name.removesuffix(".gz").rpartition(".")[0] or self.path.name
+        return re.sub(r"[^\w.-]+", "-", name)[:100]
+
+    def reject(self, number: int, reason: str) -> None:
+        self.tally.rejected += 1
+        self.on_reject(Rejected(self.path.name, number, reason, self.unit))
+
+    def check_size(self) -> None:
+        """Raises InputError when there is no such file, or it is empty or larger than allowed."""
+        try:
+            size = self.path.stat().st_size
+        except OSError as e:
+            raise InputError(f"{self.path} cannot be read ({e.strerror}); give the path of an existing file") from e
+        if not self.path.is_file():
+            raise InputError(f"{self.path} is not a file; give a .tsv, .jsonl, .txt, .md or .pdf file")
+        if size > self.limits.max_bytes:
+            raise InputError(
+                f"{self.path.name} has {size / MB:.1f} MB; at most {self.limits.max_bytes // MB} MB are read. "
+                "Split it, or raise AMBISCOPE_MAX_UPLOAD_MB"
+            )
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Numbered lines without their ends; lines that are not UTF-8, hold NUL or are too long are rejected.
+
+        Raises FormatError for a damaged or truncated gzip file, InputError past a limit.
+        """
+        try:
+            with self.path.open("rb") as raw:
+                if self.path.name.lower().endswith(".gz"):
+                    with gzip.open(raw) as unpacked:
+                        yield from self._lines(cast(BinaryIO, unpacked))
+                else:
+                    yield from self._lines(raw)
+        except EOFError as e:
+            raise FormatError("the gzip file is truncated; copy it again", file=self.path.name, line=self.tally.read) from e
+        except (gzip.BadGzipFile, zlib.error) as e:
+            raise FormatError(f"not a sound gzip file ({e}); pack it again", file=self.path.name) from e
+        except OSError as e:
+            raise InputError(f"{self.path.name} cannot be read ({e.strerror or e}); check the file") from e
+
+    def _lines(self, stream: BinaryIO) -> Iterator[tuple[int, str]]:
+        limit = 4 * self.limits.max_line_chars + 2  # UTF-8 takes at most 4 bytes a character
+        taken = 0
+        while raw := stream.readline(limit + 1):
+            taken += len(raw)
+            self.tally.read += 1
+            number = self.tally.read
+            if number > self.limits.max_lines:
+                raise InputError(
+                    f"{self.path.name} has more than {self.limits.max_lines} lines; "
+                    "split it, or raise AMBISCOPE_MAX_UPLOAD_LINES"
+                )
+            huge = len(raw) > limit
+            while huge and not raw.endswith(b"\n") and (raw := stream.readline(MB)):  # the rest of the line, in bounded pieces
+                taken += len(raw)
+                self._check_unpacked(taken)
+            self._check_unpacked(taken)
+            if huge:
+                self.reject(number, self._too_long())
+            elif (text := self._decoded(number, raw)) is not None:
+                yield number, text
+
+    def _check_unpacked(self, taken: int) -> None:
+        if taken > self.limits.max_unpacked_bytes:
+            raise InputError(
+                f"{self.path.name} unpacks to more than {self.limits.max_unpacked_bytes // MB} MB; "
+                "split it, or raise AMBISCOPE_MAX_UPLOAD_MB"
+            )
+
+    def _too_long(self) -> str:
+        return f"the line has more than {self.limits.max_line_chars} characters; split it, or raise AMBISCOPE_MAX_LINE_CHARS"
+
+    def _decoded(self, number: int, raw: bytes) -> str | None:
+        """The line as text, or None after it was rejected."""
+        if number == 1:
+            raw = raw.removeprefix(UTF8_BOM)
+        try:
+            text = raw.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as e:
+            self.reject(number, f"not UTF-8 (byte {e.start + 1} is 0x{raw[e.start]:02x}); save the file as UTF-8")
+            return None
+        if "\0" in text:
+            self.reject(number, "holds a NUL character; the file is binary or damaged")
+            return None
+        if len(text) > self.limits.max_line_chars:
+            self.reject(number, self._too_long())
+            return None
+        return text

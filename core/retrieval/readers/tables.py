@@ -1,0 +1,99 @@
+"""Readers of tables, one passage or document a line: TSV in the DPR layout and JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+
+from core.retrieval.readers.lines import Row, Source
+
+DPR_COLUMNS = ("id", "text", "title")  # psgs_w100.tsv, https://github.com/facebookresearch/DPR
+TEXT_KEYS = ("text", "contents", "body")
+MAX_ID_CHARS = 200
+
+
+def _unquoted(field: str) -> str:
+    """A field without its CSV quotes; left alone where the quotes are the text's own ('"Help!" is an album')."""
+    if len(field) < 2 or field[0] != '"' or field[-1] != '"':
+        return field
+    inner = field[1:-1]
+    return inner.replace('""', '"') if '"' not in inner.replace('""', "") else field
+
+
+def split_row(line: str, columns: int) -> list[str] | None:
+    """The fields of one line, CSV quotes undone; None when it does not have `columns` of them.
+
+    A line is a row: psgs_w100.tsv has no line break inside a field, and one quote that is never closed must not swallow the
+    rest of a file, as it does with a CSV parser.
+    """
+    fields = line.split("\t")
+    if len(fields) == columns:
+        return [_unquoted(f) for f in fields]
+    if len(fields) > columns and '"' in line:  # a quoted field may hold a tab
+        try:
+            parsed = next(csv.reader([line], delimiter="\t"), [])
+        except csv.Error:
+            return None
+        return parsed if len(parsed) == columns else None
+    return None
+
+
+def read_tsv(source: Source) -> Iterator[Row]:
+    """`id<TAB>text<TAB>title`; a first line that names these columns (in any order, `title` optional) is the header."""
+    columns: tuple[str, ...] = DPR_COLUMNS
+    for number, line in source.lines():
+        if not line.strip():
+            source.tally.blank += 1
+            continue
+        if number == 1:
+            names = tuple(_unquoted(n.strip()).strip().lower() for n in line.split("\t"))
+            if {"id", "text"} <= set(names) <= set(DPR_COLUMNS) and len(set(names)) == len(names):
+                columns = names
+                source.tally.header += 1
+                continue
+        fields = split_row(line, len(columns))
+        if fields is None:
+            found = line.count("\t") + 1
+            source.reject(
+                number, f"{found} column{'s' * (found != 1)}; expected {len(columns)}: {', '.join(columns)} with tabs"
+            )
+            continue
+        row = dict(zip(columns, fields, strict=True))
+        if not row["id"].strip():
+            source.reject(number, "the id is empty")
+            continue
+        yield Row(number, row["id"].strip(), row.get("title", ""), row["text"])
+
+
+def read_jsonl(source: Source) -> Iterator[Row]:
+    """Objects with `text` (or `contents`, `body`) and, where they have them, `title` and `id` (or `_id`)."""
+    for number, line in source.lines():
+        if not line.strip():
+            source.tally.blank += 1
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as e:
+            where = f" at column {e.colno}" if isinstance(e, json.JSONDecodeError) else ""
+            source.reject(number, f"not JSON{where}; expected one object a line")
+            continue
+        if not isinstance(row, dict):
+            source.reject(number, f"a JSON {type(row).__name__}; expected an object with text and title")
+            continue
+        key = next((k for k in TEXT_KEYS if k in row), None)
+        if key is None:
+            source.reject(number, f"no field {', '.join(TEXT_KEYS)}; found {', '.join(list(row)[:5])[:100] or 'nothing'}")
+            continue
+        title = row.get("title")
+        identity = row.get("id", row.get("_id"))
+        if not isinstance(row[key], str):
+            source.reject(number, f"field '{key}' is a {type(row[key]).__name__}; expected text")
+        elif not isinstance(title, (str, type(None))):
+            source.reject(number, f"field 'title' is a {type(title).__name__}; expected text")
+        elif not isinstance(identity, (str, int, type(None))) or isinstance(identity, bool):
+            source.reject(number, f"field 'id' is a {type(identity).__name__}; expected text or a whole number")
+        elif isinstance(identity, int) and abs(identity) >= 2**63:
+            source.reject(number, "field 'id' is a number of more than 64 bits; write it as text")
+        else:
+            yield Row(number, "" if identity is None else str(identity).strip(), title or "", row[key])

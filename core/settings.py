@@ -1,0 +1,85 @@
+"""The only reader of the environment.  Every setting is `AMBISCOPE_<NAME>` with a default that works."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from core.errors import InputError
+
+ROOT = Path(__file__).resolve().parent.parent  # the repository
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings.  `home` holds all state: database, corpora, indexes, downloaded weights, run folders."""
+
+    home: Path = ROOT / "var"
+    database_url: str = ""  # empty: SQLite file ambiscope.db under home
+    device: str = "auto"  # auto, cpu, cuda, cuda:1 ...
+    threads: int = 0  # CPU threads of torch; 0: as many as this process may use
+    encoder: str = "minilm"  # minilm: the packaged all-MiniLM-L6-v2; else a sentence-transformers name or folder
+    index_kind: str = "flat"  # flat, ivfpq, hnsw
+    retriever: str = "hybrid"  # dense, bm25, hybrid
+    system: str = "ambigprompt"
+    answerer: str = "default"  # bundled checkpoint name, folder or hub name
+    reader: str = "default"  # bundled checkpoint name or folder
+    top_k: int = 10
+    max_answers: int = 8
+    corpus: str = "starter"
+    max_upload_mb: int = 50
+    max_upload_lines: int = 500_000
+    max_upload_pages: int = 2_000
+    max_line_chars: int = 1_000_000
+    max_question_chars: int = 2_000
+    annotator: str = "me"  # name of the one person who uses a local installation
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("index_kind", ("flat", "ivfpq", "hnsw")), ("retriever", ("dense", "bm25", "hybrid"))):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"AMBISCOPE_{name.upper()} is '{getattr(self, name)}'; use one of {', '.join(allowed)}")
+        for name in ("top_k", "max_answers", "max_upload_mb", "max_upload_lines", "max_upload_pages", "max_question_chars"):
+            if getattr(self, name) < 1:
+                raise InputError(f"AMBISCOPE_{name.upper()} is {getattr(self, name)}; it must be at least 1")
+
+    @property
+    def corpora_dir(self) -> Path:
+        return self.home / "corpora"
+
+    @property
+    def runs_dir(self) -> Path:
+        return self.home / "runs"
+
+    @property
+    def checkpoints_dir(self) -> Path:
+        return ROOT / "checkpoints"
+
+    @property
+    def starter_dir(self) -> Path:
+        return ROOT / "data" / "starter"
+
+    @property
+    def url(self) -> str:
+        return self.database_url or f"sqlite:///{self.home / 'ambiscope.db'}"
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """Reads `AMBISCOPE_*`.  Raises InputError for an unknown name or a value of the wrong type."""
+        env = os.environ if environ is None else environ
+        known = {f"AMBISCOPE_{f.name.upper()}": f for f in fields(cls)}
+        values: dict[str, object] = {}
+        for key, raw in env.items():
+            if not key.startswith("AMBISCOPE_"):
+                continue
+            if key not in known:
+                raise InputError(f"unknown setting {key}; known: {', '.join(sorted(known))}")
+            name, default = known[key].name, getattr(cls, known[key].name)
+            try:
+                values[name] = type(default)(raw) if isinstance(default, int) else raw
+            except ValueError:
+                raise InputError(f"{key} is '{raw}'; it must be a whole number") from None
+            if isinstance(default, Path):
+                values[name] = Path(raw).expanduser().resolve()
+        return cls(**values)  # type: ignore[arg-type]

@@ -1,0 +1,142 @@
+"""What every system shares: its options, its parts, the iterative loop, and `answer()`, which folds a run's events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from core import types as t
+from core.errors import CancelledError, InputError, NothingRetrievedError
+from core.settings import Settings
+from core.text import normalize_answer
+from core.trace import fold
+
+if TYPE_CHECKING:
+    from core.models.passage_reader import PassageReader
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person may set for a run.  `stop_above`: stop when P([EOI]) exceeds it; None: when [EOI] beats the best candidate."""
+
+    top_k: int = 10
+    max_answers: int = 8
+    stop_above: float | None = None
+    clarify: bool = True
+    extra: dict[str, Any] = field(default_factory=dict)  # options of one system, by name
+
+    def __post_init__(self) -> None:
+        if self.top_k < 1:
+            raise InputError(f"the number of passages is {self.top_k}; it must be at least 1")
+        if not 1 <= self.max_answers <= 50:
+            raise InputError(f"the maximum number of answers is {self.max_answers}; it must be 1 to 50")
+        if self.stop_above is not None and not 0 <= self.stop_above <= 1:
+            raise InputError(f"the stopping threshold is {self.stop_above}; it must be between 0 and 1")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a factory may use.  `retriever` is None when every question brings its own passages."""
+
+    settings: Settings
+    retriever: t.Retriever | None
+    corpus: str = ""
+    corpus_digest: str = ""
+    cancelled: Callable[[], bool] = lambda: False  # asked between steps; True ends the run
+
+
+def check_question(question: t.Question, limit: int) -> t.Question:
+    """The question with white space collapsed.  Raises InputError for an empty, blank, overlong or control-character question."""
+    text = " ".join(question.text.split())
+    if not text:
+        raise InputError("the question is empty; type a question")
+    if len(text) > limit:
+        raise InputError(f"the question has {len(text)} characters; at most {limit} are read: ask something shorter")
+    if not any(c.isalnum() for c in text):
+        raise InputError(f"the question '{text[:40]}' has no letter or digit; type a question in words")
+    if any(ord(c) < 32 or 0xD800 <= ord(c) <= 0xDFFF for c in text):
+        raise InputError("the question has control characters; type it again as plain text")
+    return replace(question, text=text)
+
+
+def retrieve(question: t.Question, parts: Parts, k: int) -> t.PassagesRetrieved:
+    """The question's own passages, or the k best of the corpus.  Raises NothingRetrievedError when there are none."""
+    started = time.perf_counter()
+    if question.passages is not None:
+        found = [t.RetrievedPassage(p, i, 1.0) for i, p in enumerate(question.passages, 1)]
+    elif parts.retriever is None:
+        raise InputError("the question brings no passages and no corpus is open; choose a corpus")
+    else:
+        found = parts.retriever.search(question.text, k)
+    if not found:
+        raise NothingRetrievedError(
+            f"no passage of corpus '{parts.corpus}' matches the question; use words of the corpus, or choose another corpus"
+        )
+    return t.PassagesRetrieved(tuple(found), time.perf_counter() - started, question.text)
+
+
+def answer(system: t.AnsweringSystem, question: t.Question) -> t.Prediction:
+    """Runs a system to its end and folds its events."""
+    return fold(question, system.info, system.run(question))
+
+
+def iterate(
+    model: t.AnsweringModel,
+    question: t.Question,
+    passages: Sequence[t.RetrievedPassage],
+    prompt: Callable[[Sequence[str]], str],
+    options: Options,
+    cancelled: Callable[[], bool],
+    evidence: Callable[[str, Sequence[t.RetrievedPassage]], tuple[t.Evidence, ...]],
+) -> Iterator[t.Event]:
+    """AmbigPrompt's loop (section 3.2): propose, choose, append, until [EOI], the limit, or nothing is left to choose.
+
+    Pinned answers of a person stand first and count as previous answers; banned ones are never chosen, and are shown to the model as
+    previous answers too, so that it looks for others.  Yields a StepStarted and a StepFinished a step and one Finished (without
+    the time of what comes after).
+    """
+    banned = {normalize_answer(b) for b in question.banned}
+    previous: list[str] = []
+    for text in question.pinned:
+        previous.append(text)
+        yield t.StepFinished(
+            t.Step(len(previous), tuple(previous[:-1]), prompt(previous[:-1]), (), t.Candidate(text, 1.0), 0.0, 0.0),
+            t.Answer(text, 1.0, evidence(text, passages), len(previous), pinned=True),
+        )
+    number = len(previous)
+    while len(previous) < options.max_answers:
+        if cancelled():
+            raise CancelledError("the run was stopped")
+        number += 1
+        seen = [*previous, *(b for b in question.banned if b not in previous)]
+        text = prompt(seen)
+        yield t.StepStarted(number, tuple(previous), text)
+        started = time.perf_counter()
+        proposal = model.propose(question.text, passages, seen)
+        candidates = tuple(c for c in proposal.candidates if normalize_answer(c.text) not in banned)
+        top = candidates[0] if candidates else None
+        why = ""
+        if top is None:
+            why = "no candidate is left"
+        elif options.stop_above is not None:
+            why = (
+                f"P([EOI]) exceeds the threshold {options.stop_above:g}"
+                if proposal.eoi_probability > options.stop_above
+                else ""
+            )
+        elif proposal.eoi_probability >= top.probability:
+            why = "[EOI] is likelier than every answer"
+        choice = None if why else top
+        step = t.Step(
+            number, tuple(previous), text, candidates, choice, proposal.eoi_probability, time.perf_counter() - started, why
+        )
+        if choice is None:
+            yield t.StepFinished(step, None)
+            return
+        found = evidence(choice.text, passages)
+        own = (choice.evidence,) if choice.evidence else ()
+        rest = tuple(e for e in found if not own or (e.passage_id, e.start) != (own[0].passage_id, own[0].start))
+        previous.append(choice.text)
+        yield t.StepFinished(step, t.Answer(choice.text, choice.probability, own + rest, number))

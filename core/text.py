@@ -1,0 +1,74 @@
+"""Answer normalisation, token overlap and word chunking.
+
+Sources: `normalize_answer` is the definition of SQuAD's evaluate-v1.1.py as AmbigQA's script uses it; `has_answer` follows DPR's
+token-wise match (dpr/data/qa_validation.py) with a simpler tokeniser; chunks of 100 words as in DPR (section 4.1).
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_TOKEN = re.compile(r"\w+", re.UNICODE)
+STOPWORDS = frozenset(
+    "a an the of in on at to for from by with and or is are was were be been being do does did has have had who whom whose what "
+    "which when where why how many much that this these those it its as".split()
+)
+
+
+def normalize_answer(text: str) -> str:
+    """Lower case, ASCII punctuation deleted, articles removed, white space collapsed.
+
+    >>> normalize_answer("The  Beatles'")
+    'beatles'
+    """
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def words(text: str) -> list[str]:
+    """Lower-case word tokens without punctuation; accents composed (NFC)."""
+    return _TOKEN.findall(unicodedata.normalize("NFC", text).lower())
+
+
+def contains_tokens(haystack: Sequence[str], needle: Sequence[str]) -> bool:
+    """True if `needle` is a contiguous run of `haystack`; an empty needle is never contained."""
+    n = len(needle)
+    return n > 0 and any(list(haystack[i : i + n]) == list(needle) for i in range(len(haystack) - n + 1))
+
+
+def has_answer(text: str, aliases: Iterable[str]) -> bool:
+    """DPR's test: some alias occurs in the text, token by token."""
+    tokens = words(text)
+    return any(contains_tokens(tokens, words(alias)) for alias in aliases)
+
+
+def overlapping(a: str, b: str) -> bool:
+    """True if the words of one answer are a contiguous part of the other's (equal ones included)."""
+    x, y = words(normalize_answer(a)), words(normalize_answer(b))
+    return contains_tokens(x, y) or contains_tokens(y, x)
+
+
+def content_words(text: str) -> list[str]:
+    return [w for w in words(text) if w not in STOPWORDS]
+
+
+def chunk_words(text: str, size: int = 100) -> Iterator[str]:
+    """Consecutive chunks of at most `size` white-space words.  The last chunk may be shorter."""
+    tokens = text.split()
+    for i in range(0, len(tokens), size):
+        yield " ".join(tokens[i : i + size])
+
+
+def find_spans(text: str, answer: str) -> list[tuple[int, int]]:
+    """Character spans of `text` whose words are those of `answer`; case, punctuation between words and white space aside."""
+    want = words(answer)
+    found = list(_TOKEN.finditer(text))
+    have = [unicodedata.normalize("NFC", m.group()).lower() for m in found]
+    n = len(want)
+    if not n:
+        return []
+    return [(found[i].start(), found[i + n - 1].end()) for i in range(len(have) - n + 1) if have[i : i + n] == want]

@@ -1,0 +1,114 @@
+"""Events <-> JSON, and the fold of events into a prediction.  A trace round-trips exactly."""
+
+from __future__ import annotations
+
+import dataclasses
+import types as pytypes
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from core import types as t
+from core.errors import FormatError
+
+EVENTS: dict[str, type] = {cls.__name__: cls for cls in typing.get_args(t.Event)}
+
+
+def to_json(value: Any) -> Any:
+    """Plain JSON values for a dataclass of core.types; an event carries its class name under "event"."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        body = {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"event": type(value).__name__, **body} if type(value).__name__ in EVENTS else body
+    if isinstance(value, (list, tuple)):
+        return [to_json(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): to_json(v) for k, v in value.items()}
+    return value
+
+
+def _build(kind: Any, value: Any, where: str) -> Any:
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return value
+    if origin in (typing.Union, pytypes.UnionType):
+        if value is None and type(None) in args:
+            return None
+        if isinstance(value, dict) and value.get("event") in EVENTS:
+            return _build(EVENTS[value["event"]], value, where)
+        return _build(next(a for a in args if a is not type(None)), value, where)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise FormatError(f"expected a list, found {type(value).__name__}", field=where)
+        return tuple(_build(args[0], v, f"{where}[{i}]") for i, v in enumerate(value))
+    if origin is typing.Literal:
+        if value not in args:
+            raise FormatError(f"expected one of {args}, found {value!r}", field=where)
+        return value
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        if not isinstance(value, dict):
+            raise FormatError(f"expected an object, found {type(value).__name__}", field=where)
+        hints = typing.get_type_hints(kind)
+        known = {f.name: f for f in dataclasses.fields(kind)}
+        missing = [
+            n
+            for n, f in known.items()
+            if n not in value and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+        ]
+        if missing:
+            raise FormatError(f"{kind.__name__} lacks {', '.join(missing)}", field=where)
+        return kind(**{n: _build(hints[n], value[n], f"{where}.{n}") for n in known if n in value})
+    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(kind, type) and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+        raise FormatError(f"expected {kind.__name__}, found {value!r}", field=where)
+    return value
+
+
+def event_from_json(row: Any) -> t.Event:
+    """Raises FormatError for an unknown event or a wrong field."""
+    if not isinstance(row, dict) or row.get("event") not in EVENTS:
+        raise FormatError(f"unknown event {row.get('event') if isinstance(row, dict) else row!r}")
+    return typing.cast(t.Event, _build(EVENTS[row["event"]], row, row["event"]))
+
+
+def prediction_from_json(row: Any) -> t.Prediction:
+    return typing.cast(t.Prediction, _build(t.Prediction, row, "prediction"))
+
+
+def fold(question: t.Question, info: t.SystemInfo, events: Iterable[t.Event]) -> t.Prediction:
+    """Folds one run's events into a prediction.
+
+    An answer that a later AnswerRejected names leaves the set; one passage read twice counts once; the evidence of the same
+    answer seen at several places was already gathered by the system.
+    """
+    log = tuple(events)
+    answers: dict[str, t.Answer] = {}
+    clarifications: dict[str, t.Clarification] = {}
+    steps: list[t.Step] = []
+    passages: dict[str, t.RetrievedPassage] = {}
+    seconds = 0.0
+    for event in log:
+        match event:
+            case t.PassagesRetrieved(passages=found):
+                for p in found:
+                    passages.setdefault(p.passage.id, p)
+            case t.StepFinished(step=step, answer=answer):
+                steps.append(step)
+                if answer is not None:
+                    answers[answer.text] = answer
+            case t.AnswerRejected(answer=text):
+                answers.pop(text, None)
+            case t.QuestionClarified(clarification=c):
+                clarifications[c.answer] = c
+            case t.Finished(seconds=s):
+                seconds = s
+    return t.Prediction(
+        question=question,
+        system=info,
+        answers=tuple(answers.values()),
+        clarifications=tuple(clarifications[a] for a in answers if a in clarifications),
+        steps=tuple(steps),
+        passages=tuple(passages.values()),
+        seconds=seconds,
+        events=log,
+    )

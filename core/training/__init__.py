@@ -1,0 +1,1 @@
+"""Training: examples, objectives and the loop behind `python -m core train`."""

@@ -1,0 +1,303 @@
+"""Training the answering model in AmbigPrompt's two stages.
+
+Post-pretraining (Eq. 8-9): single-answer questions; previous answers are sampled from a per-passage reader's pseudo answers, the target is the labelled
+answer.  Tuning (Eq. 10): multi-answer questions; a random subset of the answers is previous, every other answer is a target, and with
+probability lambda all are previous and the target is [EOI].  The loss is the summed probability of all targets, so order plays no part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core.errors import InputError
+from core.models.rows import Rows, label_spans, passage_rows, prompt_row
+from core.models.span_answerer import SpanAnswerer, shares_words
+from core.models.span_model import collate, load_tokenizer
+from core.models.span_network import SpanConfig, SpanNetwork
+from core.settings import Settings
+from core.text import find_spans, normalize_answer
+from core.training import mixtures
+from core.training.examples import MultiExample, ReadingExample, Titled, crop
+from core.training.objectives import marginal_loss
+from core.types import Passage, RetrievedPassage
+
+CHUNK = 96  # questions tokenised together and sorted by size
+
+
+@dataclass(frozen=True)
+class Item:
+    """One training step: the targets are what is left of `gold` after `previous`; none left: [EOI]."""
+
+    question: str
+    passages: tuple[Titled, ...]
+    previous: tuple[str, ...]
+    targets: tuple[
+        tuple[tuple[str, ...], frozenset[int] | None], ...
+    ]  # aliases, and the passages in which they count (None: all)
+
+
+def _occurring(aliases: Sequence[str], passages: Sequence[Titled]) -> list[str]:
+    return [a for a in aliases if any(find_spans(text, a) for _, text in passages)]
+
+
+def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random) -> Item | None:
+    """Some of the passages, what they answer, and a random part of that as previous answers."""
+    supporting = len(e.extra["supporting"]) if "supporting" in e.extra else None
+    order = list(range(len(e.passages)))
+    rng.shuffle(order)
+    if supporting is not None and rng.random() < 0.7:  # mostly keep the set whole: it is what a retriever brings
+        order.sort(key=lambda i: i >= supporting)
+    order = sorted(order[:size], key=lambda _: rng.random())
+    passages = []
+    for i in order:
+        title, text = e.passages[i]
+        hit = [a for names in e.gold for a in names if find_spans(text, a)]
+        passages.append((title, crop(text, tuple(hit), mixtures.PASSAGE_WORDS, rng)))
+    # where the supporting passages are known, a one-word answer ("3", "Paris") counts in them only
+    known = frozenset(j for j, i in enumerate(order) if supporting is not None and i < supporting)
+    gold = []
+    for names in e.gold:
+        where = known if supporting is not None and all(" " not in n for n in names) else None
+        seen = _occurring(names, [p for j, p in enumerate(passages) if where is None or j in where])
+        if seen:
+            gold.append((names, seen, where))
+    if not gold:
+        return None if e.gold else Item(e.question, tuple(passages), (), ())
+    rng.shuffle(gold)
+    given = len(gold) if rng.random() < eoi_share else rng.randrange(len(gold))
+    previous = [rng.choice(seen) for _, seen, _ in gold[:given]]
+    wrong = [b for b in (*e.bad, *e.extra.get("pseudo", ())) if not shares_words(b, [a for names, _, _ in gold for a in names])]
+    if wrong and rng.random() < 0.2:  # people add wrong answers and models make them: the rest must still be found
+        previous.insert(rng.randint(0, len(previous)), rng.choice(wrong))
+    return Item(e.question, tuple(passages), tuple(previous), tuple((n, w) for n, _, w in gold[given:]))
+
+
+def pseudo_item(e: MultiExample, size: int, rng: random.Random) -> Item:
+    """Eq. 8-9: `extra["pseudo"]` holds the reader's answers to the passages."""
+    pool = [a for a in e.extra.get("pseudo", ()) if not shares_words(a, e.gold[0])]
+    count = sum(rng.random() < 0.5 for _ in pool)  # "t is sampled from a Bernoulli distribution"
+    passages = list(e.passages[:size])
+    rng.shuffle(passages)
+    return Item(e.question, tuple(passages), tuple(rng.sample(pool, count)), ((e.gold[0], None),))
+
+
+class AnswererTask:
+    """`sources`: (examples, share) pairs; a chunk takes its share from each.  `held_out`: (name, questions) judged by F1 of whole runs."""
+
+    def __init__(
+        self,
+        sources: Sequence[tuple[Sequence[MultiExample], float]],
+        held_out: Sequence[tuple[str, Sequence[MultiExample]]],
+        config: SpanConfig,
+        stage: str,
+        size: int,
+        eoi_share: float,
+        batch_tokens: int,
+    ) -> None:
+        self.sources = [(list(examples), share) for examples, share in sources if examples]
+        if not self.sources:
+            raise InputError(
+                "no training question has an answer in its passages; check --multi, --annotated, --ambignq and --reading"
+            )
+        self.held_out, self.config, self.stage, self.size = list(held_out), config, stage, size
+        self.eoi_share, self.batch_tokens = eoi_share, batch_tokens
+        self.tokenizer = load_tokenizer(config.base)
+
+    def _items(self, seed: int, chunk: int) -> list[Item]:
+        rng = random.Random(f"{seed}-{chunk}")
+        total = sum(share for _, share in self.sources)
+        items: list[Item] = []
+        for n, (examples, share) in enumerate(self.sources):
+            count = max(1, round(CHUNK * share / total))
+            epoch, first = divmod(chunk * count, len(examples))
+            order = list(range(len(examples)))
+            random.Random(f"{seed}-{n}-{epoch}").shuffle(order)
+            for i in range(first, first + count):
+                example = examples[order[i % len(examples)]]
+                size = self.size if rng.random() < 0.6 else rng.randint(2, self.size)
+                item = (
+                    pseudo_item(example, size, rng)
+                    if self.stage == "pretrain"
+                    else sample_item(example, size, self.eoi_share, rng)
+                )
+                if item is not None:
+                    items.append(item)
+        return items
+
+    def _batch(self, items: Sequence[Item]) -> Any:
+        rows_of = []
+        for item in items:
+            rows = passage_rows(self.tokenizer, item.question, item.passages, self.config.max_tokens)
+            keep = min(len(rows), self.size + 1)
+            rows_of.append(Rows(*(getattr(rows, f)[:keep] for f in Rows.__dataclass_fields__)))
+        prompts = [prompt_row(self.tokenizer, item.question, item.previous, self.config.max_prompt_tokens) for item in items]
+        batch = collate(rows_of, prompts)
+        batch.steps = torch.tensor([len(item.previous) for item in items])
+        length = batch.input_ids.shape[1]
+        window = min(self.config.max_answer_tokens, length)
+        gold = torch.zeros(len(items), batch.rows - 1, length, window, dtype=torch.bool)
+        for i, (item, rows) in enumerate(zip(items, rows_of)):
+            texts = [text for _, text in item.passages]
+            for aliases, where in item.targets:
+                for r, s, e in label_spans(rows, texts, aliases, window):
+                    if where is None or rows.passage[r] in where:
+                        gold[i, r, s, e - s] = True
+        want_eoi = torch.tensor([not item.targets for item in items])
+        # an answer cut off by a window leaves nothing to learn from
+        weight = (gold.flatten(1).any(1) | want_eoi).float()
+        return batch, gold, want_eoi, weight
+
+    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
+        chunk = start
+        while True:
+            items = self._items(seed, chunk)
+            size = [
+                (1 + len(i.passages)) * min(self.config.max_tokens, 12 + max(len(t) + len(p) for t, p in i.passages) // 4)
+                for i in items
+            ]
+            order = sorted(
+                range(len(items)), key=lambda k: (max(len(p) for _, p in items[k].passages) // 64, len(items[k].passages))
+            )
+            groups: list[list[int]] = [[]]
+            for k in order:
+                if groups[-1] and max(size[j] for j in [*groups[-1], k]) * (len(groups[-1]) + 1) > self.batch_tokens:
+                    groups.append([])
+                groups[-1].append(k)
+            random.Random(f"{seed}-{chunk}-order").shuffle(groups)
+            chunk += 1
+            for group in groups:
+                yield chunk, self._batch([items[k] for k in group])
+
+    def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
+        rows, gold, want_eoi, weight = batch
+        spans, eoi = network(rows.to(device))
+        return marginal_loss(spans.flatten(1), eoi, gold.flatten(1).to(device), want_eoi.to(device), weight.to(device))
+
+    @torch.inference_mode()
+    def evaluate(self, network: nn.Module) -> dict[str, float]:
+        """F1 answer of whole runs (no retrieval prior) on each held-out set; their mean is the figure."""
+        assert isinstance(network, SpanNetwork)
+        answerer = SpanAnswerer(network, str(next(network.parameters()).device))
+        figures = {name: run_f1(answerer, examples) for name, examples in self.held_out if examples}
+        network.train()
+        return {**figures, "figure": sum(figures.values()) / max(1, len(figures))}
+
+
+def run_f1(answerer: SpanAnswerer, examples: Sequence[MultiExample], max_answers: int = 8, batch: int = 8) -> float:
+    """Mean F1 of greedy runs to [EOI]; questions advance together."""
+    done: list[list[str]] = [[] for _ in examples]
+    open_ = sorted(range(len(examples)), key=lambda i: sum(len(t) for _, t in examples[i].passages))
+    retrieved = [
+        [RetrievedPassage(Passage(str(j), title, text), j + 1, 0.0) for j, (title, text) in enumerate(e.passages)]
+        for e in examples
+    ]
+    while open_:
+        still = []
+        for k in range(0, len(open_), batch):
+            group = open_[k : k + batch]
+            proposals = answerer.propose_many([(examples[i].question, retrieved[i], done[i]) for i in group])
+            for i, proposal in zip(group, proposals):
+                top = proposal.candidates[0] if proposal.candidates else None
+                if top is not None and top.probability > proposal.eoi_probability:
+                    done[i].append(top.text)
+                    if len(done[i]) < max_answers:
+                        still.append(i)
+        open_ = still
+    total = 0.0
+    for e, answers in zip(examples, done):
+        left = [normalize_answer(a) for a in answers]
+        hits = 0
+        for names in e.gold:
+            match = next((a for a in left if a in {normalize_answer(n) for n in names}), None)
+            if match is not None:
+                left.remove(match)
+                hits += 1
+        total += 2 * hits / max(1, len(answers) + len(e.gold))
+    return total / max(1, len(examples))
+
+
+def single_examples(
+    reading: Sequence[ReadingExample], miner: Any, cache: Path, context: int, limit: int, seed: int, log: Callable[[str], None]
+) -> list[MultiExample]:
+    """Single-answer questions over their own passage and neighbours without the answer."""
+    rng = random.Random(seed)
+    usable = [e for e in reading if e.title and e.source not in ("qamr", "policyqa") and len(e.question.split()) >= 5]
+    chosen = rng.sample(usable, min(limit, len(usable)))
+    log(f"mining neighbours of {len(chosen)} questions")
+    found = miner.neighbours([e.question for e in chosen], 12, cache)
+    out = []
+    for e, neighbours in zip(chosen, found):
+        own = (e.title, crop(e.passage, e.answers, mixtures.PASSAGE_WORDS, rng))
+        others = miner.without(neighbours, e.answers, [e.passage], context - 1)
+        out.append(MultiExample(e.question, (own, *others), (e.answers,), e.source))
+    return out
+
+
+def add_pseudo_answers(
+    examples: Sequence[MultiExample], reader_name: str, device: str, cache: Path, log: Callable[[str], None]
+) -> list[MultiExample]:
+    """Eq. 8: one answer of the reader for each passage, abstentions aside; cached under a digest of the inputs."""
+    from core.models.passage_reader import load_reader
+
+    reader, digest = load_reader(reader_name, device)
+    key = sha256(json.dumps([digest, [[e.question, e.passages] for e in examples]]).encode()).hexdigest()[:16]
+    file = cache / f"pseudo-{key}.json"
+    if file.exists():
+        pseudo = json.loads(file.read_text())
+    else:
+        pseudo = []
+        for i in range(0, len(examples), 200):
+            part = examples[i : i + 200]
+            pairs = [(e.question, Passage(str(j), title, text)) for e in part for j, (title, text) in enumerate(e.passages)]
+            readouts = iter(reader.read_pairs(pairs, candidates=1))
+            for e in part:
+                best = [next(readouts) for _ in e.passages]
+                pseudo.append([r.candidates[0].text for r in best if r.candidates and r.abstain_probability < 0.9])
+            log(f"pseudo answers {i + len(part)} of {len(examples)}")
+        cache.mkdir(parents=True, exist_ok=True)
+        file.with_suffix(".tmp").write_text(json.dumps(pseudo))
+        file.with_suffix(".tmp").replace(file)
+    return [replace(e, extra={**e.extra, "pseudo": p}) for e, p in zip(examples, pseudo)]
+
+
+def build(
+    args: argparse.Namespace,
+    settings: Settings,
+    config: SpanConfig,
+    make_miner: Callable[..., tuple[Any, Path]],
+    log: Callable[[str], None],
+) -> AnswererTask:
+    """The task of `train answerer` from the command line's arguments."""
+    rng = random.Random(args.seed)
+    reading = mixtures.load_reading(args.reading, seed=args.seed)
+    miner, cache = make_miner(args, settings, reading)
+    held: list[tuple[str, list[MultiExample]]] = []
+    annotated: list[MultiExample] = []
+    for folder in args.annotated:
+        train, dev = mixtures.annotated_examples(folder, held_out=0.2, seed=args.seed)
+        annotated += train
+        held.append((folder.name, dev))
+    multi_dev = [e for e in mixtures.load_multi(args.multi_dev) if sum(len(t.split()) for _, t in e.passages) < 1200]
+    held.append(("multi", rng.sample(multi_dev, min(50, len(multi_dev)))))
+    if args.stage == "pretrain":
+        if not args.reader:
+            raise InputError("--stage pretrain needs --reader CHECKPOINT: the reader that makes the pseudo answers (Eq. 8)")
+        singles = single_examples(reading, miner, cache, args.context, args.limit or 6000, args.seed, log)
+        singles = add_pseudo_answers(singles, args.reader, settings.device, cache, log)
+        return AnswererTask([(singles, 1.0)], held, config, "pretrain", args.context, 0.0, args.batch_tokens)
+    singles = single_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed + 1, log) if reading else []
+    statements = mixtures.statement_examples(args.ambignq, miner, cache, args.context, args.seed) if args.ambignq else []
+    multi = mixtures.load_multi(args.multi)
+    shares = [(annotated, 0.4), (multi, 0.2), (statements, 0.22), (singles, 0.18)]
+    log("tuning on " + ", ".join(f"{len(e)} x {s}" for e, s in shares))
+    return AnswererTask(shares, held, config, "tune", args.context, args.eoi_share, args.batch_tokens)

@@ -1,0 +1,138 @@
+"""`python -m core train reader|answerer`: the recipe of the bundled weights, from files in the documented layouts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+from core.errors import InputError
+from core.settings import Settings
+
+
+def add_parser(commands: Any) -> None:
+    train = commands.add_parser("train", help="train the per-passage reader or the answering model")
+    train.add_argument("what", choices=["reader", "answerer"])
+    train.add_argument(
+        "--stage", choices=["pretrain", "tune"], default="tune", help="answerer: post-pretraining (Eq. 8-9) or tuning (Eq. 10)"
+    )
+    train.add_argument("--reading", type=Path, nargs="*", default=[], help="JSONL(.gz): question, title, passage, answers")
+    train.add_argument("--reading-dev", type=Path, nargs="*", default=[], help="the same layout, held out")
+    train.add_argument(
+        "--multi", type=Path, nargs="*", default=[], help="JSONL(.gz): question, passages, answers (alias lists)"
+    )
+    train.add_argument("--multi-dev", type=Path, nargs="*", default=[], help="the same layout, held out")
+    train.add_argument("--ambignq", type=Path, help="AmbigNQ light JSON; its pairs become statements in passages")
+    train.add_argument("--annotated", type=Path, nargs="*", default=[], help="folders with questions.json and passages.tsv")
+    train.add_argument("--passages", type=Path, help="tsv(.gz) in the DPR layout: where context passages are looked for")
+    train.add_argument("--init", help="checkpoint to start from (folder or bundled name)")
+    train.add_argument("--reader", help="reader that makes the pseudo answers (stage pretrain)")
+    train.add_argument("--prompting", choices=["interleaved", "separate", "learned"], default="interleaved")
+    train.add_argument("--out", type=Path, help="run folder (default: runs/ under AMBISCOPE_HOME)")
+    train.add_argument("--steps", type=int, default=10_000)
+    train.add_argument("--minutes", type=float, default=0.0, help="end by the clock instead (0: by steps)")
+    train.add_argument("--lr", type=float, default=5e-5)
+    train.add_argument("--head-lr", type=float, default=2e-4)
+    train.add_argument("--context", type=int, default=6, help="passages a question in training")
+    train.add_argument(
+        "--eoi-share", type=float, default=0.35, help="lambda of section 3.3: share of steps whose target is [EOI]"
+    )
+    train.add_argument("--batch-tokens", type=int, default=4096)
+    train.add_argument("--seed", type=int, default=0)
+    train.add_argument("--evaluate-every", type=int, default=500)
+    train.add_argument("--precision", choices=["bf16", "fp32"], default="bf16")
+    train.add_argument("--limit", type=int, default=0, help="at most this many training examples (0: all)")
+    train.set_defaults(run=run)
+
+
+def _check(paths: list[Path | None]) -> None:
+    for path in paths:
+        if path is not None and not path.exists():
+            raise InputError(f"{path}: no such file")
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    _check([*args.reading, *args.reading_dev, *args.multi, *args.multi_dev, *args.annotated, args.ambignq, args.passages])
+    if "starter" in {path.name for path in args.annotated}:
+        raise InputError("data/starter is the test set; it is never trained on")
+    from core.models.checkpoints import find_checkpoint, load_span_network, save_span_network
+    from core.models.span_model import load_base
+    from core.models.span_network import SpanConfig, SpanNetwork
+    from core.training.trainer import TrainConfig, fit
+
+    out: Path = args.out or settings.runs_dir / (args.what if args.what == "reader" else f"{args.what}-{args.stage}")
+    config = TrainConfig(
+        steps=args.steps,
+        minutes=args.minutes,
+        lr=args.lr,
+        head_lr=args.head_lr,
+        seed=args.seed,
+        evaluate_every=args.evaluate_every,
+        precision=args.precision,
+        device=settings.device,
+    )
+    if args.init:
+        network = load_span_network(
+            find_checkpoint(args.init, "reader" if args.what == "reader" else "answerer"), args.prompting
+        )
+    else:
+        span = SpanConfig(prompting=args.prompting)
+        network = SpanNetwork(load_base(span.base), span)
+    task = (reader_task if args.what == "reader" else answerer_task)(args, settings, network.config)
+    about = {k: str(v) if isinstance(v, Path) else v for k, v in vars(args).items() if k not in ("run",)}
+    about = json.loads(json.dumps(about, default=lambda v: [str(x) for x in v] if isinstance(v, list) else str(v)))
+
+    def save(network: Any, folder: Path, row: dict[str, Any]) -> None:
+        save_span_network(network, folder, {"arguments": {k: v for k, v in about.items() if k != "command"}, "figures": row})
+
+    row = fit(network, task, config, out, save)
+    print(json.dumps({"out": str(out), **row}))
+    return 0
+
+
+def _miner(args: argparse.Namespace, settings: Settings, reading: Any) -> tuple[Any, Path]:
+    from core.training.mining import Miner
+    from core.training.mixtures import context_passages
+
+    return Miner(context_passages(args.passages, reading)), settings.home / "cache"
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def reader_task(args: argparse.Namespace, settings: Settings, config: Any) -> Any:
+    from core.training import mixtures
+    from core.training.reader_task import ReaderTask, Reading
+
+    if not args.reading:
+        raise InputError("train reader needs --reading FILE")
+    reading = mixtures.load_reading(args.reading, seed=args.seed)
+    if args.limit:
+        reading = random.Random(args.seed).sample(reading, min(args.limit, len(reading)))
+    miner, cache = _miner(args, settings, reading)
+    rows = mixtures.reader_rows(reading, miner, cache, args.seed, _say)
+    rows += mixtures.reader_rows_of_multi(mixtures.load_multi(args.multi), args.seed)
+    if args.ambignq:
+        rows += mixtures.reader_rows_of_multi(
+            mixtures.statement_examples(args.ambignq, miner, cache, context=2, seed=args.seed)
+        )
+    held: list[Reading] = []
+    for folder in args.annotated:
+        train, dev = mixtures.annotated_examples(folder, held_out=0.2, seed=args.seed)
+        rows += 2 * mixtures.reader_rows_of_multi(train)
+        held += mixtures.reader_rows_of_multi(dev)
+    rng = random.Random(args.seed)
+    dev_reading = mixtures.load_reading(args.reading_dev, keep={})
+    dev_reading = rng.sample(dev_reading, min(400, len(dev_reading)))
+    held += mixtures.reader_rows(dev_reading, miner, cache, args.seed, _say)
+    _say(f"{len(rows)} training rows ({sum(not r.answers for r in rows)} without an answer), {len(held)} held out")
+    return ReaderTask(rows, held, config, args.batch_tokens)
+
+
+def answerer_task(args: argparse.Namespace, settings: Settings, config: Any) -> Any:
+    from core.training.answerer_task import build
+
+    return build(args, settings, config, _miner, _say)

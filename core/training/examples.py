@@ -1,0 +1,158 @@
+"""Training files to examples.
+
+A ReadingExample is one question over one passage; a MultiExample is one question over several passages with all its answers.
+Layouts: `reading` JSONL(.gz) rows (question, title, passage, answers), `multi` JSONL(.gz) rows (question, passages, answers as alias lists,
+optionally `negatives` and RAMDocs' `wrong_answers`), and questions.json + passages.tsv in the layout of data/starter.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from core.errors import FormatError
+from core.text import find_spans, normalize_answer
+
+Titled = tuple[str, str]  # (title, text)
+
+
+@dataclass(frozen=True)
+class ReadingExample:
+    question: str
+    title: str
+    passage: str
+    answers: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class MultiExample:
+    """`gold`: aliases of each answer.  `bad`: answers known to be wrong (rejected by people, or false on purpose)."""
+
+    question: str
+    passages: tuple[Titled, ...]
+    gold: tuple[tuple[str, ...], ...]
+    source: str
+    bad: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict, compare=False)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                try:
+                    row = json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise FormatError(f"not JSON: {error}", file=path, line=number) from None
+                if not isinstance(row, dict):
+                    raise FormatError("a row must be an object", file=path, line=number)
+                yield number, row
+
+
+def _need(row: dict[str, Any], name: str, kind: type, path: Path, line: int) -> Any:
+    if not isinstance(row.get(name), kind):
+        raise FormatError(f"must be a {kind.__name__}", file=path, line=line, field=name)
+    return row[name]
+
+
+def _clean(text: str) -> str:
+    return " ".join(text.split())
+
+
+def read_reading(path: Path) -> Iterator[ReadingExample]:
+    """Rows whose answers all fail to occur as whole words in the passage are left out (cut answers teach half words)."""
+    for number, row in _lines(path):
+        passage = _clean(_need(row, "passage", str, path, number))
+        question = _clean(_need(row, "question", str, path, number))
+        answers = tuple(a for a in _need(row, "answers", list, path, number) if find_spans(passage, a))
+        source = str(row.get("source", path.stem))
+        if "[PAR]" in passage:  # several documents in one string; the title marks are no prose
+            continue
+        if answers:
+            yield ReadingExample(question, _clean(str(row.get("title") or "")), passage, answers, source)
+
+
+def read_multi(path: Path) -> Iterator[MultiExample]:
+    for number, row in _lines(path):
+        passages = _need(row, "passages", list, path, number)
+        answers = _need(row, "answers", list, path, number)
+        if not all(isinstance(p, dict) and isinstance(p.get("text"), str) for p in passages):
+            raise FormatError("each passage must be an object with a text", file=path, line=number, field="passages")
+        if not all(isinstance(a, list) and all(isinstance(x, str) for x in a) for a in answers):
+            raise FormatError("must be a list of alias lists", file=path, line=number, field="answers")
+        gold: dict[str, tuple[str, ...]] = {}
+        for aliases in answers:  # ASQA repeats an answer for each disambiguated question
+            if aliases:
+                gold.setdefault(normalize_answer(aliases[0]), tuple(aliases))
+        bad = [*row.get("negatives", ()), *row.get("wrong_answers", ())]
+        bad = [b if isinstance(b, str) else b[0] for b in bad if b]
+        yield MultiExample(
+            _clean(_need(row, "question", str, path, number)),
+            tuple((_clean(str(p.get("title") or "")), _clean(p["text"])) for p in passages),
+            tuple(gold.values()),
+            str(row.get("source", path.stem)),
+            tuple(bad),
+            {"origin": [p.get("origin") for p in passages]},
+        )
+
+
+def read_passages_tsv(path: Path) -> dict[str, Titled]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8", newline="") as file:
+        rows = csv.reader(file, delimiter="\t")
+        if next(rows, None) != ["id", "text", "title"]:
+            raise FormatError("the first line must be: id, text, title (tab-separated)", file=path, line=1)
+        out: dict[str, Titled] = {}
+        for number, row in enumerate(rows, 2):
+            if len(row) != 3:
+                raise FormatError(f"{len(row)} columns instead of 3", file=path, line=number)
+            out[row[0]] = (row[2], row[1])
+        return out
+
+
+def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]:
+    """A folder with questions.json and passages.tsv (the layout of data/starter): examples with their supporting passages only.
+
+    `extra["supporting"]` holds the ids; context passages are added by retrieval (core.training.mining).
+    """
+    passages = read_passages_tsv(folder / "passages.tsv")
+    try:
+        rows = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise FormatError(f"not JSON: {error}", file=folder / "questions.json") from None
+    examples = []
+    for row in rows:
+        annotation = row["annotations"][0]
+        pairs = annotation["qaPairs"] if annotation["type"] == "multipleQAs" else [{"question": row["question"], **annotation}]
+        ids = list(dict.fromkeys(i for pair in pairs for i in pair["passages"]))
+        examples.append(
+            MultiExample(
+                row["question"],
+                tuple(passages[i] for i in ids),
+                tuple(tuple(pair["answer"]) for pair in pairs),
+                folder.name,
+                extra={"supporting": ids, "questions": [pair["question"] for pair in pairs]},
+            )
+        )
+    return examples, passages
+
+
+def crop(passage: str, answers: tuple[str, ...], size: int, rng: random.Random) -> str:
+    """At most `size` words around a random occurrence of an answer; the whole passage if it is short."""
+    tokens = passage.split(" ")
+    if len(tokens) <= size:
+        return passage
+    spans = [span for answer in answers for span in find_spans(passage, answer)]
+    start, end = rng.choice(spans) if spans else (0, 0)
+    first, last = passage.count(" ", 0, start), passage.count(" ", 0, end) + 1
+    low, high = max(0, last - size), min(first, len(tokens) - size)
+    begin = rng.randint(min(low, high), max(low, high))
+    return " ".join(tokens[begin : begin + size])

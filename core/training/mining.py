@@ -1,0 +1,56 @@
+"""Context passages for training questions: BM25 neighbours from a passage file, those that hold an answer told apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import bm25s
+import numpy as np
+import Stemmer
+
+from core.text import has_answer
+from core.training.examples import Titled
+
+
+class Miner:
+    """BM25 over passages in memory (for training only: corpora that people search live in core.retrieval)."""
+
+    def __init__(self, passages: Sequence[Titled]) -> None:
+        self.passages = list(passages)
+        self._stemmer = Stemmer.Stemmer("english")
+        tokens = bm25s.tokenize(
+            [f"{title} {text}" for title, text in self.passages], stopwords="en", stemmer=self._stemmer, show_progress=False
+        )
+        self._index = bm25s.BM25()
+        self._index.index(tokens, show_progress=False)
+
+    def neighbours(self, questions: Sequence[str], k: int, cache: Path | None = None) -> np.ndarray:
+        """(questions, k) indices of passages, best first; cached in `cache` under a digest of the inputs."""
+        key = sha256(json.dumps([list(questions), k, len(self.passages), self.passages[:50]]).encode()).hexdigest()[:16]
+        file = cache / f"neighbours-{key}.npy" if cache else None
+        if file and file.exists():
+            return np.asarray(np.load(file))
+        tokens = bm25s.tokenize(list(questions), stopwords="en", stemmer=self._stemmer, show_progress=False)
+        found, _ = self._index.retrieve(tokens, k=min(k, len(self.passages)), show_progress=False, n_threads=1)
+        found = np.asarray(found).astype(np.int32)
+        if file:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            temporary = file.with_suffix(".tmp.npy")
+            np.save(temporary, found)
+            temporary.replace(file)
+        return found
+
+    def without(self, neighbours: np.ndarray, answers: Sequence[str], taken: Sequence[str], limit: int) -> list[Titled]:
+        """The first `limit` neighbours that hold none of the answers and are not among `taken` (texts)."""
+        out: list[Titled] = []
+        heads = {t[:60] for t in taken}
+        for i in neighbours:
+            title, text = self.passages[int(i)]
+            if text[:60] not in heads and not has_answer(f"{title} {text}", answers):
+                out.append((title, text))
+                if len(out) == limit:
+                    break
+        return out

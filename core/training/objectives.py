@@ -1,0 +1,23 @@
+"""Losses of the span models.  All take span scores with -inf where no span may stand."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def marginal_loss(spans: Tensor, nothing: Tensor, gold: Tensor, want_nothing: Tensor, weight: Tensor | None = None) -> Tensor:
+    """-log of the summed probability of all gold spans, or of "nothing", in one softmax a group.
+
+    spans (G, M) scores of a group's spans, nothing (G,), gold (G, M) boolean, want_nothing (G,) boolean.  A group is a question for the
+    answering model (Eq. 9 and 10 of AmbigPrompt; the sum keeps the answer set unordered) and a passage for the per-passage reader.
+    """
+    everything = torch.cat([spans, nothing[:, None]], dim=1)
+    target = torch.cat([gold, want_nothing[:, None]], dim=1)
+    total = torch.logsumexp(everything, dim=1)
+    lowest = torch.finfo(everything.dtype).min
+    hit = torch.logsumexp(everything.masked_fill(~target, lowest), dim=1)
+    loss = total - hit
+    if weight is None:
+        return loss.mean()
+    return (loss * weight).sum() / weight.sum().clamp(min=1e-6)

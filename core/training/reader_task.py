@@ -1,0 +1,102 @@
+"""Training the per-passage reader g(a | q, c) with abstention (Eq. 8 of AmbigPrompt needs it; so do one-pass reading and the round trip)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core.models.rows import Rows, label_spans, passage_rows
+from core.models.span_model import collate, load_tokenizer
+from core.models.span_network import RowBatch, SpanConfig
+from core.text import normalize_answer
+from core.training.examples import Titled
+from core.training.objectives import marginal_loss
+
+CHUNK = 1024  # examples tokenised together and sorted by length
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One row: `answers` empty means that the passage does not answer the question."""
+
+    question: str
+    passage: Titled
+    answers: tuple[str, ...]
+
+
+class ReaderTask:
+    def __init__(
+        self, examples: Sequence[Reading], held_out: Sequence[Reading], config: SpanConfig, batch_tokens: int = 4096
+    ) -> None:
+        self.examples, self.held_out, self.config, self.batch_tokens = list(examples), list(held_out), config, batch_tokens
+        self.tokenizer = load_tokenizer(config.base)
+
+    def _batch(self, examples: Sequence[Reading]) -> tuple[RowBatch, Tensor, Tensor]:
+        parts = [passage_rows(self.tokenizer, e.question, [e.passage], self.config.max_tokens) for e in examples]
+        parts = [Rows(*(getattr(r, f)[:1] for f in Rows.__dataclass_fields__)) for r in parts]
+        batch = collate(parts, None)
+        length = batch.input_ids.shape[1]
+        window = min(self.config.max_answer_tokens, length)
+        gold = torch.zeros(len(parts), length, window, dtype=torch.bool)
+        for i, (rows, example) in enumerate(zip(parts, examples)):
+            for _, s, e in label_spans(rows, [example.passage[1]], example.answers, window):
+                gold[i, s, e - s] = True
+        return batch, gold, ~gold.flatten(1).any(1)
+
+    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
+        """Position = number of chunks begun; a resumed run starts with a fresh chunk."""
+        chunk = start
+        per_epoch = max(1, len(self.examples) // CHUNK)
+        while True:
+            epoch, part = divmod(chunk, per_epoch)
+            order = list(range(len(self.examples)))
+            random.Random(f"{seed}-{epoch}").shuffle(order)
+            picked = [self.examples[i] for i in order[part * CHUNK : (part + 1) * CHUNK]]
+            picked.sort(key=lambda e: len(e.question) + len(e.passage[0]) + len(e.passage[1]))
+            groups: list[list[Reading]] = [[]]
+            for example in picked:
+                tokens = min(
+                    self.config.max_tokens, 8 + (len(example.question) + len(example.passage[0]) + len(example.passage[1])) // 4
+                )
+                if groups[-1] and tokens * (len(groups[-1]) + 1) > self.batch_tokens:
+                    groups.append([])
+                groups[-1].append(example)
+            random.Random(f"{seed}-{chunk}-order").shuffle(groups)
+            chunk += 1
+            for group in groups:
+                yield chunk, self._batch(group)
+
+    def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
+        rows, gold, empty = batch
+        spans, nothing = network(rows.to(device))
+        return marginal_loss(spans.flatten(0, 1).flatten(1), nothing.flatten(), gold.flatten(1).to(device), empty.to(device))
+
+    @torch.inference_mode()
+    def evaluate(self, network: nn.Module) -> dict[str, float]:
+        """Exact match on held-out rows that have an answer, and the share of rows without one on which the reader abstains."""
+        right = answered = silent = empty = 0
+        device = next(network.parameters()).device
+        held_out = sorted(self.held_out, key=lambda e: len(e.passage[1]))
+        for i in range(0, len(held_out), 32):
+            group = held_out[i : i + 32]
+            parts = [passage_rows(self.tokenizer, e.question, [e.passage], self.config.max_tokens) for e in group]
+            parts = [Rows(*(getattr(r, f)[:1] for f in Rows.__dataclass_fields__)) for r in parts]
+            with torch.autocast(device.type, dtype=torch.bfloat16):
+                spans, nothing = network(collate(parts, None).to(device))
+            for example, rows, scores, null in zip(group, parts, spans[:, 0].float(), nothing[:, 0].float()):
+                best = int(scores.flatten().argmax())
+                s, w = divmod(best, scores.shape[1])
+                if not example.answers:
+                    empty += 1
+                    silent += bool(null > scores.flatten()[best])
+                    continue
+                answered += 1
+                text = example.passage[1][rows.offsets[0][s][0] : rows.offsets[0][s + w][1]]
+                right += normalize_answer(text) in {normalize_answer(a) for a in example.answers}
+        exact, abstains = right / max(1, answered), silent / max(1, empty)
+        return {"exact_match": exact, "abstains": abstains, "figure": exact + 0.5 * abstains}

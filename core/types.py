@@ -1,0 +1,281 @@
+"""The vocabulary of Ambiscope as frozen dataclasses: standard library only, so that everything may import it.
+
+Offsets are characters of `Passage.text`, end exclusive.  Probabilities are in 0..1, times in seconds, ranks count from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+EOI = "[EOI]"  # "end of iteration" (AmbigPrompt, section 3.2): no valid answer is left
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """At most 100 words of a titled document (the DPR layout)."""
+
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedPassage:
+    passage: Passage
+    rank: int  # 1 is the best
+    score: float  # comparable inside one list only: cosine, BM25 or fused score
+    # cosine of question and passage when a dense retriever saw both, else None; span models use it as a prior
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A prompt question.  `passages`: read these and retrieve nothing.  `pinned` and `banned`: a person's corrections."""
+
+    text: str
+    id: str = ""
+    pinned: tuple[str, ...] = ()
+    banned: tuple[str, ...] = ()
+    passages: tuple[Passage, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    passage_id: str
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    text: str
+    probability: float
+    evidence: Evidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What an answering model says at one step: candidates, the likeliest first, and the probability of [EOI]."""
+
+    candidates: tuple[Candidate, ...]
+    eoi_probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One turn of the iterative loop.  `choice` is None when the loop ended here."""
+
+    number: int  # from 1
+    previous: tuple[str, ...]
+    prompt: str
+    candidates: tuple[Candidate, ...]
+    choice: Candidate | None
+    eoi_probability: float
+    seconds: float
+    stopped_because: str = ""  # empty while the loop goes on
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    text: str
+    probability: float
+    evidence: tuple[Evidence, ...] = ()
+    step: int | None = None
+    pinned: bool = False  # added by a person
+
+
+@dataclass(frozen=True, slots=True)
+class Clarification:
+    """A disambiguated question for one answer.  `passed`: the round trip returned this answer and none of the others."""
+
+    answer: str
+    question: str
+    passed: bool
+    tried: int = 0
+    returned: tuple[str, ...] = ()  # what the reader answered to `question` over the same passages
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpretation:
+    """VerDICt's triple.  An abstention has an empty answer and says why."""
+
+    passage_id: str
+    question: str = ""
+    answer: str = ""
+    probability: float = 0.0
+    evidence: Evidence | None = None
+    abstained: str = ""
+
+
+# ---------------------------------------------------------------- events: what a system yields while it runs
+
+
+@dataclass(frozen=True, slots=True)
+class PassagesRetrieved:
+    passages: tuple[RetrievedPassage, ...]
+    seconds: float
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRelaxed:
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    number: int
+    previous: tuple[str, ...]
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepFinished:
+    step: Step
+    answer: Answer | None  # the answer that joined the set, or None at [EOI]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRejected:
+    answer: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionClarified:
+    clarification: Clarification
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class InterpretationProposed:
+    interpretation: Interpretation
+
+
+@dataclass(frozen=True, slots=True)
+class InterpretationPlaced:
+    """One interpretation on the map: 2-D coordinates, its cluster (-1: unclustered), and whether it is the medoid."""
+
+    index: int
+    x: float
+    y: float
+    cluster: int
+    medoid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InterpretationsClustered:
+    placed: tuple[InterpretationPlaced, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    seconds: float
+    why: str  # "eoi", "max-answers", "no-candidates", "one-pass", "cancelled", ...
+
+
+Event = (
+    PassagesRetrieved
+    | QuestionRelaxed
+    | StepStarted
+    | StepFinished
+    | AnswerRejected
+    | QuestionClarified
+    | InterpretationProposed
+    | InterpretationsClustered
+    | Finished
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemInfo:
+    """What made a prediction; stored with it so that it can be made again."""
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)  # plain JSON values
+    corpus: str = ""
+    corpus_digest: str = ""
+    checkpoint: str = ""
+    checkpoint_digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The fold of one run's events (see core.trace).  `events` is the whole trace, enough to draw the page again."""
+
+    question: Question
+    system: SystemInfo
+    answers: tuple[Answer, ...]
+    clarifications: tuple[Clarification, ...]  # in the order of `answers`; fewer where a run was stopped
+    steps: tuple[Step, ...]
+    passages: tuple[RetrievedPassage, ...]
+    seconds: float
+    events: tuple[Event, ...]
+
+    def clarification_of(self, answer: str) -> Clarification | None:
+        return next((c for c in self.clarifications if c.answer == answer), None)
+
+    def passage(self, passage_id: str) -> Passage | None:
+        return next((p.passage for p in self.passages if p.passage.id == passage_id), None)
+
+
+# ---------------------------------------------------------------- annotations: AmbigNQ's union type
+
+
+@dataclass(frozen=True, slots=True)
+class QAPair:
+    question: str
+    answers: tuple[str, ...]  # aliases of one answer
+    passage_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A person's own answer set for a question.  `single`/`multiple`/`none` are AmbigNQ's three types."""
+
+    type: Literal["single", "multiple", "none"]
+    pairs: tuple[QAPair, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceQuestion:
+    """A question with references (a row of AmbigNQ light, or of a file that brings its own passages)."""
+
+    id: str
+    question: str
+    annotations: tuple[Annotation, ...]
+    passages: tuple[Passage, ...] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ambiguous(self) -> bool:
+        """AmbigQA's *multi*: none of the annotations is a single answer."""
+        return all(a.type == "multiple" for a in self.annotations)
+
+
+# ---------------------------------------------------------------- protocols
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    def search(self, query: str, k: int) -> list[RetrievedPassage]:
+        """The k best passages, best first; fewer when the corpus is smaller.  Raises InputError when k < 1."""
+        ...
+
+
+@runtime_checkable
+class AnsweringModel(Protocol):
+    """Proposes the next answer, given those found so far."""
+
+    def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal: ...
+
+
+@runtime_checkable
+class AnsweringSystem(Protocol):
+    info: SystemInfo
+
+    def run(self, question: Question) -> Iterator[Event]: ...

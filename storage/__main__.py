@@ -1,0 +1,113 @@
+"""`python -m storage`: export, import, backup, restore, check.
+
+Exit code 0 only on success; an error is one line on stderr and exits with the error's own code.  `--json` prints one object
+on stdout and nothing else there.  The database is that of AMBISCOPE_HOME or AMBISCOPE_DATABASE_URL.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from core.errors import AmbiscopeError, InputError, StorageError
+from core.settings import Settings
+from storage.maintenance import restore
+from storage.store import Store
+
+Result = tuple[dict[str, Any], str]  # for --json, and in words
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message} (see {self.prog} --help)")
+
+
+def _rows(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in counts.items()) or "nothing"
+
+
+def _export(url: str, args: argparse.Namespace) -> Result:
+    with Store(url) as store:
+        made = store.export(args.format, args.out, annotators=tuple(args.annotator), system=args.system)
+    return made.to_json(), f"{args.out}: {_rows(dict(made.counts))} ({made.bytes} bytes, manifest beside it)"
+
+
+def _import(url: str, args: argparse.Namespace) -> Result:
+    with Store(url) as store:
+        report = store.import_file(args.file, format=args.format, annotator=args.annotator)
+    known = f"; already there: {_rows(dict(report.known))}" if report.known else ""
+    return report.to_json(), f"{args.file}: stored {_rows(dict(report.stored))}{known}"
+
+
+def _backup(url: str, args: argparse.Namespace) -> Result:
+    with Store(url) as store:
+        made = store.backup(args.file)
+    return made.to_json(), f"{made.file}: {made.bytes} bytes, verified"
+
+
+def _restore(url: str, args: argparse.Namespace) -> Result:
+    kept = restore(url, args.file)
+    words = f"restored {args.file}" + (f"; what was there is kept in {kept}" if kept else "")
+    return {"restored": str(args.file), "kept": str(kept) if kept else None}, words
+
+
+def _check(url: str, _args: argparse.Namespace) -> Result:
+    with Store(url) as store:
+        health, counts = store.health(full=True), store.counts()
+    if not health.ok:
+        raise StorageError(f"{health.where}: {health.integrity}")
+    lines = [f"{health.where}: intact, schema {health.revision}, {health.bytes} bytes, {_rows(counts)}"]
+    return {**health.to_json(), "counts": counts}, "\n".join(lines + [f"note: {w}" for w in health.warnings])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m storage", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, run: Callable[[str, argparse.Namespace], Result], help: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=help, description=help)
+        made.set_defaults(run=run)
+        made.add_argument("--json", action="store_true", help="one JSON object on stdout")
+        return made
+
+    out = add("export", _export, "write a training file, or everything (jsonl), with a manifest beside it")
+    out.add_argument("--format", required=True, choices=("ambignq", "fid", "training", "jsonl"))
+    out.add_argument("--out", required=True, type=Path, metavar="FILE")
+    out.add_argument(
+        "--annotator", action="append", default=[], metavar="NAME", help="only this annotator's words; may be repeated"
+    )
+    out.add_argument("--system", default="", metavar="NAME", help="only judgments of this system's answers")
+    read = add("import", _import, "store a jsonl export or an AmbigNQ light file, all or nothing")
+    read.add_argument("file", type=Path, metavar="FILE")
+    read.add_argument("--format", default="auto", choices=("auto", "ambignq", "jsonl"))
+    read.add_argument("--annotator", default="ambignq", metavar="NAME", help="AmbigNQ's n-th annotations go to 'NAME n'")
+    save = add("backup", _backup, "a verified copy of the database while it is in use")
+    save.add_argument("file", type=Path, nargs="?", metavar="FILE", help="default: the folder backups beside the database")
+    back = add("restore", _restore, "put a backup back; what was there is kept")
+    back.add_argument("file", type=Path, metavar="FILE")
+    add("check", _check, "check every page, index and reference of the database")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    try:
+        args = _parser().parse_args(argv)
+        body, words = args.run(Settings.from_env().url, args)
+    except AmbiscopeError as e:
+        print(f"error: {' '.join(str(e).split())}", file=sys.stderr)
+        return e.exit_code
+    except KeyboardInterrupt:
+        print("error: stopped", file=sys.stderr)
+        return 130
+    print(json.dumps(body, ensure_ascii=False) if args.json else words)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

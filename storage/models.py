@@ -1,0 +1,269 @@
+"""The tables.  What a system said (`prediction`, `predicted_answer`) and what people said (`judgment`, `annotation`)
+never share a row.
+
+SQLite tables are STRICT (no text in an integer column), enumerations are CHECK constraints, and every constraint has a
+name, so that later migrations can find it.  No row of these classes leaves the package: see storage.records.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import REAL, CheckConstraint, Double, ForeignKey, Index, MetaData, Text, UniqueConstraint
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from storage.db import Flag, JsonText, UtcDateTime
+
+VERDICTS = ("correct", "wrong", "unsupported", "duplicate")
+STATES = ("draft", "submitted", "skipped")
+STAGES = ("generation", "validation")
+TYPES = ("single", "multiple", "none")
+ITEMS = ("question", "prediction")
+EXPORTS = ("ambignq", "fid", "jsonl", "training", "backup")
+
+
+def _one_of(column: str, values: tuple[str, ...]) -> str:
+    return f"{column} IN ({', '.join(repr(v) for v in values)})"
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        str: Text(),
+        bool: Flag(),
+        datetime: UtcDateTime(),
+        float: Double().with_variant(REAL(), "sqlite"),  # SQLite's REAL has 64 bits, PostgreSQL's only 32
+        dict[str, Any]: JsonText(),
+        list[Any]: JsonText(),
+    }
+
+
+STRICT = {"sqlite_strict": True}
+
+
+class Question(Base):
+    __tablename__ = "question"
+    __table_args__ = (UniqueConstraint("text", "source_id"), CheckConstraint("length(text) > 0", "text"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    public_id: Mapped[str] = mapped_column(unique=True)
+    source_id: Mapped[str]  # the id it came with; empty for a question that a person typed
+    text: Mapped[str]
+    folded: Mapped[str]  # case-folded, for searching: SQLite's LIKE folds ASCII only
+    created: Mapped[datetime]
+
+
+class Prediction(Base):
+    __tablename__ = "prediction"
+    __table_args__ = (Index(None, "created", "id"), CheckConstraint("seconds >= 0", "seconds"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    public_id: Mapped[str] = mapped_column(unique=True)  # 32 hexadecimal digits, used in links
+    key: Mapped[str | None] = mapped_column(unique=True)  # names one run, so that a rerun stores it once
+    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"), index=True)
+    system: Mapped[str]
+    settings: Mapped[dict[str, Any]]
+    corpus: Mapped[str]
+    corpus_digest: Mapped[str]
+    checkpoint: Mapped[str]
+    checkpoint_digest: Mapped[str]
+    seconds: Mapped[float]
+    trace: Mapped[dict[str, Any]] = mapped_column(
+        deferred=True
+    )  # core.trace.to_json of the whole prediction; lists don't load it
+    created: Mapped[datetime]
+
+
+class PredictedAnswer(Base):
+    __tablename__ = "predicted_answer"
+    __table_args__ = (
+        UniqueConstraint("prediction_id", "position"),
+        CheckConstraint("position >= 0", "position"),
+        CheckConstraint("probability >= 0 AND probability <= 1", "probability"),
+        CheckConstraint("passed IN (0, 1)", "passed"),
+        CheckConstraint("(clarified IS NULL) = (passed IS NULL)", "clarified"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    prediction_id: Mapped[int] = mapped_column(ForeignKey("prediction.id"))
+    position: Mapped[int]  # from 0, in the order of the prediction's answers
+    text: Mapped[str]
+    probability: Mapped[float]
+    evidence: Mapped[list[Any]]
+    clarified: Mapped[str | None]  # the disambiguated question
+    passed: Mapped[bool | None]  # its round trip
+
+
+class Annotator(Base):
+    __tablename__ = "annotator"
+    __table_args__ = (CheckConstraint("length(name) > 0", "name"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    created: Mapped[datetime]
+
+
+class Judgment(Base):
+    __tablename__ = "judgment"
+    __table_args__ = (
+        UniqueConstraint("predicted_answer_id", "annotator_id"),
+        CheckConstraint(_one_of("verdict", VERDICTS), "verdict"),
+        CheckConstraint(_one_of("state", STATES), "state"),
+        CheckConstraint("state <> 'submitted' OR verdict IS NOT NULL", "submitted"),
+        CheckConstraint("version >= 1", "version"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    predicted_answer_id: Mapped[int] = mapped_column(ForeignKey("predicted_answer.id"))
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), index=True)
+    verdict: Mapped[str | None]
+    note: Mapped[str]
+    state: Mapped[str]
+    version: Mapped[int] = mapped_column()
+    created: Mapped[datetime]
+    updated: Mapped[datetime]
+
+    # every UPDATE says WHERE version = the one that was read; the store counts, because a cleared judgment's count goes on
+    __mapper_args__ = {"version_id_col": version, "version_id_generator": False}  # noqa: RUF012
+
+
+class JudgmentRevision(Base):
+    """An earlier value of a judgment.  It names answer and annotator, not the judgment: it outlives a cleared one."""
+
+    __tablename__ = "judgment_revision"
+    __table_args__ = (
+        UniqueConstraint("predicted_answer_id", "annotator_id", "version"),
+        CheckConstraint(_one_of("verdict", VERDICTS), "verdict"),
+        CheckConstraint(_one_of("state", STATES), "state"),
+        CheckConstraint("cleared IN (0, 1)", "cleared"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    predicted_answer_id: Mapped[int] = mapped_column(ForeignKey("predicted_answer.id"))
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    verdict: Mapped[str | None]
+    note: Mapped[str]
+    state: Mapped[str]
+    version: Mapped[int]
+    saved: Mapped[datetime]
+    replaced: Mapped[datetime]
+    cleared: Mapped[bool]  # replaced by nothing
+
+
+class Annotation(Base):
+    __tablename__ = "annotation"
+    __table_args__ = (
+        UniqueConstraint("question_id", "annotator_id", "stage"),
+        CheckConstraint(_one_of("type", TYPES), "type"),
+        CheckConstraint(_one_of("stage", STAGES), "stage"),
+        CheckConstraint(_one_of("state", STATES), "state"),
+        CheckConstraint("version >= 1", "version"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), index=True)
+    stage: Mapped[str]
+    type: Mapped[str]
+    state: Mapped[str]
+    version: Mapped[int] = mapped_column()
+    created: Mapped[datetime]
+    updated: Mapped[datetime]
+
+    __mapper_args__ = {"version_id_col": version, "version_id_generator": False}  # noqa: RUF012
+
+
+class QaPair(Base):
+    __tablename__ = "qa_pair"
+    __table_args__ = (UniqueConstraint("annotation_id", "position"), CheckConstraint("position >= 0", "position"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    annotation_id: Mapped[int] = mapped_column(ForeignKey("annotation.id", ondelete="CASCADE"))
+    position: Mapped[int]
+    question: Mapped[str]
+    answers: Mapped[list[Any]]  # aliases of one answer
+    passage_ids: Mapped[list[Any]]
+
+
+class AnnotationRevision(Base):
+    __tablename__ = "annotation_revision"
+    __table_args__ = (
+        UniqueConstraint("question_id", "annotator_id", "stage", "version"),
+        CheckConstraint(_one_of("stage", STAGES), "stage"),
+        CheckConstraint(_one_of("state", STATES), "state"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    stage: Mapped[str]
+    state: Mapped[str]
+    body: Mapped[dict[str, Any]]  # the annotation as JSON
+    version: Mapped[int]
+    saved: Mapped[datetime]
+    replaced: Mapped[datetime]
+
+
+class Assignment(Base):
+    """A lease: at most one annotator a slot and one slot an annotator, held by the database itself."""
+
+    __tablename__ = "assignment"
+    __table_args__ = (
+        UniqueConstraint("kind", "item", "slot"),
+        UniqueConstraint("kind", "item", "annotator_id"),
+        CheckConstraint(_one_of("kind", ITEMS), "kind"),
+        CheckConstraint("slot >= 0", "slot"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    item: Mapped[str]  # public id of the question or prediction
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), index=True)
+    slot: Mapped[int]
+    created: Mapped[datetime]
+    expires: Mapped[datetime]
+
+
+class Evaluation(Base):
+    __tablename__ = "evaluation"
+    __table_args__ = (Index(None, "created", "id"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    public_id: Mapped[str] = mapped_column(unique=True)
+    system: Mapped[str]
+    corpus: Mapped[str]
+    questions: Mapped[str]  # name or digest of the question file
+    metrics: Mapped[dict[str, Any]]
+    report: Mapped[dict[str, Any]] = mapped_column(deferred=True)  # rows, intervals, failures, provenance
+    created: Mapped[datetime]
+
+
+class Export(Base):
+    """What went out, backups included."""
+
+    __tablename__ = "export"
+    __table_args__ = (CheckConstraint(_one_of("format", EXPORTS), "format"), CheckConstraint("bytes >= 0", "bytes"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    format: Mapped[str]
+    file: Mapped[str]
+    sha256: Mapped[str]
+    bytes: Mapped[int]
+    counts: Mapped[dict[str, Any]]
+    filters: Mapped[dict[str, Any]]
+    created: Mapped[datetime] = mapped_column(index=True)

@@ -1,0 +1,222 @@
+"""What the store takes and gives besides core.types: frozen, plain, no ORM row among them.  All times are aware and in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from core.errors import ConflictError, FormatError
+from core.types import Annotation, Prediction
+
+Verdict = Literal["correct", "wrong", "unsupported", "duplicate"]
+State = Literal["draft", "submitted", "skipped"]
+Stage = Literal["generation", "validation"]
+Item = Literal["question", "prediction"]
+Format = Literal["ambignq", "fid", "jsonl", "training"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQuestion:
+    id: str  # the id it came with, where that was free; else a digest of the text
+    source_id: str
+    text: str
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPrediction:
+    id: str  # 32 hexadecimal digits, good for a link
+    created: datetime
+    prediction: Prediction
+    question_id: str = ""  # StoredQuestion.id
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionSummary:
+    id: str
+    question: str
+    system: str
+    corpus: str
+    answers: tuple[str, ...]
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Annotator:
+    name: str
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """What one annotator says of one answer.  `position` counts the prediction's answers from 0; `version` counts from 1."""
+
+    prediction_id: str
+    position: int
+    annotator: str
+    verdict: Verdict | None  # None only in a draft or a skipped one
+    note: str
+    state: State
+    version: int
+    created: datetime
+    updated: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class JudgmentRevision:
+    """An earlier value: saved at `saved`, replaced (or cleared) at `replaced`."""
+
+    version: int
+    verdict: Verdict | None
+    note: str
+    state: State
+    saved: datetime
+    replaced: datetime
+    cleared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnnotation:
+    question_id: str
+    annotator: str
+    stage: Stage
+    state: State
+    annotation: Annotation
+    version: int
+    created: datetime
+    updated: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationRevision:
+    version: int
+    state: State
+    annotation: Annotation
+    saved: datetime
+    replaced: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    kind: Item
+    item: str
+    annotator: str
+    slot: int  # from 0
+    expires: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvaluation:
+    id: str
+    system: str
+    corpus: str
+    questions: str
+    metrics: Mapping[str, Any]
+    created: datetime
+    report: Mapping[str, Any] = field(default_factory=dict)  # empty in lists
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    where: str
+    sqlite: str  # library version; empty for another database
+    journal: str
+    integrity: str  # "ok", or the first problem found
+    bytes: int  # the file and its write-ahead log
+    revision: str  # of the schema
+    backup_age_seconds: float | None  # None: no backup was ever made
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return self.integrity == "ok"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"ok": self.ok, **asdict(self), "warnings": list(self.warnings)}
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Of an export or a backup; an export's lies beside it as FILE.manifest.json."""
+
+    format: str
+    file: str
+    sha256: str
+    bytes: int
+    counts: Mapping[str, int]
+    filters: Mapping[str, Any]
+    rule: str  # how disagreement between annotators was settled
+    schema: str  # schema revision of the database
+    layout: int  # version of the file's layout
+    created: datetime
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "created": self.created.isoformat()}
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRecord:
+    """What the database noted of an export or a backup."""
+
+    format: str
+    file: str
+    sha256: str
+    bytes: int
+    counts: Mapping[str, int]
+    filters: Mapping[str, Any]
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """`stored` and `known` (already there, equal) count rows by kind."""
+
+    file: str
+    format: str
+    stored: Mapping[str, int]
+    known: Mapping[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class JudgmentConflictError(ConflictError):
+    """The judgment moved on since it was shown.  `mine` is what was to be saved, `theirs` what is stored (None: cleared)."""
+
+    def __init__(self, mine: Judgment, theirs: Judgment | None, expected: int) -> None:
+        self.mine, self.theirs, self.expected = mine, theirs, expected
+        now = (
+            f"now '{theirs.verdict}' with note '{theirs.note}' (version {theirs.version}, {theirs.updated:%Y-%m-%d %H:%M} UTC)"
+            if theirs
+            else "cleared"
+        )
+        super().__init__(
+            f"the judgment of answer {mine.position + 1} was changed in another window: it is {now}; "
+            f"yours is '{mine.verdict}' with note '{mine.note}' (made from version {expected}): look at both, then save again"
+        )
+
+
+class AnnotationConflictError(ConflictError):
+    """The annotation moved on since it was shown.  `mine` is what was to be saved, `theirs` what is stored."""
+
+    def __init__(self, mine: Annotation, theirs: StoredAnnotation | None, expected: int) -> None:
+        self.mine, self.theirs, self.expected = mine, theirs, expected
+        now = f"version {theirs.version} with {len(theirs.annotation.pairs)} pairs" if theirs else "not there"
+        super().__init__(
+            f"the annotation was changed in another window: the stored one is {now}; "
+            f"yours has {len(mine.pairs)} pairs and was made from version {expected}: look at both, then save again"
+        )
+
+
+class RejectedRowsError(FormatError):
+    """Rows of an import that were refused; nothing was stored.  `rejected` holds (line, reason), at most the first 100."""
+
+    def __init__(self, file: object, rejected: tuple[tuple[int, str], ...], total: int) -> None:
+        self.rejected, self.total = rejected, total
+        shown = "; ".join(f"line {line}: {reason}" for line, reason in rejected[:5])
+        more = f"; and {total - 5} more" if total > 5 else ""
+        rows = "row was" if total == 1 else "rows were"
+        super().__init__(f"{total} {rows} refused and nothing was stored: {shown}{more}", file=file)
+        self.line = rejected[0][0] if rejected else None

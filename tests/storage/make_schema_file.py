@@ -1,0 +1,35 @@
+"""Writes tests/storage/data/schema-<revision>.db: run once when a schema is released, then never again for that revision.
+
+python tests/storage/make_schema_file.py
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
+
+
+def main() -> None:
+    from storage_samples import fill
+
+    from storage import Store
+    from storage.upgrade import copy_database, head
+
+    target = HERE / "data" / f"schema-{head()}.db"
+    if target.exists():
+        sys.exit(f"{target} exists; a released schema's file is never written again")
+    draft = target.with_name("draft.db")
+    with Store(f"sqlite:///{draft}") as store:
+        fill(store)
+        store.claim("prediction", store.recent_predictions(1)[0].id, "Bob")
+        copy_database(draft, target)
+    for left in target.parent.glob("draft.db*"):
+        left.unlink()
+    print(target, target.stat().st_size, "bytes")
+
+
+if __name__ == "__main__":
+    main()
