@@ -6,23 +6,34 @@ Exit code 0 only on success; errors in one line on stderr; with --json, stdout h
 from __future__ import annotations
 
 import argparse
+import importlib
+import os
 import sys
 from collections.abc import Sequence
 
+from core.commands import COMMANDS
 from core.errors import AmbiscopeError
 from core.settings import Settings
 
 
 def parser() -> argparse.ArgumentParser:
-    from core.training import cli as training
-
     root = argparse.ArgumentParser(prog="python -m core", description="Ambiscope: answers to ambiguous questions")
     commands = root.add_subparsers(dest="command", required=True)
-    training.add_parser(commands)
+    for name in COMMANDS:
+        importlib.import_module(f"core.commands.{name}").add_parser(commands)
     return root
 
 
+def quiet_libraries() -> None:
+    """No progress bars and load reports of libraries between our own lines; set before they are imported."""
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
+    """Exit code of a command line: 0 only on success."""
+    quiet_libraries()
     args = parser().parse_args(argv)
     try:
         return int(args.run(args, Settings.from_env()))
@@ -32,5 +43,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: stopped", file=sys.stderr)
         return 130
-    except BrokenPipeError:
+    except MemoryError:
+        print("error: not enough memory; use fewer passages or close other programs", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            return 1
+        print(f"error: {error.filename or ''} {error.strerror or error}".replace("  ", " "), file=sys.stderr)
         return 1

@@ -27,6 +27,7 @@ from core.errors import ConflictError, InputError, StorageError
 from storage.plain import dumps
 
 BUSY_TIMEOUT_MS = 10_000
+SYNCHRONOUS = "FULL"  # each commit reaches the disk; NORMAL may lose the last ones in a power cut
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
 _BEGIN = "ambiscope_begin"  # execution option: the statement that opens a transaction
 
@@ -124,7 +125,7 @@ def make_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")  # first: the next one may have to wait
         cursor.execute("PRAGMA journal_mode = WAL")
-        cursor.execute("PRAGMA synchronous = FULL")
+        cursor.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
         cursor.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
         cursor.close()
 

@@ -17,7 +17,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -31,6 +31,7 @@ from storage import models
 from storage.annotations import pairs_of
 from storage.consensus import Statement, Vote, annotation_of, consensus
 from storage.plain import dumps
+from storage.upgrade import draft_name
 
 LAYOUT = 1  # of all four formats
 CHUNK = 100  # questions in memory at a time
@@ -71,7 +72,7 @@ def replacing(path: Path) -> Iterator[HashedWriter]:
 
     Raises StorageError for the disk's.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    draft = draft_name(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("wb") as file:
@@ -82,7 +83,8 @@ def replacing(path: Path) -> Iterator[HashedWriter]:
     except OSError as e:
         raise StorageError(f"{path}: cannot be written ({e.strerror or e}); nothing was left behind") from e
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def manifest_path(path: Path) -> Path:

@@ -98,9 +98,7 @@ class Maintenance(Database):
         """What went out, backups included, the newest first."""
         with self.reading() as session:
             rows = session.scalars(select(models.Export).order_by(models.Export.id.desc()).limit(limit))
-            return [
-                ExportRecord(r.format, r.file, r.sha256, r.bytes, r.counts, r.filters, r.created) for r in rows
-            ]
+            return [ExportRecord(r.format, r.file, r.sha256, r.bytes, r.counts, r.filters, r.created) for r in rows]
 
     def import_file(self, path: Path, *, format: str = "auto", annotator: str = "ambignq") -> ImportReport:
         """Stores a file of `export`'s jsonl or of AmbigNQ light, all or nothing; what is already there and equal is

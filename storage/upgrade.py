@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+import uuid
+from contextlib import closing, suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -37,7 +39,13 @@ def config(scripts: Path = MIGRATIONS) -> Config:
 
 def head(scripts: Path = MIGRATIONS) -> str:
     """The schema revision of this version of Ambiscope."""
-    return ScriptDirectory.from_config(config(scripts)).get_current_head() or ""
+    return revisions(scripts)[0]
+
+
+@cache
+def revisions(scripts: Path = MIGRATIONS) -> tuple[str, ...]:
+    """All schema revisions of a folder of migrations, the newest first; read once a process."""
+    return tuple(script.revision for script in ScriptDirectory.from_config(config(scripts)).walk_revisions())
 
 
 def revision_of(path: Path) -> str | None:
@@ -49,8 +57,9 @@ def revision_of(path: Path) -> str | None:
         size = path.stat().st_size
         if size:
             with path.open("rb") as file:
-                if file.read(16) != _HEADER:
-                    raise explain(sqlite3.DatabaseError("file is not a database"), str(path))
+                header = file.read(18)
+            if header[:16] != _HEADER:
+                raise explain(sqlite3.DatabaseError("file is not a database"), str(path))
     except FileNotFoundError:
         return None
     except OSError as e:
@@ -58,6 +67,10 @@ def revision_of(path: Path) -> str | None:
     if not size:
         return None
     wal = path.with_name(path.name + "-wal")
+    page = int.from_bytes(header[16:18], "big")
+    page = 65_536 if page <= 1 else page  # 65,536 does not fit and is stored as 1
+    if size % page and not wal.exists():  # SQLite reads the missing rest of a last page as zeros and may not notice
+        raise explain(sqlite3.DatabaseError(f"malformed: {size} bytes are no whole number of pages"), str(path))
     # a read-only connection would still make -wal and -shm files; an immutable one touches nothing, but would miss an
     # existing WAL
     mode = "mode=ro" if wal.exists() else "immutable=1"
@@ -84,12 +97,17 @@ def revision_of(path: Path) -> str | None:
 
 def refuse_newer(found: str, where: str, scripts: Path = MIGRATIONS) -> None:
     """Raises NewerDatabaseError for a schema revision that this version does not know."""
-    known = [script.revision for script in ScriptDirectory.from_config(config(scripts)).walk_revisions()]
+    known = revisions(scripts)
     if found not in known:
         raise NewerDatabaseError(
             f"{where}: the database has schema {found}, this Ambiscope knows up to {known[0]}: "
             "update Ambiscope, or use another AMBISCOPE_HOME; nothing was changed"
         )
+
+
+def draft_name(target: Path) -> Path:
+    """Where a file is written before it gets its name; another one for each writer."""
+    return target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.part")
 
 
 def copy_database(source: Path, target: Path) -> None:
@@ -98,10 +116,9 @@ def copy_database(source: Path, target: Path) -> None:
 
     Raises StorageError (disk full, damaged source); then `target` is as it was.
     """
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    draft = draft_name(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        draft.unlink(missing_ok=True)
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with closing(sqlite3.connect(source, timeout=10, isolation_level=None)) as old:
             old.execute("BEGIN")  # the copy and the counts are of the same moment
@@ -120,7 +137,8 @@ def copy_database(source: Path, target: Path) -> None:
         raise StorageError(f"{target}: the copy cannot be written ({e.strerror or e})") from e
     finally:
         for left in (draft, draft.with_name(draft.name + "-journal")):
-            left.unlink(missing_ok=True)
+            with suppress(OSError):
+                left.unlink(missing_ok=True)
 
 
 def row_counts(connection: sqlite3.Connection) -> dict[str, int]:
@@ -158,7 +176,7 @@ def migrate(url: URL, scripts: Path = MIGRATIONS, target: str = "head") -> None:
             settings = config(scripts)
             settings.attributes["connection"] = connection
             current = MigrationContext.configure(connection).get_current_revision()
-            order = [script.revision for script in ScriptDirectory.from_config(settings).walk_revisions()]  # newest first
+            order = revisions(scripts)
             down = target != "head" and current in order and (target == "base" or order.index(target) > order.index(current))
             (command.downgrade if down else command.upgrade)(settings, target)
             if url.get_backend_name() == "sqlite":

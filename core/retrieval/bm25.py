@@ -1,9 +1,9 @@
 """BM25 over a passage store, in the files of bm25s, memory-mapped when they are read.
 
-Source: bm25s (Lu 2024, https://arxiv.org/abs/2407.03618), its `lucene` variant with k1 = 1.5 and b = 0.75, English stop words,
-the Snowball stemmer.  bm25s builds its score matrix from the tokens of the whole corpus in memory; here the same matrix is
-written in two passes over the disk (`build`), so that memory grows with the vocabulary and 4 bytes a passage.  A test holds both
-to the same scores.
+Source: bm25s (Lu 2024, https://arxiv.org/abs/2407.03618), its `lucene` variant with k1 = 1.5 and b = 0.75, English stop words
+(its own and core.text's question words), the Snowball stemmer.  bm25s builds its score matrix from the tokens of the whole
+corpus in memory; here the same matrix is written in two passes over the disk (`build`), so that memory grows with the vocabulary
+and 4 bytes a passage.  A test holds both to the same scores.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from core.errors import IndexMismatchError
 from core.retrieval.corpus import write_atomically
+from core.text import STOPWORDS
 
 K1, B = 1.5, 0.75
 CHUNK = 4_000_000  # postings scored at once: 48 MB
@@ -38,7 +39,7 @@ class Tokenizer:
         import Stemmer
         from bm25s.stopwords import STOPWORDS_EN
 
-        self._stemmer, self._stop = Stemmer.Stemmer("english"), frozenset(STOPWORDS_EN)
+        self._stemmer, self._stop = Stemmer.Stemmer("english"), frozenset(STOPWORDS_EN) | STOPWORDS
 
     def __call__(self, text: str) -> list[str]:
         text = text.lower()

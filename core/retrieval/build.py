@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from core.errors import IndexMismatchError, InputError
 from core.retrieval import bm25, index
@@ -23,6 +22,7 @@ from core.retrieval.readers import Limits, Rejected, Source, Tally, read_passage
 
 BM25_FOLDER = "bm25"
 SHOWN_REJECTED = 200  # rejected rows kept in a report; the total counts all
+Prints = list[list[str]]  # name and sha256 of each file
 Progress = Callable[[int, int, str], None]  # done, total (0: not known), stage: reading, words, encoding, indexing
 
 
@@ -60,7 +60,7 @@ class BuildReport:
     already_built: bool = False
 
 
-def fingerprint(paths: Sequence[Path], limits: Limits) -> list[list[str]]:
+def fingerprint(paths: Sequence[Path], limits: Limits) -> Prints:
     """Name and sha256 of each file.  Raises InputError for a file that is missing, too large or of an unknown kind."""
     prints = []
     for path in paths:
@@ -74,7 +74,7 @@ def fingerprint(paths: Sequence[Path], limits: Limits) -> list[list[str]]:
     return prints
 
 
-def _read(folder: Path, paths: Sequence[Path], prints: Any, limits: Limits, progress: Progress) -> None:
+def _read(folder: Path, paths: Sequence[Path], prints: Prints, limits: Limits, progress: Progress) -> None:
     """Writes the passage store.  Raises InputError when no passage is left."""
     rejected: list[Rejected] = []
     files: list[FileReport] = []
@@ -109,7 +109,7 @@ def build(
     name: str,
     folder: Path,
     paths: Sequence[Path],
-    prints: list[list[str]],
+    prints: Prints,
     *,
     encoder: Encoder,
     kind: str,

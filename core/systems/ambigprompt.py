@@ -80,8 +80,12 @@ class AmbigPrompt:
 def build(parts: Parts, options: Options) -> AmbigPrompt:
     from core.models.span_answerer import Decoding, load_answerer
 
-    names = {"retrieval_prior", "eoi_bias"}
-    decoding = replace(Decoding(), **{k: float(v) for k, v in options.extra.items() if k in names})
+    default = Decoding()
+    decoding = replace(
+        default,
+        retrieval_prior=float(options.extra.get("retrieval_prior", default.retrieval_prior)),
+        eoi_bias=float(options.extra.get("eoi_bias", default.eoi_bias)),
+    )
     settings = parts.settings
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
     reader, _ = load_reader(settings.reader, settings.device)

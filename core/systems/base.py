@@ -5,16 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core import types as t
 from core.errors import CancelledError, InputError, NothingRetrievedError
 from core.settings import Settings
 from core.text import normalize_answer
 from core.trace import fold
-
-if TYPE_CHECKING:
-    from core.models.passage_reader import PassageReader
 
 
 @dataclass(frozen=True)

@@ -49,11 +49,18 @@ def test_a_query_is_found_again_whatever_it_was_encoded_with(minilm: enc.Encoder
     assert np.allclose(minilm.encode(["long text here " * 9, "Who played Maria?"])[1], alone[0], atol=1e-5)
 
 
-def test_batches_lose_little_to_padding(minilm: enc.Encoder) -> None:
-    start = (minilm.stats.tokens, minilm.stats.padded_tokens)
-    minilm.encode([f"word {i} " * (i % 40 + 1) for i in range(200)])
-    tokens, padded = minilm.stats.tokens - start[0], minilm.stats.padded_tokens - start[1]
-    assert tokens / padded > 0.8
+@pytest.mark.parametrize("budget", sorted(enc.BATCH_TOKENS.values()))
+def test_batches_of_a_shard_are_less_than_a_tenth_padding(budget: int) -> None:
+    lengths = np.clip(np.random.default_rng(0).normal(110, 35, 2048), 5, 256).astype(int).tolist()
+    padded = sum(len(b) * lengths[b[0]] for b in enc.token_batches(lengths, budget))
+    assert sum(lengths) / padded > 0.9
+
+
+def test_statistics_count_tokens_and_padding(minilm: enc.Encoder) -> None:
+    before = (minilm.stats.tokens, minilm.stats.padded_tokens)
+    minilm.encode(["one two three", "one"])  # 5 and 3 tokens with [CLS] and [SEP]
+    assert (minilm.stats.tokens - before[0], minilm.stats.padded_tokens - before[1]) == (8, 10)
+    assert minilm.stats.model_seconds > 0
 
 
 def test_missing_model_says_what_to_do(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def prediction(
     found = tuple(passages if passages is not None else (passage(1), passage(2)))
     first = found[0].passage if found else None
     evidence = (t.Evidence(first.id, 0, 7, first.text[:7]),) if first else ()
-    made = tuple(t.Answer(a, 0.9 - 0.1 * i, evidence, step=i + 1) for i, a in enumerate(answers))
+    made = tuple(t.Answer(a, max(0.0, 0.9 - 0.1 * i), evidence, step=i + 1) for i, a in enumerate(answers))
     clear = tuple(t.Clarification(a, f"{question[:-1]} ({a})?", i == 0, 3, (a,), "") for i, a in enumerate(answers)) * clarified
     steps = tuple(
         t.Step(

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sqlite3
 import threading
-from datetime import UTC, timedelta
+from contextlib import closing
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 from storage_samples import fill, prediction, raw
 
 from core import types as t
 from core.errors import ConflictError, InputError, NotFoundError, StorageError
-from storage import Store, work
+from storage import Store, db, models, work
 from storage.records import AnnotationConflictError, JudgmentConflictError
 
 # ---------------------------------------------------------------- predictions
@@ -70,7 +73,7 @@ def test_unknown_ids(store: Store) -> None:
 
 
 def test_recent_predictions_search_and_page(store: Store) -> None:
-    ids = [store.save_prediction(prediction(text)) for text in ("Straße 100%?", "who_was it?", "STRASSE?")]
+    ids = [store.save_prediction(prediction(wording)) for wording in ("Straße 100%?", "who_was it?", "STRASSE?")]
     assert [p.id for p in store.recent_predictions(10)] == ids[::-1]
     assert [p.id for p in store.recent_predictions(1, offset=1)] == [ids[1]]
     assert [p.id for p in store.recent_predictions(10, text="strasse")] == [ids[2], ids[0]]  # case folding beyond ASCII
@@ -363,3 +366,59 @@ def test_counts_and_health(store: Store) -> None:
     age = store.health().backup_age_seconds
     assert age is not None
     assert 0 <= age < 60
+
+
+# ---------------------------------------------------------------- connections
+
+
+def test_every_connection_has_the_pragmas(durable: None, store: Store) -> None:
+    with store.reading() as session:
+        link = session.connection()
+        values = {
+            p: link.exec_driver_sql(f"PRAGMA {p}").scalar()
+            for p in ("foreign_keys", "journal_mode", "busy_timeout", "synchronous")
+        }
+    assert values == {"foreign_keys": 1, "journal_mode": "wal", "busy_timeout": 10_000, "synchronous": 2}
+
+
+def test_reads_take_no_writer_lock_and_writes_do(store: Store, path: Path) -> None:
+    with store.reading() as session:
+        assert session.scalar(text("SELECT count(*) FROM question")) == 0
+        store.add_question(t.Question("Who?"))  # a writer is not held up by an open read
+        assert session.scalar(text("SELECT count(*) FROM question")) == 0  # and the read is of its moment
+    with closing(sqlite3.connect(path, timeout=0)) as other, store.writing() as session:
+        assert session.scalar(text("SELECT count(*) FROM question")) == 1  # a read, but in a write transaction
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("INSERT INTO annotator (name, created) VALUES ('x', '')")
+
+
+def test_an_exception_rolls_back(store: Store) -> None:
+    def half_a_save() -> None:
+        with store.writing() as session:
+            session.execute(text("INSERT INTO annotator (name, created) VALUES ('x', '2026-01-01T00:00:00+00:00')"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        half_a_save()
+    assert store.annotators() == []
+
+
+def test_a_writer_that_waits_too_long_says_so(url: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 20)
+    with Store(url) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageError, match=r"another program has been writing.*do it again"):
+            store.annotator("Ada")
+        other.execute("ROLLBACK")
+        assert store.annotator("Ada").name == "Ada"
+
+
+def test_times_need_a_zone_and_come_back_in_utc(store: Store) -> None:
+    east = timezone(timedelta(hours=9))
+    at = datetime(2026, 1, 1, 3, 0, tzinfo=east)
+    with store.writing() as session:
+        session.add(models.Annotator(name="Ada", created=at))
+    assert store.annotator("Ada").created == at
+    assert store.annotator("Ada").created.utcoffset() == timedelta(0)
+    with pytest.raises(StorageError, match="no time zone"), store.writing() as session:
+        session.add(models.Annotator(name="Bob", created=at.replace(tzinfo=None)))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import random
 import resource
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +70,14 @@ def test_scribbled_bytes_never_crash_and_never_change_the_file_at_opening(path: 
     body[at : at + 4096] = rng.randbytes(4096)
     path.write_bytes(body)
     before = path.read_bytes()
+    said = ""
     try:
-        with Store(url) as store:  # a free or an unused part of a page was hit, or text inside a row
+        with Store(url) as store:  # opens where a free page or text inside a row was hit
             for found in store.recent_predictions(10):
                 store.find_prediction(found.id)
     except StorageError as e:
-        assert str(path) in str(e) or "trace" in str(e)
+        said = str(e)
+    assert not said or str(path) in said or "trace" in said
     assert path.read_bytes() == before
 
 
@@ -136,10 +140,8 @@ def test_restore_refuses_what_is_no_good_backup(path: Path, url: str, tmp_path: 
     bad.write_bytes(path.read_bytes()[:9000])
     newer = tmp_path / "newer.db"
     newer.write_bytes(path.read_bytes())
-    raw_update = __import__("sqlite3").connect(newer)
-    raw_update.execute("UPDATE alembic_version SET version_num = '9999'")
-    raw_update.commit()
-    raw_update.close()
+    with closing(sqlite3.connect(newer)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
     (tmp_path / "empty.db").touch()
     for file, kind in (
         (bad, StorageError),

@@ -14,7 +14,7 @@ from alembic.runtime.migration import MigrationContext
 from storage_samples import fill, prediction, raw
 
 from core.errors import InputError, NewerDatabaseError, StorageError
-from storage import Store, models, upgrade
+from storage import Store, models
 from storage.db import make_engine, parse_url
 from storage.upgrade import MIGRATIONS, copy_database, ensure_current, head, migrate
 
@@ -188,7 +188,7 @@ def test_another_programs_database_is_left_alone(path: Path, url: str) -> None:
 
 @pytest.mark.parametrize("bad", ["", "nonsense", "sqlite://", "sqlite:///:memory:", "sqlite:///file:x?uri=true", "nosuch://x"])
 def test_wrong_urls(bad: str) -> None:
-    with pytest.raises(InputError, match="database|driver"):
+    with pytest.raises(InputError, match=r"database|driver"):
         Store(bad)
 
 

@@ -1,4 +1,4 @@
-"""`python -m core train reader|answerer`: the recipe of the bundled weights, from files in the documented layouts."""
+"""`python -m core train reader|answerer`: trains the bundled models, from files in the documented layouts."""
 
 from __future__ import annotations
 

@@ -1,0 +1,3 @@
+"""The subcommands of `python -m core`: one module each, with `add_parser(commands)`."""
+
+COMMANDS = ("ask", "index", "systems", "score", "evaluate", "train")

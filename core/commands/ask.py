@@ -1,0 +1,94 @@
+"""`python -m core ask QUESTION`: one question, its answers, on the terminal or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from typing import Any
+
+from core.settings import Settings
+from core.types import Prediction
+
+
+def add_parser(commands: Any) -> None:
+    ask = commands.add_parser("ask", help="ask one question")
+    ask.add_argument("question")
+    ask.add_argument("--system", help="name of a system (default: AMBISCOPE_SYSTEM)")
+    ask.add_argument("--corpus", help="name of a corpus (default: starter)")
+    ask.add_argument("--top-k", type=int, help="passages to read (default: 10)")
+    ask.add_argument("--max-answers", type=int, help="at most so many answers (default: 8)")
+    ask.add_argument("--stop-above", type=float, help="stop when P([EOI]) exceeds this (default: when it beats every answer)")
+    ask.add_argument("--no-clarify", action="store_true", help="leave the questions unclarified")
+    ask.add_argument("--pin", action="append", default=[], metavar="ANSWER", help="an answer that stands already")
+    ask.add_argument("--ban", action="append", default=[], metavar="ANSWER", help="an answer that must not come")
+    ask.add_argument("--json", action="store_true", help="print the prediction as one JSON object")
+    ask.set_defaults(run=run)
+
+
+def as_json(prediction: Prediction) -> dict[str, Any]:
+    """The documented object of `ask --json`, with the trace beside it."""
+    from core.trace import to_json
+
+    answers = []
+    for a in prediction.answers:
+        clarification = prediction.clarification_of(a.text)
+        answers.append(
+            {
+                "text": a.text,
+                "probability": a.probability,
+                "passages": list(dict.fromkeys(e.passage_id for e in a.evidence)),
+                "question": clarification.question if clarification else prediction.question.text,
+                "round_trip": clarification.passed if clarification else None,
+                "evidence": [to_json(e) for e in a.evidence],
+            }
+        )
+    return {
+        "question": prediction.question.text,
+        "system": prediction.system.name,
+        "answers": answers,
+        "steps": [to_json(s) for s in prediction.steps],
+        "passages": [
+            {"id": p.passage.id, "title": p.passage.title, "score": p.score, "rank": p.rank} for p in prediction.passages
+        ],
+        "seconds": prediction.seconds,
+        "info": to_json(prediction.system),
+    }
+
+
+def _print(prediction: Prediction) -> None:
+    if not prediction.answers:
+        print("No answer: the model stopped at the first step.")
+    by_id = {p.passage.id: p for p in prediction.passages}
+    for number, a in enumerate(prediction.answers, 1):
+        print(f"{number}. {a.text}  ({a.probability:.0%})")
+        clarification = prediction.clarification_of(a.text)
+        if clarification:
+            print(f"   {clarification.question}" + ("" if clarification.passed else "  [did not pass the round trip]"))
+        for passage_id in dict.fromkeys(e.passage_id for e in a.evidence):
+            found = by_id.get(passage_id)
+            print(f"   [{found.rank if found else '-'}] {found.passage.title if found else passage_id}")
+    ended = prediction.steps[-1].stopped_because if prediction.steps else ""
+    print(f"{len(prediction.passages)} passages, {len(prediction.steps)} steps, {prediction.seconds:.1f} s{'; ' + ended if ended else ''}")
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    from core.engine import Engine
+    from core.systems.base import Options, answer, check_question
+    from core.types import Question
+
+    # before anything is loaded: a bad question should not wait for models
+    question = check_question(Question(args.question, pinned=tuple(args.pin), banned=tuple(args.ban)), settings.max_question_chars)
+    options = Options(
+        top_k=settings.top_k if args.top_k is None else args.top_k,
+        max_answers=settings.max_answers if args.max_answers is None else args.max_answers,
+        stop_above=args.stop_above,
+        clarify=not args.no_clarify,
+    )
+    system = Engine(settings).system(args.system, args.corpus, options)
+    prediction = answer(system, replace(question))
+    if args.json:
+        print(json.dumps(as_json(prediction), ensure_ascii=False))
+    else:
+        _print(prediction)
+    return 0

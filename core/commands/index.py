@@ -1,0 +1,76 @@
+"""`python -m core index --passages FILE`: files to a corpus that can be asked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from core.errors import InputError
+from core.settings import Settings
+
+
+def add_parser(commands: Any) -> None:
+    index = commands.add_parser("index", help="build a corpus from tsv, jsonl, txt, md or pdf files")
+    index.add_argument("--passages", type=Path, nargs="+", required=True, metavar="FILE", help="files, or folders of such files")
+    index.add_argument("--name", help="name of the corpus (default: from the first file)")
+    index.add_argument("--replace", action="store_true", help="replace a corpus of this name that holds something else")
+    index.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    index.set_defaults(run=run)
+
+
+def _files(paths: list[Path]) -> list[Path]:
+    """Folders stand for the readable files in them, in name order."""
+    from core.retrieval.readers import READERS
+
+    out: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*") if p.is_file() and any(p.name.lower().endswith(s) for s in READERS))
+            if not inside:
+                raise InputError(f"{path}: no tsv, jsonl, txt, md or pdf file in this folder")
+            out += inside
+        elif not path.exists():
+            raise InputError(f"{path}: no such file")
+        else:
+            out.append(path)
+    return out
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    from tqdm import tqdm
+
+    from core.retrieval.library import CorpusLibrary
+    from core.retrieval.readers import Limits
+
+    files = _files(args.passages)
+    name = args.name or (re.sub(r"[^a-z0-9_-]+", "-", files[0].name.split(".")[0].lower()).strip("-")[:64] or "corpus")
+    bar = tqdm(unit=" passages", file=sys.stderr, disable=not sys.stderr.isatty())
+
+    def progress(done: int, total: int, stage: str) -> None:
+        if bar.desc != f"{stage}: ":
+            bar.reset(total=total or None)
+            bar.set_description(stage)
+        bar.n = done
+        bar.refresh()
+
+    with bar:
+        report = CorpusLibrary(settings).create(
+            name, files, progress, limits=Limits.for_own_files(settings), replace=args.replace
+        )
+    if args.json:
+        print(json.dumps(asdict(report)))
+        return 0
+    if report.already_built:
+        print(f"corpus '{name}' is up to date: {report.passages} passages")
+        return 0
+    print(f"corpus '{name}': {report.passages} passages from {len(report.files)} file(s) in {report.seconds:.1f} s")
+    if report.rejected_total:
+        print(f"{report.rejected_total} row(s) rejected:")
+        for row in report.rejected[:20]:
+            print(f"  {row}")
+    return 0

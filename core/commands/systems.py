@@ -1,0 +1,31 @@
+"""`python -m core systems`: every system, what it needs, and whether it can run here."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from typing import Any
+
+from core.settings import Settings
+
+
+def add_parser(commands: Any) -> None:
+    systems = commands.add_parser("systems", help="list the answering systems")
+    systems.add_argument("--json", action="store_true")
+    systems.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    from core.engine import statuses
+
+    rows = statuses(settings)
+    if args.json:
+        print(json.dumps([asdict(r) for r in rows]))
+        return 0
+    for r in rows:
+        print(f"{r.name:22} {'ready' if r.ready else 'not ready':10} {r.summary}")
+        print(f"{'':22} {'':10} needs {', '.join(r.needs) or 'nothing'}; {r.source}")
+        if not r.ready:
+            print(f"{'':22} {'':10} {r.why_not}")
+    return 0

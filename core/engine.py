@@ -1,0 +1,122 @@
+"""One object that holds what is expensive (corpora, encoder, models) and makes systems of it: pages and the command line share it.
+
+Safe to use from several threads: what is loaded is loaded once, and each model takes its callers in turn.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from core.errors import AmbiscopeError
+from core.retrieval.library import Corpus, CorpusLibrary
+from core.settings import Settings
+from core.systems import SYSTEMS
+from core.systems.base import Options, Parts
+from core.types import AnsweringSystem, RetrievedPassage
+
+if TYPE_CHECKING:
+    from core.retrieval.build import Progress
+
+
+@dataclass(frozen=True)
+class _Search:
+    """A corpus as a Retriever."""
+
+    corpus: Corpus
+
+    def search(self, query: str, k: int) -> list[RetrievedPassage]:
+        return self.corpus.search(query, k)
+
+
+@dataclass(frozen=True)
+class SystemStatus:
+    name: str
+    summary: str
+    needs: tuple[str, ...]
+    source: str
+    ready: bool
+    why_not: str = ""
+
+
+class Engine:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.library = CorpusLibrary(settings)
+        self._corpora: dict[str, Corpus] = {}
+        self._lock = threading.Lock()
+        if settings.threads:
+            import torch
+
+            torch.set_num_threads(settings.threads)
+
+    def corpus(self, name: str | None = None, progress: Progress | None = None) -> Corpus:
+        """Opens a corpus once; opens it again when it was rebuilt.  Raises NotFoundError, IndexMismatchError."""
+        name = name or self.settings.corpus
+        with self._lock:
+            kept = self._corpora.get(name)
+            if kept is not None and any(i.name == name and i.digest == kept.digest for i in self.library.list()):
+                return kept
+            opened = self.library.open(name, progress) if progress else self.library.open(name)
+            self._corpora[name] = opened
+            return opened
+
+    def forget(self, name: str) -> None:
+        """Drops an opened corpus, before it is deleted."""
+        with self._lock:
+            self._corpora.pop(name, None)
+
+    def system(
+        self,
+        name: str | None = None,
+        corpus: str | None = None,
+        options: Options | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        own_passages: bool = False,
+    ) -> AnsweringSystem:
+        """A system by name over a corpus; `own_passages`: its questions bring their passages and no corpus is opened.
+
+        Raises UnknownNameError, NotFoundError, CheckpointError.
+        """
+        name = name or self.settings.system
+        build = SYSTEMS.resolve(name)
+        options = options or Options(top_k=self.settings.top_k, max_answers=self.settings.max_answers)
+        opened = None if own_passages else self.corpus(corpus)
+        parts = Parts(
+            self.settings,
+            _Search(opened) if opened else None,
+            opened.name if opened else "",
+            opened.digest if opened else "",
+            cancelled or (lambda: False),
+        )
+        system: AnsweringSystem = build(parts, options)
+        return system
+
+    def warm(self, corpus: str | None = None) -> None:
+        """Loads the default system, its models and the corpus, so that the first question does not wait for them."""
+        self.corpus(corpus).warm()
+        self.system(corpus=corpus)
+
+
+def statuses(settings: Settings) -> Sequence[SystemStatus]:
+    """Every system, what it needs, and whether it can run here.  Looks for files; loads no weights."""
+    from core.models.checkpoints import find_checkpoint
+
+    out = []
+    for name, entry in SYSTEMS.items():
+        if entry.hidden:
+            continue
+        why = ""
+        try:
+            for need in entry.needs:
+                if need.startswith("checkpoint "):
+                    kind = need.removeprefix("checkpoint ")
+                    find_checkpoint(settings.answerer if kind == "answerer" else settings.reader, kind)
+                elif "AMBISCOPE_ANSWERER" in need and settings.answerer == "default":
+                    why = "set AMBISCOPE_ANSWERER to a folder or hub name of encoder-decoder weights, for instance t5-base"
+        except AmbiscopeError as error:
+            why = str(error)
+        out.append(SystemStatus(name, entry.summary, entry.needs, entry.source, not why, why))
+    return out

@@ -1,0 +1,253 @@
+"""FidAnswerer: the paper's answering model, a Fusion-in-Decoder of T5 or another encoder-decoder with interleaved prompting.
+
+Source: Sun et al. 2023, sections 2.2, 3.1 and 3.2.  [EOI] is a token; P([EOI]) is its probability at the first decoding position.  The paper
+decodes greedily; here the few likeliest first tokens are each continued greedily, in one batch, so that a step has candidates to choose from.
+The first candidate that greedy decoding would give is among them.  Legend: B questions, K candidates, S = P + N * L states, T tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from core.errors import CheckpointError
+from core.evidence import occurrences
+from core.models.fid_network import FidConfig, FidNetwork, collate_fid
+from core.models.span_answerer import shares_words
+from core.models.span_model import pick_device
+from core.settings import ROOT
+from core.text import find_spans, normalize_answer
+from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
+
+DETAILS = "fid.json"  # our own part of a checkpoint, beside transformers' config.json
+PROMPTS = "prompts.safetensors"  # learned prompts, where prompting="learned"
+
+
+@dataclass(frozen=True)
+class Generation:
+    """`eoi_bias` is added to [EOI]'s logit at the first position (negative: stop later)."""
+
+    candidates: int = 4
+    eoi_bias: float = 0.0
+
+
+def locate(answer: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
+    """The first place where the answer stands.  A short word or number counts where only one passage has it."""
+    if found := occurrences(answer, passages, 1):
+        return found[0]
+    spans = [(p.passage, span) for p in passages for span in find_spans(p.passage.text, answer)]
+    if len({passage.id for passage, _ in spans}) != 1:
+        return None
+    passage, (start, end) = spans[0]
+    return Evidence(passage.id, start, end, passage.text[start:end])
+
+
+class FidAnswerer:
+    """An AnsweringModel.  Calls from several threads take turns."""
+
+    def __init__(self, network: FidNetwork, tokenizer: Any, device: str = "auto", generation: Generation | None = None) -> None:
+        self.device = pick_device(device)
+        self.network = network.to(self.device).eval()
+        self.tokenizer, self.config = tokenizer, network.config
+        self.generation = generation or Generation()
+        self.lock = threading.Lock()
+
+    def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
+        """Candidates that share no words with `previous`, the likeliest first, and the probability of [EOI]."""
+        return self.propose_many([(question, passages, previous)])[0]
+
+    def propose_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage], Sequence[str]]]) -> list[Proposal]:
+        texts = [(question, [(p.passage.title, p.passage.text) for p in found], previous) for question, found, previous in jobs]
+        batch = collate_fid(self.tokenizer, self.config, texts)
+        autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
+        with self.lock, torch.inference_mode(), autocast:
+            sequences, probabilities, eoi = self._generate(*self.network.encode(batch.to(self.device)))
+        return [
+            self._proposal(sequences[b], probabilities[b].tolist(), float(eoi[b]), passages, previous)
+            for b, (_, passages, previous) in enumerate(jobs)
+        ]
+
+    def _generate(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Token ids (B, K, T), their sequence probabilities (B, K) and P([EOI]) (B,)."""
+        network, end = self.network, int(self.tokenizer.eos_token_id)
+        questions = states.shape[0]
+        ids = torch.full((questions, 1), network.start, device=states.device)
+        out = network.decode(states, mask, ids, keep=True)
+        first = out.logits[:, -1].float()  # (B, vocabulary)
+        first[:, network.eoi] += self.generation.eoi_bias
+        first = first.softmax(-1)
+        eoi = first[:, network.eoi].clone()
+        first[:, [network.eoi, end, int(self.tokenizer.pad_token_id)]] = 0.0  # neither of them begins an answer
+        k = min(self.generation.candidates, first.shape[1])
+        probability, token = first.topk(k)  # (B, K)
+        total, token = probability.log().reshape(-1), token.reshape(-1, 1)  # (B * K,)
+        cache = out.past_key_values
+        for layer in cache.cross_attention_cache.layers:  # a view where B is 1: the passages' keys are not copied K times
+            layer.keys, layer.values = _fan_out(layer.keys, k), _fan_out(layer.values, k)
+        cache.self_attention_cache.batch_repeat_interleave(k)
+        states, mask = _fan_out(states, k), _fan_out(mask, k)
+        sequences, open_ = [token], torch.ones_like(total, dtype=torch.bool)
+        for _ in range(self.config.max_answer_tokens - 1):
+            logits = network.decode(states, mask, sequences[-1], cache, keep=True).logits[:, -1].float()
+            logits[:, network.eoi] = float("-inf")
+            best, token = logits.log_softmax(-1).max(-1)  # (B * K,)
+            total = total + torch.where(open_, best, torch.zeros_like(best))
+            sequences.append(torch.where(open_, token, torch.full_like(token, end))[:, None])
+            open_ = open_ & (token != end)
+            if not open_.any():
+                break
+        return torch.cat(sequences, 1).view(questions, k, -1).cpu(), total.exp().view(questions, k).cpu(), eoi.cpu()
+
+    def _proposal(
+        self,
+        sequences: Tensor,
+        probabilities: list[float],
+        eoi: float,
+        passages: Sequence[RetrievedPassage],
+        previous: Sequence[str],
+    ) -> Proposal:
+        kept: dict[str, tuple[str, float]] = {}
+        dropped = 0.0
+        for ids, probability in zip(sequences, probabilities):
+            text = " ".join(self.tokenizer.decode(ids, skip_special_tokens=True).split())
+            key = normalize_answer(text)
+            if not key or shares_words(text, previous):
+                dropped += probability
+            else:
+                shown, before = kept.get(key, (text, 0.0))
+                kept[key] = (shown, before + probability)
+        # what shares words with a previous answer cannot be chosen, so its mass leaves the distribution
+        rest = max(1.0 - dropped, eoi, sum(p for _, p in kept.values()), 1e-9)
+        best = sorted(kept.values(), key=lambda item: -item[1])
+        return Proposal(tuple(Candidate(text, min(1.0, p / rest), locate(text, passages)) for text, p in best), eoi / rest)
+
+
+def _fan_out(x: Tensor, k: int) -> Tensor:
+    """(B, ...) -> (B * K, ...), each question K times in a row."""
+    return x[:, None].expand(x.shape[0], k, *x.shape[1:]).reshape(-1, *x.shape[1:])
+
+
+def add_eoi(model: Any, tokenizer: Any) -> int:
+    """The id of [EOI], which is added to the tokenizer and the embeddings where they lack it.  Its vectors start as the mean of all."""
+    known = tokenizer.get_vocab().get(EOI)
+    if known is None:
+        tokenizer.add_special_tokens({"additional_special_tokens": [EOI]}, replace_extra_special_tokens=False)
+    eoi = int(tokenizer.convert_tokens_to_ids(EOI))
+    size = model.get_input_embeddings().weight.shape[0]
+    if eoi >= size:  # t5-base has spare rows: 32,128 for 32,100 tokens
+        model.resize_token_embeddings(eoi + 1, mean_resizing=False)
+    if known is None:
+        with torch.no_grad():
+            for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
+                layer.weight[eoi] = layer.weight[:eoi].mean(0)
+    return eoi
+
+
+def make_fid(model: Any, tokenizer: Any, config: FidConfig | None = None) -> FidNetwork:
+    """A network around a transformers encoder-decoder; [EOI] is added where it is missing."""
+    eoi = add_eoi(model, tokenizer)
+    tokenizer.model_max_length = 1 << 30  # lengths are ours to bound; silences a warning that does not apply
+    return FidNetwork(model, config or FidConfig(), eoi)
+
+
+def save_fid(network: nn.Module, folder: Path, about: dict[str, Any] | None = None, *, tokenizer: Any) -> None:
+    """Writes weights (safetensors), tokenizer and our details.  Files are replaced whole, so that a kill leaves the old ones."""
+    assert isinstance(network, FidNetwork)
+    writing = folder.with_name(folder.name + ".writing")
+    shutil.rmtree(writing, ignore_errors=True)
+    writing.mkdir(parents=True)
+    network.model.save_pretrained(writing)
+    tokenizer.save_pretrained(writing)
+    if network.config.prompting == "learned":
+        save_file({"prompts": network.prompts.detach().cpu().contiguous()}, writing / PROMPTS)
+    details = {"kind": "fid", "config": asdict(network.config), "about": about or {}}
+    (writing / DETAILS).write_text(json.dumps(details, indent=1) + "\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in sorted(writing.iterdir()):
+        file.replace(folder / file.name)
+    writing.rmdir()
+
+
+def _where(name: str) -> str:
+    """A bundled or given folder, or a hub name.  Raises CheckpointError."""
+    if name == "default":
+        raise CheckpointError(
+            "no encoder-decoder is bundled; set AMBISCOPE_ANSWERER to a folder with one, or to a hub name such as t5-base"
+        )
+    for folder in (ROOT / "checkpoints" / name, Path(name).expanduser()):
+        if folder.is_dir():
+            config = folder / "config.json"
+            if not config.exists():
+                raise CheckpointError(f"checkpoint {folder} is incomplete: config.json is missing; fetch or train it again")
+            try:
+                kind = json.loads(config.read_text()).get("kind")
+            except (ValueError, AttributeError) as error:
+                raise CheckpointError(
+                    f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again"
+                ) from None
+            if kind is not None:
+                raise CheckpointError(
+                    f"{folder} holds a {kind} model, not an encoder-decoder; use system ambigprompt for it, or name a T5 or BART folder"
+                )
+            return str(folder)
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise CheckpointError(
+            f"there is no folder {name}; name a folder with an encoder-decoder, or a hub name such as t5-base"
+        )
+    return name
+
+
+def load_network(name: str, config: FidConfig | None = None) -> tuple[FidNetwork, Any]:
+    """(network, tokenizer) from a folder or the hub.  `config`: use it instead of the stored one.  Raises CheckpointError."""
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    where = _where(name)
+    details = Path(where) / DETAILS
+    try:
+        stored = FidConfig(**json.loads(details.read_text())["config"]) if details.exists() else FidConfig()
+        tokenizer = AutoTokenizer.from_pretrained(where, use_fast=True)
+        model, info = AutoModelForSeq2SeqLM.from_pretrained(where, dtype=torch.float32, output_loading_info=True)
+        if info["missing_keys"] or info["mismatched_keys"]:
+            raise ValueError(f"weights are missing or of another shape: {sorted(map(str, info['missing_keys']))[:3]}")
+        if tokenizer.eos_token_id is None or tokenizer.pad_token_id is None:
+            raise ValueError("its tokenizer has no end-of-sequence or padding token")
+        network = make_fid(model, tokenizer, config or stored)
+        if network.config.prompting == "learned" and (Path(where) / PROMPTS).exists():
+            with torch.no_grad():
+                network.prompts.copy_(load_file(Path(where) / PROMPTS)["prompts"])
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if Path(where).is_dir():
+            raise CheckpointError(f"checkpoint {where} is incomplete or damaged ({reason}); fetch or train it again") from None
+        raise CheckpointError(
+            f"model '{where}' cannot be loaded from the hub ({reason}); check the name, or give a folder"
+        ) from None
+    return network.eval(), tokenizer
+
+
+def load_fid(
+    name: str, device: str = "auto", generation: Generation | None = None, prompting: Any = None
+) -> tuple[FidAnswerer, str]:
+    """(answerer, first 16 hex digits of the sha256 of its weights).  `prompting`: another mechanism than the stored one (ablations).
+
+    `name` is a folder (trained here, or of transformers), a name under checkpoints/, or a hub name.  Raises CheckpointError.
+    """
+    network, tokenizer = load_network(name)
+    if prompting is not None and prompting != network.config.prompting:
+        network = FidNetwork(network.model, replace(network.config, prompting=prompting), network.eoi)
+    sha = sha256()
+    for key, tensor in sorted(network.state_dict().items()):
+        sha.update(key.encode())
+        sha.update(tensor.detach().contiguous().numpy())
+    return FidAnswerer(network, tokenizer, device, generation), sha.hexdigest()[:16]

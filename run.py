@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Sets Ambiscope up and starts it: `python3 run.py app`, or runs its tests: `python3 run.py test`.  Needs Python 3.11 or newer, nothing else.
+
+Both make the virtual environment `.venv` from requirements.txt when it is missing or out of date, and are safe to repeat.  Further
+arguments go to streamlit or pytest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def say(text: str) -> None:
+    print(f"[run.py] {text}", flush=True)
+
+
+def setup() -> None:
+    """Installs requirements.txt into .venv, once for each content of the file."""
+    requirements = ROOT / "requirements.txt"
+    wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
+    stamp = VENV / "requirements.sha256"
+    if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
+        return
+    if not PYTHON.exists():
+        say(f"making the virtual environment {VENV.name}")
+        venv.create(VENV, with_pip=True)
+    say("installing requirements.txt (the first time takes some minutes)")
+    subprocess.run([str(PYTHON), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(requirements)], check=True)
+    stamp.write_text(wanted)
+
+
+def main(argv: list[str]) -> int:
+    if sys.version_info < (3, 11):
+        say(f"Python 3.11 or newer is needed; this is {sys.version.split()[0]}")
+        return 2
+    if not argv or argv[0] not in ("app", "test", "setup"):
+        print(__doc__)
+        return 2
+    what, rest = argv[0], argv[1:]
+    try:
+        setup()
+    except subprocess.CalledProcessError as error:
+        say(f"the installation failed (exit code {error.returncode}); read pip's message above, then run this command again")
+        return 1
+    if what == "app":
+        say("starting the app; stop it with Ctrl+C")
+        command = [str(PYTHON), "-m", "streamlit", "run", str(ROOT / "streamlit_app.py"), *rest]
+    elif what == "test":
+        say("running the tests")
+        command = [str(PYTHON), "-m", "pytest", *rest]
+    else:
+        say("ready")
+        return 0
+    try:
+        return subprocess.run(command, cwd=ROOT).returncode
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,426 @@
+"""Proof of core.models.interleaving: against the models' own attention, against a literal Eq. 4, 6 and 7, and by what may not flow.
+
+The literal encoder below knows no padding, no batch and no mask: it holds the rows of one question as they are and loops over rows, heads and
+tokens.  What the fast function makes of padded batches must agree with it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from core.models.fid_network import IGNORED, FidBatch, FidConfig, FidNetwork
+from core.models.interleaving import NAME, interleaved_attention, use_interleaving
+from core.models.span_network import RowBatch, SpanConfig, SpanNetwork
+
+VOCABULARY = 40
+TOLERANCE = 1e-4
+# lengths of the rows of each question, the prompt first: unequal lengths, unequal numbers of passages, prompts shorter and longer
+SHAPES = {
+    "short prompts": [[3, 7, 5, 9], [2, 6], [4, 8, 8]],
+    "long prompts": [[9, 4, 6], [11, 3, 5, 2, 7], [6, 5]],
+    "one question, one passage": [[4, 6]],
+}
+
+# ---------------------------------------------------------------- Eq. 4 and 6 in plain loops
+
+
+def attend(query: Tensor, keys: list[Tensor], values: list[Tensor], biases: list[float], scaling: float) -> Tensor:
+    """Attn of one query over a list of keys."""
+    scores = [float(query @ key) * scaling + bias for key, bias in zip(keys, biases)]
+    top = max(scores)
+    weights = [math.exp(score - top) for score in scores]
+    out = torch.zeros_like(values[0])
+    for weight, value in zip(weights, values):
+        out = out + value * (weight / sum(weights))
+    return out
+
+
+def attention(
+    q: list[Tensor], k: list[Tensor], v: list[Tensor], heads: int, scaling: float, bias: Tensor | None
+) -> list[Tensor]:
+    """One layer for one question.  q, k, v: a (tokens, width) tensor for each row, the prompt first."""
+    width = q[0].shape[1] // heads
+    out = [torch.zeros_like(row) for row in q]
+    for h in range(heads):
+        part = slice(h * width, (h + 1) * width)
+        for r in range(len(q)):
+            # Eq. 6: the prompt e sees Cat(K(e), K(x_1), ..., K(x_m)); Eq. 4: a passage x sees Cat(K(E), K(x))
+            sees = list(range(len(q))) if r == 0 else [0, r]
+            for i in range(q[r].shape[0]):
+                keys, values, biases = [], [], []
+                for s in sees:
+                    for j in range(k[s].shape[0]):
+                        keys.append(k[s][j, part])
+                        values.append(v[s][j, part])
+                        biases.append(float(bias[h, i, j]) if bias is not None and s == r else 0.0)
+                out[r][i, part] = attend(q[r][i, part], keys, values, biases, scaling)
+    return out
+
+
+def literal_t5(stack: Any, rows: list[Tensor]) -> list[Tensor]:
+    states = [stack.embed_tokens(row) for row in rows]
+    longest = max(len(row) for row in rows)
+    bias = stack.block[0].layer[0].SelfAttention.compute_bias(longest, longest)[0]  # (H, L, L)
+    for block in stack.block:
+        own = block.layer[0].SelfAttention
+        normed = [block.layer[0].layer_norm(x) for x in states]
+        q, k, v = ([project(x) for x in normed] for project in (own.q, own.k, own.v))
+        mixed = attention(q, k, v, own.n_heads, 1.0, bias)
+        states = [x + own.o(m) for x, m in zip(states, mixed)]
+        states = [block.layer[1](x) for x in states]
+    return [stack.final_layer_norm(x) for x in states]
+
+
+def literal_bert(model: Any, rows: list[Tensor]) -> list[Tensor]:
+    states = [model.embeddings(input_ids=row[None], token_type_ids=torch.zeros_like(row)[None])[0] for row in rows]
+    heads = model.config.num_attention_heads
+    for layer in model.encoder.layer:
+        own = layer.attention.self
+        q, k, v = ([project(x) for x in states] for project in (own.query, own.key, own.value))
+        mixed = attention(q, k, v, heads, (q[0].shape[1] // heads) ** -0.5, None)
+        states = [layer.attention.output(m, x) for x, m in zip(states, mixed)]
+        states = [layer.output(layer.intermediate(x), x) for x in states]
+    return states
+
+
+# ---------------------------------------------------------------- batches
+
+
+@dataclass
+class Sample:
+    """`ids` (B * R, L) with random ids in the padding, `mask` alike, and the rows of each question without padding."""
+
+    ids: Tensor
+    mask: Tensor
+    rows: int
+    prompt_tokens: int
+    questions: list[list[Tensor]]
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        return {"input_ids": self.ids, "attention_mask": self.mask.long()}
+
+    @property
+    def extra(self) -> dict[str, int]:
+        return {"rows": self.rows, "prompt_tokens": self.prompt_tokens}
+
+    def refilled(self, seed: int) -> Sample:
+        """Other ids in the padding."""
+        noise = torch.randint(1, VOCABULARY, self.ids.shape, generator=torch.Generator().manual_seed(seed))
+        return replace(self, ids=torch.where(self.mask, self.ids, noise))
+
+    def changed(self, question: int, row: int) -> Sample:
+        """Other tokens in one row."""
+        ids = self.ids.clone()
+        at = question * self.rows + row
+        ids[at] = torch.where(self.mask[at], (ids[at] + 7) % (VOCABULARY - 1) + 1, ids[at])
+        assert not torch.equal(ids, self.ids)
+        return replace(self, ids=ids)
+
+    def without_prompt(self) -> Sample:
+        mask = self.mask.view(-1, self.rows, self.mask.shape[1]).clone()
+        mask[:, 0] = False
+        return replace(self, mask=mask.view_as(self.mask))
+
+    def by_question(self, states: Tensor) -> Tensor:
+        return states.view(-1, self.rows, *states.shape[1:])
+
+    def unpadded(self, states: Tensor) -> list[list[Tensor]]:
+        grid, mask = self.by_question(states), self.by_question(self.mask)
+        return [[grid[b, r][mask[b, r]] for r in range(len(rows))] for b, rows in enumerate(self.questions)]
+
+
+def make_sample(lengths: list[list[int]], seed: int = 0) -> Sample:
+    generator = torch.Generator().manual_seed(seed)
+    count, longest = max(map(len, lengths)), max(max(rows) for rows in lengths)
+    ids = torch.randint(1, VOCABULARY, (len(lengths) * count, longest), generator=generator)
+    mask = torch.zeros_like(ids, dtype=torch.bool)
+    for b, rows in enumerate(lengths):
+        for r, size in enumerate(rows):
+            mask[b * count + r, :size] = True
+    questions = [[ids[b * count + r, :size] for r, size in enumerate(rows)] for b, rows in enumerate(lengths)]
+    return Sample(ids, mask, count, max(rows[0] for rows in lengths), questions)
+
+
+@pytest.fixture(params=["t5", "bert"])
+def encoder(request: pytest.FixtureRequest, make_tiny: Any) -> Any:
+    model = make_tiny(request.param)
+    return model.get_encoder() if request.param == "t5" else model
+
+
+def literal(encoder: Any, rows: list[Tensor]) -> list[Tensor]:
+    with torch.no_grad():
+        return literal_bert(encoder, rows) if hasattr(encoder, "embeddings") else literal_t5(encoder, rows)
+
+
+def run(encoder: Any, sample: Sample, **extra: Any) -> Tensor:
+    with torch.no_grad():
+        return encoder(**sample.inputs, **extra).last_hidden_state
+
+
+def close(a: Tensor, b: Tensor, tolerance: float = TOLERANCE) -> None:
+    assert a.shape == b.shape
+    assert float((a - b).abs().max()) <= tolerance, float((a - b).abs().max())
+
+
+# ---------------------------------------------------------------- (a) nothing interleaved: the model's own attention
+
+
+@pytest.mark.parametrize("own", ["eager", "sdpa"])
+@pytest.mark.parametrize("kind", ["t5", "bert"])
+def test_without_rows_it_is_the_models_own_attention(kind: str, own: str, make_tiny: Any) -> None:
+    model = make_tiny(kind, attn_implementation=own)
+    encoder = model.get_encoder() if kind == "t5" else model
+    assert encoder.config._attn_implementation == own
+    sample = make_sample([[5], [9], [2], [9]])
+    before = run(encoder, sample)
+    use_interleaving(encoder)
+    assert encoder.config._attn_implementation == NAME
+    after = run(encoder, sample)
+    close(after[sample.mask], before[sample.mask], 1e-5)
+    full = replace(sample, mask=torch.ones_like(sample.mask))  # no padding: transformers passes no mask at all
+    encoder.set_attn_implementation(own)
+    before = run(encoder, full)
+    use_interleaving(encoder)
+    close(run(encoder, full), before, 1e-5)
+
+
+@pytest.mark.parametrize("own", ["eager", "sdpa"])
+@pytest.mark.parametrize("kind", ["t5", "bert"])
+def test_one_passage_and_an_empty_prompt_is_the_models_own_attention(kind: str, own: str, make_tiny: Any) -> None:
+    model = make_tiny(kind, attn_implementation=own)
+    encoder = model.get_encoder() if kind == "t5" else model
+    sample = make_sample([[3, 9], [5, 4], [2, 7]]).without_prompt()
+    passages = replace(sample, ids=sample.ids[1::2], mask=sample.mask[1::2])
+    before = run(encoder, passages)
+    use_interleaving(encoder)
+    after = run(encoder, sample, **sample.extra)[1::2]
+    close(after[passages.mask], before[passages.mask], 1e-5)
+
+
+# ---------------------------------------------------------------- (b) the literal equations
+
+
+@pytest.mark.parametrize("lengths", SHAPES.values(), ids=SHAPES.keys())
+def test_equations_4_and_6(encoder: Any, lengths: list[list[int]]) -> None:
+    use_interleaving(encoder)
+    sample = make_sample(lengths)
+    found = sample.unpadded(run(encoder, sample, **sample.extra))
+    for got, rows in zip(found, sample.questions):
+        for state, want in zip(got, literal(encoder, rows)):
+            close(state, want)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_equations_4_and_6_hold_for_gated_and_deeper_models(seed: int, make_tiny: Any) -> None:
+    t5 = make_tiny("t5", seed, num_layers=3, feed_forward_proj="gated-gelu", d_kv=16).get_encoder()
+    bert = make_tiny("bert", seed, num_hidden_layers=3, num_attention_heads=2)
+    sample = make_sample([[4, 5, 3], [6, 2]], seed)
+    for model in (t5, bert):
+        use_interleaving(model)
+        found = sample.unpadded(run(model, sample, **sample.extra))
+        for got, rows in zip(found, sample.questions):
+            for state, want in zip(got, literal(model, rows)):
+                close(state, want)
+
+
+@pytest.mark.parametrize("lengths", SHAPES.values(), ids=SHAPES.keys())
+def test_equation_7_the_decoder_reads_prompt_and_passages(lengths: list[list[int]], make_tiny: Any) -> None:
+    model = make_tiny("t5")
+    network = FidNetwork(model, FidConfig(), eoi=2).eval()
+    sample = make_sample(lengths)
+    batch = FidBatch(sample.ids, sample.mask, sample.rows, sample.prompt_tokens, torch.zeros(len(lengths), dtype=torch.long))
+    heard: dict[str, Tensor] = {}
+
+    def listen(_: Any, __: Any, kwargs: dict[str, Any]) -> None:
+        heard.update(states=kwargs["encoder_hidden_states"], mask=kwargs["encoder_attention_mask"])
+
+    model.decoder.register_forward_pre_hook(listen, with_kwargs=True)
+    labels = torch.tensor([[5, 6, 1], [7, 1, IGNORED], [8, 9, 1]])[: len(lengths)]
+    with torch.no_grad():
+        logits = network(batch, labels)
+        states, mask = heard["states"].clone(), heard["mask"].clone().bool()
+        for b, rows in enumerate(sample.questions):
+            cat = torch.cat(literal(model.get_encoder(), rows))  # Cat(E, X): the prompt first, then the passages in order
+            close(states[b][mask[b]], cat)
+            target = labels[b][labels[b] != IGNORED]
+            inputs = torch.cat([torch.tensor([0]), target[:-1]])[None]
+            alone = model.lm_head(
+                model.decoder(input_ids=inputs, encoder_hidden_states=cat[None]).last_hidden_state
+                * (model.model_dim**-0.5 if model.config.scale_decoder_outputs else 1.0)
+            )
+            close(logits[b, : len(target)], alone[0], 1e-3 * float(alone.abs().max()))
+
+
+@pytest.mark.parametrize("lengths", SHAPES.values(), ids=SHAPES.keys())
+def test_equation_7_the_span_head_reads_prompt_and_passages(lengths: list[list[int]], make_tiny: Any) -> None:
+    torch.manual_seed(3)
+    network = SpanNetwork(make_tiny("bert"), SpanConfig(max_answer_tokens=3, max_tokens=16)).eval()
+    sample = make_sample(lengths)
+    with torch.no_grad():
+        spans, eoi = network(span_batch(sample))
+        for b, rows in enumerate(sample.questions):
+            e, *passages = literal(network.encoder, rows)
+            x = torch.cat(passages)[None]
+            seen = torch.ones(1, x.shape[1], dtype=torch.bool)
+            with_e = network.head.remember(x, e[None], torch.ones(1, len(e), dtype=torch.bool))
+            close(eoi[b : b + 1], network.head.eoi(e[None], with_e, seen))
+            at = 0
+            for n, passage in enumerate(passages):
+                size = len(passage)
+                allowed = torch.ones(1, size, dtype=torch.bool)
+                want = network.head.spans(with_e[:, at : at + size], allowed, allowed)[0]
+                got = spans[b, n, :size, : want.shape[1]]
+                assert torch.equal(got.isfinite(), want.isfinite())
+                close(got[want.isfinite()], want[want.isfinite()], 1e-3)
+                at += size
+            assert not spans[b, len(passages) :].isfinite().any()  # rows of padding hold no answer
+            shifted = network.head.remember(x, e[None] + 1.0, torch.ones(1, len(e), dtype=torch.bool))
+            assert not torch.allclose(shifted, with_e)  # E reaches every passage token
+
+
+def span_batch(sample: Sample) -> RowBatch:
+    allowed = sample.mask.view(-1, sample.rows, sample.mask.shape[1]).clone()
+    allowed[:, 0] = False
+    allowed = allowed.view_as(sample.mask)
+    types = torch.zeros_like(sample.ids)
+    return RowBatch(sample.ids, types, sample.mask, allowed, allowed, sample.rows, sample.prompt_tokens, True)
+
+
+# ---------------------------------------------------------------- (c) what may flow and what may not
+
+
+def test_nothing_flows_between_the_questions_of_a_batch(encoder: Any) -> None:
+    use_interleaving(encoder)
+    sample = make_sample(SHAPES["short prompts"])
+    before = sample.by_question(run(encoder, sample, **sample.extra))
+    for row in (0, 1):
+        after = sample.by_question(run(encoder, sample.changed(1, row), **sample.extra))
+        close(after[0][sample.by_question(sample.mask)[0]], before[0][sample.by_question(sample.mask)[0]], 1e-6)
+        close(after[2][sample.by_question(sample.mask)[2]], before[2][sample.by_question(sample.mask)[2]], 1e-6)
+        assert float((after[1] - before[1]).abs().max()) > 1e-3
+
+
+def test_passages_meet_in_the_prompt_only(encoder: Any) -> None:
+    use_interleaving(encoder)
+    sample = make_sample([[4, 6, 7, 5], [3, 4, 5, 6]])
+    mask = sample.by_question(sample.mask)
+    changed = sample.changed(0, 2)
+    before, after = (sample.by_question(run(encoder, s, **s.extra)) for s in (sample, changed))
+    for row in (0, 1, 3):  # through the prompt every row of the question learns of it
+        assert float((after[0, row][mask[0, row]] - before[0, row][mask[0, row]]).abs().max()) > 1e-4
+    apart, changed = sample.without_prompt(), changed.without_prompt()
+    before, after = (sample.by_question(run(encoder, s, **s.extra)) for s in (apart, changed))
+    for row in (1, 3):
+        close(after[0, row][mask[0, row]], before[0, row][mask[0, row]], 0.0)
+    assert float((after[0, 2][mask[0, 2]] - before[0, 2][mask[0, 2]]).abs().max()) > 1e-3
+
+
+def test_news_of_a_passage_needs_two_layers_to_reach_another(make_tiny: Any) -> None:
+    """One layer carries it into the prompt, the next from there into the other passages: Eq. 4 reads the prompt of the same layer's input."""
+    for model in (make_tiny("t5", num_layers=1).get_encoder(), make_tiny("bert", num_hidden_layers=1)):
+        use_interleaving(model)
+        sample = make_sample([[4, 6, 7]])
+        before, after = (run(model, s, **s.extra) for s in (sample, sample.changed(0, 2)))
+        close(after[1, :6], before[1, :6], 0.0)
+        assert float((after[0, :4] - before[0, :4]).abs().max()) > 1e-4
+
+
+@pytest.mark.parametrize("lengths", SHAPES.values(), ids=SHAPES.keys())
+def test_padding_is_never_seen(encoder: Any, lengths: list[list[int]]) -> None:
+    use_interleaving(encoder)
+    sample = make_sample(lengths)
+    other = sample.refilled(5)
+    before, after = (run(encoder, s, **s.extra)[s.mask] for s in (sample, other))
+    close(after, before, 0.0)
+
+
+def test_a_question_reads_the_same_alone_and_in_a_batch(encoder: Any) -> None:
+    use_interleaving(encoder)
+    together = make_sample(SHAPES["long prompts"])
+    found = together.unpadded(run(encoder, together, **together.extra))
+    for b, rows in enumerate(together.questions):
+        alone = make_sample([[len(row) for row in rows]])
+        for r, row in enumerate(rows):
+            alone.ids[r, : len(row)] = row
+        for got, want in zip(found[b], alone.unpadded(run(encoder, alone, **alone.extra))[0]):
+            close(got, want, 1e-5)
+
+
+def test_the_order_of_passages_makes_no_difference(encoder: Any) -> None:
+    use_interleaving(encoder)
+    sample = make_sample([[4, 6, 7, 5]])
+    order = [0, 3, 1, 2]
+    turned = replace(sample, ids=sample.ids[order], mask=sample.mask[order])
+    before, after = (run(encoder, s, **s.extra) for s in (sample, turned))
+    close(after[turned.mask], before[order][turned.mask], 1e-5)
+
+
+# ---------------------------------------------------------------- training and numbers
+
+
+def test_gradients_flow_and_are_those_of_the_equations(encoder: Any) -> None:
+    use_interleaving(encoder)
+    sample = make_sample([[3, 4, 2], [2, 3]])
+    states = encoder(**sample.inputs, **sample.extra).last_hidden_state
+    states[sample.mask].square().sum().backward()
+    parameters = {n: p for n, p in encoder.named_parameters() if "pooler" not in n}
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in parameters.values())
+    # the loss on one passage alone moves the embedding of a token that stands in another passage only: through the prompt
+    alone = make_sample([[2, 3, 3]])
+    alone.ids[:] = torch.tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+    encoder.zero_grad()
+    encoder(**alone.inputs, **alone.extra).last_hidden_state[1].square().sum().backward()
+    gradient = encoder.get_input_embeddings().weight.grad
+    assert all(float(gradient[token].abs().max()) > 0 for token in range(4, 10))
+    assert float(gradient[30].abs().max()) == 0.0
+
+
+def test_the_gradient_agrees_with_finite_differences() -> None:
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(3, 2, 3, 4, dtype=torch.float64, generator=generator, requires_grad=True) for _ in range(3))
+    bias = torch.randn(1, 2, 3, 3, dtype=torch.float64, generator=generator, requires_grad=True)
+    mask = torch.tensor([[True, True, False], [True] * 3, [True, False, False]])[:, None, None].expand(3, 1, 3, 3)
+    module = torch.nn.Identity()
+
+    def attended(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
+        # the softmax runs in float32 inside, so the tolerance is that of float32
+        out, _ = interleaved_attention(module, q, k, v, mask, 0.5, 0.0, bias, rows=3, prompt_tokens=2)
+        return out
+
+    assert torch.autograd.gradcheck(attended, (q, k, v, bias), eps=1e-3, atol=1e-3, rtol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_runs_and_is_near(encoder: Any, dtype: torch.dtype) -> None:
+    use_interleaving(encoder)
+    sample = make_sample(SHAPES["short prompts"])
+    exact = run(encoder, sample, **sample.extra)[sample.mask]
+    with torch.autocast("cpu", dtype=dtype):
+        states = encoder(**sample.inputs, **sample.extra).last_hidden_state
+        states.float()[sample.mask].square().mean().backward()
+    rough = states.detach().float()[sample.mask]
+    assert rough.isfinite().all()
+    assert float((rough - exact).abs().mean()) < 0.1 * float(exact.abs().mean()) + 0.02
+    assert all(p.grad.isfinite().all() for p in encoder.parameters() if p.grad is not None)
+
+
+def test_dropout_acts_while_training_only(make_tiny: Any) -> None:
+    model = make_tiny("bert", attention_probs_dropout_prob=0.5)
+    use_interleaving(model)
+    sample = make_sample(SHAPES["short prompts"])
+    assert torch.equal(run(model, sample, **sample.extra), run(model, sample, **sample.extra))
+    model.train()
+    assert not torch.equal(run(model, sample, **sample.extra), run(model, sample, **sample.extra))
+
+
+def test_rows_that_do_not_divide_the_batch_are_refused() -> None:
+    q = torch.zeros(5, 1, 2, 4)
+    with pytest.raises(ValueError, match="5 rows are not a multiple of 3"):
+        interleaved_attention(torch.nn.Identity(), q, q, q, None, rows=3, prompt_tokens=2)

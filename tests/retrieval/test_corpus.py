@@ -1,0 +1,127 @@
+"""The passage store: round trip, lookup, damage, memory."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import FormatError, IndexMismatchError, NotFoundError
+from core.retrieval.corpus import FACTS, PassageStore, PassageWriter
+from core.types import Passage
+
+ROWS = [Passage("a", "Tïtle", "text one"), Passage("b", "", "東京 🎬"), Passage("c#1", "T", "x")]
+
+
+def made(folder: Path, rows: list[Passage]) -> PassageStore:
+    with PassageWriter(folder) as writer:
+        for row in rows:
+            writer.add(row)
+        writer.finish(source="test")
+    return PassageStore(folder)
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    store = made(tmp_path / "s", ROWS)
+    assert len(store) == 3
+    assert list(store) == ROWS
+    assert store.passages(1, 1) == ROWS[1:2]
+    assert store.passages(2, 50) == ROWS[2:]
+    assert store.passages(9, 5) == []
+    assert store.get("b") == ROWS[1]
+    assert store.row_of("c#1") == 2
+    assert store.row_of("nope") is None
+    assert store.facts["source"] == "test"
+    store.verify()
+
+
+def test_digest_is_that_of_id_title_and_text(tmp_path: Path) -> None:
+    expected = hashlib.sha256("".join(f"{p.id}\t{p.title}\t{p.text}\n" for p in ROWS).encode()).hexdigest()
+    assert made(tmp_path / "s", ROWS).digest == expected
+    assert made(tmp_path / "t", ROWS[::-1]).digest != expected
+
+
+def test_minus_one_is_no_passage(tmp_path: Path) -> None:
+    store = made(tmp_path / "s", ROWS)
+    for row in (-1, 3):
+        with pytest.raises(IndexError, match=f"row {row} of a corpus of 3"):
+            store[row]
+
+
+def test_unknown_id(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="no passage has the id 'zz'"):
+        made(tmp_path / "s", ROWS).get("zz")
+
+
+def test_duplicates_and_separators_are_refused(tmp_path: Path) -> None:
+    with PassageWriter(tmp_path / "s") as writer:
+        writer.add(ROWS[0])
+        assert writer.taken("a")
+        assert not writer.taken("b")
+        with pytest.raises(FormatError, match="duplicate passage id 'a'"):
+            writer.add(ROWS[0])
+        for bad in ("x\ty", "x\ny"):
+            with pytest.raises(FormatError, match="neither tab nor line break"):
+                writer.add(Passage("q", "t", bad))
+
+
+def test_an_unfinished_store_does_not_open(tmp_path: Path) -> None:
+    with PassageWriter(tmp_path / "s") as writer:
+        writer.add(ROWS[0])
+    with pytest.raises(NotFoundError, match="no finished passage store"):
+        PassageStore(tmp_path / "s")
+    assert list(made(tmp_path / "s", ROWS)) == ROWS  # and is written anew
+
+
+@pytest.mark.parametrize("name", ["rows.tsv", "offsets.i64", FACTS])
+def test_a_truncated_file_is_noticed(tmp_path: Path, name: str) -> None:
+    made(tmp_path / "s", ROWS)
+    path = tmp_path / "s" / name
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(IndexMismatchError, match="build it again"):
+        PassageStore(tmp_path / "s")
+
+
+def test_changed_text_fails_verification_and_bad_rows_are_named(tmp_path: Path) -> None:
+    made(tmp_path / "s", ROWS)
+    path = tmp_path / "s" / "rows.tsv"
+    path.write_bytes(path.read_bytes().replace(b"text one", b"text two").replace(b"T\tx", b"T x"))
+    store = PassageStore(tmp_path / "s")
+    with pytest.raises(IndexMismatchError, match="changed after the index was built"):
+        store.verify()
+    with pytest.raises(IndexMismatchError, match="row 2 is damaged"):
+        store[2]
+
+
+def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
+    def peak(count: int) -> int:
+        tracemalloc.start()
+        with PassageWriter(tmp_path / str(count)) as writer:
+            for i in range(count):
+                writer.add(Passage(f"passage-{i}", "Title", "word " * 20 + str(i)))
+            writer.finish()
+        store = PassageStore(tmp_path / str(count))
+        assert sum(1 for _ in store) == count
+        top = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return top
+
+    peak(10)
+    assert peak(8000) < 2 * peak(1000) + 100_000  # a set of 8,000 ids alone would take a megabyte
+
+
+FIELD = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
+
+
+@settings(max_examples=25, derandomize=True, deadline=None)
+@given(st.lists(st.builds(Passage, FIELD, FIELD, FIELD), max_size=8, unique_by=lambda p: p.id))
+def test_any_text_round_trips(rows: list[Passage]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = made(Path(folder) / "s", rows)
+        assert list(store) == rows
+        assert [store.row_of(p.id) for p in rows] == list(range(len(rows)))

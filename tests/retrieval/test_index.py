@@ -1,0 +1,189 @@
+"""The dense index: exact cosines for every kind, padding, resuming, manifests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+
+from core.errors import IndexMismatchError, InputError
+from core.retrieval import index as ix
+from core.retrieval.encoder import HashingEncoder, Vectors
+
+TEXTS = [f"passage number {i} about topic {i % 17} and thing {i % 5}" for i in range(300)]
+
+
+def manifest(kind: str = "flat", count: int = 300, dimension: int = 64) -> ix.Manifest:
+    return ix.Manifest("hashing", dimension, count, kind, "d" * 64, faiss.__version__, "2026-01-01T00:00:00+00:00")
+
+
+def write(folder: Path, encoder: HashingEncoder, texts: Sequence[str] = TEXTS, digest: str = "d" * 64) -> int:
+    return ix.write_vectors(folder, lambda a, b: texts[a:b], len(texts), encoder, digest, lambda done, total: None)
+
+
+def opened(folder: Path, kind: str, count: int = 300) -> ix.VectorIndex:
+    texts = TEXTS[:count]
+    write(folder, HashingEncoder(), texts)
+    ix.build_index(kind, ix.open_vectors(folder, count, 64), folder / ix.INDEX)
+    return ix.VectorIndex(folder, manifest(kind, count))
+
+
+def brute(query: Vectors, count: int = 300) -> Vectors:
+    cosines: Vectors = np.sort(HashingEncoder().encode(TEXTS[:count]) @ query)[::-1]
+    return cosines
+
+
+@pytest.mark.parametrize("kind", ix.KINDS)
+def test_scores_are_the_true_cosines_best_first(tmp_path: Path, kind: str) -> None:
+    index = opened(tmp_path, kind)
+    queries = HashingEncoder().encode(["passage number 7 about topic 7", "thing 3"], "query")
+    for query, (rows, scores) in zip(queries, index.search(queries, 5), strict=True):
+        assert len(rows) == 5
+        assert np.allclose(scores, HashingEncoder().encode([TEXTS[r] for r in rows]) @ query, atol=1e-6)
+        assert np.all(np.diff(scores) <= 0)
+        assert scores[0] == pytest.approx(brute(query)[0], abs=1e-5 if kind == "flat" else 0.15)
+        if kind == "flat":
+            assert np.allclose(scores, brute(query)[:5], atol=1e-6)
+            assert np.allclose(index.similarities(query, rows), scores, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ix.KINDS)
+@pytest.mark.parametrize("count", [1, 2, 40, 257])
+def test_k_larger_than_the_corpus(tmp_path: Path, kind: str, count: int) -> None:
+    rows, scores = opened(tmp_path, kind, count).search(HashingEncoder().encode(["topic 3"], "query"), 1000)[0]
+    assert len(rows) == len(scores) <= count
+    assert len(set(rows.tolist())) == len(rows)
+    assert rows.min(initial=0) >= 0  # FAISS's padding is no passage
+    assert len(rows) == count
+
+
+@pytest.mark.parametrize("kind", ix.KINDS)
+def test_an_empty_index_finds_nothing(tmp_path: Path, kind: str) -> None:
+    rows, scores = opened(tmp_path, kind, 0).search(HashingEncoder().encode(["x"], "query"), 3)[0]
+    assert len(rows) == len(scores) == 0
+
+
+def test_unknown_kind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="index kind 'tree' is unknown; use flat, ivfpq, hnsw"):
+        ix.build_index("tree", np.zeros((2, 4), np.float32), tmp_path / "x")
+
+
+# ------------------------------------------------------------ resuming
+
+
+class Interrupted(HashingEncoder):
+    """Fails at the n-th shard, as a kill would."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.left = at
+
+    def encode(self, texts, kind="passage"):
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return super().encode(texts, kind)
+
+
+@pytest.fixture
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ix, "SHARD", 64)
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_resumed_vectors_are_the_same(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path, Interrupted(2))
+    with (tmp_path / ix.VECTORS).open("ab") as f:
+        f.write(b"half a shard")  # what a kill in the middle of a write leaves
+    assert write(tmp_path, HashingEncoder()) == 128
+    assert np.array_equal(ix.open_vectors(tmp_path, 300, 64), HashingEncoder().encode(TEXTS))
+
+
+@pytest.mark.usefixtures("small_shards")
+@pytest.mark.parametrize("change", ["digest", "encoder", "state", "vectors"])
+def test_vectors_of_something_else_are_not_resumed(tmp_path: Path, change: str) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path, Interrupted(2))
+    encoder, digest = HashingEncoder(), "d" * 64
+    if change == "digest":
+        digest = "e" * 64
+    elif change == "encoder":
+        encoder.name = "another"
+    elif change == "state":
+        (tmp_path / ix.PROGRESS).write_text("{damaged")
+    else:
+        (tmp_path / ix.VECTORS).write_bytes(b"short")
+    assert write(tmp_path, encoder, digest=digest) == 0
+    assert np.array_equal(ix.open_vectors(tmp_path, 300, 64), HashingEncoder().encode(TEXTS))
+
+
+# ------------------------------------------------------------ manifests
+
+
+def check(found: ix.Manifest) -> None:
+    ix.check_manifest(found, encoder="hashing", dimension=64, count=300, digest="d" * 64, name="mine")
+
+
+def test_a_fitting_manifest_passes_and_round_trips(tmp_path: Path) -> None:
+    check(manifest())
+    manifest("hnsw").save(tmp_path)
+    assert ix.Manifest.load(tmp_path) == manifest("hnsw")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("encoder", "other", "encoder: the index has other, the settings .* say hashing"),
+        ("dimension", 32, "dimension: the index has 32, the encoder gives 64"),
+        ("count", 299, "count: the index has 299, the passages are 300"),
+        ("kind", "tree", "kind: the index is 'tree', known are flat, ivfpq, hnsw"),
+        ("digest", "e" * 64, "digest: the index has eeeeeeeeeeee, the passages have dddddddddddd"),
+        ("faiss_version", "99.0", "faiss_version: the index was written by 99.0"),
+        ("format", 2, "format: the index has 2"),
+    ],
+)
+def test_each_difference_is_named_with_the_command(field: str, value: object, says: str) -> None:
+    with pytest.raises(IndexMismatchError, match=f"(?s){says}.*python -m core index --passages FILE --name mine"):
+        check(replace(manifest(), **{field: value}))
+
+
+def test_all_differences_are_named() -> None:
+    with pytest.raises(IndexMismatchError, match=r"encoder: .*count: .*digest: "):
+        check(replace(manifest(), encoder="x", count=1, digest="f"))
+
+
+@pytest.mark.parametrize("content", ["{broken", "[]", "{}", json.dumps({"encoder": 3})])
+def test_damaged_manifest(tmp_path: Path, content: str) -> None:
+    (tmp_path / ix.MANIFEST).write_text(content)
+    with pytest.raises(IndexMismatchError, match="again"):
+        ix.Manifest.load(tmp_path)
+
+
+def test_vectors_of_the_wrong_size(tmp_path: Path) -> None:
+    opened(tmp_path, "flat")
+    path = tmp_path / ix.VECTORS
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(IndexMismatchError, match="300 vectors of 64 dimensions need 76800; build the index again"):
+        ix.VectorIndex(tmp_path, manifest())
+
+
+def test_index_file_missing_damaged_or_of_another_kind_or_count(tmp_path: Path) -> None:
+    opened(tmp_path, "hnsw")
+    with pytest.raises(IndexMismatchError, match="the manifest says ivfpq, 300 and 64"):
+        ix.VectorIndex(tmp_path, manifest("ivfpq"))
+    path = tmp_path / ix.INDEX
+    ix.build_index("hnsw", ix.open_vectors(tmp_path, 300, 64)[:260], path)
+    with pytest.raises(IndexMismatchError, match="IndexHNSWFlat of 260 vectors"):
+        ix.VectorIndex(tmp_path, manifest("hnsw"))
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(IndexMismatchError, match="missing or damaged"):
+        ix.VectorIndex(tmp_path, manifest("hnsw"))
+    path.unlink()
+    with pytest.raises(IndexMismatchError, match="missing or damaged"):
+        ix.VectorIndex(tmp_path, manifest("hnsw"))

@@ -1,0 +1,367 @@
+"""Corpora end to end: build, search in each mode, resume, lock, replace, delete, the starter corpus."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.errors import (
+    CancelledError,
+    ConflictError,
+    IndexMismatchError,
+    InputError,
+    NotFoundError,
+    NothingRetrievedError,
+    StorageError,
+)
+from core.retrieval import index as ix
+from core.retrieval.corpus import PassageWriter
+from core.retrieval.encoder import HashingEncoder
+from core.retrieval.hybrid import DENSE_WEIGHT
+from core.retrieval.library import CorpusLibrary, open_corpus
+from core.retrieval.readers import Limits, Rejected
+from core.settings import ROOT, Settings
+
+Write = Callable[[str, str | bytes], Path]
+
+
+def many(write: Write, count: int = 150, name: str = "many.tsv") -> Path:
+    return write(name, "".join(f"{i}\tpassage {i} speaks of topic {i % 11}\tTitle {i}\n" for i in range(count)))
+
+
+def test_build_open_search(library: CorpusLibrary, facts_file: Path) -> None:
+    seen: list[tuple[int, int, str]] = []
+    report = library.create("facts", [facts_file], lambda *step: seen.append(step))
+    assert report.passages == sum(f.passages for f in report.files) == 5
+    assert {stage for *_, stage in seen} == {"reading", "words", "encoding", "indexing"}
+    assert (5, 5, "encoding") in seen
+    corpus = library.open("facts")
+    assert len(corpus) == 5
+    assert corpus.digest == report.digest
+    assert [p.id for p in corpus.passages(1, 2)] == ["p2", "p3"]
+    assert "facts" in library.names()
+    (info,) = library.list()
+    assert (info.name, info.passages, info.encoder, info.index_kind, info.complete) == ("facts", 5, "hashing", "flat", True)
+    assert info.source == "facts.tsv"
+    assert info.size_bytes > 1000
+    assert info.built
+
+
+@pytest.mark.parametrize("mode", ["dense", "bm25", "hybrid"])
+def test_every_mode_finds_the_passages_with_their_cosines(library: CorpusLibrary, facts_file: Path, mode: str) -> None:
+    library.create("facts", [facts_file])
+    query = "Who played Maria in the 2021 remake?"
+    found = library.open("facts").search(query, 3, mode)
+    assert found[0].passage.id == "p2"
+    assert [r.rank for r in found] == list(range(1, len(found) + 1))
+    assert [r.score for r in found] == sorted((r.score for r in found), reverse=True)
+    encoder = HashingEncoder()
+    for r in found:
+        own = encoder.encode([f"{r.passage.title}. {r.passage.text}"])[0] @ encoder.encode([query], "query")[0]
+        assert r.similarity == pytest.approx(own, abs=1e-5)
+        if mode == "dense":
+            assert r.score == r.similarity
+
+
+def test_hybrid_score_is_the_documented_combination(library: CorpusLibrary, facts_file: Path) -> None:
+    library.create("facts", [facts_file])
+    corpus, query = library.open("facts"), "dark volcanic rock played by lava"
+    words = {r.passage.id: r.score for r in corpus.search(query, 5, "bm25")}
+    dense = {r.passage.id: r.score for r in corpus.search(query, 5, "dense")}
+    for r in corpus.search(query, 5, "hybrid"):
+        cosine, own = dense[r.passage.id], words.get(r.passage.id, 0.0)
+        expected = DENSE_WEIGHT * (cosine + 1) / (max(dense.values()) + 1) + (1 - DENSE_WEIGHT) * own / max(words.values())
+        assert r.score == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("query", ["", "   ", "who is the", "?!", "zzzzqq"])
+def test_a_query_without_known_words(library: CorpusLibrary, facts_file: Path, query: str) -> None:
+    library.create("facts", [facts_file])
+    corpus = library.open("facts")
+    assert corpus.search(query, 3, "bm25") == []
+    assert len(corpus.search(query, 3, "dense")) == 3
+    assert corpus.search(query, 3, "hybrid") == corpus.search(query, 3, "dense")
+
+
+@pytest.mark.parametrize("kind", ["flat", "ivfpq", "hnsw"])
+def test_k_larger_than_the_corpus_returns_all(settings: Settings, facts_file: Path, kind: str) -> None:
+    library = CorpusLibrary(dataclasses.replace(settings, index_kind=kind))
+    library.create("facts", [facts_file])
+    corpus = library.open("facts")
+    assert {r.passage.id for r in corpus.search("maria", 1000)} == {"p1", "p2", "p3", "p4", "p5"}
+    assert len(corpus.search_many(["maria", "basalt"], 2)) == 2
+
+
+def test_wrong_arguments_of_search(library: CorpusLibrary, facts_file: Path) -> None:
+    library.create("facts", [facts_file])
+    corpus = library.open("facts")
+    with pytest.raises(InputError, match="ask for at least 1"):
+        corpus.search("x", 0)
+    with pytest.raises(InputError, match="retriever 'magic' is unknown; use one of dense, bm25, hybrid"):
+        corpus.search("x", 1, "magic")
+    assert corpus.search_many([], 3) == []
+
+
+def test_an_empty_corpus_cannot_be_created_and_finds_nothing(library: CorpusLibrary, write: Write) -> None:
+    with pytest.raises(InputError, match=r"empty\.tsv: no passage could be read; they are empty"):
+        library.create("empty", [write("empty.tsv", "id\ttext\ttitle\n")])
+    with pytest.raises(InputError, match=r"the first rejected: bad\.tsv, line 1: 1 column"):
+        library.create("empty", [write("bad.tsv", "one column\n")])
+    with pytest.raises(InputError, match="no file was given"):
+        library.create("empty", [])
+    assert library.list() == []
+    folder = library.folder / "hollow"
+    with PassageWriter(folder) as writer:
+        digest = writer.finish()
+    ix.Manifest("hashing", 64, 0, "flat", digest, "1.0", "2026-01-01").save(folder)
+    with pytest.raises(NothingRetrievedError, match="'hollow' is empty"):
+        library.open("hollow").search("x", 1)
+
+
+def test_report_counts_every_row_and_caps_the_list(library: CorpusLibrary, write: Write) -> None:
+    path = write("mixed.tsv", "".join(f"{i}\ttext {i}\tT\n" if i % 2 else f"broken {i}\n" for i in range(1000)) + "\n")
+    heard: list[Rejected] = []
+    report = library.create("mixed", [path, write("second.txt", "one more text")], on_reject=heard.append)
+    first = report.files[0]
+    assert first.read == first.blank + first.header + first.rejected + first.documents == 1001
+    assert report.rejected_total == 500
+    assert len(report.rejected) == len(heard) == 200
+    assert report.passages == 501 == len(library.open("mixed"))
+
+
+def test_ids_are_unique_over_files(library: CorpusLibrary, write: Write) -> None:
+    report = library.create("two", [write("a.tsv", "1\tx\tT\n"), write("b.tsv", "1\ty\tT\n2\tz\tT\n")])
+    assert report.passages == 2
+    assert [str(r) for r in report.rejected] == ["b.tsv, line 1: duplicate id '1'"]
+
+
+@pytest.mark.parametrize("name", ["", "..", "../x", "a/b", "A", "a b", "x" * 65, ".hidden", "a\n", "ü"])
+def test_names_that_could_leave_the_folder_are_refused(library: CorpusLibrary, facts_file: Path, name: str) -> None:
+    for action in (lambda: library.create(name, [facts_file]), lambda: library.open(name), lambda: library.delete(name)):
+        with pytest.raises(InputError, match="cannot be a corpus name; use 1 to 64"):
+            action()
+
+
+def test_unknown_corpus(library: CorpusLibrary) -> None:
+    for action in (library.open, library.delete):
+        with pytest.raises(NotFoundError, match="no corpus is named 'nope'"):
+            action("nope")
+
+
+def test_delete(library: CorpusLibrary, facts_file: Path) -> None:
+    library.create("facts", [facts_file])
+    opened = library.open("facts")
+    opened.warm()
+    library.delete("facts")
+    assert library.list() == []
+    assert opened.search("maria", 1)  # a page that has it open goes on
+    library.create("facts", [facts_file])
+
+
+# ------------------------------------------------------------ interruptions
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from core.retrieval import index
+from core.retrieval.library import CorpusLibrary
+from core.settings import Settings
+index.SHARD = 32
+stage, at = sys.argv[3], int(sys.argv[4])
+def progress(done, total, now):
+    if now == stage and done >= at:
+        os.kill(os.getpid(), signal.SIGKILL)
+library = CorpusLibrary(Settings(home=Path(sys.argv[1]), encoder="hashing"))
+library.create("many", [Path(sys.argv[2])], progress)
+"""
+
+
+@pytest.mark.parametrize(
+    ("stage", "at", "left"), [("reading", 1, 0), ("words", 150, 0), ("encoding", 64, 64), ("indexing", 0, 150)]
+)
+def test_a_killed_build_is_resumed_to_the_same_vectors(
+    library: CorpusLibrary, write: Write, stage: str, at: int, left: int
+) -> None:
+    path = many(write)
+    argv = [sys.executable, "-c", KILLED, str(library.settings.home), str(path), stage, str(at)]
+    killed = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert killed.returncode == -9, killed.stderr
+    assert "many" not in library.names()
+    assert [(i.name, i.complete) for i in library.list()] == [("many", False)]
+    with pytest.raises(NotFoundError, match=r"'many' is not complete.*give the same files again"):
+        library.open("many")
+    report = library.create("many", [path])
+    assert (report.resumed_at, report.passages) == (left, 150)
+    resumed = np.fromfile(library.folder / "many" / ix.VECTORS, np.float32)
+    library.create("whole", [path])
+    assert np.array_equal(resumed, np.fromfile(library.folder / "whole" / ix.VECTORS, np.float32))
+    assert library.open("many").search("topic 3", 4) == library.open("whole").search("topic 3", 4)
+
+
+def test_other_files_do_not_go_on_with_an_interrupted_build(library: CorpusLibrary, write: Write, facts_file: Path) -> None:
+    def stop(done: int, total: int, stage: str) -> None:
+        if stage == "indexing":
+            raise CancelledError("stopped by a person")
+
+    with pytest.raises(CancelledError):
+        library.create("c", [many(write)], stop)
+    assert library.create("c", [facts_file]).passages == 5
+    assert len(library.open("c")) == 5
+
+
+def test_a_full_disk_keeps_what_was_done(library: CorpusLibrary, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = many(write)
+    monkeypatch.setattr(ix, "SHARD", 50)
+    calls = [0]
+
+    def full(number: int) -> None:
+        calls[0] += 1
+        if calls[0] > 1:
+            raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ix.os, "fsync", full)
+        with pytest.raises(StorageError, match=r"No space left on device.*what was done is kept"):
+            library.create("c", [path])
+        assert "c" not in library.names()
+    assert library.create("c", [path]).passages == 150
+
+
+def test_two_builds_of_one_corpus(library: CorpusLibrary, facts_file: Path) -> None:
+    other = CorpusLibrary(library.settings)
+    refused: list[str] = []
+
+    def meanwhile(done: int, total: int, stage: str) -> None:
+        if stage == "encoding":
+            for action in (lambda: other.create("facts", [facts_file]), lambda: other.delete("facts")):
+                with pytest.raises(ConflictError, match="'facts' is being built or deleted by another process") as e:
+                    action()
+                refused.append(str(e.value))
+
+    library.create("facts", [facts_file], meanwhile)
+    assert len(refused) >= 2
+    assert len(other.open("facts")) == 5
+
+
+def test_creating_again(library: CorpusLibrary, facts_file: Path, write: Write) -> None:
+    library.create("facts", [facts_file])
+    assert library.create("facts", [facts_file]).already_built
+    with pytest.raises(InputError, match=r"'facts' exists and holds facts\.tsv; delete it first"):
+        library.create("facts", [many(write)])
+    assert len(library.open("facts")) == 5
+    assert library.create("facts", [many(write)], replace=True).passages == 150
+    assert len(library.open("facts")) == 150
+
+
+def test_a_kill_between_old_and_new_keeps_one_of_them(library: CorpusLibrary, facts_file: Path, write: Write) -> None:
+    library.create("facts", [facts_file])
+    (library.folder / "facts").rename(library.folder / ".old-facts")
+    assert len(library.open("facts")) == 5
+    (library.folder / "facts").rename(library.folder / ".old-facts")
+    library.create("facts", [many(write)], replace=True)
+    assert len(library.open("facts")) == 150
+    assert not list(library.folder.glob(".old-*"))
+
+
+def test_a_failed_replacement_leaves_the_old_corpus(library: CorpusLibrary, facts_file: Path, write: Write) -> None:
+    library.create("facts", [facts_file])
+    with pytest.raises(InputError, match="no passage could be read"):
+        library.create("facts", [write("bad.tsv", "x\n")], replace=True)
+    assert len(library.open("facts")) == 5
+
+
+def test_a_home_that_cannot_be_written(tmp_path: Path, facts_file: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(StorageError, match="cannot be written"):
+        CorpusLibrary(Settings(home=tmp_path / "file", encoder="hashing")).create("x", [facts_file])
+
+
+# ------------------------------------------------------------ what does not fit
+
+
+def test_another_encoder_is_named_and_building_again_mends_it(library: CorpusLibrary, facts_file: Path) -> None:
+    library.create("facts", [facts_file])
+    path = library.folder / "facts" / ix.MANIFEST
+    path.write_text(json.dumps({**json.loads(path.read_text()), "encoder": "minilm"}))
+    with pytest.raises(IndexMismatchError, match=r"encoder: the index has minilm.*python -m core index .*--name facts"):
+        library.open("facts")
+    assert not library.create("facts", [facts_file]).already_built
+    assert library.open("facts").search("maria", 1)
+
+
+def test_another_dimension_is_noticed_when_the_encoder_is_loaded(library: CorpusLibrary, facts_file: Path) -> None:
+    library.create("facts", [facts_file])
+    with pytest.raises(IndexMismatchError, match="dimension: the index has 64, the encoder gives 32"):
+        CorpusLibrary(library.settings, HashingEncoder(32)).open("facts")
+
+
+@pytest.mark.parametrize("name", ["passages.json", "rows.tsv", "offsets.i64", ix.VECTORS, "bm25/indices.csc.index.npy"])
+def test_a_lost_file_is_noticed_and_building_again_mends_it(library: CorpusLibrary, facts_file: Path, name: str) -> None:
+    library.create("facts", [facts_file])
+    (library.folder / "facts" / name).unlink()
+    with pytest.raises(IndexMismatchError):
+        library.open("facts").search("maria", 1)
+    library.delete("facts")
+    library.create("facts", [facts_file])
+    assert library.open("facts").search("maria", 1)
+
+
+def test_a_damaged_corpus_does_not_hide_the_others(library: CorpusLibrary, facts_file: Path) -> None:
+    library.create("good", [facts_file])
+    library.create("bad", [facts_file])
+    (library.folder / "bad" / ix.MANIFEST).write_text("{")
+    assert [(i.name, i.complete) for i in library.list()] == [("bad", False), ("good", True)]
+
+
+# ------------------------------------------------------------ the starter corpus
+
+
+def test_starter_is_built_on_first_use_and_again_when_its_file_changes(
+    settings: Settings, facts_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    starter = tmp_path / "starter"
+    starter.mkdir()
+    (starter / "passages.tsv").write_bytes(facts_file.read_bytes())
+    monkeypatch.setattr(Settings, "starter_dir", starter)
+    library = CorpusLibrary(settings)
+    assert library.names() == ["starter"]
+    first = library.open("starter")
+    built = library.list()[0].built
+    assert open_corpus("starter", settings).digest == first.digest
+    assert open_corpus(settings=settings).digest == first.digest
+    assert library.list()[0].built == built
+    with (starter / "passages.tsv").open("a") as f:
+        f.write("p6\tA sixth passage.\tSix\n")
+    assert len(library.open("starter")) == 6
+    # an index kind from the settings applies at once, since the file is at hand
+    hnsw = CorpusLibrary(dataclasses.replace(settings, index_kind="hnsw"))
+    assert hnsw.open("starter").manifest.kind == "hnsw"
+
+
+def test_importing_the_library_is_light() -> None:
+    code = "import sys, core.retrieval.library; print([m for m in ('torch', 'transformers', 'faiss', 'bm25s') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_upload_limits_hold_by_default(settings: Settings, write: Write) -> None:
+    library = CorpusLibrary(dataclasses.replace(settings, max_upload_lines=10))
+    with pytest.raises(InputError, match="AMBISCOPE_MAX_UPLOAD_LINES"):
+        library.create("many", [many(write)])
+    assert library.list() == []
+    assert library.create("many", [many(write)], limits=Limits.for_own_files(settings)).passages == 150
+
+
+def test_throughput_is_reported_with_a_real_encoder(tmp_path: Path, write: Write) -> None:
+    library = CorpusLibrary(Settings(home=tmp_path / "home", device="cpu"))
+    rows = "".join(f"{i}\t{'some words of a text ' * (i % 9 + 4)}\tT\n" for i in range(60))
+    report = library.create("real", [write("real.tsv", rows)])
+    assert report.model_fraction is not None
+    assert 0 < report.model_fraction <= 1

@@ -1,0 +1,352 @@
+"""Readers: the layouts, what is rejected and why, the bounds, and that no bytes break them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pypdf import PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+from core.errors import FormatError, InputError
+from core.retrieval.readers import READERS, UNLIMITED, Limits, Rejected, Tally, read_passages, reader_for
+from core.settings import Settings
+from core.types import Passage
+
+Write = Callable[[str, str | bytes], Path]
+
+
+def read(path: Path, limits: Limits) -> tuple[list[Passage], list[Rejected], Tally]:
+    rejected: list[Rejected] = []
+    tally = Tally()
+    return list(read_passages(path, limits, rejected.append, tally=tally)), rejected, tally
+
+
+def pdf(pages: list[str], **metadata: str) -> PdfWriter:
+    writer = PdfWriter()
+    for text in pages:
+        page = writer.add_blank_page(300, 300)
+        font = DictionaryObject(
+            {NameObject(k): NameObject(v) for k, v in (("/Type", "/Font"), ("/Subtype", "/Type1"), ("/BaseFont", "/Helvetica"))}
+        )
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): DictionaryObject({NameObject("/F1"): font})})
+        stream = DecodedStreamObject()
+        stream.set_data(f"BT /F1 12 Tf 10 100 Td ({text}) Tj ET".encode())
+        page[NameObject("/Contents")] = writer._add_object(stream)
+    writer.add_metadata(metadata)
+    return writer
+
+
+def saved(writer: PdfWriter, path: Path) -> Path:
+    with path.open("wb") as f:
+        writer.write(f)
+    return path
+
+
+# ------------------------------------------------------------ layouts
+
+
+def test_dpr_layout_with_header_and_csv_quoting(write: Write, limits: Limits) -> None:
+    path = write(
+        "psgs.tsv",
+        'id\ttext\ttitle\n1\t"He said ""go"" twice"\tA\n2\t"Help!" is an album\t"""Help!"""\n3\t"a\tb"\tT\n4\tno title\t\n',
+    )
+    passages, rejected, tally = read(path, limits)
+    assert passages == [
+        Passage("1", "A", 'He said "go" twice'),
+        Passage("2", '"Help!"', '"Help!" is an album'),
+        Passage("3", "T", "a b"),
+        Passage("4", "", "no title"),
+    ]
+    assert not rejected
+    assert (tally.read, tally.header, tally.documents, tally.passages) == (5, 1, 4, 4)
+
+
+def test_header_names_the_order_and_no_header_is_the_dpr_order(write: Write, limits: Limits) -> None:
+    assert read(write("a.tsv", "\ufeffid\ttitle\ttext\n1\tT\tx y\n"), limits)[0] == [Passage("1", "T", "x y")]
+    assert read(write("b.tsv", "text\tid\r\nx y\t7\r\n"), limits)[0] == [Passage("7", "", "x y")]
+    assert read(write("c.tsv", "1\tx y\tT"), limits)[0] == [Passage("1", "T", "x y")]
+
+
+def test_gzip_equals_plain(write: Write, limits: Limits) -> None:
+    content = "id\ttext\ttitle\n1\tx y\tT\n"
+    assert read(write("a.tsv.gz", gzip.compress(content.encode())), limits)[0] == read(write("a.tsv", content), limits)[0]
+
+
+def test_jsonl(write: Write, limits: Limits) -> None:
+    rows = [
+        {"id": 7, "title": "T", "text": "a"},
+        {"_id": "x", "contents": "b"},
+        {"body": "c", "title": None},
+        {"id": True, "text": "d"},
+        {"text": ["e"]},
+        {"title": "no text"},
+        ["f"],
+        {"text": "g", "title": 3},
+        {"id": 10**30, "text": "h"},
+        {"text": "\ud800"},
+        {"text": "i\u0000j\u2028k"},
+    ]
+    path = write("d.jsonl", "\n".join(json.dumps(r) for r in rows) + "\n{broken\n\n" + "[" * 100_000 + "\n")
+    passages, rejected, tally = read(path, replace(limits, max_line_chars=200_000))
+    assert passages == [Passage("7", "T", "a"), Passage("x", "", "b"), Passage("d-3", "", "c"), Passage("d-11", "", "i j k")]
+    assert [r.number for r in rejected] == [4, 5, 6, 7, 8, 9, 10, 12, 14]
+    assert "expected text or a whole number" in rejected[0].reason
+    assert "field 'text' is a list" in rejected[1].reason
+    assert "no field text, contents, body; found title" in rejected[2].reason
+    assert "surrogate" in rejected[6].reason
+    assert "not JSON at column 2" in rejected[7].reason
+    assert tally.read == tally.blank + tally.rejected + tally.documents == 14
+
+
+def test_long_documents_become_chunks_of_100_words(write: Write, limits: Limits) -> None:
+    words = [f"w{i}" for i in range(250)]
+    passages, rejected, tally = read(write("long.tsv", f"d\t{' '.join(words)}\tT\n"), limits)
+    assert [p.id for p in passages] == ["d#1", "d#2", "d#3"]
+    assert [len(p.text.split()) for p in passages] == [100, 100, 50]
+    assert " ".join(p.text for p in passages).split() == words
+    assert {p.title for p in passages} == {"T"}
+    assert (tally.documents, tally.passages) == (1, 3)
+    assert not rejected
+
+
+def test_text_file_is_one_document(write: Write, limits: Limits) -> None:
+    words = [f"w{i}" for i in range(205)]
+    text = "\n\n".join(" ".join(words[i : i + 7]) for i in range(0, 205, 7))
+    passages, _, _ = read(write("my_notes.txt", text), limits)
+    assert [p.id for p in passages] == ["my_notes#1", "my_notes#2", "my_notes#3"]
+    assert " ".join(p.text for p in passages).split() == words
+    assert passages[0].title == "my notes"
+    assert [p.id for p in read(write("short.txt", "only this"), limits)[0]] == ["short"]
+    exactly = read(write("even.txt", " ".join(words[:200])), limits)[0]
+    assert [len(p.text.split()) for p in exactly] == [100, 100]
+
+
+def test_markdown_headings_are_titles(write: Write, limits: Limits) -> None:
+    text = (
+        "---\nauthor: x\n---\nBefore.\n# First *one*\n\n## Sub [link](http://x) ##\n- **bold** item\n1. `code`\n"
+        "```\n# no heading\n```\nUnder\n=====\nlast\n"
+    )
+    passages, rejected, _ = read(write("doc.md", text), limits)
+    assert [(p.title, p.text) for p in passages] == [
+        ("doc", "Before."),
+        ("Sub link", "bold item code # no heading"),
+        ("Under", "last"),
+    ]
+    assert not rejected
+    assert len({p.id for p in passages}) == 3
+
+
+def test_pdf_pages(tmp_path: Path, limits: Limits) -> None:
+    path = saved(pdf(["Hello world", "", "Third page"], **{"/Title": "My Book"}), tmp_path / "b.pdf")
+    passages, rejected, tally = read(path, limits)
+    assert passages == [Passage("b-p1", "My Book", "Hello world"), Passage("b-p3", "My Book", "Third page")]
+    assert [(r.number, r.unit) for r in rejected] == [(2, "page")]
+    assert "page has no text" in rejected[0].reason
+    assert tally.read == 3
+
+
+# ------------------------------------------------------------ rejected rows
+
+
+def test_rejected_lines_carry_number_and_reason(write: Write, limits: Limits) -> None:
+    lines = [
+        b"id\ttext\ttitle",
+        b"1\tgood\tT",
+        b"2\tonly two",
+        b"3\t\xff\xfe\tT",
+        b"4\t   \tT",
+        b"1\tagain\tT",
+        b"",
+        b"5\tnul \0 here\tT",
+        b"\tno id\tT",
+        b"6\t" + b"x" * 5000 + b"\tT",
+        b"7\tfour\tT\tmore",
+        b"8\ttext\t" + b"t" * 400,
+        b"a  b\ttext\tT",
+        b"x" * 201 + b"\ttext\tT",
+        b"9\tlast\tT",
+    ]
+    passages, rejected, tally = read(write("bad.tsv", b"\n".join(lines)), replace(limits, max_line_chars=1000))
+    assert [p.id for p in passages] == ["1", "9"]
+    assert [(r.number, r.reason.split(";")[0]) for r in rejected] == [
+        (3, "2 columns"),
+        (4, "not UTF-8 (byte 3 is 0xff)"),
+        (5, "the text is empty"),
+        (6, "duplicate id '1'"),
+        (8, "holds a NUL character"),
+        (9, "the id is empty"),
+        (10, "the line has more than 1000 characters"),
+        (11, "4 columns"),
+        (12, "the title has 400 characters"),
+        (13, "the id holds a tab, a control character or repeated white space"),
+        (14, "the id has 201 characters"),
+    ]
+    assert tally.read == tally.blank + tally.header + tally.rejected + tally.documents == len(lines)
+    assert str(rejected[0]).startswith("bad.tsv, line 3: ")
+
+
+def test_a_duplicate_of_a_chunked_document_is_seen(write: Write, limits: Limits) -> None:
+    long = "w " * 150
+    _, rejected, _ = read(write("a.tsv", f"d\t{long}\tT\nd\tshort\tT\nd\t{long}\tT\nd#2\tx\tT\n"), limits)
+    assert [r.number for r in rejected] == [2, 3, 4]
+
+
+def test_one_open_quote_does_not_swallow_the_file(write: Write, limits: Limits) -> None:
+    passages, _, _ = read(write("q.tsv", '1\t"open\tT\n2\ttwo\tT\n3\tthree\t"x\n'), limits)
+    assert [p.id for p in passages] == ["1", "2", "3"]
+
+
+def test_a_huge_line_is_rejected_without_being_held(write: Write, limits: Limits) -> None:
+    path = write("h.tsv", b"1\t" + b"x" * 9_000_000 + b"\tT\n2\tok\tT\n")
+    passages, rejected, _ = read(path, replace(limits, max_line_chars=1000))
+    assert [p.id for p in passages] == ["2"]
+    assert [r.number for r in rejected] == [1]
+
+
+# ------------------------------------------------------------ errors that end the reading
+
+
+def test_unknown_suffix_lists_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"x\.docx: no reader .*\.tsv, .*\.pdf"):
+        reader_for(tmp_path / "x.docx")
+    assert reader_for(tmp_path / "X.TSV.GZ") is READERS[".tsv.gz"]
+
+
+def test_missing_file_and_folder(tmp_path: Path, limits: Limits) -> None:
+    (tmp_path / "folder.tsv").mkdir()
+    for name, message in (("none.tsv", "cannot be read"), ("folder.tsv", "is not a file")):
+        with pytest.raises(InputError, match=message):
+            read(tmp_path / name, limits)
+
+
+def test_bounds_name_their_setting(write: Write, tmp_path: Path, limits: Limits) -> None:
+    path = write("a.tsv", "1\tx\tT\n2\ty\tT\n3\tz\tT\n")
+    with pytest.raises(InputError, match=r"more than 2 lines.*AMBISCOPE_MAX_UPLOAD_LINES"):
+        read(path, replace(limits, max_lines=2))
+    with pytest.raises(InputError, match="AMBISCOPE_MAX_UPLOAD_MB"):
+        read(path, replace(limits, max_bytes=10))
+    bomb = write("bomb.tsv.gz", gzip.compress(b"x" * 3_000_000))
+    with pytest.raises(InputError, match="unpacks to more than 1 MB"):
+        read(bomb, replace(limits, max_unpacked_bytes=1024 * 1024))
+    book = saved(pdf(["a", "b", "c"]), tmp_path / "b.pdf")
+    with pytest.raises(InputError, match=r"has 3 pages; at most 2.*AMBISCOPE_MAX_UPLOAD_PAGES"):
+        read(book, replace(limits, max_pages=2))
+
+
+def test_limits_come_from_the_settings() -> None:
+    uploads = Limits.for_uploads(Settings(max_upload_mb=2, max_upload_lines=3, max_upload_pages=4, max_line_chars=5))
+    assert uploads == Limits(2 * 1024**2, 20 * 1024**2, 3, 4, 5)
+    own = Limits.for_own_files(Settings(max_line_chars=5))
+    assert (own.max_bytes, own.max_line_chars) == (UNLIMITED, 5)
+
+
+@pytest.mark.parametrize("cut", [5, 15, -9, -2])
+def test_truncated_gzip(write: Write, limits: Limits, cut: int) -> None:
+    packed = gzip.compress("".join(f"{i}\ttext {i}\tT\n" for i in range(500)).encode())
+    with pytest.raises(FormatError, match=r"t\.tsv\.gz.*(truncated|not a sound gzip)"):
+        read(write("t.tsv.gz", packed[:cut]), limits)
+
+
+def test_gzip_that_is_none(write: Write, limits: Limits) -> None:
+    with pytest.raises(FormatError, match="not a sound gzip file"):
+        read(write("t.jsonl.gz", "plain text"), limits)
+
+
+def test_password_protected_pdf(tmp_path: Path, limits: Limits) -> None:
+    writer = pdf(["secret"])
+    writer.encrypt("password", algorithm="RC4-128")
+    with pytest.raises(FormatError, match=r"s\.pdf: the PDF is protected by a password; save it without one"):
+        read(saved(writer, tmp_path / "s.pdf"), limits)
+
+
+def test_pdf_with_an_owners_password_only_is_read(tmp_path: Path, limits: Limits) -> None:
+    writer = pdf(["open to read"])
+    writer.encrypt("", "owner", algorithm="RC4-128")
+    assert read(saved(writer, tmp_path / "s.pdf"), limits)[0][0].text == "open to read"
+
+
+def test_pdf_that_is_none(write: Write, limits: Limits) -> None:
+    with pytest.raises(FormatError, match="not a PDF that can be read"):
+        read(write("x.pdf", "hello"), limits)
+
+
+def test_damaged_page_is_rejected_by_number(tmp_path: Path, limits: Limits) -> None:
+    writer = pdf(["one", "two", "three"])
+    writer.pages[1][NameObject("/Contents")] = NameObject("/NotAStream")
+    passages, rejected, _ = read(saved(writer, tmp_path / "d.pdf"), limits)
+    assert [p.id for p in passages] == ["d-p1", "d-p3"]
+    assert [(r.number, r.unit) for r in rejected] == [(2, "page")]
+
+
+def test_stopping_early_ends_the_pdf_process(tmp_path: Path, limits: Limits) -> None:
+    reading = read_passages(saved(pdf(["a b", "c d"]), tmp_path / "e.pdf"), limits, lambda _: None)
+    assert next(reading).text == "a b"
+    reading.close()
+
+
+# ------------------------------------------------------------ any bytes at all
+
+TEXTS = st.one_of(
+    st.binary(max_size=400),
+    st.text(alphabet='ab"\t\n\r\0,{}[]:#-= \ud7ff\x85', max_size=200).map(lambda s: s.encode("utf-8")),
+    st.lists(st.dictionaries(st.sampled_from(["id", "title", "text"]), st.one_of(st.text(max_size=9), st.none(), st.integers())))
+    .map(lambda rows: "\n".join(json.dumps(r) for r in rows).encode()),
+)  # fmt: skip
+
+
+def check_any(name: str, content: bytes) -> None:
+    bounds = Limits(10**6, 10**6, 50, 20, 150)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        rejected: list[Rejected] = []
+        tally = Tally()
+        message = ""
+        try:
+            passages = list(read_passages(path, bounds, rejected.append, tally=tally))
+        except InputError as e:
+            message = str(e)
+    if message:
+        assert name in message
+        return
+    assert len(rejected) == tally.rejected
+    assert len(passages) == tally.passages == len({p.id for p in passages})
+    for p in passages:
+        assert p.text == " ".join(p.text.split())
+        assert 0 < len(p.text.split()) <= 100
+        assert not set("\t\n\r\0") & set(p.id + p.title + p.text)
+        (p.id + p.title + p.text).encode("utf-8")
+    if name.startswith(("x.tsv", "x.jsonl")):
+        assert tally.read == tally.blank + tally.header + tally.rejected + tally.documents
+
+
+@pytest.mark.parametrize("suffix", [s for s in READERS if not s.endswith((".gz", ".pdf"))])
+@settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(content=TEXTS)
+def test_any_bytes_are_passages_rejections_or_an_input_error(suffix: str, content: bytes) -> None:
+    check_any(f"x{suffix}", content)
+
+
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(content=TEXTS, packed=st.booleans(), cut=st.integers(0, 30), flip=st.integers(0, 60))
+def test_any_gzip(content: bytes, packed: bool, cut: int, flip: int) -> None:
+    raw = bytearray(gzip.compress(content) if packed else content)
+    if flip < len(raw):
+        raw[flip] ^= 0x55
+    check_any("x.tsv.gz", bytes(raw[: len(raw) - cut] if cut < len(raw) else raw))
+
+
+@settings(max_examples=8, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(start=st.integers(0, 900), noise=st.binary(max_size=60))
+def test_any_pdf(start: int, noise: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        raw = saved(pdf(["one two", "three"]), Path(folder) / "x.pdf").read_bytes()
+    check_any("x.pdf", raw[:start] + noise + raw[start + len(noise) :])

@@ -1,0 +1,133 @@
+"""`python -m storage`: exit codes, one line of error, clean JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from storage_samples import fill
+
+from core.settings import ROOT
+from storage import Store
+from storage.__main__ import main
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An AMBISCOPE_HOME with some rows."""
+    for name in ("AMBISCOPE_DATABASE_URL",):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "home"
+    monkeypatch.setenv("AMBISCOPE_HOME", str(folder))
+    with Store(f"sqlite:///{folder / 'ambiscope.db'}") as store:
+        fill(store)
+    return folder
+
+
+def test_the_real_command(tmp_path: Path) -> None:
+    environment = {"AMBISCOPE_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "storage"]
+    out = str(tmp_path / "out.json")
+    done = subprocess.run(
+        [*command, "export", "--format", "ambignq", "--out", out, "--json"], capture_output=True, text=True, env=environment
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["counts"]["questions"] == 0
+    failed = subprocess.run([*command, "import", "missing.json"], capture_output=True, text=True, env=environment)
+    assert failed.returncode == 2
+    assert failed.stdout == ""
+    assert failed.stderr == "error: cannot read missing.json: No such file or directory\n"
+
+
+@pytest.mark.parametrize("format", ["ambignq", "fid", "training", "jsonl"])
+def test_export(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], format: str) -> None:
+    out = tmp_path / "out"
+    assert main(["export", "--format", format, "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert str(out) in said.out
+    assert out.is_file()
+    assert (tmp_path / "out.manifest.json").is_file()
+
+
+def test_export_filters(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "out")
+    assert main(["export", "--format", "ambignq", "--out", out, "--annotator", "Bob", "--system", "ambigprompt", "--json"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert body["filters"] == {"annotators": ["Bob"], "system": "ambigprompt"}
+    assert body["counts"]["annotations"] == 1
+
+
+def test_move_to_another_home(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "all.jsonl"
+    assert main(["export", "--format", "jsonl", "--out", str(out)]) == 0
+    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "second"))
+    capsys.readouterr()
+    assert main(["import", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["stored"]["judgment"] == 6
+    assert main(["import", str(out)]) == 0
+    assert "already there" in capsys.readouterr().out
+
+
+def test_backup_check_restore(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["backup", str(tmp_path / "b.db")]) == 0
+    assert main(["backup", "--json"]) == 0
+    assert main(["restore", str(tmp_path / "b.db")]) == 0
+    assert "kept in" in capsys.readouterr().out
+    assert main(["check", "--json"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert body["ok"]
+    assert body["counts"]["prediction"] == 2
+    assert main(["check"]) == 0
+    assert "intact, schema 0001" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ([], 2, "COMMAND"),
+        (["export", "--format", "csv", "--out", "x"], 2, "csv"),
+        (["export", "--format", "fid"], 2, "--out"),
+        (["export", "--format", "fid", "--out", "/dev/null/x"], 5, "cannot be written"),
+        (["export", "--format", "fid", "--out", "x", "--annotator", "Zoe"], 2, "Zoe"),
+        (["import", "nowhere"], 2, "nowhere"),
+        (["restore", "nowhere"], 2, "nowhere"),
+        (["backup", "/dev/null"], 2, "exists"),
+        (["nonsense"], 2, "nonsense"),
+    ],
+)
+def test_errors_are_one_line_and_a_code(
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("error: ")
+    assert words in said.err
+    assert {p.name for p in tmp_path.iterdir()} == {"home"}
+
+
+def test_check_fails_on_damage(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = home / "ambiscope.db"
+    file.write_bytes(file.read_bytes()[:9000])
+    assert main(["check"]) == 5
+    assert "damaged" in capsys.readouterr().err
+
+
+def test_a_wrong_setting(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("AMBISCOPE_DATABASE_URL", "nonsense")
+    assert main(["check"]) == 2
+    assert "AMBISCOPE_DATABASE_URL" in capsys.readouterr().err

@@ -1,0 +1,291 @@
+"""Exports: what each format means, who wins a disagreement, and that a file is of one moment."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from storage_samples import fill, passage, prediction
+
+from core import types as t
+from core.errors import InputError, StorageError
+from core.training.examples import read_multi
+from storage import Store, export
+from storage.consensus import RULE, Statement, Vote, annotation_of, consensus, latest
+from storage.db import now
+
+
+def ambignq(store: Store, tmp_path: Path, **more: Any) -> list[dict[str, Any]]:
+    store.export("ambignq", tmp_path / "out.json", **more)
+    return json.loads((tmp_path / "out.json").read_text())  # type: ignore[no-any-return]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+# ---------------------------------------------------------------- ambignq
+
+
+def test_ambignq_has_one_annotation_per_annotator(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    first, second = ambignq(store, tmp_path)
+    question = "Who played Maria in West Side Story"
+    assert first == {
+        "id": "q-1",
+        "question": f"{question}?",
+        "annotations": [
+            {
+                "type": "multipleQAs",
+                "qaPairs": [
+                    {"question": f"{question} (Natalie Wood)?", "answer": ["Natalie Wood"]},
+                    {"question": f"{question} (Rachel Zegler)?", "answer": ["Rachel Zegler"]},
+                ],
+            },
+            {"type": "singleAnswer", "answer": ["Natalie Wood"]},  # Bob: one answer is left
+        ],
+    }
+    assert second["annotations"] == [
+        {
+            "type": "multipleQAs",
+            "qaPairs": [
+                {"question": "When was Sydney's opened?", "answer": ["1932", "19 March 1932"]},
+                {"question": "When was the Gate?", "answer": ["1937"]},
+            ],
+        }
+    ]
+
+
+def test_questions_with_nothing_correct_are_counted_not_written(store: Store, tmp_path: Path) -> None:
+    saved = store.save_prediction(prediction())
+    store.judge(saved, 0, "Ada", "wrong")
+    store.judge(saved, 1, "Ada", "duplicate")
+    manifest = store.export("ambignq", tmp_path / "out.json")
+    assert json.loads((tmp_path / "out.json").read_text()) == []
+    assert manifest.counts["questions_without_a_correct_answer"] == 1
+    assert manifest.counts["annotators_without_a_correct_answer"] == 1
+
+
+def test_drafts_and_skipped_judgments_never_leave(store: Store, tmp_path: Path) -> None:
+    saved = store.save_prediction(prediction())
+    store.judge(saved, 0, "Ada", "correct", state="draft")
+    store.judge(saved, 1, "Ada", "correct", state="skipped")
+    question = store.get_prediction(saved).question_id
+    store.save_annotation(question, "Bob", t.Annotation("single", (t.QAPair("Q?", ("x",)),)), state="draft")
+    for format in ("ambignq", "fid", "training"):
+        assert store.export(format, tmp_path / format).counts["questions"] == 0  # type: ignore[arg-type]
+
+
+def test_filters_narrow_the_words_that_count(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    assert [q["id"] for q in ambignq(store, tmp_path, annotators=("Bob",))] == ["q-1"]
+    assert [len(q["annotations"]) for q in ambignq(store, tmp_path, annotators=("Bob", "Ada"))] == [2]
+    assert [q["question"][:4] for q in ambignq(store, tmp_path, system="fid")] == ["When"]  # annotations have no system
+    with pytest.raises(InputError, match=r"unknown annotator 'Zoe'.*Ada, Bob, Cleo"):
+        ambignq(store, tmp_path, annotators=("Zoe",))
+    with pytest.raises(InputError, match="everything"):
+        store.export("jsonl", tmp_path / "x", system="fid")
+    with pytest.raises(InputError, match="csv"):
+        store.export("csv", tmp_path / "x")  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- fid and training: the majority
+
+
+def test_fid_and_training_follow_the_majority(store: Store, tmp_path: Path) -> None:
+    answers = ["Ann", "Ben", "Cid", "Dan", "Eve"]
+    saved = store.save_prediction(prediction("Who?", answers, id="w"))
+    verdicts = {
+        "a1": ("correct", "correct", "wrong", "wrong", "duplicate"),
+        "a2": ("correct", "wrong", "unsupported", "correct", "duplicate"),
+        "a3": ("correct", "wrong", "wrong", "duplicate", "duplicate"),
+    }
+    for annotator, row in verdicts.items():
+        for position, verdict in enumerate(row):
+            store.judge(saved, position, annotator, verdict)  # type: ignore[arg-type]
+    manifest = store.export("fid", tmp_path / "fid.json")
+    (row,) = json.loads((tmp_path / "fid.json").read_text())
+    assert (row["id"], row["question"], row["target"]) == ("w", "Who?", "Ann")
+    assert row["answers"] == [["Ann"]]
+    assert row["negatives"] == ["Ben", "Cid"]  # Dan: one against one is a tie, Eve: nobody voted
+    assert [c["id"] for c in row["ctxs"]] == ["p1", "p2"]
+    assert set(row["ctxs"][0]) == {"id", "title", "text", "score"}
+    assert manifest.counts["ties"] == 1
+    assert "a tie counts as not correct" in manifest.rule == RULE
+
+    store.export("training", tmp_path / "t.jsonl")
+    (row,) = lines(tmp_path / "t.jsonl")
+    assert list(row) == ["id", "source", "question", "passages", "answers", "negatives"]
+    assert (row["source"], row["answers"], row["negatives"]) == ("ambiscope", [["Ann"]], ["Ben", "Cid"])
+    assert set(row["passages"][0]) == {"id", "title", "text"}
+
+
+def test_the_trainer_reads_a_training_file_back(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    store.export("training", tmp_path / "t.jsonl")
+    first, second = read_multi(tmp_path / "t.jsonl")
+    assert (first.question, first.gold) == ("Who played Maria in West Side Story?", (("Natalie Wood",),))
+    assert [title for title, _ in first.passages] == ["Title 1", "Title 2"]
+    assert second.gold == (("1932", "19 March 1932"), ("1937",))
+
+
+def test_passages_of_several_predictions_join_by_rank(store: Store, tmp_path: Path) -> None:
+    ours = [passage(1), passage(2, "another corpus' p2")]
+    saved = store.save_prediction(prediction())
+    store.save_prediction(prediction(passages=ours, system="fid"))
+    store.judge(saved, 0, "Ada", "correct")
+    store.export("fid", tmp_path / "fid.json")
+    (row,) = json.loads((tmp_path / "fid.json").read_text())
+    assert [c["id"] for c in row["ctxs"]] == ["p1", "p2", "p2"]
+    assert len({c["text"] for c in row["ctxs"]}) == 3
+
+
+# ---------------------------------------------------------------- the rules themselves
+
+_EARLY = now()
+
+
+def vote(annotator: str, answer: str, verdict: str, clarified: str = "", minutes: int = 0) -> Vote:
+    from datetime import timedelta
+
+    return Vote(annotator, answer, clarified, verdict, _EARLY + timedelta(minutes=minutes))
+
+
+def test_the_latest_verdict_on_an_answer_counts() -> None:
+    votes = [vote("a", "The Beatles", "wrong", minutes=2), vote("a", "beatles", "correct", minutes=1)]
+    assert consensus(votes, []).negatives == ("The Beatles",)
+    assert annotation_of("a", votes, [], "Q?") is None
+    assert annotation_of("a", votes[::-1], [], "Q?") is None
+    # a duplicate is no vote, so the earlier one stands
+    assert latest([vote("a", "x", "correct"), vote("a", "X", "duplicate", minutes=9)])["a", "x"].verdict == "correct"
+
+
+def test_aliases_join_what_people_said_apart() -> None:
+    own = Statement("a", "generation", t.Annotation("single", (t.QAPair("Q1?", ("New York City", "NYC")),)))
+    votes = [vote("b", "NYC", "correct"), vote("c", "new york city", "correct"), vote("d", "N.Y.C.", "wrong")]
+    view = consensus(votes, [own])
+    assert view.answers == (("New York City", "NYC", "new york city", "N.Y.C."),)
+    assert view.negatives == ()
+    assert annotation_of("a", [vote("a", "nyc", "correct")], [own], "Q?") == own.annotation  # an alias adds nothing
+    late = Statement("a", "validation", t.Annotation("none"))
+    assert annotation_of("a", [], [late, own], "Q?") is None  # validation replaces generation
+    assert consensus([], [own, late]).answers == ()
+
+
+def test_a_missing_clarification_falls_back_to_the_prompt() -> None:
+    votes = [
+        vote("a", "x", "correct"),
+        vote("a", "y", "correct", "Which y?"),
+        vote("a", "?!", "correct"),
+        vote("a", "!", "correct"),
+    ]
+    found = annotation_of("a", votes, [], "Prompt?")
+    assert found is not None
+    assert found.type == "multiple"
+    assert [(p.question, p.answers) for p in found.pairs] == [
+        ("Prompt?", ("x",)),
+        ("Which y?", ("y",)),
+        ("Prompt?", ("?!",)),  # answers of punctuation only are told apart by their text
+        ("Prompt?", ("!",)),
+    ]
+
+
+_votes = st.lists(
+    st.builds(
+        vote,
+        st.sampled_from("abc"),
+        st.sampled_from(["x", "X.", "y", "the z", "z"]),
+        st.sampled_from(["correct", "wrong", "unsupported", "duplicate"]),
+        minutes=st.integers(0, 5),
+    ),
+    max_size=12,
+)
+
+
+@given(_votes)
+@settings(max_examples=100, derandomize=True, deadline=None)
+def test_no_answer_is_both_correct_and_negative(votes: list[Vote]) -> None:
+    view = consensus(votes, [])
+    positives = {alias for group in view.answers for alias in group}
+    assert not positives & set(view.negatives)
+    renamed = [Vote({"a": "c", "b": "a", "c": "b"}[v.annotator], v.answer, v.clarified, v.verdict, v.updated) for v in votes]
+    assert consensus(renamed, []) == view  # who said it does not matter
+
+
+# ---------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("format", ["ambignq", "fid", "training", "jsonl"])
+def test_an_empty_database_gives_a_valid_file(store: Store, tmp_path: Path, format: Any) -> None:
+    out = tmp_path / "new folder" / "out"
+    manifest = store.export(format, out)
+    if format in ("ambignq", "fid"):
+        assert json.loads(out.read_text()) == []
+    else:
+        assert lines(out) == ([{"kind": "ambiscope", "layout": 1}] if format == "jsonl" else [])
+    assert set(manifest.counts.values()) == {0}
+
+
+@pytest.mark.parametrize("format", ["ambignq", "fid", "training", "jsonl"])
+def test_the_manifest_tells_what_went_out(store: Store, tmp_path: Path, format: Any) -> None:
+    fill(store)
+    out = tmp_path / "out"
+    manifest = store.export(format, out)
+    assert {p.name for p in tmp_path.iterdir()} == {"home", "out", "out.manifest.json"}
+    found = export.read_manifest(out)
+    assert found == json.loads(json.dumps(manifest.to_json()))
+    assert found["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
+    assert found["bytes"] == out.stat().st_size
+    assert (found["schema"], found["layout"], found["format"]) == ("0001", 1, format)
+    assert found["filters"] == {"annotators": [], "system": ""}
+    (noted,) = store.exports()
+    assert (noted.sha256, noted.counts, noted.created) == (manifest.sha256, manifest.counts, manifest.created)
+
+
+def test_a_file_is_of_one_moment(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, _ = fill(store)
+    store.export("jsonl", tmp_path / "before.jsonl")
+    lines_of = export._lines
+
+    def judged_meanwhile(session: Any) -> Any:
+        for number, line in enumerate(lines_of(session)):
+            if number == 1:
+                store.judge(first, 0, "Late", "wrong")  # another writer, while the file is being written
+            yield line
+
+    monkeypatch.setattr(export, "_lines", judged_meanwhile)
+    store.export("jsonl", tmp_path / "during.jsonl")
+    assert (tmp_path / "during.jsonl").read_bytes() == (tmp_path / "before.jsonl").read_bytes()
+    assert [j.annotator for j in store.judgments(first)][-1] != "Late"
+    assert any(j.annotator == "Late" for j in store.judgments(first))
+
+
+def test_an_export_is_streamed(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows reach the file while later ones are still in the database."""
+    for number in range(60):
+        store.save_prediction(prediction(f"Question {number}?"))
+    sizes: list[int] = []
+    write = export.HashedWriter.write
+
+    def spy(self: export.HashedWriter, text: str) -> None:
+        sizes.append(len(text))
+        write(self, text)
+
+    monkeypatch.setattr(export.HashedWriter, "write", spy)
+    store.export("jsonl", tmp_path / "out")
+    total = (tmp_path / "out").stat().st_size
+    assert len(sizes) > 120
+    assert max(sizes) < total / 20
+
+
+def test_a_file_that_cannot_be_written(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StorageError, match="cannot be written"):
+        store.export("jsonl", tmp_path / "folder")
+    assert list((tmp_path / "folder").iterdir()) == []
+    assert store.exports() == []
