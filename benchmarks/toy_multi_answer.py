@@ -1,6 +1,6 @@
 """Does iterative prompting work from scratch?  A made multi-answer task, a small T5, the paper's mechanism and its three ablations.
 
-A question "colour of ball" has 1-5 answers in passages such as "the ball of ada is red"; distractors tell of other things.  A colour may stand
+A question "colour of ball" has 1-5 answers in passages such as "ball is red" (title: a town); distractors tell of other things.  A colour may stand
 in a distractor, too, so that reading the question is needed.  Every variant takes the same number of steps in all: post-pretraining on
 questions of which one answer is labelled (pseudo answers: the colour of each passage, Eq. 8-9), then tuning (Eq. 10); the variant without
 post-pretraining tunes all the time.  Run: python benchmarks/toy_multi_answer.py
@@ -37,7 +37,7 @@ from core.training.trainer import TrainConfig, fit
 THINGS = "ball car door boat lamp coat flag cup".split()
 TOWNS = "ada brig calw dole enns fano gap hull ivry jena kiel lund".split()
 COLOURS = "red blue green black white pink grey brown gold teal plum lime".split()
-FRAME = "question: answers: title: context: colour of the is in ;".split()
+FRAME = "question: answers: title: context: colour of is ;".split()
 MOST_ANSWERS = 5
 VARIANTS = {
     "iterative prompting": ("interleaved", True),
@@ -56,7 +56,7 @@ class Plan:
     lr: float = 2e-3
     width: int = 64
     layers: int = 3
-    batch_tokens: int = 3072
+    batch_tokens: int = 2560
     singles: int = 20_000
     multis: int = 8_000
     held_out: int = 300
@@ -71,7 +71,7 @@ def make_question(rng: random.Random) -> MultiExample:
     told = [(thing, colour) for colour in answers]
     told += [(rng.choice(others), rng.choice(COLOURS)) for _ in range(rng.randint(1, 3))]
     towns = rng.sample(TOWNS, len(told))
-    passages = [(town, f"the {what} of {town} is {colour}") for town, (what, colour) in zip(towns, told)]
+    passages = [(town, f"{what} is {colour}") for town, (what, colour) in zip(towns, told)]
     rng.shuffle(passages)
     return MultiExample(f"colour of {thing}", tuple(passages), tuple((a,) for a in answers), "toy")
 

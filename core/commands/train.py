@@ -122,7 +122,7 @@ def reader_task(args: argparse.Namespace, settings: Settings, config: Any) -> An
     held: list[Reading] = []
     for folder in args.annotated:
         train, dev = mixtures.annotated_examples(folder, held_out=0.2, seed=args.seed)
-        rows += 2 * mixtures.reader_rows_of_multi(train)
+        rows += 2 * mixtures.reader_rows_of_multi([*train, *mixtures.clarified_examples(train)])
         held += mixtures.reader_rows_of_multi(dev)
     rng = random.Random(args.seed)
     dev_reading = mixtures.load_reading(args.reading_dev, keep={})

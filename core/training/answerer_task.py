@@ -298,6 +298,15 @@ def build(
     singles = single_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed + 1, log) if reading else []
     statements = mixtures.statement_examples(args.ambignq, miner, cache, args.context, args.seed) if args.ambignq else []
     multi = mixtures.load_multi(args.multi)
-    shares = [(annotated, 0.4), (multi, 0.2), (statements, 0.22), (singles, 0.18)]
+    clarified = mixtures.clarified_examples(annotated)
+    clarified_statements = mixtures.clarified_examples(statements)
+    shares = [
+        (annotated, 0.34),
+        (clarified, 0.1),
+        (multi, 0.2),
+        (statements, 0.16),
+        (clarified_statements, 0.06),
+        (singles, 0.14),
+    ]
     log("tuning on " + ", ".join(f"{len(e)} x {s}" for e, s in shares))
     return AnswererTask(shares, held, config, "tune", args.context, args.eoi_share, args.batch_tokens)

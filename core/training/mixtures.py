@@ -89,19 +89,20 @@ def statement_examples(path: Path, miner: Miner, cache: Path | None, context: in
         mined = miner.without(neighbours, aliases, [], 2 * context + len(pairs))
         if len(mined) < len(pairs) + 1:
             continue
-        passages, gold = [], []
+        passages, gold, asked = [], [], []
         for (clarified, names), (title, text) in zip(pairs, mined):
             sentence = statement(clarified, rng.choice(names), rng)
             if sentence is None or not has_answer(sentence, names):
                 continue
             passages.append((title, insert(sentence, text, rng)))
             gold.append(names)
+            asked.append(clarified)
         if gold:
             rest = [
                 (t, crop(p, (), PASSAGE_WORDS, rng))
                 for t, p in mined[len(pairs) : len(pairs) + max(1, context - len(passages))]
             ]
-            out.append(MultiExample(question, (*passages, *rest), tuple(gold), "ambignq"))
+            out.append(MultiExample(question, (*passages, *rest), tuple(gold), "ambignq", extra={"questions": asked}))
     return out
 
 
@@ -138,6 +139,19 @@ def annotated_examples(
     )
 
 
+def clarified_examples(examples: Sequence[MultiExample]) -> list[MultiExample]:
+    """Each disambiguated question over the same passages: one answer, and the other answers are tempting wrong ones."""
+    out = []
+    for e in examples:
+        questions = e.extra.get("questions", [])
+        if len(e.gold) < 2 or len(questions) != len(e.gold):
+            continue
+        for question, names in zip(questions, e.gold):
+            others = tuple(a for other in e.gold if other is not names for a in other[:1])
+            out.append(MultiExample(question, e.passages, (names,), f"{e.source}-clarified", extra={"pseudo": others}))
+    return out
+
+
 def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0) -> list[Reading]:
     """Every passage of a multi-answer example as a reading row: its answers, or none."""
     rows = []
@@ -156,6 +170,7 @@ def load_multi(paths: Sequence[Path]) -> list[MultiExample]:
 
 __all__ = [
     "annotated_examples",
+    "clarified_examples",
     "context_passages",
     "load_multi",
     "load_reading",

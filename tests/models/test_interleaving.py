@@ -241,11 +241,12 @@ def test_equation_7_the_decoder_reads_prompt_and_passages(lengths: list[list[int
     def listen(_: Any, __: Any, kwargs: dict[str, Any]) -> None:
         heard.update(states=kwargs["encoder_hidden_states"], mask=kwargs["encoder_attention_mask"])
 
-    model.decoder.register_forward_pre_hook(listen, with_kwargs=True)
+    ear = model.decoder.register_forward_pre_hook(listen, with_kwargs=True)
     labels = torch.tensor([[5, 6, 1], [7, 1, IGNORED], [8, 9, 1]])[: len(lengths)]
     with torch.no_grad():
         logits = network(batch, labels)
-        states, mask = heard["states"].clone(), heard["mask"].clone().bool()
+        ear.remove()
+        states, mask = heard["states"], heard["mask"].bool()
         for b, rows in enumerate(sample.questions):
             cat = torch.cat(literal(model.get_encoder(), rows))  # Cat(E, X): the prompt first, then the passages in order
             close(states[b][mask[b]], cat)

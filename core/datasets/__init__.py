@@ -1,0 +1,51 @@
+"""Question files: one loader a layout, found by name or by looking at the file.  All give core.types.ReferenceQuestion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from core.errors import FormatError
+from core.metrics import strict_json
+from core.registry import Entry, Registry
+from core.types import ReferenceQuestion
+
+Loader = Callable[[Path], list[ReferenceQuestion]]
+
+LAYOUTS = Registry(
+    "question layout",
+    {
+        "ambignq": Entry(
+            "core.datasets.ambignq:load", "AmbigNQ light: a JSON list of id, question, annotations", "Min et al. 2020"
+        ),
+        "rows": Entry("core.datasets.rows:load", "JSONL(.gz): question, answers, and passages where a row brings its own"),
+        "nq-open": Entry("core.datasets.nq_open:load", "JSONL(.gz): question and the aliases of its answer", "Lee et al. 2019"),
+    },
+)
+
+
+def detect(path: Path) -> str:
+    """The name of a file's layout, told from its first row.  Raises FormatError where it is none of them."""
+    first = strict_json.first_text(path)
+    if first.startswith("["):
+        return "ambignq"
+    if first.startswith("{"):
+        _, row = next(strict_json.read_lines(path))
+        if "answers" in row:
+            return "rows"
+        if "answer" in row:
+            return "nq-open"
+        raise FormatError(
+            "a row needs 'answers' (a list of alias lists) or 'answer' (a list of aliases)", file=path.name, line=1
+        )
+    problem = "expected questions as a JSON list (AmbigNQ light) or as JSON lines" if first else "the file is empty"
+    raise FormatError(f"{problem}; give a file in one of the layouts {', '.join(LAYOUTS)}", file=path.name)
+
+
+def load(path: Path, layout: str | None = None) -> list[ReferenceQuestion]:
+    """The questions of a file, in its order, with distinct ids.
+
+    Raises FormatError (file, line, field), InputError where it cannot be read, UnknownNameError for another layout.
+    """
+    loader: Loader = LAYOUTS.resolve(layout or detect(path))
+    return loader(path)

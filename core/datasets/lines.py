@@ -1,0 +1,47 @@
+"""What the loaders of JSON lines share: fields checked with file, line and name, and ids for rows that have none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core.errors import FormatError
+
+
+class Line:
+    """One row being read; every complaint names its file and line."""
+
+    def __init__(self, path: Path, number: int, row: Mapping[str, Any]) -> None:
+        self.path, self.number, self.row = path, number, row
+
+    def error(self, problem: str, field: str) -> FormatError:
+        return FormatError(problem, file=self.path.name, line=self.number, field=field)
+
+    def text(self, row: Mapping[str, Any], name: str, field: str, *, empty: bool = False) -> str:
+        value = row.get(name)
+        if not isinstance(value, str) or not (empty or value.strip()):
+            shown = "nothing" if name not in row else "an empty text" if isinstance(value, str) else f"{value!r:.80}"
+            raise self.error(f"expected text, found {shown}", field)
+        return value
+
+    def texts(self, value: Any, field: str, *, empty: bool = False) -> tuple[str, ...]:
+        if not isinstance(value, list) or not (value or empty):
+            raise self.error(f"expected a list of {'' if empty else 'at least one '}text, found {value!r:.80}", field)
+        for i, item in enumerate(value):
+            if not isinstance(item, str) or not item.strip():
+                raise self.error(f"expected text, found {item!r:.80}", f"{field}[{i}]")
+        return tuple(value)
+
+    def id(self, taken: Mapping[str, int]) -> str:
+        """The row's id, or one made of the file's name and the line.  Raises FormatError for one that is taken."""
+        if "id" not in self.row:
+            stem = self.path.name.removesuffix(".gz").rpartition(".")[0] or self.path.name
+            name = f"{stem}-{self.number}"
+            while name in taken:  # some earlier row has this name by chance
+                name += "'"
+            return name
+        name = self.text(self.row, "id", "id")
+        if name in taken:
+            raise self.error(f"'{name[:80]}' is also the id of line {taken[name]}; ids must differ", "id")
+        return name

@@ -1,0 +1,253 @@
+"""`evaluate`: a system over questions, one row a question on disk as it goes, and the report made of the rows.
+
+A question that fails is counted as failed with its error, never as 0.  A run that was killed goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from core import trace
+from core import types as t
+from core.errors import (
+    AmbiscopeError,
+    CancelledError,
+    CheckpointError,
+    FormatError,
+    IndexMismatchError,
+    InputError,
+    StorageError,
+)
+from core.evaluation_report import Report, build_report
+from core.metrics import METRICS, Example, metric, strict_json
+from core.metrics.scoring import values_of
+
+__all__ = ["Report", "evaluate"]
+
+Row = dict[str, Any]
+_FORMAT = 1
+_OUR_OWN = (CancelledError, CheckpointError, IndexMismatchError, StorageError, MemoryError)  # no fault of the one question
+_CANCELLED = ("cancelled", "stopped by a person")  # what systems say in Finished.why
+
+
+def evaluate(
+    system: t.AnsweringSystem,
+    questions: Sequence[t.ReferenceQuestion],
+    *,
+    out_dir: Path | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    bootstrap: int = 1000,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Asks each question once and reports.
+
+    `limit`: the first so many questions.  `out_dir`: gets `rows.jsonl` (one flushed JSON row a question) and `run.json` (what made them); if it has
+    rows of the same system, settings, checkpoint and questions, these are kept and not asked again.  `progress` is told
+    (done, total) after each question.  `seed` draws the `bootstrap` samples.
+
+    Raises InputError for no questions, a bad limit, equal ids, or an `out_dir` of another run; FormatError for damaged rows; StorageError
+    when the disk refuses; CancelledError when a person stops the run (what was answered stays in `out_dir`).
+    """
+    _check(questions, limit, bootstrap)
+    identity = {"format": _FORMAT, "system": _plain(trace.to_json(system.info)), "questions": _digest(questions)}
+    todo = list(questions[:limit])
+    done: dict[str, Row] = {}
+    if out_dir is not None:
+        done = _resume(out_dir, identity)
+    rows: list[Row] = []
+    for i, question in enumerate(todo, 1):
+        row = done.get(question.id)
+        if row is None:
+            row = run_one(system, question)
+            if out_dir is not None:
+                _append(out_dir / "rows.jsonl", row)
+        rows.append(row)
+        if progress is not None:
+            progress(i, len(todo))
+    return build_report(rows, system.info, seed=seed, bootstrap=bootstrap, questions_digest=identity["questions"])
+
+
+def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion) -> Row:
+    """One question's row: what was said, its metrics, its seconds, or its error."""
+    row: Row = {
+        "id": question.id,
+        "question": question.question,
+        "source": question.extra.get("source"),
+        "ambiguity": question.extra.get("ambiguity"),
+        "ambiguous": question.ambiguous,
+        "references": [[list(p.answers) for p in a.pairs] for a in question.annotations],
+    }
+    asked = t.Question(question.question, id=question.id, passages=question.passages)
+    started = time.perf_counter()
+    try:
+        prediction = trace.fold(asked, system.info, system.run(asked))
+    except _OUR_OWN:
+        raise
+    except Exception as e:  # whatever a system throws at one question must not lose the others
+        what = str(e) if isinstance(e, AmbiscopeError) else f"{type(e).__name__}: {e}"
+        return row | {"error": what or type(e).__name__, "seconds": time.perf_counter() - started}
+    seconds = time.perf_counter() - started
+    if any(isinstance(e, t.Finished) and e.why in _CANCELLED for e in prediction.events):
+        raise CancelledError("the evaluation was stopped; start it again with the same output folder to go on")
+    example = example_of(question, prediction)
+    values = values_of(example, list(METRICS))
+    clarified = [prediction.clarification_of(a.text) for a in prediction.answers]
+    return row | {
+        "error": None,
+        "answers": [
+            {
+                "text": answer.text,
+                "probability": answer.probability,
+                "passages": list(dict.fromkeys(e.passage_id for e in answer.evidence)),
+                "question": c.question if c else None,
+                "passed": c.passed if c else None,
+            }
+            for answer, c in zip(prediction.answers, clarified, strict=True)
+        ],
+        "passages": len(prediction.passages),
+        "k": example.k,
+        "metrics": values,
+        "weights": {name: weight(example) for name in METRICS if (weight := metric(name).weight) is not None},
+        "seconds": seconds,
+        "first_answer_seconds": first_answer_seconds(prediction.events),
+    }
+
+
+def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Example:
+    """What the metrics see.  An answer without a clarification keeps the question as it was asked: the empty edit.
+
+    The report drops the questions' metrics of a system that clarifies nothing anywhere.
+    """
+    clarified = [prediction.clarification_of(a.text) for a in prediction.answers]
+    own = question.passages is not None
+    wrong = question.extra.get("wrong_answers")
+    return Example(
+        prompt=question.question,
+        annotations=question.annotations,
+        answers=tuple(a.text for a in prediction.answers),
+        questions=tuple(c.question if c and c.question else question.question for c in clarified),
+        passed=tuple(c.passed if c else None for c in clarified),
+        passages=None if own else tuple(p.passage.text for p in sorted(prediction.passages, key=lambda p: p.rank)),
+        k=None if own else _asked_for(prediction),
+        wrong_answers=tuple(wrong) if wrong is not None else None,
+    )
+
+
+def _asked_for(prediction: t.Prediction) -> int | None:
+    """The number of passages asked for: the system's setting, else what came back; None where nothing was retrieved."""
+    if not any(isinstance(e, t.PassagesRetrieved) for e in prediction.events):
+        return None
+    asked = prediction.system.settings.get("top_k")
+    return asked if isinstance(asked, int) and asked > 0 else len(prediction.passages) or None
+
+
+def first_answer_seconds(events: Sequence[t.Event]) -> float | None:
+    """Retrieval and the steps up to the first answer that the system found itself; None where there is none."""
+    total = 0.0
+    for event in events:
+        if isinstance(event, t.PassagesRetrieved):
+            total += event.seconds
+        elif isinstance(event, t.StepFinished):
+            total += event.step.seconds
+            if event.answer is not None and not event.answer.pinned:
+                return total
+    return None
+
+
+# ---------------------------------------------------------------- the folder
+
+
+def _check(questions: Sequence[t.ReferenceQuestion], limit: int | None, bootstrap: int) -> None:
+    if not questions:
+        raise InputError("there are no questions to ask; give a file with at least one")
+    if limit is not None and limit < 1:
+        raise InputError(f"the limit is {limit}; it must be at least 1")
+    if bootstrap < 1:
+        raise InputError(f"the number of bootstrap samples is {bootstrap}; it must be at least 1")
+    seen: set[str] = set()
+    for question in questions:
+        if question.id in seen:
+            raise InputError(f"two questions have the id '{question.id}'; ids must differ")
+        seen.add(question.id)
+
+
+def _plain(value: Any) -> Any:
+    """Settings as they come back from a JSON file, so that equal ones compare equal."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def _digest(questions: Sequence[t.ReferenceQuestion]) -> str:
+    found = hashlib.sha256()
+    for question in questions:
+        found.update(json.dumps(trace.to_json(question), sort_keys=True, default=str).encode() + b"\n")
+    return found.hexdigest()
+
+
+def _resume(folder: Path, identity: Row) -> dict[str, Row]:
+    """The rows of an earlier, equal run by id.  Raises InputError for another run's folder."""
+    rows, run = folder / "rows.jsonl", folder / "run.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not run.exists():
+            if rows.exists():
+                raise InputError(f"{rows} is there without its run.json; give another output folder, or take it away")
+            fresh = run.with_suffix(".tmp")
+            fresh.write_text(json.dumps(identity, indent=1), encoding="utf-8")
+            fresh.replace(run)
+            return {}
+    except OSError as e:
+        raise StorageError(f"{folder} cannot be written ({e.strerror or e}); give a folder on a disk with room") from e
+    earlier = strict_json.read(run)
+    if earlier != identity:
+        raise InputError(
+            f"{folder} holds a run of {_difference(earlier, identity)}; give another output folder, or take this one away"
+        )
+    return _rows(rows) if rows.exists() else {}
+
+
+def _difference(earlier: Any, identity: Row) -> str:
+    if not isinstance(earlier, dict) or earlier.get("format") != _FORMAT or not isinstance(earlier.get("system"), dict):
+        return "another version"
+    if earlier.get("questions") != identity["questions"]:
+        return "other questions"
+    names = [name for name, value in identity["system"].items() if earlier["system"].get(name) != value]
+    return f"a system with another {', '.join(n.replace('_', ' ') for n in names)}"
+
+
+def _rows(path: Path) -> dict[str, Row]:
+    """The complete rows of a file; a last line that a kill cut short is taken off the file."""
+    try:
+        raw = path.read_bytes()
+        whole = raw.rfind(b"\n") + 1
+        if whole < len(raw):
+            with path.open("r+b") as stream:
+                stream.truncate(whole)
+    except OSError as e:
+        raise StorageError(f"{path} cannot be read ({e.strerror or e}); check the disk") from e
+    found: dict[str, Row] = {}
+    for number, row in strict_json.read_lines(path):
+        if (
+            not isinstance(row.get("id"), str)
+            or "error" not in row
+            or (row["error"] is None and set(row["metrics"]) != set(METRICS))
+        ):
+            raise FormatError("not a row of this version's evaluation; give another output folder", file=path, line=number)
+        found[row["id"]] = row
+    return found
+
+
+def _append(path: Path, row: Row) -> None:
+    try:
+        with path.open("a", encoding="utf-8", newline="\n") as stream:
+            stream.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as e:
+        raise StorageError(f"{path} cannot be written ({e.strerror or e}); make room and start again to go on") from e

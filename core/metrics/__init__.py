@@ -1,0 +1,50 @@
+"""Metrics: one record each, found by name.  They know no data set and no model; what is undefined is None, never NaN or 0."""
+
+from __future__ import annotations
+
+from core.metrics.base import Example, Metric, Scope, Value, aggregate, mean
+from core.registry import Entry, Registry
+
+__all__ = ["METRICS", "QUESTION_METRICS", "SCORE_METRICS", "Example", "Metric", "Scope", "Value", "aggregate", "mean", "metric"]
+
+_AMBIGQA = "Min et al. 2020, AmbigQA, section 4; the authors' ambigqa_evaluate_script.py"
+_JPR = "Min et al. 2021, Joint Passage Ranking for Diverse Multi-Answer Retrieval, section 2"
+
+METRICS = Registry(
+    "metric",
+    {
+        "F1 answer": Entry("core.metrics.answers:F1_ANSWER", "F1 of the answer set", _AMBIGQA),
+        "precision": Entry("core.metrics.answers:PRECISION", "share of the given answers that are right", _AMBIGQA),
+        "recall": Entry("core.metrics.answers:RECALL", "share of the reference answers that were given", _AMBIGQA),
+        "exact set": Entry("core.metrics.answers:EXACT_SET", "1 where all answers and no other are given", _AMBIGQA),
+        "answers": Entry("core.metrics.answers:ANSWERS", "number of answers given", "Sun et al. 2023, section 5"),
+        "reference answers": Entry("core.metrics.answers:REFERENCE_ANSWERS", "number of reference answers", _AMBIGQA),
+        "F1 bleu1": Entry("core.metrics.questions:F1_BLEU1", "F1 with BLEU-1 of the questions", _AMBIGQA),
+        "F1 bleu2": Entry("core.metrics.questions:F1_BLEU2", "F1 with BLEU-2 of the questions", _AMBIGQA),
+        "F1 bleu3": Entry("core.metrics.questions:F1_BLEU3", "F1 with BLEU-3 of the questions", _AMBIGQA),
+        "F1 bleu4": Entry("core.metrics.questions:F1_BLEU4", "F1 with BLEU-4 of the questions", _AMBIGQA),
+        "F1 edit-f1": Entry("core.metrics.questions:F1_EDIT", "F1 with the F1 of the questions' edits", _AMBIGQA),
+        "R@k": Entry("core.metrics.retrieval:RECALL_AT_K", "1 where some answer is in the passages", _JPR),
+        "MRecall@k": Entry("core.metrics.retrieval:MRECALL_AT_K", "1 where all answers (or k) are in the passages", _JPR),
+        "RAMDocs": Entry(
+            "core.metrics.documents:RAMDOCS",
+            "1 where all gold answers and no wrong one are given",
+            "Wang et al. 2025, Retrieval-Augmented Generation with Conflicting Evidence",
+        ),
+        "clarified": Entry(
+            "core.metrics.clarifications:CLARIFIED",
+            "share of the right answers whose question passed the round trip",
+            "the round trip of core.clarification",
+        ),
+    },
+)
+
+# What AmbigQA's script prints, in its order.
+SCORE_METRICS = ("F1 answer", "F1 bleu1", "F1 bleu2", "F1 bleu3", "F1 bleu4", "F1 edit-f1")
+QUESTION_METRICS = SCORE_METRICS[1:]
+
+
+def metric(name: str) -> Metric:
+    """The record of that name.  Raises UnknownNameError with the list."""
+    found: Metric = METRICS.resolve(name)
+    return found

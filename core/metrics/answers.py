@@ -1,0 +1,94 @@
+"""AmbigQA's F1 answer, its precision and recall, and the number of answers.
+
+Source: Min et al. 2020, section 4, as the authors' script computes it.  It differs from a maximum matching: reference answers are
+walked in order and each takes the first free prediction that equals one of its aliases.  Duplicate predictions count as predictions.
+An empty set of predictions, which that script refuses, has F1 and recall 0 and no precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.metrics.base import Example, Metric, Value
+from core.text import normalize_answer
+
+_SOURCE = "Min et al. 2020, AmbigQA, section 4"
+
+
+def is_match(aliases: Sequence[str], answer: str) -> bool:
+    """Exact match after normalisation, against any alias.
+
+    >>> is_match(["The Beatles", "Fab Four"], "beatles!")
+    True
+    """
+    found = normalize_answer(answer)
+    return any(normalize_answer(alias) == found for alias in aliases)
+
+
+def matching(references: Sequence[Sequence[str]], predictions: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs (reference, prediction), each side at most once.
+
+    >>> matching([["a1"], ["b1", "b2"]], ["b2", "b1", "x"])
+    [(1, 0)]
+    """
+    found = [normalize_answer(p) for p in predictions]
+    free = [True] * len(found)
+    pairs = []
+    for i, aliases in enumerate(references):
+        wanted = {normalize_answer(a) for a in aliases}
+        j = next((j for j, p in enumerate(found) if free[j] and p in wanted), None)
+        if j is not None:
+            free[j] = False
+            pairs.append((i, j))
+    return pairs
+
+
+def f1(references: Sequence[Sequence[str]], predictions: Sequence[str]) -> float:
+    """2pr/(p+r) for one annotation; 0 when nothing matches.  In 0..1.
+
+    >>> f1([["Paris"], ["Rome"]], ["paris", "Oslo", "Bonn"])  # precision 1/3, recall 1/2
+    0.4
+    >>> f1([["Paris"]], ["Paris", "Paris"])  # the duplicate is a wrong prediction
+    0.6666666666666666
+    """
+    hits = len(matching(references, predictions))
+    return 2 * hits / (len(references) + len(predictions)) if hits else 0.0
+
+
+def best_set(example: Example) -> tuple[tuple[str, ...], ...] | None:
+    """The annotation with the highest F1, the first of equals; None where no annotation has an answer."""
+    return max(example.answer_sets, key=lambda answers: f1(answers, example.answers), default=None)
+
+
+def _f1_answer(example: Example) -> Value:
+    best = best_set(example)
+    return None if best is None else f1(best, example.answers)
+
+
+def _precision(example: Example) -> Value:
+    best = best_set(example)
+    return None if best is None or not example.answers else len(matching(best, example.answers)) / len(example.answers)
+
+
+def _recall(example: Example) -> Value:
+    best = best_set(example)
+    return None if best is None else len(matching(best, example.answers)) / len(best)
+
+
+def _exact_set(example: Example) -> Value:
+    value = _f1_answer(example)
+    return None if value is None else float(value == 1.0)
+
+
+def _reference_answers(example: Example) -> Value:
+    """Annotators disagree on the number: their mean."""
+    sets = example.answer_sets
+    return sum(map(len, sets)) / len(sets) if sets else None
+
+
+F1_ANSWER = Metric("F1 answer", _f1_answer, "higher", _SOURCE)
+PRECISION = Metric("precision", _precision, "higher", _SOURCE)
+RECALL = Metric("recall", _recall, "higher", _SOURCE)
+EXACT_SET = Metric("exact set", _exact_set, "higher", _SOURCE)
+ANSWERS = Metric("answers", lambda e: float(len(e.answers)), "neither", _SOURCE)
+REFERENCE_ANSWERS = Metric("reference answers", _reference_answers, "neither", _SOURCE)

@@ -1,0 +1,73 @@
+"""The record that every metric is, what it sees of one question, and the mean that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from core.types import Annotation
+
+Value = float | None  # None: undefined for this question, and left out of the mean
+Scope = Literal["all", "multi"]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One question with its references and what a system said.
+
+    `questions[i]` is the disambiguated question of `answers[i]`; None where the system makes none.  `passed[i]`: its round trip
+    passed, None where the answer has none.  `passages`: texts of the retrieved passages, the best first; None where nothing was
+    retrieved.  `k`: how many were asked for.
+    """
+
+    prompt: str
+    annotations: tuple[Annotation, ...]
+    answers: tuple[str, ...]
+    questions: tuple[str, ...] | None = None
+    passed: tuple[bool | None, ...] | None = None
+    passages: tuple[str, ...] | None = None
+    k: int | None = None
+    wrong_answers: tuple[str, ...] | None = None
+
+    @property
+    def answer_sets(self) -> list[tuple[tuple[str, ...], ...]]:
+        """The alias lists of each annotation that has answers."""
+        return [tuple(p.answers for p in a.pairs) for a in self.annotations if a.type != "none" and a.pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """`weight`: how much a question counts in the mean (1 where absent), for shares of answers rather than of questions."""
+
+    name: str
+    per_example: Callable[[Example], Value]
+    direction: Literal["higher", "lower", "neither"]
+    source: str
+    weight: Callable[[Example], float] | None = None
+
+    def aggregate(self, values: Sequence[Value], weights: Sequence[float] | None = None) -> Value:
+        """The mean of the defined values; None where none is defined."""
+        return aggregate(values, weights)
+
+
+def mean(values: Sequence[Value]) -> Value:
+    """Mean of the defined values.
+
+    >>> mean([1.0, None, 0.0])
+    0.5
+    >>> mean([None]) is None
+    True
+    """
+    return aggregate(values, None)
+
+
+def aggregate(values: Sequence[Value], weights: Sequence[float] | None) -> Value:
+    """Weighted mean of the defined values; None where none is defined or nothing has weight.
+
+    >>> aggregate([1.0, 0.5, None], [1, 3, 2])
+    0.625
+    """
+    kept = [(v, 1.0 if weights is None else weights[i]) for i, v in enumerate(values) if v is not None]
+    total = sum(w for _, w in kept)
+    return sum(v * w for v, w in kept) / total if total else None

@@ -1,0 +1,24 @@
+"""How many of the right answers got a disambiguated question that passes the round trip (core.clarification).
+
+A share of answers, not of questions: a question counts as often as it has right answers.  Undefined where the system clarifies nothing.
+"""
+
+from __future__ import annotations
+
+from core.metrics.answers import best_set, matching
+from core.metrics.base import Example, Metric, Value
+
+
+def _right(example: Example) -> list[int]:
+    best = best_set(example)
+    return [] if best is None else [j for _, j in matching(best, example.answers)]
+
+
+def _clarified(example: Example) -> Value:
+    right = _right(example)
+    if not right or example.passed is None or all(p is None for p in example.passed):
+        return None
+    return sum(bool(example.passed[j]) for j in right) / len(right)
+
+
+CLARIFIED = Metric("clarified", _clarified, "higher", "the round trip of core.clarification", lambda e: float(len(_right(e))))

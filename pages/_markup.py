@@ -1,0 +1,83 @@
+"""Text of corpora, models and people as Streamlit Markdown that shows exactly that text, and marks on pieces of it.
+
+Everything drawn as Markdown passes through `plain`.  Streamlit's Markdown: CommonMark, GFM, directives (`:red[x]`), maths, emoji
+shortcodes, automatic links and typographic arrows.  The last three are applied to finished text, where a backslash does not
+help: there an invisible word joiner (U+2060) parts the characters.
+"""
+
+from __future__ import annotations
+
+import difflib
+import html
+import re
+from collections.abc import Iterable, Sequence
+
+JOINER = "\u2060"
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")  # all of ASCII's: each may be escaped in CommonMark
+_INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_LATE = re.compile(
+    r"(?<=:)(?=[\w+\-]+:)"  # :smile: :material_x: :streamlit:
+    r"|(?<=www)(?=\.)|(?<=:)(?=//)|(?<=@)(?=\w)"  # www.x  https://x  a@b.c
+    r"|(?<=\s<)(?=->)|(?<=^<)(?=->)|(?<=<)(?=[-=](?:\s|$))|(?<=[->~])(?=[->=](?:\s|$))",  # <-> <- <= -> -- >= ~=
+    re.IGNORECASE,
+)
+
+
+def plain(text: object) -> str:
+    """Markdown that renders as `text`: white space becomes single blanks (as in HTML), control characters go, nothing is markup."""
+    flat = re.sub(r"\s+", " ", _INVISIBLE.sub(" ", str(text).replace(JOINER, "")))
+    return _PUNCTUATION.sub(r"\\\1", _LATE.sub(JOINER, flat))
+
+
+def short(text: str, limit: int) -> str:
+    """At most `limit` characters, cut at a word where possible."""
+    flat = " ".join(text.split())
+    if len(flat) <= limit:
+        return flat
+    cut = flat[: limit - 1]
+    return (cut.rsplit(" ", 1)[0] if " " in cut[limit // 2 :] else cut).rstrip(" ,;") + "…"
+
+
+def chart_text(text: str, limit: int = 26) -> str:
+    """For Plotly, whose labels know some HTML tags and entities."""
+    return html.escape(short(text, limit), quote=False)
+
+
+def highlighted(text: str, spans: Iterable[tuple[int, int]], colour: str = "orange") -> str:
+    """`text` with the character spans marked; spans that overlap are joined, those outside the text are cut."""
+    out, at = [], 0
+    for start, end in sorted((max(0, s), min(len(text), e)) for s, e in spans):
+        start = max(start, at)
+        if end <= start:
+            continue
+        out += [plain(text[at:start]), f":{colour}-background[**{plain(text[start:end].strip())}**]"]
+        at = end
+    return "".join([*out, plain(text[at:])])
+
+
+def around(text: str, spans: Sequence[tuple[int, int]], width: int = 160) -> str:
+    """The surroundings of the first span, marked, with dots where text was left out."""
+    if not spans:
+        return plain(short(text, 2 * width))
+    start, end = spans[0]
+    left, right = max(0, start - width), min(len(text), end + width)
+    left = 0 if left == 0 else text.find(" ", left, start) + 1 or start
+    right = len(text) if right == len(text) else max(text.rfind(" ", end, right), end)
+    inside = [(s - left, e - left) for s, e in spans if s >= left and e <= right]
+    return ("… " if left else "") + highlighted(text[left:right], inside) + (" …" if right < len(text) else "")
+
+
+def changes(before: str, after: str) -> str:
+    """`after` with what is new against `before` marked green and bold, and what is gone red and struck through, word by word."""
+    old, new = before.split(), after.split()
+    out = []
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        gone, come = plain(" ".join(old[a:b])), plain(" ".join(new[c:d]))
+        if kind == "equal":
+            out.append(come)
+            continue
+        if gone:
+            out.append(f":red-background[~~{gone}~~]")
+        if come:
+            out.append(f":green-background[**{come}**]")
+    return " ".join(out)

@@ -1,0 +1,96 @@
+"""What all pages share, once a process: settings, engine, store; and how errors are shown.  The only place with Streamlit's caches."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import uuid
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.cli import quiet_libraries
+from core.engine import Engine, SystemStatus, statuses
+from core.errors import AmbiscopeError
+from core.settings import Settings
+from pages._markup import plain
+from storage import Store
+
+log = logging.getLogger("ambiscope")
+EXAMPLES = 5
+
+
+@st.cache_resource(show_spinner=False)
+def settings() -> Settings:
+    """Raises InputError for a wrong AMBISCOPE_ variable."""
+    return Settings.from_env()
+
+
+@st.cache_resource(show_spinner=False)
+def engine() -> Engine:
+    quiet_libraries()
+    return Engine(settings())
+
+
+@st.cache_resource(show_spinner=False)
+def store() -> Store:
+    """Raises NewerDatabaseError, StorageError; tried again at the next call."""
+    return Store(settings().url)
+
+
+@st.cache_resource(show_spinner=False)
+def warm() -> threading.Thread:
+    """Loads the default system while the person reads the page.  What goes wrong is told when a question is asked."""
+
+    def work() -> None:
+        try:
+            engine().warm()
+        except Exception as error:
+            log.info("warming up stopped: %s", error)
+
+    thread = threading.Thread(target=work, daemon=True, name="warm")
+    thread.start()
+    return thread
+
+
+@st.cache_data(show_spinner=False, ttl=20)
+def systems() -> Sequence[SystemStatus]:
+    return list(statuses(settings()))
+
+
+@st.cache_data(show_spinner=False)
+def examples() -> list[str]:
+    """Ambiguous questions of the starter corpus, of different kinds; none when its file is missing."""
+    try:
+        rows = json.loads((settings().starter_dir / "questions.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    found: dict[str, str] = {}
+    domains: set[str] = set()
+    for row in rows:
+        kind, domain = str(row.get("ambiguity", "")), str(row.get("domain", ""))
+        pairs = max((len(a.get("qaPairs", ())) for a in row["annotations"]), default=0)
+        if 2 <= pairs <= 5 and kind not in found and domain not in domains and len(row["question"]) <= 60:
+            found[kind] = row["question"]
+            domains.add(domain)
+    return list(found.values())[:EXAMPLES]
+
+
+def show_error(error: BaseException) -> None:
+    """The message of an error raised on purpose; of any other one a log id, with the traceback in the log."""
+    if isinstance(error, AmbiscopeError):
+        st.error(plain(error), icon=":material/error:")
+        return
+    if isinstance(error, MemoryError):
+        st.error("There is not enough memory. Read fewer passages, or close other programs.", icon=":material/error:")
+        return
+    number = uuid.uuid4().hex[:8]
+    log.error("error %s", number, exc_info=error)
+    what = plain(type(error).__name__)
+    st.error(f"Something went wrong that should not ({what}). The log tells more under {number}.", icon=":material/error:")
+
+
+def annotator() -> str:
+    """Who is annotating: the name in the sidebar, or the settings' where it is blank."""
+    return str(st.session_state.get("annotator") or "").strip() or settings().annotator

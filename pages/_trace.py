@@ -1,0 +1,185 @@
+"""Draws the events of a run, one after another, live or from storage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core import types as t
+from pages._markup import around, changes, chart_text, highlighted, plain, short
+
+CHOSEN, OTHER, END = "#2f7ed8", "#9db4cc", "#d98032"  # readable on white and on black, told apart without colour vision
+BAR_PIXELS, SHOWN = 30, 8
+
+
+def percent(value: float) -> str:
+    return "<1%" if 0 < value < 0.01 else f"{value:.0%}"
+
+
+def seconds(value: float) -> str:
+    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
+
+
+def candidates_chart(step: t.Step) -> go.Figure:
+    """Horizontal bars, the likeliest on top, [EOI] last."""
+    rows = [(c.text, c.probability, OTHER) for c in step.candidates[:SHOWN]]
+    if step.choice is not None:
+        rows = [(text, p, CHOSEN if text == step.choice.text else colour) for text, p, colour in rows]
+    rows.append((f"{t.EOI} no further answer", step.eoi_probability, END))
+    places = list(range(len(rows)))
+    figure = go.Figure(
+        go.Bar(
+            x=[p for _, p, _ in rows],
+            y=places,
+            orientation="h",
+            marker_color=[colour for *_, colour in rows],
+            text=[percent(p) for _, p, _ in rows],
+            textposition="outside",
+            cliponaxis=False,
+            hoverinfo="skip",
+        )
+    )
+    top = max(0.05, *(p for _, p, _ in rows))
+    figure.update_layout(
+        height=BAR_PIXELS * len(rows) + 16,
+        margin={"l": 0, "r": 8, "t": 4, "b": 4},
+        bargap=0.35,
+        xaxis={"visible": False, "range": [0, top * 1.25], "fixedrange": True},
+        yaxis={
+            "tickvals": places,
+            "ticktext": [chart_text(text) + " " for text, *_ in rows],
+            "autorange": "reversed",
+            "fixedrange": True,
+            "automargin": True,
+            "showgrid": False,
+        },
+        showlegend=False,
+    )
+    return figure
+
+
+def draw_passages(place: DeltaGenerator, event: t.PassagesRetrieved) -> None:
+    label = f"{len(event.passages)} passages retrieved in {seconds(event.seconds)}"
+    with place.expander(label, icon=":material/menu_book:"):
+        for found in event.passages:
+            title = found.passage.title or found.passage.id
+            head = f"{found.rank}. **{plain(short(title, 80))}**  :gray-badge[score {found.score:.3f}]"
+            with st.expander(head):
+                st.markdown(plain(found.passage.text))
+                st.caption(f"Passage {plain(found.passage.id)}")
+
+
+def draw_evidence(evidence: tuple[t.Evidence, ...], passages: dict[str, t.RetrievedPassage], whole: bool = True) -> None:
+    """Each passage that holds the answer, with the answer marked; the first one whole, the others their surroundings."""
+    if not evidence:
+        st.caption("No passage holds these words.")
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for e in evidence:
+        spans.setdefault(e.passage_id, []).append((e.start, e.end))
+    for position, (passage_id, places) in enumerate(spans.items()):
+        found = passages.get(passage_id)
+        if found is None:
+            st.caption(f"Passage {plain(passage_id)} is not among the retrieved ones.")
+            continue
+        text = found.passage.text
+        st.markdown(f"**{plain(found.passage.title or passage_id)}** :gray-badge[rank {found.rank}]")
+        st.markdown(highlighted(text, places) if whole and position == 0 else around(text, places))
+
+
+def draw_clarification(c: t.Clarification, prompt_question: str) -> None:
+    st.markdown(f"**{plain(c.answer)}**: {changes(prompt_question, c.question)}")
+    round_trip(c)
+
+
+def round_trip(c: t.Clarification) -> None:
+    """Whether the reader, asked the disambiguated question, returned this answer and none of the others."""
+    if c.passed:
+        st.caption(":green[:material/check_circle:] Asked back over the same passages, only this answer returns.")
+        return
+    returned = f" It returned: {', '.join(plain(r) for r in c.returned[:4])}." if c.returned else ""
+    why = plain(c.why or "the reader gave something else")
+    st.caption(f":orange[:material/warning:] Round trip not passed: {why}.{returned}")
+
+
+class TraceView:
+    """Events in, drawing out.  `prefix` makes the keys unique; `narrow` puts chart and evidence below one another."""
+
+    def __init__(self, place: DeltaGenerator, question: str, prefix: str, narrow: bool = False) -> None:
+        self.place, self.question, self.prefix, self.narrow = place, question, prefix, narrow
+        self.passages: dict[str, t.RetrievedPassage] = {}
+        self._clarified: DeltaGenerator | None = None
+        self._open: dict[int, Any] = {}
+
+    def add(self, event: t.Event) -> None:
+        match event:
+            case t.PassagesRetrieved():
+                self.passages.update({p.passage.id: p for p in event.passages})
+                draw_passages(self.place, event)
+            case t.QuestionRelaxed(question=question):
+                self.place.caption(f"Searched for: {plain(question)}")
+            case t.StepStarted(number=number):
+                self._open[number] = self.place.status(f"Step {number}: looking for an answer", expanded=True)
+            case t.StepFinished():
+                self._step(event)
+            case t.AnswerRejected(answer=answer, why=why):
+                self.place.caption(f":material/block: **{plain(answer)}** was rejected: {plain(why)}")
+            case t.QuestionClarified(clarification=clarification):
+                if self._clarified is None:
+                    self._clarified = self.place.container(border=True)
+                    self._clarified.markdown("**Disambiguated questions** :gray[against the question as asked]")
+                with self._clarified:
+                    draw_clarification(clarification, self.question)
+            case t.InterpretationProposed(interpretation=found):
+                said = found.abstained or f"{found.answer}: {found.question}"
+                self.place.caption(f"Passage {plain(found.passage_id)}: {plain(said)}")
+            case t.InterpretationsClustered(placed=placed):
+                self.place.caption(f"{len({p.cluster for p in placed})} clusters of {len(placed)} interpretations")
+            case t.Finished(seconds=took, why=why):
+                self.close()
+                self.place.caption(f":material/flag: Finished after {seconds(took)}: {plain(why)}.")
+
+    def close(self) -> None:
+        """Steps that were begun and not ended, because the run was stopped."""
+        for number, status in self._open.items():
+            status.update(label=f"Step {number}: stopped before it ended", state="error", expanded=False)
+        self._open.clear()
+
+    def _step(self, event: t.StepFinished) -> None:
+        step, answer = event.step, event.answer
+        if answer is not None and answer.pinned:
+            outcome = f"**{plain(answer.text)}** was set by a person"
+        elif answer is not None:
+            outcome = f"**{plain(answer.text)}** {percent(answer.probability)}"
+        else:
+            outcome = f"**\\{t.EOI[:-1]}\\]** {plain(step.stopped_because or 'the loop ended')}"
+        took = f" · {seconds(step.seconds)}" if step.seconds else ""
+        label = f"Step {step.number}: {outcome}{took}"
+        status = self._open.pop(step.number, None)
+        if status is None:
+            status = self.place.status(label, state="complete", expanded=bool(step.candidates))
+        else:
+            status.update(label=label, state="complete", expanded=True)
+        with status:
+            self._prompt(step)
+            left, right = (st.container(), st.container()) if self.narrow else st.columns(2, gap="medium")
+            with left:
+                if step.candidates or answer is None:
+                    st.plotly_chart(
+                        candidates_chart(step),
+                        width="stretch",
+                        key=f"{self.prefix}.chart.{step.number}",
+                        config={"displayModeBar": False},
+                        alt=f"Probabilities of {len(step.candidates)} candidates and [EOI] at step {step.number}",
+                    )
+            with right:
+                if answer is not None:
+                    draw_evidence(answer.evidence, self.passages)
+
+    def _prompt(self, step: t.Step) -> None:
+        before = ", ".join(f"**{plain(p)}**" for p in step.previous) or "none"
+        st.markdown(f":gray[Previous answers:] {before}")
+        if step.prompt:
+            st.code(step.prompt, language=None, wrap_lines=True)

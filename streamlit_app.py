@@ -1,0 +1,25 @@
+"""Ambiscope's app: `python3 run.py app`."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.errors import AmbiscopeError
+from pages import _shared
+
+st.set_page_config(page_title="Ambiscope", page_icon=":material/alt_route:", layout="wide")
+page = st.navigation(
+    {
+        "": [
+            st.Page("pages/explore.py", title="Explore", icon=":material/alt_route:", default=True),
+            st.Page("pages/corpora.py", title="Corpora", icon=":material/library_books:"),
+        ]
+    }
+)
+try:
+    st.session_state.setdefault("annotator", _shared.settings().annotator)
+except AmbiscopeError as error:
+    _shared.show_error(error)
+    st.stop()
+page.run()
+st.sidebar.text_input("Your name", key="annotator", max_chars=60, help="Verdicts are kept under this name.")

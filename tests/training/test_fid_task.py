@@ -1,0 +1,174 @@
+"""FidTask: what Eq. 9 and Eq. 10 ask for, resumable batches, and a short run of the toy benchmark."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import word_tokenizer
+
+from benchmarks import toy_multi_answer as toy
+from core.errors import InputError
+from core.models.fid import load_fid, make_fid, save_fid
+from core.models.fid_network import IGNORED, FidConfig
+from core.training.answerer_task import Item
+from core.training.examples import MultiExample
+from core.training.fid_task import FidTask, target_text
+from core.training.trainer import TrainConfig, fit
+from core.types import EOI
+
+PASSAGES = (
+    ("north", "the ball is red"),
+    ("south", "the ball is blue"),
+    ("east", "the ball is green"),
+    ("west", "the car is white"),
+)
+EXAMPLE = MultiExample("colour of the ball ?", PASSAGES, (("red",), ("blue", "azure"), ("green",)), "made")
+
+
+@pytest.fixture
+def parts(make_tiny: Any) -> tuple[Any, Any]:
+    tokenizer = word_tokenizer("t5")
+    return make_fid(make_tiny("t5"), tokenizer, FidConfig(max_answer_tokens=4)), tokenizer
+
+
+def make_task(tokenizer: Any, **changes: Any) -> FidTask:
+    values: dict[str, Any] = {"config": FidConfig(max_answer_tokens=4), "eoi_share": 0.3, "batch_tokens": 600}
+    return FidTask([([EXAMPLE], 1.0)], [("made", [EXAMPLE])], tokenizer, **{**values, **changes})
+
+
+def test_tuning_targets_are_equation_10(parts: tuple[Any, Any]) -> None:
+    task = make_task(parts[1])
+    pairs = [pair for chunk in range(6) for pair in task.items(0, chunk)]
+    ended = [item for item, target in pairs if target == EOI]
+    assert 0.2 < len(ended) / len(pairs) < 0.4  # lambda = 0.3
+    assert all(len(item.previous) == 3 for item in ended)
+    assert all(target not in item.previous for item, target in pairs)
+    assert {len(item.previous) for item, target in pairs if target != EOI} == {0, 1, 2}
+    orders = {item.previous for item, _ in pairs if len(item.previous) == 3}
+    assert len(orders) == 6  # answers are shuffled: every order occurs
+    first = [target for item, target in pairs if not item.previous]
+    assert {t: first.count(t) > len(first) / 6 for t in ("red", "blue", "green")} == {"red": True, "blue": True, "green": True}
+    assert "azure" not in [target for _, target in pairs]  # an alias that stands in no passage is not asked for
+
+
+def test_post_pretraining_targets_are_equation_9(parts: tuple[Any, Any]) -> None:
+    single = MultiExample(
+        "colour of the ball ?", PASSAGES, (("red",),), "made", extra={"pseudo": ["red", "blue", "green", "white"]}
+    )
+    task = make_task(parts[1], stage="pretrain")
+    task.sources = [([single], 1.0)]
+    pairs = [pair for chunk in range(3) for pair in task.items(0, chunk)]
+    assert {target for _, target in pairs} == {"red"}
+    assert all(set(item.previous) <= {"blue", "green", "white"} for item, _ in pairs)  # the true answer is filtered out
+    assert {len(item.previous) for item, _ in pairs} == {0, 1, 2, 3}
+
+
+def test_an_answer_that_stands_nowhere_keeps_its_first_name() -> None:
+    item = Item("q", (("t", "nothing"),), (), ((("rouge", "red"), None),))
+    assert target_text(item, random.Random(0)) == "rouge"
+    assert target_text(Item("q", (), ("red",), ()), random.Random(0)) == EOI
+
+
+def test_labels_end_and_batches_keep_to_their_size(parts: tuple[Any, Any]) -> None:
+    network, tokenizer = parts
+    task = make_task(tokenizer)
+    rows, labels = task.batch(
+        [(Item("q", PASSAGES, (), ()), EOI), (Item("q", PASSAGES[:1], ("red",), ()), "the red ball of the boat")]
+    )
+    assert labels.tolist()[0][:2] == [network.eoi, tokenizer.eos_token_id]
+    assert (labels[0, 2:] == IGNORED).all()
+    assert labels.shape[1] == 4  # cut to max_answer_tokens, the end included
+    assert labels[1, 3] == tokenizer.eos_token_id
+    assert rows.input_ids.shape[0] == 2 * 5
+    for _, (batch, _) in itertools.islice(task.batches(0, 0), 12):
+        assert batch.input_ids.numel() <= 600
+
+
+def test_batches_depend_on_seed_and_position_only(parts: tuple[Any, Any]) -> None:
+    task = make_task(parts[1])
+    stream = list(itertools.islice(task.batches(3, 0), 40))
+    position = next(p for p, _ in stream)
+    later = [batch for p, batch in stream if p > position]
+    again = [batch for _, batch in itertools.islice(task.batches(3, position), len(later))]
+    assert len(later) > 5
+    assert all(torch.equal(a[0].input_ids, b[0].input_ids) and torch.equal(a[1], b[1]) for a, b in zip(later, again))
+    other = next(task.batches(4, 0))[1]
+    assert other[0].input_ids.shape != stream[0][1][0].input_ids.shape or not torch.equal(
+        other[0].input_ids, stream[0][1][0].input_ids
+    )
+
+
+def test_the_loss_is_the_probability_of_the_whole_target(parts: tuple[Any, Any]) -> None:
+    network, tokenizer = parts
+    task = make_task(tokenizer)
+    pairs = [(Item("colour ?", PASSAGES, ("red",), ()), "blue"), (Item("colour ?", PASSAGES[:2], (), ()), "the red ball")]
+    loss = task.loss(network, task.batch(pairs), torch.device("cpu"))
+    loss.backward()
+    want = 0.0
+    with torch.no_grad():
+        for pair in pairs:
+            rows, labels = task.batch([pair])
+            p = network(rows, labels).softmax(-1)[0]
+            want -= sum(float(p[t, token].log()) for t, token in enumerate(labels[0].tolist())) / len(pairs)
+    assert float(loss) == pytest.approx(want, rel=1e-4)
+    assert all(p.grad is not None for p in network.parameters() if p.requires_grad)
+
+
+def test_bad_arguments_are_named(parts: tuple[Any, Any]) -> None:
+    with pytest.raises(InputError, match="no training question"):
+        FidTask([([], 1.0)], [], parts[1], FidConfig())
+    with pytest.raises(InputError, match=r"1\.5; it must be 0\.\.1"):
+        make_task(parts[1], eoi_share=1.5)
+    with pytest.raises(InputError, match="make_fid"):
+        make_task(word_tokenizer("t5"))
+
+
+def test_fit_trains_resumes_and_saves_what_load_fid_takes(parts: tuple[Any, Any], tmp_path: Path) -> None:
+    network, tokenizer = parts
+    config = TrainConfig(
+        steps=6, lr=1e-3, head_lr=1e-3, warmup=1, evaluate_every=3, save_every=3, precision="fp32", device="cpu"
+    )
+    task = make_task(tokenizer)
+    save = partial(save_fid, tokenizer=tokenizer)
+    said: list[str] = []
+    row = fit(network, task, config, tmp_path, save, said.append)
+    assert row["step"] == 6
+    assert all(p.requires_grad for p in network.parameters())  # nothing of it is frozen
+    weights = {k: v.clone() for k, v in network.state_dict().items()}
+    answerer, _ = load_fid(str(tmp_path / "last"), "cpu")
+    assert all(torch.equal(weights[k], v) for k, v in answerer.network.state_dict().items())
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.zero_()
+    row = fit(network, task, config, tmp_path, save, said.append)
+    assert "resumed at step 6" in said
+    assert all(torch.equal(weights[k], v) for k, v in network.state_dict().items())
+
+
+def test_the_toy_benchmark_learns(tmp_path: Path) -> None:
+    plan = toy.Plan(steps=60, pretrain_share=0.5, width=32, layers=1, batch_tokens=1200, singles=200, multis=200, held_out=10)
+    said: list[str] = []
+    row = toy.run("iterative prompting", plan, tmp_path, said.append)
+    losses = [float(line.split("loss ")[1].split()[0]) for line in said if "loss " in line]
+    assert losses[-1] < 3.5 < losses[0] + 1.0
+    assert 0.0 <= row["f1"] <= 1.0
+    assert (row["post_pretraining_steps"], row["tuning_steps"]) == (30, 30)
+    assert "| iterative prompting | 30 + 30 |" in toy.table([row])
+
+
+def test_toy_questions_are_well_made() -> None:
+    rng = random.Random(1)
+    for _ in range(50):
+        e = toy.make_question(rng)
+        thing = e.question.split()[-1]
+        told = {text.split()[-1] for _, text in e.passages if text.split()[0] == thing}
+        assert told == {names[0] for names in e.gold}
+        single = toy.one_label(e, rng)
+        assert single.gold[0] in e.gold
+        assert set(single.extra["pseudo"]) >= told
