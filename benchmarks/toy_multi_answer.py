@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+from transformers.utils.logging import disable_progress_bar
 
 from core.models.fid import FidAnswerer, Generation, make_fid, save_fid
 from core.models.fid_network import FidConfig, FidNetwork
@@ -183,6 +184,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.threads:
         torch.set_num_threads(args.threads)
+    disable_progress_bar()
     plan = Plan(steps=args.steps, seed=args.seed)
     rows = []
     for name in args.only or VARIANTS:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ from core.errors import (
     InputError,
     StorageError,
 )
-from core.evaluation_report import Report, build_report
+from core.evaluation_report import Report, build_report, plain
 from core.metrics import METRICS, Example, metric, strict_json
 from core.metrics.scoring import values_of
 
@@ -56,7 +57,7 @@ def evaluate(
     when the disk refuses; CancelledError when a person stops the run (what was answered stays in `out_dir`).
     """
     _check(questions, limit, bootstrap)
-    identity = {"format": _FORMAT, "system": _plain(trace.to_json(system.info)), "questions": _digest(questions)}
+    identity = {"format": _FORMAT, "system": plain(trace.to_json(system.info)), "questions": _digest(questions)}
     todo = list(questions[:limit])
     done: dict[str, Row] = {}
     if out_dir is not None:
@@ -92,7 +93,7 @@ def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion) -> Row:
         raise
     except Exception as e:  # whatever a system throws at one question must not lose the others
         what = str(e) if isinstance(e, AmbiscopeError) else f"{type(e).__name__}: {e}"
-        return row | {"error": what or type(e).__name__, "seconds": time.perf_counter() - started}
+        return row | {"error": _storable(what) or type(e).__name__, "seconds": time.perf_counter() - started}
     seconds = time.perf_counter() - started
     if any(isinstance(e, t.Finished) and e.why in _CANCELLED for e in prediction.events):
         raise CancelledError("the evaluation was stopped; start it again with the same output folder to go on")
@@ -103,10 +104,10 @@ def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion) -> Row:
         "error": None,
         "answers": [
             {
-                "text": answer.text,
-                "probability": answer.probability,
+                "text": _storable(answer.text),
+                "probability": answer.probability if math.isfinite(answer.probability) else None,
                 "passages": list(dict.fromkeys(e.passage_id for e in answer.evidence)),
-                "question": c.question if c else None,
+                "question": _storable(c.question) if c else None,
                 "passed": c.passed if c else None,
             }
             for answer, c in zip(prediction.answers, clarified, strict=True)
@@ -118,6 +119,11 @@ def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion) -> Row:
         "seconds": seconds,
         "first_answer_seconds": first_answer_seconds(prediction.events),
     }
+
+
+def _storable(text: str) -> str:
+    """Half characters, as damaged PDFs have them, cannot be written as UTF-8."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Example:
@@ -178,11 +184,6 @@ def _check(questions: Sequence[t.ReferenceQuestion], limit: int | None, bootstra
         seen.add(question.id)
 
 
-def _plain(value: Any) -> Any:
-    """Settings as they come back from a JSON file, so that equal ones compare equal."""
-    return json.loads(json.dumps(value, default=str))
-
-
 def _digest(questions: Sequence[t.ReferenceQuestion]) -> str:
     found = hashlib.sha256()
     for question in questions:
@@ -233,11 +234,9 @@ def _rows(path: Path) -> dict[str, Row]:
         raise StorageError(f"{path} cannot be read ({e.strerror or e}); check the disk") from e
     found: dict[str, Row] = {}
     for number, row in strict_json.read_lines(path):
-        if (
-            not isinstance(row.get("id"), str)
-            or "error" not in row
-            or (row["error"] is None and set(row["metrics"]) != set(METRICS))
-        ):
+        metrics = row.get("metrics", {})
+        sound = isinstance(row.get("id"), str) and "error" in row and isinstance(metrics, dict)
+        if not sound or (row["error"] is None and set(metrics) != set(METRICS)):
             raise FormatError("not a row of this version's evaluation; give another output folder", file=path, line=number)
         found[row["id"]] = row
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import subprocess
 from collections.abc import Sequence
@@ -170,8 +171,8 @@ def peak_memory_mb() -> Value:
 
 def _provenance(info: t.SystemInfo, seed: int, bootstrap: int, questions_digest: str) -> dict[str, Any]:
     return {
-        "system": trace.to_json(info),
-        "settings": trace.to_json(info.settings),
+        "system": plain(trace.to_json(info)),
+        "settings": plain(trace.to_json(info.settings)),
         "commit": _git("rev-parse", "HEAD"),
         "changed_since_commit": bool(changed) if (changed := _git("status", "--porcelain")) is not None else None,
         "questions_digest": questions_digest,
@@ -180,6 +181,11 @@ def _provenance(info: t.SystemInfo, seed: int, bootstrap: int, questions_digest:
         "python": platform.python_version(),
         "torch": _version("torch"),
     }
+
+
+def plain(value: Any) -> Any:
+    """Settings as they come back from a JSON file, so that equal ones compare equal; what JSON lacks becomes text."""
+    return json.loads(json.dumps(value, default=str))
 
 
 def _git(*arguments: str) -> str | None:

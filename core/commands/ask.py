@@ -69,7 +69,9 @@ def _print(prediction: Prediction) -> None:
             found = by_id.get(passage_id)
             print(f"   [{found.rank if found else '-'}] {found.passage.title if found else passage_id}")
     ended = prediction.steps[-1].stopped_because if prediction.steps else ""
-    print(f"{len(prediction.passages)} passages, {len(prediction.steps)} steps, {prediction.seconds:.1f} s{'; ' + ended if ended else ''}")
+    print(
+        f"{len(prediction.passages)} passages, {len(prediction.steps)} steps, {prediction.seconds:.1f} s{'; ' + ended if ended else ''}"
+    )
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -78,7 +80,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.types import Question
 
     # before anything is loaded: a bad question should not wait for models
-    question = check_question(Question(args.question, pinned=tuple(args.pin), banned=tuple(args.ban)), settings.max_question_chars)
+    question = check_question(
+        Question(args.question, pinned=tuple(args.pin), banned=tuple(args.ban)), settings.max_question_chars
+    )
     options = Options(
         top_k=settings.top_k if args.top_k is None else args.top_k,
         max_answers=settings.max_answers if args.max_answers is None else args.max_answers,

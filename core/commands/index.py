@@ -16,7 +16,9 @@ from core.settings import Settings
 
 def add_parser(commands: Any) -> None:
     index = commands.add_parser("index", help="build a corpus from tsv, jsonl, txt, md or pdf files")
-    index.add_argument("--passages", type=Path, nargs="+", required=True, metavar="FILE", help="files, or folders of such files")
+    index.add_argument(
+        "--passages", type=Path, nargs="+", required=True, metavar="FILE", help="files, or folders of such files"
+    )
     index.add_argument("--name", help="name of the corpus (default: from the first file)")
     index.add_argument("--replace", action="store_true", help="replace a corpus of this name that holds something else")
     index.add_argument("--json", action="store_true", help="print the report as one JSON object")

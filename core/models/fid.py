@@ -32,6 +32,7 @@ from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
 
 DETAILS = "fid.json"  # our own part of a checkpoint, beside transformers' config.json
 PROMPTS = "prompts.safetensors"  # learned prompts, where prompting="learned"
+MOST_EXTRA = 8  # first tokens looked at beyond the candidates, one for each previous answer
 
 
 @dataclass(frozen=True)
@@ -71,15 +72,17 @@ class FidAnswerer:
         texts = [(question, [(p.passage.title, p.passage.text) for p in found], previous) for question, found, previous in jobs]
         batch = collate_fid(self.tokenizer, self.config, texts)
         autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
+        # what was given before may be likely still, and is dropped: look further by as many
+        wanted = [self.generation.candidates + min(len(previous), MOST_EXTRA) for _, _, previous in jobs]
         with self.lock, torch.inference_mode(), autocast:
-            sequences, probabilities, eoi = self._generate(*self.network.encode(batch.to(self.device)))
+            sequences, probabilities, eoi = self._generate(*self.network.encode(batch.to(self.device)), max(wanted))
         return [
-            self._proposal(sequences[b], probabilities[b].tolist(), float(eoi[b]), passages, previous)
+            self._proposal(sequences[b, : wanted[b]], probabilities[b].tolist(), float(eoi[b]), passages, previous)
             for b, (_, passages, previous) in enumerate(jobs)
         ]
 
-    def _generate(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Token ids (B, K, T), their sequence probabilities (B, K) and P([EOI]) (B,)."""
+    def _generate(self, states: Tensor, mask: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Token ids (B, K, T), likeliest first token first, their sequence probabilities (B, K) and P([EOI]) (B,)."""
         network, end = self.network, int(self.tokenizer.eos_token_id)
         questions = states.shape[0]
         ids = torch.full((questions, 1), network.start, device=states.device)
@@ -89,7 +92,7 @@ class FidAnswerer:
         first = first.softmax(-1)
         eoi = first[:, network.eoi].clone()
         first[:, [network.eoi, end, int(self.tokenizer.pad_token_id)]] = 0.0  # neither of them begins an answer
-        k = min(self.generation.candidates, first.shape[1])
+        k = min(k, first.shape[1] - 3)
         probability, token = first.topk(k)  # (B, K)
         total, token = probability.log().reshape(-1), token.reshape(-1, 1)  # (B * K,)
         cache = out.past_key_values
@@ -129,7 +132,7 @@ class FidAnswerer:
                 kept[key] = (shown, before + probability)
         # what shares words with a previous answer cannot be chosen, so its mass leaves the distribution
         rest = max(1.0 - dropped, eoi, sum(p for _, p in kept.values()), 1e-9)
-        best = sorted(kept.values(), key=lambda item: -item[1])
+        best = sorted(kept.values(), key=lambda item: -item[1])[: self.generation.candidates]
         return Proposal(tuple(Candidate(text, min(1.0, p / rest), locate(text, passages)) for text, p in best), eoi / rest)
 
 
@@ -150,7 +153,8 @@ def add_eoi(model: Any, tokenizer: Any) -> int:
     if known is None:
         with torch.no_grad():
             for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
-                layer.weight[eoi] = layer.weight[:eoi].mean(0)
+                if layer is not None:
+                    layer.weight[eoi] = layer.weight[:eoi].mean(0)
     return eoi
 
 
@@ -208,14 +212,24 @@ def _where(name: str) -> str:
     return name
 
 
+def _own_file(where: str, name: str) -> Path | None:
+    """A file of ours in a folder or, for a hub name, in the hub's cache; None where the checkpoint has none."""
+    if Path(where).is_dir():
+        return Path(where) / name if (Path(where) / name).exists() else None
+    from transformers.utils import cached_file
+
+    found = cached_file(where, name, _raise_exceptions_for_missing_entries=False, _raise_exceptions_for_connection_errors=False)
+    return Path(found) if found else None
+
+
 def load_network(name: str, config: FidConfig | None = None) -> tuple[FidNetwork, Any]:
     """(network, tokenizer) from a folder or the hub.  `config`: use it instead of the stored one.  Raises CheckpointError."""
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     where = _where(name)
-    details = Path(where) / DETAILS
     try:
-        stored = FidConfig(**json.loads(details.read_text())["config"]) if details.exists() else FidConfig()
+        details = _own_file(where, DETAILS)
+        stored = FidConfig(**json.loads(details.read_text())["config"]) if details else FidConfig()
         tokenizer = AutoTokenizer.from_pretrained(where, use_fast=True)
         model, info = AutoModelForSeq2SeqLM.from_pretrained(where, dtype=torch.float32, output_loading_info=True)
         if info["missing_keys"] or info["mismatched_keys"]:
@@ -223,9 +237,12 @@ def load_network(name: str, config: FidConfig | None = None) -> tuple[FidNetwork
         if tokenizer.eos_token_id is None or tokenizer.pad_token_id is None:
             raise ValueError("its tokenizer has no end-of-sequence or padding token")
         network = make_fid(model, tokenizer, config or stored)
-        if network.config.prompting == "learned" and (Path(where) / PROMPTS).exists():
+        if stored.prompting == network.config.prompting == "learned":
+            prompts = _own_file(where, PROMPTS)
+            if prompts is None:
+                raise ValueError(f"{PROMPTS} is missing")
             with torch.no_grad():
-                network.prompts.copy_(load_file(Path(where) / PROMPTS)["prompts"])
+                network.prompts.copy_(load_file(prompts)["prompts"])
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         if Path(where).is_dir():

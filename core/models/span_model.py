@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -131,7 +132,8 @@ class SpanModel:
 
     def scores(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
         """Span scores and "nothing" scores as float32 on the CPU."""
-        autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
+        on_gpu = self.device.type == "cuda"
+        autocast = torch.autocast("cuda", dtype=torch.bfloat16) if on_gpu else nullcontext()  # on CPUs the caller decides
         with self.lock, torch.inference_mode(), autocast:
             spans, nothing = self.network(batch.to(self.device))
         return spans.float().cpu(), nothing.float().cpu()

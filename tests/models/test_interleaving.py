@@ -385,8 +385,8 @@ def test_gradients_flow_and_are_those_of_the_equations(encoder: Any) -> None:
 
 def test_the_gradient_agrees_with_finite_differences() -> None:
     generator = torch.Generator().manual_seed(0)
-    q, k, v = (torch.randn(3, 2, 3, 4, dtype=torch.float64, generator=generator, requires_grad=True) for _ in range(3))
-    bias = torch.randn(1, 2, 3, 3, dtype=torch.float64, generator=generator, requires_grad=True)
+    q, k, v = (torch.randn(3, 1, 3, 2, dtype=torch.float64, generator=generator, requires_grad=True) for _ in range(3))
+    bias = torch.randn(1, 1, 3, 3, dtype=torch.float64, generator=generator, requires_grad=True)
     mask = torch.tensor([[True, True, False], [True] * 3, [True, False, False]])[:, None, None].expand(3, 1, 3, 3)
     module = torch.nn.Identity()
 

@@ -1,0 +1,39 @@
+"""`python -m core score`: AmbigQA's metrics of a prediction file against a reference file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from core.settings import Settings
+
+
+def add_parser(commands: Any) -> None:
+    score = commands.add_parser("score", help="AmbigQA's official metrics of predictions against references")
+    score.add_argument("--references", type=Path, required=True, help="AmbigNQ light JSON")
+    score.add_argument(
+        "--predictions", type=Path, required=True, help="JSON: {id: [answer, ...]} or {id: [{question, answer}, ...]}"
+    )
+    score.add_argument("--per-question", action="store_true", help="with --json: the values of each question too")
+    score.add_argument("--json", action="store_true", help="print fractions as one JSON object")
+    score.set_defaults(run=run)
+
+
+def percent(value: float | None) -> str:
+    """An undefined value is shown as such, never as a number."""
+    return "undefined" if value is None else f"{100 * value:.1f}"
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    from core.metrics.scoring import score_files
+
+    scores = score_files(args.references, args.predictions)
+    if args.json:
+        print(json.dumps({**scores.values, **({"per_question": scores.per_question} if args.per_question else {})}))
+        return 0
+    print(f"{'':14} {'all':>9} {'multi':>9}")
+    for name, values in scores.values.items():
+        print(f"{name:14} {percent(values['all']):>9} {percent(values['multi']):>9}")
+    return 0

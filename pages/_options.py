@@ -1,0 +1,124 @@
+"""The sidebar of the explore page: what to run over what, and recent predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core import types as t
+from core.engine import SystemStatus
+from core.errors import AmbiscopeError
+from core.systems.base import Options
+from pages import _shared
+from pages._markup import plain, short
+from pages._runner import Plan
+
+MAX_PASSAGES = 200
+RECENT = 12
+
+
+@dataclass(frozen=True)
+class Choices:
+    corpus: str
+    sides: tuple[tuple[str, Options], ...]  # system and options; two when comparing; none when no system is ready
+
+    def plans(self, question: t.Question) -> list[Plan]:
+        return [Plan(question, system, self.corpus, options) for system, options in self.sides]
+
+
+def ready_systems(found: Sequence[SystemStatus], wanted: str) -> list[str]:
+    """Names to choose from, the default first; a hidden system can be chosen only by being the setting."""
+    names = [s.name for s in found if s.ready]
+    if wanted not in [s.name for s in found]:
+        names.insert(0, wanted)
+    return sorted(names, key=lambda name: name != wanted)
+
+
+def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str, Options]:
+    """One system with its options.  `passages`: how many the corpus has, 0 if not known."""
+    settings = _shared.settings()
+    system = st.selectbox(label, names, key=f"{prefix}.system", persist_state="session")
+    k = st.number_input(
+        "Passages to read",
+        min_value=1,
+        max_value=MAX_PASSAGES,
+        value=min(settings.top_k, MAX_PASSAGES),
+        key=f"{prefix}.top_k",
+        persist_state="session",
+    )
+    if passages and k > passages:
+        st.caption(f"The corpus has {passages} passages: all of them are read.")
+    most = st.number_input(
+        "At most so many answers",
+        min_value=1,
+        max_value=50,
+        value=min(settings.max_answers, 50),
+        key=f"{prefix}.max_answers",
+        persist_state="session",
+    )
+    above = None
+    if st.toggle(
+        "Own stopping threshold",
+        key=f"{prefix}.stopping",
+        persist_state="session",
+        help="Off: a run ends when [EOI] is likelier than every answer. On: when its probability exceeds the threshold.",
+    ):
+        above = st.slider(
+            "Stop when P([EOI]) exceeds", 0.0, 1.0, 0.5, 0.05, key=f"{prefix}.stop_above", persist_state="session"
+        )
+    clarify = st.toggle(
+        "Disambiguated questions",
+        value=True,
+        key=f"{prefix}.clarify",
+        persist_state="session",
+        help="Rewrite the question for each answer, and ask it back to check.",
+    )
+    return str(system), Options(int(k), int(most), above, bool(clarify))
+
+
+def sidebar() -> Choices:
+    settings, found = _shared.settings(), _shared.systems()
+    library = _shared.engine().library
+    names = library.names()
+    if not names:
+        st.sidebar.warning("There is no corpus yet. Upload one on the page Corpora.")
+    with st.sidebar:
+        start = names.index(settings.corpus) if settings.corpus in names else 0
+        corpus = st.selectbox("Corpus", names, index=start if names else None, key="explore.corpus", persist_state="session")
+        count = next((c.passages for c in library.list() if c.name == corpus and c.complete), 0)
+        ready = ready_systems(found, settings.system)
+        sides: list[tuple[str, Options]] = []
+        if ready:
+            sides.append(_side("System", ready, "explore.first", count))
+            if st.toggle("Compare with a second run", key="explore.compare", persist_state="session"):
+                sides.append(_side("Second system", ready, "explore.second", count))
+        waiting = [s for s in found if not s.ready]
+        if waiting:
+            with st.expander(f"{len(waiting)} not ready here"):
+                for status in waiting:
+                    st.markdown(f"**{plain(status.name)}**: {plain(status.summary)}")
+                    st.caption(f"Needs {plain(', '.join(status.needs))}. {plain(status.why_not)}")
+        recent()
+    return Choices(str(corpus or ""), tuple(sides))
+
+
+def recent() -> None:
+    """Links to stored predictions, the newest first."""
+    with st.expander("Recent predictions", icon=":material/history:"):
+        text = st.text_input("Filter by words of the question", key="explore.filter", max_chars=200)
+        try:
+            rows = _shared.store().recent_predictions(RECENT, text=text.strip())
+        except AmbiscopeError as error:
+            _shared.show_error(error)
+            return
+        if not rows:
+            st.caption("None matches." if text.strip() else "None yet: ask something.")
+        for row in rows:
+            st.page_link(
+                "pages/explore.py",
+                label=plain(short(row.question, 60)),
+                help=plain(f"{row.system} over {row.corpus}: {short(', '.join(row.answers) or 'no answer', 120)}"),
+                query_params={"prediction": row.id},
+            )

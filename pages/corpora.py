@@ -1,0 +1,5 @@
+"""Corpora."""
+
+import streamlit as st
+
+st.title("Corpora")

@@ -1,0 +1,186 @@
+"""Loaders of question files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.datasets import LAYOUTS, detect, load
+from core.errors import FormatError, InputError, UnknownNameError
+from core.settings import ROOT
+
+SHARED = ROOT.parent / "shared" / "data"
+
+
+def lines(path: Path, *rows: Any) -> Path:
+    text = "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
+    with gzip.open(path, "wt", encoding="utf-8") if path.suffix == ".gz" else path.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+    return path
+
+
+def test_ambignq_light_with_the_starter_s_fields(tmp_path: Path) -> None:
+    pair = {"question": "Who won in 2010?", "answer": ["Spain"], "passages": ["p1", "p2"]}
+    rows = [
+        {"id": "a", "question": "Who won?", "annotations": [{"type": "multipleQAs", "qaPairs": [pair]}], "ambiguity": "event references"},
+        {"id": "b", "question": "What is it?", "annotations": [{"type": "singleAnswer", "answer": ["x"]}], "ambiguity": None},
+        {"id": "c", "question": "What?", "annotations": [{"type": "noAnswer"}]},
+    ]  # fmt: skip
+    path = tmp_path / "q.json"
+    path.write_text("\ufeff\n" + json.dumps(rows, indent=1), encoding="utf-8")
+    found = load(path)
+    assert [q.id for q in found] == ["a", "b", "c"]
+    assert found[0].annotations[0].pairs[0].passage_ids == ("p1", "p2")
+    assert found[0].extra == {"ambiguity": "event references"}
+    assert [q.ambiguous for q in found] == [True, False, False]
+    assert found[1].annotations[0].pairs[0].question == "What is it?"
+
+
+def test_the_starter_questions_load() -> None:
+    path = ROOT / "data" / "starter" / "questions.json"
+    if not path.is_file():
+        pytest.skip("data/starter is not there")
+    found = load(path)
+    assert all(p.passage_ids for q in found for a in q.annotations for p in a.pairs)
+
+
+def test_rows_with_their_own_passages(tmp_path: Path) -> None:
+    row = {
+        "id": "r",
+        "source": "ramdocs",
+        "question": "Who sang it?",
+        "passages": [
+            {"title": "A", "text": "Ann sang it.", "origin": "correct", "answer": "Ann"},
+            {"text": "Bob sang it.", "origin": "misinfo", "answer": "ann"},
+            {"title": "", "text": "Cid sang it.", "id": "mine"},
+        ],
+        "answers": [["Ann", "Anna"], ["Cid"]],
+        "wrong_answers": ["Bob"],
+        "qa_pairs": [{"question": "Who sang it first?"}, {"question": "Who sang it last?"}],
+    }
+    for name in ("q.jsonl", "q.jsonl.gz"):
+        (found,) = load(lines(tmp_path / name, row))
+        assert found.passages is not None
+        assert [(p.id, p.title) for p in found.passages] == [("r#1", "A"), ("r#2", ""), ("mine", "")]
+        first, second = found.annotations[0].pairs
+        assert (first.answers, first.question, first.passage_ids) == (("Ann", "Anna"), "Who sang it first?", ("r#1",))
+        assert (second.question, second.passage_ids) == ("Who sang it last?", ())
+        assert found.ambiguous
+        assert found.extra["wrong_answers"] == ("Bob",)
+        assert found.extra["source"] == "ramdocs"
+
+
+def test_rows_without_ids_passages_or_alias_lists(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "web.jsonl", {"question": "q1", "answers": ["a", "b"]}, "", {"question": "q2", "answers": [["c", "d"]]}
+    )
+    one, two = load(path)
+    assert (one.id, two.id) == ("web-1", "web-3")
+    assert [p.answers for p in one.annotations[0].pairs] == [("a",), ("b",)]
+    assert one.passages is None
+    assert (two.annotations[0].type, two.annotations[0].pairs[0].question) == ("single", "q2")
+
+
+def test_made_ids_keep_clear_of_given_ones(tmp_path: Path) -> None:
+    found = load(
+        lines(tmp_path / "w.jsonl", {"id": "w-2", "question": "q", "answers": ["a"]}, {"question": "q", "answers": ["a"]})
+    )
+    assert len({q.id for q in found}) == 2
+
+
+def test_an_empty_list_of_passages_is_not_a_call_for_retrieval(tmp_path: Path) -> None:
+    (found,) = load(lines(tmp_path / "w.jsonl", {"question": "q", "answers": ["a"], "passages": []}))
+    assert found.passages == ()
+
+
+def test_nq_open(tmp_path: Path) -> None:
+    (found,) = load(lines(tmp_path / "nq.jsonl", {"question": "who won", "answer": ["Spain", "ESP"]}))
+    assert detect(tmp_path / "nq.jsonl") == "nq-open"
+    assert found.annotations[0].pairs[0].answers == ("Spain", "ESP")
+    assert (found.id, found.ambiguous) == ("nq-1", False)
+
+
+GOOD = {"id": "g", "question": "q", "answers": [["a"]]}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("{", "line 2: not JSON"),
+        ("[1]", "line 2: expected an object"),
+        ({**GOOD, "id": 3}, "line 2, field 'id'"),
+        (GOOD, "'g' is also the id of line 1"),
+        ({"answers": [["a"]]}, "line 2, field 'question': expected text, found nothing"),
+        ({"question": "", "answers": [["a"]]}, "found an empty text"),
+        ({"question": "q", "answers": []}, "line 2, field 'answers'"),
+        ({"question": "q", "answers": "a"}, "line 2, field 'answers'"),
+        ({"question": "q", "answers": [["a"], []]}, r"line 2, field 'answers\[1\]'"),
+        ({"question": "q", "answers": [["a"], "b"]}, r"line 2, field 'answers\[1\]'"),
+        ({"question": "q", "answers": [["a", None]]}, r"line 2, field 'answers\[0\]\[1\]'"),
+        ({"question": "q", "answers": [["a"]], "passages": "x"}, "line 2, field 'passages'"),
+        ({"question": "q", "answers": [["a"]], "passages": ["x"]}, r"field 'passages\[0\]'"),
+        ({"question": "q", "answers": [["a"]], "passages": [{"title": "t"}]}, r"field 'passages\[0\]\.text'"),
+        ({"question": "q", "answers": [["a"]], "passages": [{"title": 1, "text": "t"}]}, r"field 'passages\[0\]\.title'"),
+        ({"question": "q", "answers": [["a"]], "passages": [{"id": "x", "text": "t"}] * 2}, "occurs twice"),
+        ({"question": "q", "answers": [["a"]], "wrong_answers": [1]}, r"field 'wrong_answers\[0\]'"),
+        ({"question": "q", "answers": [["a"]], "qa_pairs": []}, "field 'qa_pairs'"),
+        ({"question": "q", "answers": [["a"]], "source": 1}, "field 'source'"),
+        ('{"question": "q", "question": "r", "answers": [["a"]]}', "line 2: the key 'question' occurs twice"),
+    ],
+)
+def test_a_bad_row_is_named_by_line_and_field(row: Any, message: str, tmp_path: Path) -> None:
+    path = lines(tmp_path / "bad.jsonl", GOOD, row)
+    with pytest.raises(FormatError, match=message) as caught:
+        load(path)
+    assert (caught.value.file, caught.value.line) == ("bad.jsonl", 2)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("", "the file is empty"), ("hello", "expected questions"), ('{"x": 1}', "'answers'"), ("[]", "holds no question")],
+)
+def test_a_file_in_no_layout_is_refused(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "q.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(FormatError, match=message):
+        load(path)
+
+
+def test_damaged_and_missing_files(tmp_path: Path) -> None:
+    whole = lines(tmp_path / "q.jsonl.gz", *({**GOOD, "id": str(i)} for i in range(200))).read_bytes()
+    (tmp_path / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(FormatError, match="damaged or truncated"):
+        load(tmp_path / "cut.jsonl.gz")
+    with pytest.raises(InputError, match="cannot be read"):
+        load(tmp_path / "nowhere.jsonl")
+    (tmp_path / "latin.jsonl").write_bytes(json.dumps(GOOD).encode() + b"\n\xe9")
+    with pytest.raises(FormatError, match="line 2: not UTF-8"):
+        load(tmp_path / "latin.jsonl")
+
+
+def test_layouts_are_a_registry(tmp_path: Path) -> None:
+    path = lines(tmp_path / "q.jsonl", GOOD)
+    assert set(LAYOUTS) == {"ambignq", "rows", "nq-open"}
+    with pytest.raises(UnknownNameError, match="Did you mean 'rows'"):
+        load(path, "row")
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "count"),
+    [
+        ("ambignq/dev_light.json", "ambignq", 1001),
+        ("multi/dev.jsonl.gz", "rows", 240),
+        ("open/nq_open_dev.jsonl", "nq-open", 2281),
+        ("open/webquestions.jsonl", "rows", 5810),
+    ],
+)
+def test_the_research_data_load(name: str, layout: str, count: int) -> None:
+    if not (SHARED / name).is_file():
+        pytest.skip(f"../shared/data/{name} is not here: the research data lie outside the repository")
+    assert detect(SHARED / name) == layout
+    found = load(SHARED / name)
+    assert len(found) == len({q.id for q in found}) == count

@@ -1,0 +1,293 @@
+"""`evaluate`: the report's figures, failures, resuming, and the folder's guards.  The system is a table, no model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core import types as t
+from core.errors import CancelledError, CheckpointError, FormatError, InputError, NothingRetrievedError, StorageError
+from core.evaluation import evaluate, first_answer_seconds
+from core.metrics import METRICS
+
+
+def reference(
+    name: str, *answers: str, wrong: tuple[str, ...] | None = None, own: bool = False, **extra: Any
+) -> t.ReferenceQuestion:
+    pairs = tuple(t.QAPair(f"Which city in {a}?", (a,)) for a in answers)
+    if wrong is not None:
+        extra["wrong_answers"] = wrong
+    passages = (t.Passage(f"{name}#1", "", "Rome and Oslo"),) if own else None
+    return t.ReferenceQuestion(name, f"Which city {name}?", (t.Annotation("single" if len(pairs) == 1 else "multiple", pairs),), passages, extra)  # fmt: skip
+
+
+class TableSystem:
+    """Answers from a table; an exception in it is raised."""
+
+    def __init__(self, table: dict[str, Any], clarify: bool = True, **info: Any) -> None:
+        self.table, self.clarify, self.asked = table, clarify, list[str]()
+        self.info = t.SystemInfo("table", info.pop("settings", {"top_k": 2}), **info)
+
+    def run(self, question: t.Question) -> Iterator[t.Event]:
+        self.asked.append(question.id)
+        said = self.table[question.id]
+        own = [t.RetrievedPassage(p, i, 1.0) for i, p in enumerate(question.passages or (), 1)]
+        found = own or [
+            t.RetrievedPassage(t.Passage("p1", "", "Rome is old"), 1, 0.9),
+            t.RetrievedPassage(t.Passage("p2", "", "so is Bonn"), 2, 0.8),
+        ]
+        yield t.PassagesRetrieved(tuple(found), 0.25, question.text)
+        for number, text in enumerate(() if isinstance(said, BaseException) else said, 1):
+            candidate = t.Candidate(text, 0.5)
+            evidence = (t.Evidence(found[0].passage.id, 0, 4, "Rome"),)
+            yield t.StepFinished(
+                t.Step(number, (), "", (candidate,), candidate, 0.1, 0.5), t.Answer(text, 0.5, evidence, number)
+            )
+            if self.clarify:
+                yield t.QuestionClarified(t.Clarification(text, f"Which city in {text}?", text == "Rome"), 0.1)
+        if isinstance(said, BaseException):
+            raise said
+        yield t.Finished(1.0, "eoi")
+
+
+QUESTIONS = [
+    reference("a", "Rome", "Oslo", source="one", ambiguity="event references"),
+    reference("b", "Rome", source="one"),
+    reference("c", "Bonn", "Kiel", source="two", ambiguity="properties", wrong=("Bern",), own=True),
+    reference("d", "Bern", source="two"),
+]
+TABLE: dict[str, Any] = {
+    "a": ("Rome", "Oslo", "Nice"),
+    "b": (),
+    "c": ("Bonn", "Kiel"),
+    "d": NothingRetrievedError("no passage matches"),
+}
+
+
+def without_timings(report: Any) -> dict[str, Any]:
+    body = json.loads(json.dumps(report.to_json()))
+    del body["timings"]
+    for row in body["rows"]:
+        del row["seconds"]
+    for group in (*body["by_source"].values(), *body["by_ambiguity"].values()):
+        del group["seconds_median"]
+    return body  # type: ignore[no-any-return]
+
+
+def test_the_figures_of_a_small_run() -> None:
+    progress: list[tuple[int, int]] = []
+    report = evaluate(TableSystem(TABLE), QUESTIONS, bootstrap=50, progress=lambda done, of: progress.append((done, of)))
+    assert (report.n, report.failed) == (4, 1)
+    assert progress == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    # a: 2 x 2 / (2 + 3); b: nothing said; c: all; d failed and counts nowhere
+    assert report.scores["F1 answer"] == {"all": pytest.approx((0.8 + 0 + 1) / 3), "multi": pytest.approx(0.9)}
+    assert report.scores["precision"]["all"] == pytest.approx((2 / 3 + 1) / 2)  # b has none
+    assert report.scores["recall"]["all"] == pytest.approx(2 / 3)
+    assert report.scores["answers"]["all"] == pytest.approx(5 / 3)
+    assert report.scores["reference answers"]["all"] == pytest.approx(5 / 3)
+    # R@2 over a and b, which had to retrieve; c read its own passages
+    assert report.scores["R@2"]["all"] == 1.0
+    assert report.scores["MRecall@2"]["all"] == 0.5
+    assert report.scores["RAMDocs"] == {"all": 1.0, "multi": 1.0}
+    # right answers: Rome (passed), Oslo, Bonn, Kiel (not)
+    assert report.scores["clarified"]["all"] == pytest.approx(1 / 4)
+    assert report.scores["F1 edit-f1"]["all"] == pytest.approx((0.8 + 0 + 1) / 3)
+    assert report.intervals["F1 answer"]["all"] is not None
+    assert report.intervals["RAMDocs"]["all"] is None  # one question says nothing of the spread
+    assert report.by_source["one"]["n"] == 2
+    assert report.by_source["two"]["failed"] == 1
+    assert report.by_source["two"]["scores"]["F1 answer"]["all"] == 1.0
+    assert set(report.by_ambiguity) == {"(none)", "event references", "properties"}
+    assert report.timings["first_answer_seconds_median"] == 0.75
+    assert report.timings["peak_memory_mb"] is None or report.timings["peak_memory_mb"] > 1
+
+
+def test_a_failing_question_keeps_its_error_and_has_no_metrics() -> None:
+    crash = {**TABLE, "a": RuntimeError("boom"), "b": CheckpointError}
+    report = evaluate(TableSystem({**crash, "b": ("Rome",)}), QUESTIONS, bootstrap=10)
+    assert [row["error"] for row in report.rows] == ["RuntimeError: boom", None, None, "no passage matches"]
+    assert "metrics" not in report.rows[0]
+    everything = evaluate(TableSystem(dict.fromkeys("abcd", ValueError("x"))), QUESTIONS, bootstrap=10)
+    assert everything.failed == 4
+    assert everything.scores == {"F1 answer": {"all": None, "multi": None}}
+
+
+def test_the_report_is_plain_json_and_the_same_for_the_same_seed() -> None:
+    one, two = (evaluate(TableSystem(TABLE), QUESTIONS, seed=3, bootstrap=50) for _ in range(2))
+    assert without_timings(one) == without_timings(two)
+    json.dumps(one.to_json(), allow_nan=False)
+    made = one.provenance
+    assert (made["seed"], made["bootstrap"], made["system"]["name"], made["settings"]) == (3, 50, "table", {"top_k": 2})
+    assert made["python"].count(".") == 2
+
+
+def test_a_system_without_questions_has_no_question_metrics() -> None:
+    report = evaluate(TableSystem(TABLE, clarify=False), QUESTIONS, bootstrap=10)
+    assert "F1 bleu4" not in report.scores
+    assert "clarified" not in report.scores
+    assert report.rows[0]["metrics"]["F1 edit-f1"] is None
+
+
+def test_limit_takes_the_first_questions() -> None:
+    system = TableSystem(TABLE)
+    assert evaluate(system, QUESTIONS, limit=2, bootstrap=10).n == 2
+    assert system.asked == ["a", "b"]
+
+
+# ---------------------------------------------------------------- the folder
+
+
+def test_a_killed_run_goes_on_without_asking_twice(tmp_path: Path) -> None:
+    killed = TableSystem({**TABLE, "c": KeyboardInterrupt()})
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(killed, QUESTIONS, out_dir=tmp_path, bootstrap=50)
+    rows = tmp_path / "rows.jsonl"
+    assert rows.read_text().count("\n") == 2
+    with rows.open("a") as stream:
+        stream.write('{"id": "c", "err')  # killed in the middle of a write
+    system = TableSystem(TABLE)
+    resumed = evaluate(system, QUESTIONS, out_dir=tmp_path, bootstrap=50)
+    assert system.asked == ["c", "d"]
+    assert without_timings(resumed) == without_timings(evaluate(TableSystem(TABLE), QUESTIONS, bootstrap=50))
+    again = TableSystem({})
+    assert without_timings(evaluate(again, QUESTIONS, out_dir=tmp_path, bootstrap=50)) == without_timings(resumed)
+    assert again.asked == []
+    assert [json.loads(line)["id"] for line in rows.read_text().splitlines()] == ["a", "b", "c", "d"]
+
+
+def test_rows_are_on_disk_before_the_next_question_is_asked(tmp_path: Path) -> None:
+    seen: list[int] = []
+    evaluate(
+        TableSystem(TABLE),
+        QUESTIONS,
+        out_dir=tmp_path / "new" / "folder",
+        bootstrap=10,
+        progress=lambda done, of: seen.append((tmp_path / "new" / "folder" / "rows.jsonl").read_text().count("\n")),
+    )
+    assert seen == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"settings": {"top_k": 3}}, "another settings"),
+        ({"checkpoint_digest": "d2"}, "another checkpoint digest"),
+        ({"corpus_digest": "c2"}, "another corpus digest"),
+    ],
+)
+def test_another_system_s_folder_is_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    evaluate(TableSystem(TABLE), QUESTIONS, out_dir=tmp_path, bootstrap=10)
+    other = TableSystem(TABLE, **change)
+    with pytest.raises(InputError, match=message):
+        evaluate(other, QUESTIONS, out_dir=tmp_path, bootstrap=10)
+    assert other.asked == []
+
+
+def test_other_questions_and_damaged_folders_are_refused(tmp_path: Path) -> None:
+    evaluate(TableSystem(TABLE), QUESTIONS, out_dir=tmp_path, bootstrap=10)
+    with pytest.raises(InputError, match="other questions"):
+        evaluate(TableSystem(TABLE), QUESTIONS[:3], out_dir=tmp_path, bootstrap=10)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"id": "a", "error": null, "metrics": {"F1 answer": 1.0}}\n')
+    with pytest.raises(FormatError, match="not a row of this version"):
+        evaluate(TableSystem(TABLE), QUESTIONS, out_dir=tmp_path, bootstrap=10)
+    rows.write_text("nonsense\n")
+    with pytest.raises(FormatError, match="line 1"):
+        evaluate(TableSystem(TABLE), QUESTIONS, out_dir=tmp_path, bootstrap=10)
+    (tmp_path / "run.json").unlink()
+    with pytest.raises(InputError, match=r"without its run\.json"):
+        evaluate(TableSystem(TABLE), QUESTIONS, out_dir=tmp_path, bootstrap=10)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StorageError, match="cannot be written"):
+        evaluate(TableSystem(TABLE), QUESTIONS, out_dir=tmp_path / "file", bootstrap=10)
+
+
+def test_a_full_disk_keeps_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("core.evaluation.os.fsync", full)
+        with pytest.raises(StorageError, match="No space left"):
+            evaluate(TableSystem(TABLE), QUESTIONS, out_dir=tmp_path, bootstrap=10)
+    assert evaluate(TableSystem(TABLE), QUESTIONS, out_dir=tmp_path, bootstrap=10).n == 4
+
+
+# ---------------------------------------------------------------- what ends a run
+
+
+@pytest.mark.parametrize("error", [CancelledError("stop"), CheckpointError("damaged")])
+def test_what_is_no_fault_of_the_question_ends_the_run(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        evaluate(TableSystem({**TABLE, "b": error}), QUESTIONS, bootstrap=10)
+
+
+def test_a_run_that_a_person_stopped_is_no_result(tmp_path: Path) -> None:
+    class Stopped(TableSystem):
+        def run(self, question: t.Question) -> Iterator[t.Event]:
+            yield t.Finished(0.1, "stopped by a person")
+
+    with pytest.raises(CancelledError, match="go on"):
+        evaluate(Stopped(TABLE), QUESTIONS, out_dir=tmp_path, bootstrap=10)
+    assert not (tmp_path / "rows.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("questions", "options", "message"),
+    [
+        ([], {}, "no questions"),
+        (QUESTIONS, {"limit": 0}, "the limit is 0"),
+        (QUESTIONS, {"bootstrap": 0}, "bootstrap samples is 0"),
+        ([QUESTIONS[0], QUESTIONS[0]], {}, "two questions have the id 'a'"),
+    ],
+)
+def test_bad_arguments_are_refused(questions: Any, options: dict[str, int], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate(TableSystem(TABLE), questions, **options)
+
+
+def test_half_characters_and_wild_probabilities_can_be_written(tmp_path: Path) -> None:
+    class Wild(TableSystem):
+        def run(self, question: t.Question) -> Iterator[t.Event]:
+            step = t.Step(1, (), "", (), None, 0.0, 0.1)
+            yield t.StepFinished(step, t.Answer("Ro\ud800me", float("nan")))
+            yield t.Finished(0.1, "eoi")
+
+    report = evaluate(Wild(TABLE), QUESTIONS, out_dir=tmp_path, bootstrap=10)
+    assert report.rows[0]["answers"][0] | {"passages": 0} == {"text": "Ro?me", "probability": None, "passages": 0, "question": None, "passed": None}  # fmt: skip
+    assert evaluate(Wild({}), QUESTIONS, out_dir=tmp_path, bootstrap=10).rows == report.rows
+
+
+def test_time_to_the_first_answer_skips_what_a_person_pinned() -> None:
+    def step(seconds: float, answer: t.Answer | None) -> t.StepFinished:
+        return t.StepFinished(t.Step(1, (), "", (), None, 0.0, seconds), answer)
+
+    events = (
+        t.PassagesRetrieved((), 0.25, "q"),
+        step(0.0, t.Answer("a", 1.0, pinned=True)),
+        step(0.5, t.Answer("b", 1.0)),
+        step(9.0, None),
+    )
+    assert first_answer_seconds(events) == 0.75
+    assert first_answer_seconds(events[:2]) is None
+
+
+def test_the_real_loop_can_be_evaluated(tmp_path: Path) -> None:
+    from core.settings import Settings
+    from core.systems import scripted
+    from core.systems.base import Options, Parts
+
+    system = scripted.build(Parts(Settings(home=tmp_path), None), Options(extra={"table": {"Which city c?": ["Rome", "Oslo"]}}))
+    report = evaluate(system, [reference("c", "Rome", "Oslo", wrong=("Bonn",), own=True)], bootstrap=10)
+    assert report.failed == 0
+    assert report.scores["F1 answer"]["all"] == 1.0
+    assert report.scores["RAMDocs"]["all"] == 1.0
+    assert "R@k" not in report.scores
+    assert set(report.rows[0]["metrics"]) == set(METRICS)

@@ -1,0 +1,110 @@
+"""F1 answer and its kin."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.metrics import METRICS, Example, metric
+from core.metrics.answers import f1, matching
+from core.types import Annotation, QAPair
+
+NAMES = st.sampled_from(["Rome", "rome", "the Rome", "Oslo", "Bonn", "Paris!", "Bern"])
+PREDICTIONS = st.lists(NAMES, max_size=6)
+REFERENCES = st.lists(st.lists(NAMES, min_size=1, max_size=3), min_size=1, max_size=5)
+
+
+def annotation(*answers: list[str]) -> Annotation:
+    return Annotation("single" if len(answers) == 1 else "multiple", tuple(QAPair("q", tuple(a)) for a in answers))
+
+
+def value(name: str, example: Example) -> float | None:
+    return metric(name).per_example(example)
+
+
+def example(predictions: list[str], *annotations: Annotation) -> Example:
+    return Example("Which city?", annotations, tuple(predictions))
+
+
+def test_worked_values() -> None:
+    two = annotation(["Rome", "Roma"], ["Oslo"])
+    said = example(["roma", "Bonn", "Bern"], two)
+    assert value("precision", said) == pytest.approx(1 / 3)
+    assert value("recall", said) == 0.5
+    assert value("F1 answer", said) == pytest.approx(0.4)
+    assert value("exact set", said) == 0.0
+    assert value("exact set", example(["Oslo", "Rome"], two)) == 1.0
+    assert value("answers", said) == 3.0
+    assert value("reference answers", said) == 2.0
+
+
+def test_two_aliases_of_one_answer_are_one_hit_and_one_wrong_prediction() -> None:
+    assert f1([["Rome", "Roma"], ["Oslo"]], ["Rome", "Roma"]) == pytest.approx(0.5)
+
+
+def test_the_matching_walks_in_order_and_is_no_maximum_matching() -> None:
+    # The first reference takes the prediction that the second one needed, as in the authors' script.
+    assert matching([["x", "y"], ["x"]], ["x", "y"]) == [(0, 0)]
+
+
+def test_the_best_annotation_counts() -> None:
+    assert value("F1 answer", example(["Rome"], annotation(["Rome"], ["Oslo"]), annotation(["Rome"]))) == 1.0
+    assert value("reference answers", example(["Rome"], annotation(["Rome"], ["Oslo"]), annotation(["Rome"]))) == 1.5
+
+
+def test_nothing_said_scores_0_but_has_no_precision() -> None:
+    silent = example([], annotation(["Rome"]))
+    assert (value("F1 answer", silent), value("recall", silent), value("precision", silent)) == (0.0, 0.0, None)
+
+
+def test_a_question_without_reference_answers_is_undefined() -> None:
+    for name in ("F1 answer", "precision", "recall", "exact set", "reference answers", "R@k", "RAMDocs", "F1 edit-f1"):
+        assert value(name, Example("q", (Annotation("none"),), ("Rome",), ("q",), None, ("Rome",), 1, ())) is None
+
+
+@given(REFERENCES, PREDICTIONS)
+@settings(max_examples=150, derandomize=True)
+def test_f1_is_the_harmonic_mean_within_0_and_1(references: list[list[str]], predictions: list[str]) -> None:
+    said = example(predictions, annotation(*references))
+    score, precision, recall = (value(n, said) for n in ("F1 answer", "precision", "recall"))
+    assert score is not None
+    assert recall is not None
+    assert 0 <= score <= 1
+    if precision:
+        assert score == pytest.approx(2 * precision * recall / (precision + recall))
+    else:
+        assert score == 0
+
+
+@given(st.lists(NAMES, min_size=1, max_size=5), PREDICTIONS, st.integers(0, 99))
+@settings(max_examples=100, derandomize=True)
+def test_order_does_not_matter_where_each_answer_has_one_alias(
+    references: list[str], predictions: list[str], seed: int
+) -> None:
+    groups = [[r] for r in references]
+    before = f1(groups, predictions)
+    draw = random.Random(seed)
+    draw.shuffle(groups)
+    shuffled = draw.sample(predictions, len(predictions))
+    assert f1(groups, shuffled) == before
+
+
+@given(REFERENCES, st.lists(NAMES, min_size=1, max_size=5))
+@settings(max_examples=100, derandomize=True)
+def test_a_wrong_or_repeated_answer_never_helps(references: list[list[str]], predictions: list[str]) -> None:
+    aliases = {a for group in references for a in group}
+    assert f1(references, [*predictions, "nowhere at all"]) <= f1(references, predictions)
+    if len(aliases) == len(references) == 1:
+        assert f1(references, predictions * 2) <= f1(references, predictions)
+
+
+def test_every_registered_metric_is_a_record_of_its_name() -> None:
+    for name in METRICS:
+        record = metric(name)
+        assert record.name == name
+        assert record.source
+        assert record.direction in ("higher", "lower", "neither")
+        assert record.aggregate([None, None]) is None

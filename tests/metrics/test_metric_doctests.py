@@ -1,0 +1,28 @@
+"""The worked values in docstrings are right."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import core.datasets
+import core.metrics
+
+MODULES = [
+    *(f"core.metrics.{m.name}" for m in pkgutil.iter_modules(core.metrics.__path__)),
+    *(f"core.datasets.{m.name}" for m in pkgutil.iter_modules(core.datasets.__path__)),
+    "core.text",
+    "core.evaluation_report",
+]
+WITH_EXAMPLES = {"answers", "base", "bootstrap", "documents", "ptb", "questions", "retrieval", "scoring", "strict_json"}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_worked_values_in_docstrings(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.failed == 0
+    if name.rpartition(".")[2] in WITH_EXAMPLES:
+        assert found.attempted > 0

@@ -1,0 +1,65 @@
+"""R@k, MRecall@k, RAMDocs' measure and the share of clarified answers."""
+
+from __future__ import annotations
+
+from core.metrics import Example, aggregate, metric
+from core.types import Annotation, QAPair
+
+THREE = Annotation("multiple", tuple(QAPair("q", a) for a in (("Rome", "Roma"), ("Oslo",), ("New York",))))
+
+
+def retrieved(*passages: str, k: int | None = None) -> Example:
+    return Example("Which city?", (THREE,), (), passages=passages, k=k if k is not None else len(passages))
+
+
+def value(name: str, example: Example) -> float | None:
+    return metric(name).per_example(example)
+
+
+def test_r_at_k_wants_one_answer_and_mrecall_all_or_k() -> None:
+    both = retrieved("Roma is old.", "Oslo is cold.", "Nothing here.", "In New  York, today")
+    assert (value("R@k", both), value("MRecall@k", both)) == (1.0, 1.0)
+    two = retrieved("Roma is old. Oslo is cold.", "Nothing here.")
+    assert (value("R@k", two), value("MRecall@k", two)) == (1.0, 1.0)  # k = 2 of n = 3 answers
+    one = retrieved("Roma is old.", "Nothing here.")
+    assert (value("R@k", one), value("MRecall@k", one)) == (1.0, 0.0)
+
+
+def test_only_the_top_k_count_and_words_are_whole() -> None:
+    assert value("R@k", retrieved("Nothing.", "Rome", k=1)) == 0.0
+    assert value("R@k", retrieved("Romeo of York")) == 0.0
+
+
+def test_fewer_passages_than_asked_for_do_not_lower_the_bar() -> None:
+    assert value("MRecall@k", retrieved("Rome Oslo", k=10)) == 0.0
+
+
+def test_nothing_retrieved_is_undefined() -> None:
+    assert value("R@k", Example("q", (THREE,), ())) is None
+
+
+def judged(answers: tuple[str, ...], wrong: tuple[str, ...] | None) -> float | None:
+    gold = Annotation("multiple", (QAPair("", ("Rome",)), QAPair("", ("Oslo",))))
+    return value("RAMDocs", Example("q", (gold,), answers, wrong_answers=wrong))
+
+
+def test_ramdocs_wants_all_gold_and_no_wrong_answer() -> None:
+    assert judged(("rome", "The OSLO!"), ("Bonn",)) == 1.0
+    assert judged(("Rome", "Oslo", "bonn"), ("Bonn",)) == 0.0
+    assert judged(("Rome",), ("Bonn",)) == 0.0
+    assert judged(("Rome", "Oslo", "Kiel"), ()) == 1.0  # neither gold nor listed as wrong
+    assert judged(("Rome", "Oslo"), None) is None  # a set without such a list
+
+
+def test_the_clarified_share_is_of_right_answers() -> None:
+    gold = Annotation("multiple", (QAPair("", ("Rome",)), QAPair("", ("Oslo",))))
+    record = metric("clarified")
+    assert record.weight is not None
+    two = Example("q", (gold,), ("Bonn", "Rome", "Oslo"), passed=(True, True, False))
+    one = Example("q", (gold,), ("Rome",), passed=(True,))
+    none_right = Example("q", (gold,), ("Bonn",), passed=(True,))
+    unclarified = Example("q", (gold,), ("Rome",), passed=(None,))
+    values = [record.per_example(e) for e in (two, one, none_right, unclarified)]
+    assert values == [0.5, 1.0, None, None]
+    # two of three right answers, not the mean of the questions' shares
+    assert aggregate(values, [record.weight(e) for e in (two, one, none_right, unclarified)]) == 2 / 3

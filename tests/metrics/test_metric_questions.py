@@ -1,0 +1,73 @@
+"""BLEU and EDIT-F1 of disambiguated questions."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.metrics import Example, metric
+from core.metrics.questions import bleu, edit, edit_f1
+from core.types import Annotation, QAPair
+
+SENTENCES = st.lists(st.sampled_from("who won the race in 2010 2014 cup".split()), min_size=1, max_size=8).map(" ".join)
+
+
+def test_bleu_takes_the_closest_reference_and_the_shorter_of_two() -> None:
+    # 4 words against 3 and 5: equally close, the shorter counts, so there is no penalty
+    assert bleu("who won in 2010", ["who won race", "who won race in 2010"], 1) == pytest.approx(1.0, abs=1e-6)
+    assert bleu("who won in 2010", ["who won race in 2010"], 1) == pytest.approx(math.exp(-1 / 4), abs=1e-6)
+
+
+def test_a_repeated_word_counts_as_often_as_in_one_reference() -> None:
+    assert bleu("won won won", ["won race won"], 1) == pytest.approx(2 / 3, abs=1e-6)
+
+
+def test_the_constants_stand_in_for_smoothing() -> None:
+    # no 4-gram is possible: (0 + 1e-15) / (0 + 1e-9) = 1e-6, and its fourth root remains
+    assert bleu("who won race", ["who won race"], 4) == pytest.approx((1e-6) ** (1 / 4), rel=1e-5)
+    assert bleu("cup", ["race"], 1) == pytest.approx(1e-15, rel=1e-6)
+    assert bleu("", ["race"], 1) == 0.0
+
+
+@given(SENTENCES, st.lists(SENTENCES, min_size=1, max_size=3), SENTENCES)
+@settings(max_examples=150, derandomize=True)
+def test_similarities_lie_in_0_and_1(predicted: str, references: list[str], prompt: str) -> None:
+    for n in (1, 2, 3, 4):
+        assert 0 <= bleu(predicted, references, n) <= 1
+        assert bleu(predicted, references, n) == bleu(predicted, references[::-1], n)
+    assert 0 <= edit_f1(predicted, references, prompt) <= 1
+    assert edit_f1(predicted, [*references, predicted], prompt) == 1
+
+
+def test_kept_words_do_not_count_in_the_edit() -> None:
+    assert edit("who won won", "who won") == {("-", "won"): 1}
+    assert not edit("won who", "who won")
+    # predicted +in +2010, reference +in +2014: one of two on both sides
+    assert edit_f1("who won in 2010", ["who won in 2014", "who lost"], "who won") == 0.5
+
+
+def test_pairs_are_taken_from_the_most_similar_and_each_side_once() -> None:
+    annotation = Annotation(
+        "multiple", (QAPair("Who won in 2010?", ("Spain",)), QAPair("Who won the cup in 1964?|Who won in 1964?", ("Spain",)))
+    )
+    said = Example("Who won?", (annotation,), ("Spain", "spain"), ("Who won in 1964?", "Who won in 2010?"))
+    assert metric("F1 edit-f1").per_example(said) == 1.0
+    once = Example("Who won?", (annotation,), ("Spain",), ("Who won in 1964?",))
+    assert metric("F1 edit-f1").per_example(once) == pytest.approx(2 / 3)
+
+
+def test_a_single_answer_annotation_counts_with_f1_answer() -> None:
+    single = Annotation("single", (QAPair("Who won?", ("Spain",)),))
+    said = Example("Who won?", (single,), ("Spain", "Italy"), ("a", "b"))
+    assert metric("F1 bleu4").per_example(said) == pytest.approx(2 / 3)
+
+
+def test_without_questions_on_either_side_the_metric_is_undefined() -> None:
+    asked = Annotation("multiple", (QAPair("Who won in 2010?", ("Spain",)), QAPair("Who won in 2014?", ("Germany",))))
+    silent = Annotation("multiple", (QAPair("", ("Spain",)), QAPair("", ("Germany",))))
+    for name in ("F1 bleu1", "F1 edit-f1"):
+        assert metric(name).per_example(Example("Who won?", (asked,), ("Spain",))) is None
+        assert metric(name).per_example(Example("Who won?", (silent,), ("Spain",), ("Who won in 2010?",))) is None

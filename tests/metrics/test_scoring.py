@@ -1,0 +1,213 @@
+"""`score`: worked values of our own, the official script's values where they are at hand, and every malformed file."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import FormatError, InputError
+from core.metrics import SCORE_METRICS
+from core.metrics.files import parse_predictions, parse_references
+from core.metrics.scoring import score, score_files
+
+REFERENCES: list[dict[str, Any]] = [
+    {
+        "id": "cup",
+        "question": "Who won?",
+        "annotations": [
+            {
+                "type": "multipleQAs",
+                "qaPairs": [
+                    {"question": "Who won in 2010?", "answer": ["Spain", "The Spanish team"]},
+                    {"question": "Who won in 2014?", "answer": ["Germany"]},
+                ],
+            }
+        ],
+    },
+    {
+        "id": "capital",
+        "question": "What is it?",
+        "annotations": [{"type": "singleAnswer", "answer": ["Paris", "City of Light"]}],
+    },
+]
+PREDICTIONS: dict[str, Any] = {
+    "cup": [
+        {"question": "Who won in 2010?", "answer": "spain"},
+        {"question": "Who won the cup?", "answer": "Germany!"},
+        {"question": "Who won?", "answer": "Brazil"},
+    ],
+    "capital": [{"question": "What is it?", "answer": "the city of light"}],
+}
+
+
+def scored(predictions: Any = PREDICTIONS, references: Any = REFERENCES) -> Any:
+    wanted = parse_references(references)
+    return score(wanted, parse_predictions(predictions, [r.id for r in wanted]))
+
+
+def test_worked_values() -> None:
+    found = scored()
+    # "cup": two of two answers with three predictions: 2 x 2 / 5
+    assert found.per_question["cup"]["F1 answer"] == pytest.approx(0.8)
+    # the first question is equal (1), the second adds "cup" where "in 2014" was wanted (0): 2 x 1 / 5
+    assert found.per_question["cup"]["F1 edit-f1"] == pytest.approx(0.4)
+    # "who won cup" of "who won in 2014": 2 of 3 words, 3 words for 4
+    second = 2 / 3 * math.exp(1 - 4 / 3)
+    assert found.per_question["cup"]["F1 bleu1"] == pytest.approx(2 * (1 + second) / 5, abs=1e-6)
+    second = math.sqrt(2 / 3 * 1 / 2) * math.exp(1 - 4 / 3)
+    assert found.per_question["cup"]["F1 bleu2"] == pytest.approx(2 * (1 + second) / 5, abs=1e-6)
+    assert found.per_question["cup"]["F1 bleu4"] == pytest.approx(0.4, abs=1e-4)
+    assert found.per_question["capital"] == dict.fromkeys(SCORE_METRICS, 1.0)
+    assert found.values["F1 answer"] == {"all": pytest.approx(0.9), "multi": pytest.approx(0.8)}
+    assert found.values["F1 edit-f1"] == {"all": pytest.approx(0.7), "multi": pytest.approx(0.4)}
+    assert list(found.values) == list(SCORE_METRICS)
+
+
+def test_answers_alone_have_no_question_metrics() -> None:
+    found = scored({"cup": ["Spain", "Germany"], "capital": ["Lyon"]})
+    assert found.values["F1 answer"] == {"all": 0.5, "multi": 1.0}
+    assert found.values["F1 bleu4"] == {"all": None, "multi": None}
+
+
+def test_multi_is_undefined_without_ambiguous_questions() -> None:
+    assert scored({"capital": ["Paris"]}, REFERENCES[1:]).values["F1 answer"] == {"all": 1.0, "multi": None}
+
+
+def test_the_official_script_s_values(score_example: dict[str, Any]) -> None:
+    found = scored(score_example["predictions"], score_example["references"])
+    for name, wanted in score_example["expected"].items():
+        assert found.values[name] == pytest.approx(wanted, abs=1e-6), name
+    for question, values in score_example["expected_per_question"].items():
+        assert found.per_question[question] == pytest.approx(values, abs=1e-6), question
+
+
+# ---------------------------------------------------------------- malformed files
+
+BROKEN_REFERENCES = {
+    "an object for the list": (lambda r: {"data": r}, "expected a list of questions"),
+    "empty": (lambda r: [], "holds no question"),
+    "a text for a question": (lambda r: [*r, "x"], r"\[2\]"),
+    "no id": (lambda r: _without(r, 0, "id"), r"'\[0\]\.id'.*found nothing"),
+    "a number for the id": (lambda r: _with(r, 0, "id", 7), r"'\[0\]\.id'.*found a number"),
+    "the same id twice": (lambda r: [*r, r[0]], "'cup': occurs twice"),
+    "no question": (lambda r: _without(r, 0, "question"), "field 'question': question 'cup'"),
+    "a blank question": (lambda r: _with(r, 0, "question", "  "), "field 'question': question 'cup'"),
+    "no annotations": (lambda r: _without(r, 1, "annotations"), "field 'annotations': question 'capital'"),
+    "empty annotations": (lambda r: _with(r, 1, "annotations", []), "the list is empty"),
+    "another type": (lambda r: _with(r, 1, "annotations", [{"type": "noAnswer"}]), r"annotations\[0\]\.type"),
+    "a text for an annotation": (lambda r: _with(r, 1, "annotations", ["Paris"]), r"annotations\[0\]\.type"),
+    "empty aliases": (lambda r: _annotated(r, {"type": "singleAnswer", "answer": []}), r"annotations\[0\]\.answer"),
+    "a text for the aliases": (
+        lambda r: _annotated(r, {"type": "singleAnswer", "answer": "Paris"}),
+        "expected a list, found text",
+    ),
+    "a number for an alias": (lambda r: _annotated(r, {"type": "singleAnswer", "answer": ["a", 1]}), r"answer\[1\]"),
+    "no pairs": (lambda r: _annotated(r, {"type": "multipleQAs", "qaPairs": []}), r"annotations\[0\]\.qaPairs"),
+    "a text for a pair": (lambda r: _annotated(r, {"type": "multipleQAs", "qaPairs": ["x"]}), r"qaPairs\[0\]"),
+    "no question of a pair": (
+        lambda r: _annotated(r, {"type": "multipleQAs", "qaPairs": [{"answer": ["a"]}]}),
+        r"qaPairs\[0\]\.question",
+    ),
+    "only bars for a question": (
+        lambda r: _annotated(r, {"type": "multipleQAs", "qaPairs": [{"question": " | ", "answer": ["a"]}]}),
+        r"qaPairs\[0\]\.question",
+    ),
+    "no aliases of a pair": (
+        lambda r: _annotated(r, {"type": "multipleQAs", "qaPairs": [{"question": "q", "answer": None}]}),
+        r"qaPairs\[0\]\.answer.*found null",
+    ),
+}
+BROKEN_PREDICTIONS = {
+    "a list for the object": (lambda p: [p], "expected one object"),
+    "a missing id": (lambda p: {"cup": p["cup"]}, "no prediction for 'capital'"),
+    "an id that no reference has": (lambda p: {**p, "x": ["y"]}, "no reference has the id 'x'"),
+    "no answers": (lambda p: {**p, "cup": []}, "field 'cup': question 'cup': the list is empty"),
+    "a text for the list": (lambda p: {**p, "cup": "Spain"}, "expected a list, found text"),
+    "null": (lambda p: {**p, "cup": None}, "expected a list, found null"),
+    "a number for an answer": (lambda p: {k: [1] for k in p}, r"'cup\[0\]'"),
+    "a blank answer": (lambda p: {k: [" "] for k in p}, r"'cup\[0\]'"),
+    "no answer": (lambda p: {**p, "cup": [{"question": "q"}]}, r"'cup\[0\]\.answer'.*found nothing"),
+    "no question": (lambda p: {**p, "cup": [{"answer": "a"}]}, r"'cup\[0\]\.question'.*found nothing"),
+    "a list for an answer": (lambda p: {**p, "cup": [{"question": "q", "answer": ["a"]}]}, r"'cup\[0\]\.answer'.*found a list"),
+    "both kinds": (lambda p: {**p, "capital": ["Paris"]}, "mixed"),
+    "both kinds in one list": (lambda p: {**p, "cup": [*p["cup"], "Spain"]}, r"'cup\[3\]'.*mixed"),
+}
+
+
+def _with(rows: Any, i: int, name: str, value: Any) -> Any:
+    rows[i][name] = value
+    return rows
+
+
+def _without(rows: Any, i: int, name: str) -> Any:
+    del rows[i][name]
+    return rows
+
+
+def _annotated(rows: Any, annotation: Any) -> Any:
+    return _with(rows, 1, "annotations", [annotation])
+
+
+def write(folder: Path, references: Any = REFERENCES, predictions: Any = PREDICTIONS) -> tuple[Path, Path]:
+    paths = folder / "references.json", folder / "predictions.json"
+    for path, value in zip(paths, (references, predictions), strict=True):
+        path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+    return paths
+
+
+@pytest.mark.parametrize("case", BROKEN_REFERENCES)
+def test_malformed_references_are_refused_with_their_place(case: str, tmp_path: Path) -> None:
+    change, message = BROKEN_REFERENCES[case]
+    with pytest.raises(FormatError, match=message) as caught:
+        score_files(*write(tmp_path, references=change(copy.deepcopy(REFERENCES))))
+    assert caught.value.file == "references.json"
+
+
+@pytest.mark.parametrize("case", BROKEN_PREDICTIONS)
+def test_malformed_predictions_are_refused_with_their_place(case: str, tmp_path: Path) -> None:
+    change, message = BROKEN_PREDICTIONS[case]
+    with pytest.raises(FormatError, match=message) as caught:
+        score_files(*write(tmp_path, predictions=change(copy.deepcopy(PREDICTIONS))))
+    assert caught.value.file == "predictions.json"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not JSON"),
+        ("{'cup': []}", "line 1: not JSON"),
+        ('{"cup":\n ["a",]}', "line 2: not JSON"),
+        ('{"cup": [NaN], "capital": ["a"]}', "NaN is not JSON"),
+        ('{"cup": [1e999], "capital": ["a"]}', "too large"),
+        ('{"cup": ["a"], "cup": ["b"], "capital": ["a"]}', "'cup' occurs twice"),
+        ('{"cup": ["\\ud800"], "capital": ["a"]}', "lone surrogate"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_what_is_no_plain_json_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=message):
+        score_files(*write(tmp_path, predictions=text))
+
+
+def test_a_byte_order_mark_is_let_by(tmp_path: Path) -> None:
+    paths = write(tmp_path, "\ufeff" + json.dumps(REFERENCES), "\ufeff" + json.dumps(PREDICTIONS))
+    assert score_files(*paths) == scored()
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    references, predictions = write(tmp_path)
+    with pytest.raises(InputError, match=r"nowhere\.json cannot be read"):
+        score_files(references, tmp_path / "nowhere.json")
+    predictions.write_bytes(b'{"cup": ["\xff"]}')
+    with pytest.raises(FormatError, match="not UTF-8"):
+        score_files(references, predictions)
+
+
+def test_score_itself_refuses_a_reference_without_prediction() -> None:
+    with pytest.raises(InputError, match="no prediction for question 'cup'"):
+        score(parse_references(REFERENCES), {})
