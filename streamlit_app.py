@@ -21,5 +21,6 @@ try:
 except AmbiscopeError as error:
     _shared.show_error(error)
     st.stop()
-page.run()
+# before the page: a run that is being drawn lasts, and a field that is not drawn loses its value
 st.sidebar.text_input("Your name", key="annotator", max_chars=60, help="Verdicts are kept under this name.")
+page.run()

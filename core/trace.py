@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import types as pytypes
 import typing
 from collections.abc import Iterable, Mapping
@@ -12,6 +13,9 @@ from core import types as t
 from core.errors import FormatError
 
 EVENTS: dict[str, type] = {cls.__name__: cls for cls in typing.get_args(t.Event)}
+
+
+_hints = functools.cache(typing.get_type_hints)  # it compiles strings: 70% of the time to read a trace
 
 
 def to_json(value: Any) -> Any:
@@ -47,7 +51,7 @@ def _build(kind: Any, value: Any, where: str) -> Any:
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         if not isinstance(value, dict):
             raise FormatError(f"expected an object, found {type(value).__name__}", field=where)
-        hints = typing.get_type_hints(kind)
+        hints = _hints(kind)
         known = {f.name: f for f in dataclasses.fields(kind)}
         missing = [
             n

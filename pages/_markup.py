@@ -67,17 +67,21 @@ def around(text: str, spans: Sequence[tuple[int, int]], width: int = 160) -> str
     return ("… " if left else "") + highlighted(text[left:right], inside) + (" …" if right < len(text) else "")
 
 
+_TOKEN = re.compile(r"(\s*)(\w+(?:['’-]\w+)*|[^\w\s])")
+
+
 def changes(before: str, after: str) -> str:
     """`after` with what is new against `before` marked green and bold, and what is gone red and struck through, word by word."""
-    old, new = before.split(), after.split()
+    old, new = _TOKEN.findall(before), _TOKEN.findall(after)
+    match = difflib.SequenceMatcher(None, [w for _, w in old], [w for _, w in new], autojunk=False)
     out = []
-    for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        gone, come = plain(" ".join(old[a:b])), plain(" ".join(new[c:d]))
+    for kind, a, b, c, d in match.get_opcodes():
+        gone, come = "".join(s + w for s, w in old[a:b]), "".join(s + w for s, w in new[c:d])
         if kind == "equal":
-            out.append(come)
+            out.append(plain(come))
             continue
-        if gone:
-            out.append(f":red-background[~~{gone}~~]")
-        if come:
-            out.append(f":green-background[**{come}**]")
-    return " ".join(out)
+        for text, frame in ((gone, ":red-background[~~{}~~]"), (come, ":green-background[**{}**]")):
+            if text:
+                blank = " " if text[0].isspace() or (out and text is come and gone) else ""
+                out.append(blank + frame.format(plain(text.strip())))
+    return "".join(out).strip()

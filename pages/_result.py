@@ -83,12 +83,13 @@ def _card(
         if shared is not None:
             both = normalize_answer(answer.text) in shared
             badges += " :green-badge[:material/join_inner: both]" if both else " :orange-badge[only here]"
-        st.markdown(f"{position + 1}. {name} {badges}")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"{position + 1}\\. {name} {badges}", width="content")
+            _evidence(prediction, answer)
         clarification = prediction.clarification_of(answer.text)
         if clarification is not None:
             st.markdown(changes(prediction.question.text, clarification.question))
             round_trip(clarification)
-        _evidence(prediction, answer)
         with st.container(horizontal=True, vertical_alignment="center"):
             if saved:
                 _verdicts.controls(saved, position, judgments)
@@ -103,11 +104,11 @@ def _evidence(prediction: t.Prediction, answer: t.Answer) -> None:
     passages = {p.passage.id: p for p in prediction.passages}
     first = next((passages[e.passage_id] for e in answer.evidence if e.passage_id in passages), None)
     if first is None:
-        st.caption(":material/link_off: No retrieved passage holds these words.")
+        st.caption(":material/link_off: No retrieved passage holds these words.", width="content")
         return
     more = len({e.passage_id for e in answer.evidence}) - 1
     label = f"{plain(short(first.passage.title or first.passage.id, 70))}{f' and {more} more' if more else ''}"
-    with st.expander(label, icon=":material/menu_book:"):
+    with st.popover(label, icon=":material/menu_book:", type="tertiary", help="The passage that this answer was read from"):
         draw_evidence(answer.evidence, passages)
 
 

@@ -14,6 +14,7 @@ from core.cli import quiet_libraries
 from core.engine import Engine, SystemStatus, statuses
 from core.errors import AmbiscopeError
 from core.settings import Settings
+from pages._builds import Build
 from pages._markup import plain
 from storage import Store
 
@@ -52,6 +53,12 @@ def warm() -> threading.Thread:
     thread = threading.Thread(target=work, daemon=True, name="warm")
     thread.start()
     return thread
+
+
+@st.cache_resource(show_spinner=False)
+def builds() -> dict[str, Build]:
+    """Builds of corpora that this process has begun, by name: every tab sees them."""
+    return {}
 
 
 @st.cache_data(show_spinner=False, ttl=20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -61,15 +62,21 @@ def candidates_chart(step: t.Step) -> go.Figure:
     return figure
 
 
+def draw_found(passages: Sequence[t.RetrievedPassage]) -> None:
+    """Retrieved passages: rank, title and score, the text when opened."""
+    for found in passages:
+        title = short(found.passage.title or found.passage.id, 80)
+        cosine = "" if found.similarity is None else f" :gray-badge[cosine {found.similarity:.2f}]"
+        with st.expander(f"{found.rank}. **{plain(title)}**  :gray-badge[score {found.score:.3f}]{cosine}"):
+            st.markdown(plain(found.passage.text))
+            st.caption(f"Passage {plain(found.passage.id)}")
+
+
 def draw_passages(place: DeltaGenerator, event: t.PassagesRetrieved) -> None:
-    label = f"{len(event.passages)} passages retrieved in {seconds(event.seconds)}"
+    count = len(event.passages)
+    label = f"{count} passage{'' if count == 1 else 's'} retrieved in {seconds(event.seconds)}"
     with place.expander(label, icon=":material/menu_book:"):
-        for found in event.passages:
-            title = found.passage.title or found.passage.id
-            head = f"{found.rank}. **{plain(short(title, 80))}**  :gray-badge[score {found.score:.3f}]"
-            with st.expander(head):
-                st.markdown(plain(found.passage.text))
-                st.caption(f"Passage {plain(found.passage.id)}")
+        draw_found(event.passages)
 
 
 def draw_evidence(evidence: tuple[t.Evidence, ...], passages: dict[str, t.RetrievedPassage], whole: bool = True) -> None:
@@ -179,7 +186,9 @@ class TraceView:
                     draw_evidence(answer.evidence, self.passages)
 
     def _prompt(self, step: t.Step) -> None:
-        before = ", ".join(f"**{plain(p)}**" for p in step.previous) or "none"
-        st.markdown(f":gray[Previous answers:] {before}")
+        """What the model was told of the answers so far.  Systems without a prompt (one pass) say nothing."""
         if step.prompt:
+            st.caption("Prompt: the answers so far")
             st.code(step.prompt, language=None, wrap_lines=True)
+        elif step.number == 1 and step.candidates:
+            st.caption("No answers so far: the prompt is the question alone.")

@@ -70,11 +70,11 @@ class FidAnswerer:
 
     def propose_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage], Sequence[str]]]) -> list[Proposal]:
         texts = [(question, [(p.passage.title, p.passage.text) for p in found], previous) for question, found, previous in jobs]
-        batch = collate_fid(self.tokenizer, self.config, texts)
         autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
         # what was given before may be likely still, and is dropped: look further by as many
         wanted = [self.generation.candidates + min(len(previous), MOST_EXTRA) for _, _, previous in jobs]
-        with self.lock, torch.inference_mode(), autocast:
+        with self.lock, torch.inference_mode(), autocast:  # the tokenizer, too, serves one thread at a time
+            batch = collate_fid(self.tokenizer, self.config, texts)
             sequences, probabilities, eoi = self._generate(*self.network.encode(batch.to(self.device)), max(wanted))
         return [
             self._proposal(sequences[b, : wanted[b]], probabilities[b].tolist(), float(eoi[b]), passages, previous)

@@ -1,21 +1,18 @@
-"""AmbigPrompt: retrieval, the iterative loop over an answering model, clarification by round trip.
+"""AmbigPrompt with its trained models: the bundled SpanAnswerer, or a FidAnswerer over encoder-decoder weights (core.models).
 
-Source: Sun et al. 2023, sections 2-3.  The answering model is the bundled SpanAnswerer or a FidAnswerer (core.models).
+Source: Sun et al. 2023, sections 2-3.  The loop itself is core.systems.iterative.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from core import types as t
-from core.clarification import Read, clarify
-from core.errors import CancelledError
-from core.evidence import occurrences
+from core.clarification import Read
 from core.models.passage_reader import PassageReader, load_reader
-from core.models.rows import prompt_text
-from core.systems.base import Options, Parts, check_question, iterate, retrieve
+from core.systems.base import Options, Parts
+from core.systems.iterative import AmbigPrompt
 
 
 def read_with(reader: PassageReader) -> Read:
@@ -29,52 +26,6 @@ def read_with(reader: PassageReader) -> Read:
         return out
 
     return read
-
-
-class AmbigPrompt:
-    def __init__(
-        self,
-        name: str,
-        parts: Parts,
-        options: Options,
-        model: t.AnsweringModel,
-        read: Read | None,
-        checkpoint: tuple[str, str],
-        template: Callable[[Sequence[str]], str] = prompt_text,
-    ) -> None:
-        self.parts, self.options, self.model, self.read, self.template = parts, options, model, read, template
-        self.info = t.SystemInfo(name, asdict(options), parts.corpus, parts.corpus_digest, *checkpoint)
-
-    def run(self, question: t.Question) -> Iterator[t.Event]:
-        """Yields each event as it happens.  Raises InputError for a bad question and NothingRetrievedError."""
-        started = time.perf_counter()
-        question = check_question(question, self.parts.settings.max_question_chars)
-        retrieved = retrieve(question, self.parts, self.options.top_k)
-        yield retrieved
-        answers: list[t.Answer] = []
-        why = "the maximum number of answers is reached"
-        try:
-            loop = iterate(
-                self.model, question, retrieved.passages, self.template, self.options, self.parts.cancelled, occurrences
-            )
-            for event in loop:
-                if isinstance(event, t.StepFinished):
-                    if event.answer is not None:
-                        answers.append(event.answer)
-                    if event.step.stopped_because:
-                        why = event.step.stopped_because
-                yield event
-            if self.options.clarify and self.read is not None and answers:
-                passages = [p.passage for p in retrieved.passages]
-                begun = time.perf_counter()
-                for clarification in clarify(question.text, answers, passages, self.read):
-                    yield t.QuestionClarified(clarification, time.perf_counter() - begun)
-                    begun = time.perf_counter()
-                    if self.parts.cancelled():
-                        raise CancelledError("the run was stopped")
-        except CancelledError:
-            why = "stopped by a person"
-        yield t.Finished(time.perf_counter() - started, why)
 
 
 def build(parts: Parts, options: Options) -> AmbigPrompt:

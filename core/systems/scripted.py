@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from core import types as t
-from core.systems.ambigprompt import AmbigPrompt
 from core.systems.base import Options, Parts
+from core.systems.iterative import AmbigPrompt
 from core.text import find_spans, normalize_answer, words
 
 _NAME = re.compile(r"\b[A-Z][a-z]+(?:\s+[A-Z][a-z]+)*|\b\d{4}\b")

@@ -41,7 +41,7 @@ class FidTask:
     """A core.training.trainer.Task.  `sources`: (examples, share) pairs; a chunk takes its share from each.
 
     `held_out`: (name, questions) judged by F1 of whole runs.  `size`: passages a question at most.  `eoi_share`: lambda.  `batch_tokens`:
-    tokens of all rows of a batch, padding included.  `tokenizer`: one that knows [EOI] (core.models.fid.make_fid adds it).
+    tokens of all rows of a batch, padding included.  The trainer's `head_lr` holds for all weights here: nothing is a new head.  `tokenizer`: one that knows [EOI] (core.models.fid.make_fid adds it).
     """
 
     def __init__(

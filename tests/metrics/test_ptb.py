@@ -54,7 +54,7 @@ def test_white_space_and_invisible_characters_only_separate() -> None:
 @settings(max_examples=150, derandomize=True, deadline=None)
 def test_no_letter_is_lost_and_every_text_ends(text: str) -> None:
     found = tokens(text)
-    assert all(token and not any(c.isspace() for c in token) or "<" in token for token in found)
+    assert all((token and not any(c.isspace() for c in token)) or "<" in token for token in found)
     letters = [c for c in text.lower() if "a" <= c <= "z"]
     written = "".join(found)
     assert all(written.count(c) >= letters.count(c) for c in set(letters)) or "&" in text

@@ -268,7 +268,7 @@ def test_what_was_given_before_is_dropped_with_its_mass(network: tuple[FidNetwor
 def test_many_previous_answers_leave_candidates(network: tuple[FidNetwork, Any]) -> None:
     """A model that goes on preferring what was given: the next best is still found."""
     given = "red blue green black white ball car door".split()
-    answerer = Steered(*network, {**{word: 0.1 for word in given}, "boat": 0.05, EOI: 0.1}, generation=Generation(candidates=2))
+    answerer = Steered(*network, {**dict.fromkeys(given, 0.1), "boat": 0.05, EOI: 0.1}, generation=Generation(candidates=2))
     proposal = answerer.propose(QUESTION, retrieved(), given)
     assert proposal.candidates[0].text == "boat"
     assert len(proposal.candidates) <= 2
@@ -279,6 +279,15 @@ def test_eoi_bias_moves_eoi_alone(network: tuple[FidNetwork, Any]) -> None:
     proposal = answerer.propose(QUESTION, retrieved(), [])
     assert proposal.eoi_probability == pytest.approx(1 / (1 + 2.718281828**2), rel=1e-2)
     assert proposal.candidates[0].text == "red"
+
+
+def test_the_keys_of_a_single_question_are_not_copied() -> None:
+    keys = torch.randn(1, 2, 7, 3)
+    wide = fid._fan_out(keys, 5)
+    assert wide.shape == (5, 2, 7, 3)
+    assert wide.data_ptr() == keys.data_ptr()
+    pair = torch.arange(2.0)[:, None]
+    assert fid._fan_out(pair, 2)[:, 0].tolist() == [0.0, 0.0, 1.0, 1.0]
 
 
 def test_a_sure_eoi_leaves_finite_numbers(network: tuple[FidNetwork, Any]) -> None:

@@ -1,0 +1,149 @@
+"""Candidate edits of an ambiguous question, from the title and the sentence that hold one answer: templates that keep it fluent.
+
+Task: AmbigQA's minimal edit (Min et al. 2020, section 2).  Each template is one that annotators of AmbigNQ use: one part of a double question
+(parts), a fuller name, "the 1961 film West Side Story" (names), a modifier, a place or a time (phrases).  An edit never says the answer.
+`core.clarification` decides which of them is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from core.edits.names import title_edits
+from core.edits.parts import parts
+from core.edits.phrases import modifier_edits, phrase_edits, time_edits
+from core.edits.shared import evidence_sentence, sentence_bounds, sentences
+from core.text import contains_tokens, content_words, normalize_answer, words
+from core.types import Passage
+
+MAX_CANDIDATES = 12
+MAX_ADDED = 9  # words; a longer edit is no minimal one
+
+# what a template costs on top of its edit distance: how far it is from what a person would write first
+PENALTY = {
+    "part": 0,
+    "name": 0,
+    "work": 1,
+    "modifier": 1,
+    "phrase": 2,
+    "time": 2,
+    "brackets": 2,
+    "near": 3,
+    "elsewhere": 5,
+    "case": 6,
+}
+
+
+class Place(NamedTuple):
+    """Where an answer stands: a passage and an offset in its text."""
+
+    passage: Passage
+    start: int
+
+
+@dataclass(frozen=True)
+class Edit:
+    question: str
+    size: int  # tokens deleted plus tokens added, as AmbigQA's EDIT counts them
+    own: int  # words of the edit that the other answers' evidence lacks
+    kind: str = "phrase"  # a key of PENALTY
+
+    @property
+    def cost(self) -> int:
+        return self.size + PENALTY[self.kind] + (0 if self.own else 4)
+
+
+def edit_size(before: str, after: str) -> int:
+    """Tokens deleted plus tokens added (multisets).
+
+    >>> edit_size("Who played Maria?", "Who played Maria in 1961?")
+    2
+    """
+    rest = words(after)
+    deleted = 0
+    for token in words(before):
+        if token in rest:
+            rest.remove(token)
+        else:
+            deleted += 1
+    return deleted + len(rest)
+
+
+def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """(edit, kind).  `rivals`: offsets of the other answers in the same passage; what stands nearer to one of them is theirs."""
+    title, text = place.passage.title, place.passage.text
+    yield from title_edits(question, title, text)
+    own = sentence_bounds(text, place.start)
+    for begin, end in sentences(text):
+        inside = [r for r in rivals if begin <= r < end]
+        here = (begin, end) == own
+        if inside and not here:
+            continue  # that sentence is about another answer
+        sentence = text[begin:end]
+        shared = _shared(question, sentence)
+        plain = ("near" if shared < 1 else "") if here else ("near" if shared > 1 else "elsewhere")
+        for kind, found in (
+            ("modifier" if here else "phrase", modifier_edits(question, sentence)),
+            (plain or "time", time_edits(question, sentence)),
+            (plain or "phrase", phrase_edits(question, sentence)),
+        ):
+            for offset, edit in found:
+                if all(abs(begin + offset - place.start) <= abs(begin + offset - r) for r in inside):
+                    yield edit, kind
+
+
+def _shared(question: str, sentence: str) -> int:
+    """How many content words of the question the sentence has, endings aside."""
+    have = {w[:5] for w in content_words(sentence)}
+    return sum(w in have for w in {w[:5] for w in content_words(question)})
+
+
+def propose_edits(question: str, answer: str, place: Place, others: Sequence[Place]) -> list[Edit]:
+    """Candidate edits, the smallest and most natural first: they hold words that the others' evidence lacks and never the answer.
+
+    `others`: where the other answers stand; of the same passage only the sentence counts as theirs.
+    """
+    same = [o.start for o in others if o.passage.id == place.passage.id]
+    theirs: set[str] = set()
+    their_titles = {w for o in others for w in content_words(o.passage.title)}
+    for o in others:
+        text = evidence_sentence(o.passage, o.start) if o.passage.id == place.passage.id else o.passage.text
+        shared = sentence_bounds(place.passage.text, place.start)
+        if o.passage.id == place.passage.id and shared[0] <= o.start < shared[1]:
+            continue  # one sentence holds both: nearness decides
+        theirs |= set(content_words(f"{o.passage.title} {text}"))
+    if any(o.passage.id == place.passage.id for o in others):
+        their_titles = theirs
+    asked = words(question)
+    secret = content_words(normalize_answer(answer))
+    known = set(asked)
+    seen: dict[str, Edit] = {}
+    single = parts(question, answer)
+    found: list[tuple[str, str]] = [(p, "part") for p in single]
+    for q in single or [question]:
+        found += _candidates(q, place, same)
+    for text, kind in found:
+        text = " ".join(text.split())
+        text = text[:1].upper() + text[1:] if question[:1].isupper() else text
+        have = words(text)
+        added = [w for w in have if w not in known]
+        if kind != "part" and not content_words(" ".join(added)):
+            continue
+        if text == question or len(added) > MAX_ADDED or text.count("?") != 1 or not text.endswith("?"):
+            continue
+        if any(w in secret for w in added) or (
+            contains_tokens(have, words(answer)) and not contains_tokens(asked, words(answer))
+        ):
+            continue
+        rare = [
+            w
+            for w in content_words(" ".join(added))
+            if w not in (their_titles if kind in ("name", "brackets", "case") else theirs)
+        ]
+        own = len(rare) if kind != "part" else 1
+        edit = Edit(text, edit_size(question, text), own, kind)
+        if text.lower() not in seen or edit.cost < seen[text.lower()].cost:
+            seen[text.lower()] = edit
+    return sorted(seen.values(), key=lambda e: (e.cost, -e.own))[:MAX_CANDIDATES]

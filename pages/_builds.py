@@ -1,0 +1,128 @@
+"""Uploaded files and the building of a corpus from them, in a worker thread that goes on when the browser leaves."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from core.engine import Engine
+from core.errors import CancelledError, InputError, StorageError
+from core.retrieval.build import BuildReport
+from core.retrieval.readers import READERS
+
+NAMES = "names.json"  # corpus and original names of the files, beside them
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+class Uploaded(Protocol):
+    name: str
+
+    def getbuffer(self) -> memoryview: ...
+
+
+@dataclass(frozen=True)
+class Upload:
+    """Files of one upload as they lie on disk, until their corpus is complete."""
+
+    folder: Path
+    corpus: str
+    originals: dict[str, str]  # safe name -> name as uploaded
+
+    @property
+    def paths(self) -> list[Path]:
+        return [self.folder / name for name in self.originals]
+
+
+def safe_name(number: int, name: str) -> str:
+    """A file name made of a number, letters that are safe everywhere, and the suffix of a known kind.  Raises InputError."""
+    lower = name.lower()
+    suffix = next((s for s in sorted(READERS, key=len, reverse=True) if lower.endswith(s)), None)
+    if suffix is None:
+        raise InputError(f"{name[:120]}: no reader for this kind of file; use one of {', '.join(READERS)}")
+    stem = _UNSAFE.sub("_", name[: -len(suffix)])[:40].strip("_") or "file"
+    return f"{number:02d}-{stem}{suffix}"
+
+
+def keep(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
+    """Writes uploaded files under `home`.  Raises InputError for an unknown kind, StorageError when the disk refuses."""
+    originals = {safe_name(i, f.name): f.name for i, f in enumerate(files, 1)}
+    folder = home / "uploads" / uuid.uuid4().hex
+    try:
+        folder.mkdir(parents=True)
+        for safe, file in zip(originals, files, strict=True):
+            (folder / safe).write_bytes(file.getbuffer())
+        (folder / NAMES).write_text(json.dumps({"corpus": corpus, "originals": originals}), encoding="utf-8")
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise StorageError(f"the upload cannot be written ({error.strerror or error}); free some space under {home}") from error
+    return Upload(folder, corpus, originals)
+
+
+def kept(home: Path, corpus: str) -> list[Upload]:
+    """Uploads whose build for this corpus did not end."""
+    found = []
+    for path in sorted((home / "uploads").glob(f"*/{NAMES}")):
+        try:
+            about = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if about.get("corpus") == corpus:
+            found.append(Upload(path.parent, corpus, dict(about.get("originals", {}))))
+    return found
+
+
+def discard(home: Path, corpus: str) -> None:
+    for upload in kept(home, corpus):
+        shutil.rmtree(upload.folder, ignore_errors=True)
+
+
+class Build:
+    """A build that has begun: `stage`, `share` (0..1, or None while the total is not known), then `report` or `error`."""
+
+    report: BuildReport | None = None
+    error: Exception | None = None
+
+    def __init__(self, engine: Engine, upload: Upload, create: Callable[..., BuildReport] | None = None) -> None:
+        self.upload, self.name = upload, upload.corpus
+        self.stage, self.share = "starting", None
+        self._engine, self._create = engine, create or engine.library.create
+        self._stop, self._done = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True, name=f"build-{self.name[:20]}")
+        self._thread.start()
+
+    share: float | None
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def wait(self, seconds: float) -> bool:
+        return self._done.wait(seconds)
+
+    @property
+    def done(self) -> bool:
+        return self._done.is_set()
+
+    def _progress(self, done: int, total: int, stage: str) -> None:
+        self.share = min(1.0, done / total) if total else None
+        self.stage = f"{stage}: {done:,} of {total:,} passages" if total else f"{stage}: {done:,} passages"
+        if self._stop.is_set():
+            raise CancelledError(f"the build of corpus '{self.name}' was stopped; what was done is kept, and it can go on")
+
+    def _work(self) -> None:
+        try:
+            self.report = self._create(self.name, self.upload.paths, self._progress)
+            discard(self._engine.settings.home, self.name)
+        except InputError as error:  # these files will never make this corpus
+            self.error = error
+            shutil.rmtree(self.upload.folder, ignore_errors=True)
+        except Exception as error:
+            self.error = error
+        finally:
+            self._done.set()

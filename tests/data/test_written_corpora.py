@@ -1,0 +1,103 @@
+"""data/starter and data/practice keep the layout that README, training and evaluation rely on."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.datasets import load
+from core.settings import ROOT
+from core.text import contains_tokens, normalize_answer
+
+TYPES = {"event references", "properties", "entity references", "answer types", "time dependency", "multiple sub-questions"}
+FOLDERS = [ROOT / "data" / "starter", ROOT / "data" / "practice"]
+
+
+def read(folder: Path) -> tuple[dict[str, tuple[str, str]], list[dict[str, Any]]]:
+    with (folder / "passages.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file, delimiter="\t"))
+    assert rows[0] == ["id", "text", "title"]
+    assert all(len(r) == 3 for r in rows)
+    assert len({r[0] for r in rows}) == len(rows)
+    return {r[0]: (r[2], r[1]) for r in rows[1:]}, json.loads((folder / "questions.json").read_text(encoding="utf-8"))
+
+
+def pairs_of(question: dict[str, Any]) -> list[dict[str, Any]]:
+    (annotation,) = question["annotations"]
+    if annotation["type"] == "singleAnswer":
+        return [{"question": question["question"], **annotation}]
+    return list(annotation["qaPairs"])
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f.name)
+def test_passages_are_titled_and_of_40_to_100_words(folder: Path) -> None:
+    passages, _ = read(folder)
+    for key, (title, text) in passages.items():
+        assert title.strip(), key
+        assert 40 <= len(text.split()) <= 100, (key, len(text.split()))
+        assert "  " not in text
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f.name)
+def test_each_alias_stands_in_a_supporting_passage(folder: Path) -> None:
+    passages, questions = read(folder)
+    for question in questions:
+        for pair in pairs_of(question):
+            assert pair["answer"], question["id"]
+            assert pair["passages"], question["id"]
+            texts = [normalize_answer(passages[p][1]).split() for p in pair["passages"]]
+            for alias in pair["answer"]:
+                assert any(contains_tokens(t, normalize_answer(alias).split()) for t in texts), (question["id"], alias)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f.name)
+def test_answer_sets_are_well_formed(folder: Path) -> None:
+    _, questions = read(folder)
+    assert len({q["id"] for q in questions}) == len(questions)
+    assert len({q["question"].lower() for q in questions}) == len(questions)
+    for question in questions:
+        pairs = pairs_of(question)
+        assert question["question"].endswith("?")
+        assert 1 <= len(pairs) <= 6
+        aliases = [normalize_answer(a) for p in pairs for a in set(map(normalize_answer, p["answer"]))]
+        assert len(aliases) == len(set(aliases)), (question["id"], "an alias belongs to two answers")
+        if len(pairs) == 1:
+            assert question["ambiguity"] is None
+        else:
+            assert question["ambiguity"] in TYPES
+            asked = [p["question"] for p in pairs]
+            assert len(set(asked)) == len(asked)
+            assert all(q.endswith("?") and q != question["question"] for q in asked)
+
+
+def test_starter_is_large_and_varied_enough() -> None:
+    passages, questions = read(FOLDERS[0])
+    ambiguous = [q for q in questions if q["ambiguity"]]
+    used = {p for q in questions for pair in pairs_of(q) for p in pair["passages"]}
+    assert len(passages) >= 600
+    assert len(questions) >= 160
+    assert len(ambiguous) >= 110
+    assert Counter(q["ambiguity"] for q in ambiguous).keys() == TYPES
+    assert {len(pairs_of(q)) for q in ambiguous} == {2, 3, 4, 5, 6}
+    assert len({q["domain"] for q in questions}) >= 10
+    assert len(passages) - len(used) >= 100, "passages that answer nothing are part of the test"
+
+
+def test_starter_and_practice_share_nothing() -> None:
+    starter, asked = read(FOLDERS[0])
+    practice, trained = read(FOLDERS[1])
+    assert not {q["question"].lower() for q in asked} & {q["question"].lower() for q in trained}
+    assert not {text for _, text in starter.values()} & {text for _, text in practice.values()}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f.name)
+def test_the_question_loader_reads_them(folder: Path) -> None:
+    _, questions = read(folder)
+    loaded = load(folder / "questions.json")
+    assert [q.id for q in loaded] == [q["id"] for q in questions]
+    assert [q.ambiguous for q in loaded] == [q["ambiguity"] is not None for q in questions]

@@ -1,0 +1,81 @@
+"""The real app on an empty home, with the scripted system over a small corpus: no weights."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from page_helpers import ANSWERS, QUESTION, ROWS, TIMEOUT, tsv
+from streamlit.testing.v1 import AppTest
+
+from core.retrieval.library import CorpusLibrary
+from core.settings import ROOT, Settings
+from core.systems import scripted
+from storage import Store, db
+
+@pytest.fixture(autouse=True)
+def fresh_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """No cached engine or store of another test, settings of this one, no waiting for the disk, no model warmed up."""
+    for name, value in {
+        "HOME": str(tmp_path / "home"),
+        "SYSTEM": "scripted",
+        "ENCODER": "hashing",
+        "CORPUS": "small",
+        "DEVICE": "cpu",
+    }.items():
+        monkeypatch.setenv(f"AMBISCOPE_{name}", value)
+    monkeypatch.setattr(db, "SYNCHRONOUS", "OFF")
+    monkeypatch.setattr("pages._shared.warm", lambda: threading.current_thread())
+    build = scripted.build
+    table = {QUESTION: list(ANSWERS)}
+    monkeypatch.setattr(
+        scripted, "build", lambda parts, options: build(parts, dataclasses.replace(options, extra={"table": table}))
+    )
+    st.cache_resource.clear()
+    st.cache_data.clear()
+    yield
+    st.cache_resource.clear()
+    st.cache_data.clear()
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings.from_env()
+
+
+@pytest.fixture
+def corpus(settings: Settings, tmp_path: Path) -> str:
+    path = tmp_path / "small.tsv"
+    path.write_text(tsv(ROWS), encoding="utf-8")
+    CorpusLibrary(settings).create("small", [path])
+    return "small"
+
+
+@pytest.fixture
+def open_app() -> Callable[..., AppTest]:
+    """open_app(page="explore", **query): the app as a browser tab that was just opened."""
+
+    def open_it(page: str = "explore", **query: str) -> AppTest:
+        app = AppTest.from_file(str(ROOT / "streamlit_app.py"), default_timeout=TIMEOUT)
+        for name, value in query.items():
+            app.query_params[name] = value
+        app.run()
+        return app if page == "explore" else app.switch_page(f"pages/{page}.py").run()
+
+    return open_it
+
+
+@pytest.fixture
+def app(corpus: str, open_app: Callable[..., AppTest]) -> AppTest:
+    return open_app()
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    """A second connection, as another process would have."""
+    with Store(settings.url) as opened:
+        yield opened

@@ -1,0 +1,38 @@
+"""What the page tests ask, and how they read a page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamlit.testing.v1 import AppTest
+
+QUESTION = "Who played Maria in West Side Story?"
+ANSWERS = ("Natalie Wood", "Rachel Zegler", "Carol Lawrence")
+ROWS = [
+    ("p1", "West Side Story (1961 film)", "Natalie Wood played Maria in the film directed by Robert Wise."),
+    ("p2", "West Side Story (2021 film)", "Rachel Zegler played Maria in the remake by Steven Spielberg."),
+    ("p3", "West Side Story (musical)", "Carol Lawrence created the role of Maria on Broadway in 1957."),
+    ("p4", "Basalt", "Basalt is a dark volcanic rock that forms when lava cools quickly."),
+]
+TIMEOUT = 60
+
+
+def tsv(rows: list[tuple[str, str, str]]) -> str:
+    return "id\ttext\ttitle\n" + "".join(f"{i}\t{text}\t{title}\n" for i, title, text in rows)
+
+
+def texts(app: AppTest) -> str:
+    """Everything that is drawn as text, without the escapes."""
+    kinds: list[Any] = [app.title, app.subheader, app.markdown, app.caption, app.error, app.warning, app.info, app.success]
+    return "\n".join(str(e.value) for kind in kinds for e in kind).replace("\\", "").replace("\u2060", "")
+
+
+def ask(app: AppTest, question: str = QUESTION) -> AppTest:
+    app.text_input(key="explore.question").set_value(question)
+    return button(app, "Ask").click().run()
+
+
+def button(app: AppTest, label: str) -> Any:
+    found = [b for b in app.button if b.label.replace("\\", "") == label]
+    assert found, f"no button '{label}' among {[b.label for b in app.button]}"
+    return found[0]
