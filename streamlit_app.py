@@ -8,14 +8,7 @@ from core.errors import AmbiscopeError
 from pages import _shared
 
 st.set_page_config(page_title="Ambiscope", page_icon=":material/alt_route:", layout="wide")
-page = st.navigation(
-    {
-        "": [
-            st.Page("pages/explore.py", title="Explore", icon=":material/alt_route:", default=True),
-            st.Page("pages/corpora.py", title="Corpora", icon=":material/library_books:"),
-        ]
-    }
-)
+page = _shared.navigation()
 try:
     st.session_state.setdefault("annotator", _shared.settings().annotator)
 except AmbiscopeError as error:
@@ -23,4 +16,5 @@ except AmbiscopeError as error:
     st.stop()
 # before the page: a run that is being drawn lasts, and a field that is not drawn loses its value
 st.sidebar.text_input("Your name", key="annotator", max_chars=60, help="Verdicts are kept under this name.")
-page.run()
+with _shared.inside_app():
+    page.run()

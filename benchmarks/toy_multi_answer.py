@@ -2,7 +2,7 @@
 
 A question "colour of ball" has 1-5 answers in passages such as "ball is red" (title: a town); distractors tell of other things.  A colour may stand
 in a distractor, too, so that reading the question is needed.  Every variant takes the same number of steps in all: post-pretraining on
-questions of which one answer is labelled (pseudo answers: the colour of each passage, Eq. 8-9), then tuning (Eq. 10); the variant without
+single-answer questions (pseudo answers: the colour of each passage, Eq. 8-9), then tuning (Eq. 10); the variant without
 post-pretraining tunes all the time.  Run: python benchmarks/toy_multi_answer.py
 """
 
@@ -52,35 +52,35 @@ VARIANTS = {
 class Plan:
     """Steps count batches; `pretrain_share` of them is post-pretraining, where a variant has it."""
 
-    steps: int = 4000
-    pretrain_share: float = 0.25
+    steps: int = 6000
+    pretrain_share: float = 0.4
     lr: float = 2e-3
     width: int = 64
     layers: int = 3
-    batch_tokens: int = 2560
+    batch_tokens: int = 4096
     singles: int = 20_000
     multis: int = 8_000
     held_out: int = 300
     seed: int = 0
 
 
-def make_question(rng: random.Random) -> MultiExample:
-    """1-5 passages that answer and 1-3 that tell of other things, in random order."""
+def make_question(rng: random.Random, most: int = MOST_ANSWERS, distractors: tuple[int, int] = (1, 3)) -> MultiExample:
+    """1 to `most` passages that answer and some that tell of other things, in random order."""
     thing = rng.choice(THINGS)
     others = [t for t in THINGS if t != thing]
-    answers = rng.sample(COLOURS, rng.randint(1, MOST_ANSWERS))
+    answers = rng.sample(COLOURS, rng.randint(1, most))
     told = [(thing, colour) for colour in answers]
-    told += [(rng.choice(others), rng.choice(COLOURS)) for _ in range(rng.randint(1, 3))]
+    told += [(rng.choice(others), rng.choice(COLOURS)) for _ in range(rng.randint(*distractors))]
     towns = rng.sample(TOWNS, len(told))
     passages = [(town, f"{what} is {colour}") for town, (what, colour) in zip(towns, told)]
     rng.shuffle(passages)
     return MultiExample(f"colour of {thing}", tuple(passages), tuple((a,) for a in answers), "toy")
 
 
-def one_label(e: MultiExample, rng: random.Random) -> MultiExample:
-    """The question as single-answer data has it: one answer is labelled; a reader of each passage gives its colour (Eq. 8)."""
-    pseudo = [text.split()[-1] for _, text in e.passages]
-    return replace(e, gold=(rng.choice(e.gold),), extra={"pseudo": pseudo})
+def make_single(rng: random.Random) -> MultiExample:
+    """A question with one answer among 2-6 distractors, and what a reader of each passage says: its colour (Eq. 8)."""
+    e = make_question(rng, 1, (2, 6))
+    return replace(e, extra={"pseudo": [text.split()[-1] for _, text in e.passages]})
 
 
 def make_tokenizer() -> Any:
@@ -117,7 +117,7 @@ def run(name: str, plan: Plan, folder: Path, log: Any = print) -> dict[str, Any]
     rng = random.Random(plan.seed)
     held_out = [make_question(rng) for _ in range(plan.held_out)]
     multis = [make_question(rng) for _ in range(plan.multis)]
-    singles = [one_label(make_question(rng), rng) for _ in range(plan.singles)]
+    singles = [make_single(rng) for _ in range(plan.singles)]
     tokenizer = make_tokenizer()
     network = make_network(prompting, plan, tokenizer)
     save = partial(save_fid, tokenizer=tokenizer)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_TOKEN = re.compile(r"\w+", re.UNICODE)
+_TOKEN = re.compile(r"[\w\u0300-\u036f]+")  # combining accents stay with their letter
 STOPWORDS = frozenset(
     "a an the of in on at to for from by with and or is are was were be been being do does did has have had who whom whose what "
     "which when where why how many much that this these those it its as".split()

@@ -70,7 +70,7 @@ def _build(kind: Any, value: Any, where: str) -> Any:
 
 def event_from_json(row: Any) -> t.Event:
     """Raises FormatError for an unknown event or a wrong field."""
-    if not isinstance(row, dict) or row.get("event") not in EVENTS:
+    if not isinstance(row, dict) or not isinstance(row.get("event"), str) or row["event"] not in EVENTS:
         raise FormatError(f"unknown event {row.get('event') if isinstance(row, dict) else row!r}")
     return typing.cast(t.Event, _build(EVENTS[row["event"]], row, row["event"]))
 

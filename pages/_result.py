@@ -125,6 +125,4 @@ def _keep(prediction: t.Prediction, saved: str, prefix: str) -> None:
         )
         if saved:
             base = (st.context.url or "").split("?")[0]
-            with st.popover("Link", icon=":material/link:"):
-                st.caption("This page, to open again or to send to somebody who uses the same installation:")
-                st.code(f"{base}?prediction={saved}", language=None, wrap_lines=True)
+            st.code(f"{base}?prediction={saved}", language=None, wrap_lines=True, width="content")

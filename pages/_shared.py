@@ -6,9 +6,11 @@ import json
 import logging
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import streamlit as st
+from streamlit.navigation.page import StreamlitPage
 
 from core.cli import quiet_libraries
 from core.engine import Engine, SystemStatus, statuses
@@ -20,6 +22,35 @@ from storage import Store
 
 log = logging.getLogger("ambiscope")
 EXAMPLES = 5
+
+
+PAGES = {"explore": ("Explore", ":material/alt_route:"), "corpora": ("Corpora", ":material/library_books:")}
+_INSIDE = "app.inside"
+
+
+def navigation() -> StreamlitPage:
+    pages = [
+        st.Page(f"pages/{name}.py", title=title, icon=icon, default=name == "explore") for name, (title, icon) in PAGES.items()
+    ]
+    return st.navigation({"": pages})
+
+
+@contextmanager
+def inside_app() -> Iterator[None]:
+    """Around a page: it was started by streamlit_app.py."""
+    st.session_state[_INSIDE] = True
+    try:
+        yield
+    finally:
+        st.session_state.pop(_INSIDE, None)
+
+
+def enter(name: str) -> None:
+    """Called first by a page.  A direct link that is the first visit after the server's start makes Streamlit take the folder
+    `pages/` for its older kind of navigation and run the page alone: then this starts the app instead."""
+    if not st.session_state.get(_INSIDE):
+        navigation()
+        st.switch_page(f"pages/{name}.py", query_params=st.query_params.to_dict())
 
 
 @st.cache_resource(show_spinner=False)

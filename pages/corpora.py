@@ -241,6 +241,7 @@ def main() -> None:
         watch()
 
 
+_shared.enter("corpora")
 try:
     main()
 except AmbiscopeError as error:

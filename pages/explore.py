@@ -120,6 +120,7 @@ def main() -> None:
         draw([(s.prediction, s.id, s.id) for s in stored], [])
 
 
+_shared.enter("explore")
 try:
     main()
 except AmbiscopeError as error:

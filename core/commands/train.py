@@ -53,10 +53,21 @@ def _check(paths: list[Path | None]) -> None:
             raise InputError(f"{path}: no such file")
 
 
+def _refuse_test_set(paths: list[Path], settings: Settings) -> None:
+    """The starter set under its own name, through a link, or as a copy of its files."""
+    files = {name: settings.starter_dir / name for name in ("questions.json", "passages.tsv")}
+    for path in paths:
+        same = any(
+            own.exists() and (f := path / name if path.is_dir() else path).is_file() and f.read_bytes() == own.read_bytes()
+            for name, own in files.items()
+        )
+        if same or settings.starter_dir.resolve() in (path.resolve(), path.resolve().parent):
+            raise InputError(f"{path}: data/starter is the test set; it is never trained on")
+
+
 def run(args: argparse.Namespace, settings: Settings) -> int:
     _check([*args.reading, *args.reading_dev, *args.multi, *args.multi_dev, *args.annotated, args.ambignq, args.passages])
-    if "starter" in {path.name for path in args.annotated}:
-        raise InputError("data/starter is the test set; it is never trained on")
+    _refuse_test_set([*args.annotated, *([args.passages] if args.passages else [])], settings)
     from core.models.checkpoints import find_checkpoint, load_span_network, save_span_network
     from core.models.span_model import load_base
     from core.models.span_network import SpanConfig, SpanNetwork

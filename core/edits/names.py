@@ -139,7 +139,7 @@ def _as_written(head: str, asked: str, tail: str, text: str) -> tuple[str, str]:
 
 def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
     """Edits where the question has the end or the beginning of the title's name."""
-    tokens = [(m.start(), m.end()) for m in re.finditer(r"[\w’'.&-]+", base)]
+    tokens = [(m.start(), m.end()) for m in re.finditer(r"[\w’'.&]+", base)]
     for begin, _ in tokens[1:]:  # the end: "1954 FIFA World Cup final" for "World Cup final"
         tail, head = base[begin:], base[:begin].strip()
         found = _mention(question, tail) if content_words(tail) else None

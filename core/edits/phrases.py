@@ -162,7 +162,10 @@ def modifier_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
                 # "the franchised McDonald's" is said of it, "McDonald's opened stores" is not
                 ok = ok and (left.lower() == "the" or left.lower() in NOT_BEFORE_A_NAME or not inner.endswith(("ed", "ing")))
                 following = [w.lower() for w, *_ in said[j + gap + 2 : j + gap + 3]]
-                continued = i + 2 >= len(asked) or not content_words(asked[i + 2][0]) or following == [asked[i + 2][0].lower()]
+                # the noun must end where the question's does: "the [New] York Giants" is no modifier
+                after = asked[i + 2][0] if i + 2 < len(asked) else ""
+                ends = not content_words(after) or (right[:1].isupper() and after.islower()) or i + 3 == len(asked)
+                continued = ends or following == [after.lower()]
                 if ok and continued:
                     at = asked[i][2]
                     yield begin, f"{question[:at]} {inner}{question[at:]}"

@@ -73,7 +73,10 @@ def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanN
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"checkpoint {folder} is damaged ({error}); fetch or train it again") from None
     network = SpanNetwork(load_base(config.base), config)
-    missing, unexpected = network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
+    try:
+        missing, unexpected = network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
+    except RuntimeError as error:  # sizes
+        raise CheckpointError(f"checkpoint {folder} does not fit its network: {error}; train it again") from None
     missing = [m for m in missing if ".embeddings." not in m and not (prompting == "learned" and m == "prompts")]
     if missing or unexpected:
         raise CheckpointError(
@@ -83,9 +86,12 @@ def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanN
 
 
 def digest(folder: Path) -> str:
-    """First 16 hex digits of the sha256 of the weights: what a prediction remembers of its model."""
+    """First 16 hex digits of the sha256 of the weights: what a prediction remembers of its model.  Raises CheckpointError."""
     sha = hashlib.sha256()
-    with (folder / WEIGHTS).open("rb") as file:
-        while block := file.read(1 << 20):
-            sha.update(block)
+    try:
+        with (folder / WEIGHTS).open("rb") as file:
+            while block := file.read(1 << 20):
+                sha.update(block)
+    except OSError as error:
+        raise CheckpointError(f"checkpoint {folder} is incomplete: {WEIGHTS} cannot be read ({error.strerror})") from None
     return sha.hexdigest()[:16]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 import torch
 
@@ -59,8 +61,14 @@ class PassageReader(SpanModel):
         return Readout(passage, tuple(found), math.exp(null - total))
 
 
-def load_reader(name: str = "default", device: str = "auto") -> tuple[PassageReader, str]:
-    """(reader, digest of its weights).  Raises CheckpointError."""
-    folder = find_checkpoint(name, "reader")
+@lru_cache(maxsize=2)
+def _loaded(folder: Path, weights: str, device: str) -> PassageReader:
     network = load_span_network(folder)
-    return PassageReader(network, network.config, device), digest(folder)
+    return PassageReader(network, network.config, device)
+
+
+def load_reader(name: str = "default", device: str = "auto") -> tuple[PassageReader, str]:
+    """(reader, digest of its weights).  Loaded once; new weights in the folder are loaded anew.  Raises CheckpointError."""
+    folder = find_checkpoint(name, "reader")
+    weights = digest(folder)
+    return _loaded(folder, weights, device), weights

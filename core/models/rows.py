@@ -42,7 +42,7 @@ def passage_rows(
     stride: int = 32,
 ) -> Rows:
     """Rows of all passages, (title, text) each; question cut to `max_question_tokens`, passages split into overlapping windows."""
-    question = clip(tokenizer, question, max_question_tokens)
+    question = clip(tokenizer, question, min(max_question_tokens, max_tokens // 2))
     seconds = [f"{title}{JOIN}{text}" if title else text for title, text in passages]
     shifts = [len(title) + len(JOIN) if title else 0 for title, _ in passages]
     encoded = tokenizer(
@@ -88,7 +88,7 @@ def prompt_row(
     tokenizer: Any, question: str, previous: Sequence[str], max_tokens: int, max_question_tokens: int = 48
 ) -> tuple[list[int], list[int]]:
     """(input ids, token type ids) of the prompt row.  Answers that do not fit are cut at the end."""
-    question = clip(tokenizer, question, max_question_tokens)
+    question = clip(tokenizer, question, min(max_question_tokens, max_tokens // 2))
     encoded = tokenizer(
         question, prompt_text(previous), truncation="only_second", max_length=max_tokens, return_token_type_ids=True
     )

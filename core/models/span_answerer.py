@@ -6,15 +6,18 @@ Equal spans of several passages add up.  Legend: N passage rows, L tokens a row,
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 import torch
 
 from core.models.checkpoints import digest, find_checkpoint, load_span_network
 from core.models.rows import Rows
-from core.models.span_model import SpanModel, collate, to_candidate, top_spans
+from core.models.span_model import Span, SpanModel, collate, to_candidate, top_spans
 from core.models.span_network import SpanNetwork
 from core.text import normalize_answer, overlapping
 from core.types import Candidate, Proposal, RetrievedPassage
@@ -34,6 +37,18 @@ class Decoding:
     candidates: int = 8
 
 
+Job = tuple[str, Sequence[RetrievedPassage], Sequence[str]]  # question, passages, previous answers
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The network's view of one job: span scores (N, L, W), the [EOI] score, and the rows that they belong to."""
+
+    spans: torch.Tensor
+    eoi: float
+    rows: Rows
+
+
 def shares_words(answer: str, previous: Sequence[str]) -> bool:
     """True if the answer is, contains or is contained in a previous one: the same answer read again, longer or shorter."""
     return any(overlapping(answer, p) for p in previous)
@@ -48,51 +63,72 @@ class SpanAnswerer(SpanModel):
         """Candidates that share no words with `previous`, the likeliest first, and the probability of [EOI]."""
         return self.propose_many([(question, passages, previous)])[0]
 
-    def propose_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage], Sequence[str]]]) -> list[Proposal]:
+    def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]:
+        return [
+            self.decide(scored, passages, previous, self.decoding)
+            for scored, (_, passages, previous) in zip(self.score_many(jobs), jobs)
+        ]
+
+    def score_many(self, jobs: Sequence[Job]) -> list[Scored]:
+        """What the network says of each job, before decoding."""
         rows_of = [self.rows(question, [p.passage for p in passages]) for question, passages, _ in jobs]
         prompts = [self.prompt(question, previous) for question, _, previous in jobs]
         batch = collate(rows_of, prompts)
         batch.steps = torch.tensor([len(previous) for _, _, previous in jobs])
         spans, eoi = self.scores(batch)
-        return [
-            self._proposal(spans[i, : len(rows)], float(eoi[i]), rows, passages, previous)
-            for i, (rows, (_, passages, previous)) in enumerate(zip(rows_of, jobs))
-        ]
+        return [Scored(spans[i, : len(rows)], float(eoi[i]), rows) for i, rows in enumerate(rows_of)]
 
-    def _proposal(
-        self, spans: torch.Tensor, eoi: float, rows: Rows, passages: Sequence[RetrievedPassage], previous: Sequence[str]
-    ) -> Proposal:
+    @staticmethod
+    def decide(scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str], decoding: Decoding) -> Proposal:
+        """Decoding: the prior and the bias, equal texts merged, what shares words with `previous` taken out of the softmax."""
+        rows = scored.rows
         best = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
-        prior = [
-            self.decoding.retrieval_prior * ((p.similarity if p.similarity is not None else best) - best) for p in passages
-        ]
-        spans = spans + torch.tensor([prior[i] for i in rows.passage])[:, None, None]
-        eoi += self.decoding.eoi_bias
+        prior = [decoding.retrieval_prior * ((p.similarity if p.similarity is not None else best) - best) for p in passages]
+        spans = scored.spans + torch.tensor([prior[i] for i in rows.passage])[:, None, None]
+        eoi = scored.eoi + decoding.eoi_bias
         found = top_spans(spans, rows, EXAMINED)
         dropped: list[float] = []
         merged: dict[str, list[float]] = {}
         first: dict[str, Candidate] = {}
+        heads: list[tuple[Span, str]] = []  # the best span of each place in the text, and the answer that it stands for
         for span in found:
+            # "Robert Wise" and "director Robert Wise" are one answer read at one place: the weaker reading supports the stronger one
+            head = next(
+                (key for h, key in heads if h.passage == span.passage and h.start < span.end and span.start < h.end), None
+            )
+            if head is not None:
+                merged.get(head, dropped).append(span.logit)
+                continue
             candidate = to_candidate(span, passages[span.passage].passage, 0.0)
-            if shares_words(candidate.text, previous):
+            key = normalize_answer(candidate.text)
+            heads.append((span, key))
+            if not key or shares_words(candidate.text, previous):  # no key: an article alone
                 dropped.append(span.logit)
                 continue
-            key = normalize_answer(candidate.text)
             merged.setdefault(key, []).append(span.logit)
             first.setdefault(key, candidate)
-        # what shares words with a previous answer cannot be chosen, so its mass leaves the softmax
+        # what shares words with a previous answer, or is no answer, cannot be chosen, so its mass leaves the softmax
         total = float(torch.logsumexp(torch.cat([spans.reshape(-1), torch.tensor([eoi])]), 0))
         kept = 1.0 - sum(math.exp(logit - total) for logit in dropped)
         kept = max(kept, math.exp(eoi - total), 1e-9)
         probability = {key: sum(math.exp(logit - total) for logit in logits) / kept for key, logits in merged.items()}
-        order = sorted(probability, key=lambda key: -probability[key])[: self.decoding.candidates]
+        order = sorted(probability, key=lambda key: -probability[key])[: decoding.candidates]
         return Proposal(
             tuple(Candidate(first[k].text, min(1.0, probability[k]), first[k].evidence) for k in order),
             min(1.0, math.exp(eoi - total) / kept),
         )
 
 
+@lru_cache(maxsize=2)
+def _loaded(folder: Path, weights: str, device: str) -> SpanAnswerer:
+    """One network for all who ask for these weights; `weights` is their digest, so that new weights are loaded anew."""
+    return SpanAnswerer(load_span_network(folder), device)
+
+
 def load_answerer(name: str = "default", device: str = "auto", decoding: Decoding | None = None) -> tuple[SpanAnswerer, str]:
-    """(answerer, digest of its weights).  Raises CheckpointError."""
+    """(answerer, digest of its weights).  Loaded once; the decoding is the caller's own.  Raises CheckpointError."""
     folder = find_checkpoint(name, "answerer")
-    return SpanAnswerer(load_span_network(folder), device, decoding), digest(folder)
+    weights = digest(folder)
+    answerer = copy.copy(_loaded(folder, weights, device))
+    answerer.decoding = decoding or Decoding()
+    return answerer, weights

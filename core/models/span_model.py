@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.errors import CheckpointError
+from core.errors import CheckpointError, InputError
 from core.models.rows import Rows, pad, passage_rows, prompt_row
 from core.models.span_network import RowBatch, SpanConfig, SpanNetwork
 from core.types import Candidate, Evidence, Passage
@@ -33,11 +33,18 @@ def base_folder(name: str) -> str:
     return str(Path(next(iter(spec.submodule_search_locations))) / "model")
 
 
+# tokenizers of one base are shared between models, and truncation is a state of theirs: one thread at a time
+_TOKENIZING = threading.Lock()
+
+
 @cache
 def load_tokenizer(base: str) -> Any:
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(base_folder(base), use_fast=True)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(base_folder(base), use_fast=True)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"the tokenizer of base model '{base}' cannot be loaded: {error}") from error
     tokenizer.model_max_length = 1 << 30  # lengths are ours to bound (max_tokens); silences a warning that does not apply
     return tokenizer
 
@@ -55,9 +62,16 @@ def load_base(base: str, dropout: float = 0.0) -> Any:
 
 
 def pick_device(name: str = "auto") -> torch.device:
+    """Raises InputError for a device that torch does not know or this machine does not have."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(name)
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"device '{name}' is unknown; set AMBISCOPE_DEVICE to auto, cpu, cuda or cuda:1") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"device '{name}' is not on this machine; set AMBISCOPE_DEVICE to auto or cpu")
+    return device
 
 
 @dataclass(frozen=True)
@@ -125,10 +139,12 @@ class SpanModel:
 
     def rows(self, question: str, passages: Sequence[Passage]) -> Rows:
         pairs = [(p.title, p.text) for p in passages]
-        return passage_rows(self.tokenizer, question, pairs, self.config.max_tokens)
+        with _TOKENIZING:
+            return passage_rows(self.tokenizer, question, pairs, self.config.max_tokens)
 
     def prompt(self, question: str, previous: Sequence[str]) -> tuple[list[int], list[int]]:
-        return prompt_row(self.tokenizer, question, previous, self.config.max_prompt_tokens)
+        with _TOKENIZING:
+            return prompt_row(self.tokenizer, question, previous, self.config.max_prompt_tokens)
 
     def scores(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
         """Span scores and "nothing" scores as float32 on the CPU."""

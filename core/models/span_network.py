@@ -36,9 +36,9 @@ class SpanConfig:
     def __post_init__(self) -> None:
         if self.prompting not in ("interleaved", "separate", "learned"):
             raise ValueError(f"prompting is {self.prompting!r}; use interleaved, separate or learned")
-        if not 8 <= self.max_tokens <= 512 or not 1 <= self.max_answer_tokens < self.max_tokens:
+        if not 32 <= self.max_tokens <= 512 or not 1 <= self.max_answer_tokens < self.max_tokens:
             raise ValueError(
-                f"max_tokens {self.max_tokens} must be 8..512 and larger than max_answer_tokens {self.max_answer_tokens}"
+                f"max_tokens {self.max_tokens} must be 32..512 and larger than max_answer_tokens {self.max_answer_tokens}"
             )
 
 

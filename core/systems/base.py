@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -45,7 +46,10 @@ class Parts:
 
 
 def check_question(question: t.Question, limit: int) -> t.Question:
-    """The question with white space collapsed.  Raises InputError for an empty, blank, overlong or control-character question."""
+    """The question with white space collapsed, and its pinned answers without blanks and repetitions.
+
+    Raises InputError for an empty, blank, overlong or control-character question.
+    """
     text = " ".join(question.text.split())
     if not text:
         raise InputError("the question is empty; type a question")
@@ -53,9 +57,10 @@ def check_question(question: t.Question, limit: int) -> t.Question:
         raise InputError(f"the question has {len(text)} characters; at most {limit} are read: ask something shorter")
     if not any(c.isalnum() for c in text):
         raise InputError(f"the question '{text[:40]}' has no letter or digit; type a question in words")
-    if any(ord(c) < 32 or 0xD800 <= ord(c) <= 0xDFFF for c in text):
+    if any(unicodedata.category(c) in ("Cc", "Cs") for c in text):
         raise InputError("the question has control characters; type it again as plain text")
-    return replace(question, text=text)
+    pinned = {normalize_answer(p) or p: p for p in reversed([" ".join(p.split()) for p in question.pinned]) if p}
+    return replace(question, text=text, pinned=tuple(reversed(pinned.values())))
 
 
 def retrieve(question: t.Question, parts: Parts, k: int) -> t.PassagesRetrieved:
@@ -67,6 +72,8 @@ def retrieve(question: t.Question, parts: Parts, k: int) -> t.PassagesRetrieved:
         raise InputError("the question brings no passages and no corpus is open; choose a corpus")
     else:
         found = parts.retriever.search(question.text, k)
+    if not found and question.passages is not None:
+        raise NothingRetrievedError("the question brings an empty list of passages; add passages to it, or leave the list out")
     if not found:
         raise NothingRetrievedError(
             f"no passage of corpus '{parts.corpus}' matches the question; use words of the corpus, or choose another corpus"
@@ -112,7 +119,8 @@ def iterate(
         yield t.StepStarted(number, tuple(previous), text)
         started = time.perf_counter()
         proposal = model.propose(question.text, passages, seen)
-        candidates = tuple(c for c in proposal.candidates if normalize_answer(c.text) not in banned)
+        taken = banned | {normalize_answer(p) for p in previous}
+        candidates = tuple(c for c in proposal.candidates if normalize_answer(c.text) not in taken)
         top = candidates[0] if candidates else None
         why = ""
         if top is None:

@@ -160,8 +160,12 @@ class AnswererTask:
 
     def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
         chunk = start
+        empty = 0
         while True:
             items = self._items(seed, chunk)
+            empty = 0 if items else empty + 1
+            if empty == 20:
+                raise InputError("no training question has an answer in the passages it brings; check the training files")
             size = [
                 (1 + len(i.passages)) * min(self.config.max_tokens, 12 + max(len(t) + len(p) for t, p in i.passages) // 4)
                 for i in items
@@ -177,7 +181,8 @@ class AnswererTask:
             random.Random(f"{seed}-{chunk}-order").shuffle(groups)
             chunk += 1
             for group in groups:
-                yield chunk, self._batch([items[k] for k in group])
+                if group:
+                    yield chunk, self._batch([items[k] for k in group])
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
         rows, gold, want_eoi, weight = batch

@@ -11,7 +11,8 @@ import csv
 import gzip
 import json
 import random
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,10 +44,23 @@ class MultiExample:
     extra: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
+def _decoded(file: Iterable[str], path: Path) -> Iterator[str]:
+    """The lines of a file.  Raises FormatError, with the line, for bytes that are no UTF-8 and for a damaged or cut .gz."""
+    number = 1
+    try:
+        for line in file:
+            yield line
+            number += 1
+    except UnicodeDecodeError:
+        raise FormatError("not UTF-8 text", file=path, line=number) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise FormatError(f"not a whole gzip file: {error}", file=path, line=number) from None
+
+
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(_decoded(file, path), 1):
             if line.strip():
                 try:
                     row = json.loads(line)
@@ -72,7 +86,10 @@ def read_reading(path: Path) -> Iterator[ReadingExample]:
     for number, row in _lines(path):
         passage = _clean(_need(row, "passage", str, path, number))
         question = _clean(_need(row, "question", str, path, number))
-        answers = tuple(a for a in _need(row, "answers", list, path, number) if find_spans(passage, a))
+        given = _need(row, "answers", list, path, number)
+        if not all(isinstance(a, str) for a in given):
+            raise FormatError("must be a list of texts", file=path, line=number, field="answers")
+        answers = tuple(a for a in given if find_spans(passage, a))
         source = str(row.get("source", path.stem))
         if "[PAR]" in passage:  # several documents in one string; the title marks are no prose
             continue
@@ -92,8 +109,13 @@ def read_multi(path: Path) -> Iterator[MultiExample]:
         for aliases in answers:  # ASQA repeats an answer for each disambiguated question
             if aliases:
                 gold.setdefault(normalize_answer(aliases[0]), tuple(aliases))
-        bad = [*row.get("negatives", ()), *row.get("wrong_answers", ())]
-        bad = [b if isinstance(b, str) else b[0] for b in bad if b]
+        bad = []
+        for field_name in ("negatives", "wrong_answers"):
+            for wrong in row.get(field_name) or ():
+                first = wrong[0] if isinstance(wrong, list) and wrong else wrong
+                if first and not isinstance(first, str):
+                    raise FormatError("must be a list of texts or alias lists", file=path, line=number, field=field_name)
+                bad += [first] if first else []
         yield MultiExample(
             _clean(_need(row, "question", str, path, number)),
             tuple((_clean(str(p.get("title") or "")), _clean(p["text"])) for p in passages),
@@ -107,7 +129,7 @@ def read_multi(path: Path) -> Iterator[MultiExample]:
 def read_passages_tsv(path: Path) -> dict[str, Titled]:
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8", newline="") as file:
-        rows = csv.reader(file, delimiter="\t")
+        rows = csv.reader(_decoded(file, path), delimiter="\t")
         if next(rows, None) != ["id", "text", "title"]:
             raise FormatError("the first line must be: id, text, title (tab-separated)", file=path, line=1)
         out: dict[str, Titled] = {}
@@ -126,22 +148,32 @@ def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]
     passages = read_passages_tsv(folder / "passages.tsv")
     try:
         rows = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
+    except ValueError as error:  # not JSON, or not UTF-8
         raise FormatError(f"not JSON: {error}", file=folder / "questions.json") from None
+    if not isinstance(rows, list):
+        raise FormatError("must be a list of questions", file=folder / "questions.json")
     examples = []
-    for row in rows:
-        annotation = row["annotations"][0]
-        pairs = annotation["qaPairs"] if annotation["type"] == "multipleQAs" else [{"question": row["question"], **annotation}]
-        ids = list(dict.fromkeys(i for pair in pairs for i in pair["passages"]))
-        examples.append(
-            MultiExample(
-                row["question"],
-                tuple(passages[i] for i in ids),
-                tuple(tuple(pair["answer"]) for pair in pairs),
-                folder.name,
-                extra={"supporting": ids, "questions": [pair["question"] for pair in pairs]},
+    for number, row in enumerate(rows, 1):
+        try:
+            annotation = row["annotations"][0]
+            pairs = (
+                annotation["qaPairs"] if annotation["type"] == "multipleQAs" else [{"question": row["question"], **annotation}]
             )
-        )
+            ids = list(dict.fromkeys(i for pair in pairs for i in pair["passages"]))
+            examples.append(
+                MultiExample(
+                    row["question"],
+                    tuple(passages[i] for i in ids),
+                    tuple(tuple(pair["answer"]) for pair in pairs),
+                    folder.name,
+                    extra={"supporting": ids, "questions": [pair["question"] for pair in pairs]},
+                )
+            )
+        except (KeyError, IndexError, TypeError) as error:
+            raise FormatError(
+                f"question {number} lacks {error} (a field of the layout, or a passage of passages.tsv)",
+                file=folder / "questions.json",
+            ) from None
     return examples, passages
 
 

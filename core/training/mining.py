@@ -21,6 +21,8 @@ class Miner:
     def __init__(self, passages: Sequence[Titled]) -> None:
         self.passages = list(passages)
         self._stemmer = Stemmer.Stemmer("english")
+        if not self.passages:  # training on questions that bring all their passages mines nothing
+            return
         tokens = bm25s.tokenize(
             [f"{title} {text}" for title, text in self.passages], stopwords="en", stemmer=self._stemmer, show_progress=False
         )
@@ -28,7 +30,9 @@ class Miner:
         self._index.index(tokens, show_progress=False)
 
     def neighbours(self, questions: Sequence[str], k: int, cache: Path | None = None) -> np.ndarray:
-        """(questions, k) indices of passages, best first; cached in `cache` under a digest of the inputs."""
+        """(questions, at most k) indices of passages, best first; cached in `cache` under a digest of the inputs."""
+        if not self.passages or not len(questions):
+            return np.zeros((len(questions), 0), np.int32)
         key = sha256(json.dumps([list(questions), k, len(self.passages), self.passages[:50]]).encode()).hexdigest()[:16]
         file = cache / f"neighbours-{key}.npy" if cache else None
         if file and file.exists():

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from core.errors import FormatError
 from core.text import has_answer
 from core.training.examples import (
     MultiExample,
@@ -67,13 +68,21 @@ def reader_rows(
 def load_pairs(path: Path) -> list[tuple[str, list[tuple[str, tuple[str, ...]]]]]:
     """AmbigNQ light: (prompt question, [(disambiguated question, aliases)]) of multi-answer annotations."""
     out = []
-    for row in json.loads(path.read_text(encoding="utf-8")):
-        for annotation in row["annotations"]:
-            if annotation["type"] == "multipleQAs":
-                pairs = [(p["question"].split("|")[0], tuple(p["answer"])) for p in annotation["qaPairs"]]
-                if 2 <= len(pairs) <= 8:
-                    out.append((row["question"], pairs))
-                break
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # not JSON, or not UTF-8
+        raise FormatError(f"not JSON: {error}", file=path) from None
+    number = 0
+    try:
+        for number, row in enumerate(rows, 1):  # noqa: B007
+            for annotation in row["annotations"]:
+                if annotation["type"] == "multipleQAs":
+                    pairs = [(p["question"].split("|")[0], tuple(p["answer"])) for p in annotation["qaPairs"]]
+                    if 2 <= len(pairs) <= 8:
+                        out.append((row["question"], pairs))
+                    break
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"question {number} does not have AmbigNQ's layout ({error})", file=path) from None
     return out
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from core.errors import InputError
 from core.models.rows import Rows, label_spans, passage_rows
 from core.models.span_model import collate, load_tokenizer
 from core.models.span_network import RowBatch, SpanConfig
@@ -34,6 +35,8 @@ class ReaderTask:
         self, examples: Sequence[Reading], held_out: Sequence[Reading], config: SpanConfig, batch_tokens: int = 4096
     ) -> None:
         self.examples, self.held_out, self.config, self.batch_tokens = list(examples), list(held_out), config, batch_tokens
+        if not self.examples:
+            raise InputError("no training row is left; check --reading and --limit")
         self.tokenizer = load_tokenizer(config.base)
 
     def _batch(self, examples: Sequence[Reading]) -> tuple[RowBatch, Tensor, Tensor]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -91,8 +92,8 @@ def fit(
     out.mkdir(parents=True, exist_ok=True)
     written = json.dumps(asdict(config), indent=1)
     known = out / "config.json"
-    state = out / "state"
-    if known.exists() and known.read_text() != written and state.exists():
+    state, aside = out / "state", out / "state-before"
+    if known.exists() and known.read_text() != written and (state.exists() or aside.exists()):
         raise InputError(f"{out} holds a run with other settings; name another folder with --out or delete it")
     known.write_text(written)
 
@@ -102,6 +103,8 @@ def fit(
     optimizer = torch.optim.AdamW(groups, weight_decay=config.weight_decay, foreach=True)
     step, position, elapsed_before, best = 0, 0, 0.0, -math.inf
     model, optimizer = accelerator.prepare(network, optimizer)
+    if not state.exists() and aside.exists():  # a kill between the two renames of `store`
+        aside.rename(state)
     if (state / "position.json").exists():
         accelerator.load_state(str(state))
         saved = json.loads((state / "position.json").read_text())
@@ -129,12 +132,18 @@ def fit(
 
     def store() -> None:
         if accelerator.is_main_process:
-            accelerator.save_state(str(state))
-            position_file = state / "position.json"
-            position_file.with_suffix(".tmp").write_text(
+            # beside the old state, then in its place: a kill leaves one whole state
+            fresh = out / "state-new"
+            shutil.rmtree(fresh, ignore_errors=True)
+            accelerator.save_state(str(fresh))
+            (fresh / "position.json").write_text(
                 json.dumps({"step": step, "position": position, "elapsed": elapsed(), "best": best})
             )
-            position_file.with_suffix(".tmp").replace(position_file)
+            shutil.rmtree(aside, ignore_errors=True)
+            if state.exists():
+                state.rename(aside)
+            fresh.rename(state)
+            shutil.rmtree(aside, ignore_errors=True)
 
     def judge() -> dict[str, Any]:
         nonlocal best

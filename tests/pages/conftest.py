@@ -6,16 +6,19 @@ import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import streamlit as st
 from page_helpers import ANSWERS, QUESTION, ROWS, TIMEOUT, tsv
+from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
 from core.retrieval.library import CorpusLibrary
 from core.settings import ROOT, Settings
 from core.systems import scripted
 from storage import Store, db
+
 
 @pytest.fixture(autouse=True)
 def fresh_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
@@ -35,6 +38,14 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[N
     monkeypatch.setattr(
         scripted, "build", lambda parts, options: build(parts, dataclasses.replace(options, extra={"table": table}))
     )
+    # AppTest forgets between two runs that the app calls st.navigation, and then runs the page without the app
+    begin = PagesManager.__init__
+
+    def as_with_navigation(self: PagesManager, *args: Any, **kw: Any) -> None:
+        begin(self, *args, **kw)
+        PagesManager.uses_pages_directory = False
+
+    monkeypatch.setattr(PagesManager, "__init__", as_with_navigation)
     st.cache_resource.clear()
     st.cache_data.clear()
     yield

@@ -85,7 +85,10 @@ def test_nothing_late_matches_in_any_text(text: str) -> None:
 
 
 @settings(max_examples=100, derandomize=True)
-@given(some.text(some.characters(codec="ascii"), max_size=50), some.lists(some.tuples(some.integers(-3, 55), some.integers(-3, 55))))
+@given(
+    some.text(some.characters(codec="ascii"), max_size=50),
+    some.lists(some.tuples(some.integers(-3, 55), some.integers(-3, 55))),
+)
 def test_highlighting_loses_no_character(text: str, spans: list[tuple[int, int]]) -> None:
     bare = re.sub(r":orange-background\[\*\*(.*?)\*\*\](?!\\)", r"\1", highlighted(text, spans))
     keep = re.sub(r"\s+", "", visible(text))

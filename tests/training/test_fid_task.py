@@ -169,6 +169,6 @@ def test_toy_questions_are_well_made() -> None:
         thing = e.question.split()[-1]
         told = {text.split()[-1] for _, text in e.passages if text.split()[0] == thing}
         assert told == {names[0] for names in e.gold}
-        single = toy.one_label(e, rng)
-        assert single.gold[0] in e.gold
-        assert set(single.extra["pseudo"]) >= told
+        single = toy.make_single(rng)
+        assert len(single.gold) == 1
+        assert 3 <= len(single.passages) == len(single.extra["pseudo"]) <= 7

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from core.clarification import Read, clarify
+from core.edits import edit_size
+from core.types import Answer, Evidence, Passage
+
+WOOD = Passage("a", "West Side Story (1961 film)", "Natalie Wood played Maria in Hollywood in 1961.")
+LAWRENCE = Passage("b", "West Side Story (musical)", "Carol Lawrence played Maria on Broadway in 1957.")
+NOISE = Passage("c", "Basalt", "Basalt is a rock.")
+QUESTION = "Who played Maria in West Side Story?"
+
+
+def answer(text: str, passage: Passage | None) -> Answer:
+    if passage is None:
+        return Answer(text, 0.5)
+    start = passage.text.index(text)
+    return Answer(text, 0.5, (Evidence("gone", 0, 1, "x"), Evidence(passage.id, start, start + len(text), text)))
+
+
+ANSWERS = [answer("Natalie Wood", WOOD), answer("Carol Lawrence", LAWRENCE)]
+PASSAGES = [WOOD, LAWRENCE, NOISE]
+
+
+def reader(rule: Callable[[str, Passage], str | None], log: list[tuple[str, str]] | None = None) -> Read:
+    def read(pairs: Sequence[tuple[str, Passage]]) -> list[tuple[str | None, float]]:
+        if log is not None:
+            log.extend((q, p.id) for q, p in pairs)
+        return [(rule(q, p), 0.9) for q, p in pairs]
+
+    return read
+
+
+def careful(question: str, passage: Passage) -> str | None:
+    """Answers from the passage that the question's added words name."""
+    if passage is WOOD and ("1961" in question or "Hollywood" in question):
+        return "Natalie Wood"
+    return "Carol Lawrence" if passage is LAWRENCE and ("musical" in question or "Broadway" in question) else None
+
+
+def test_the_edit_that_passes_is_kept() -> None:
+    first, second = clarify(QUESTION, ANSWERS, PASSAGES, reader(careful))
+    assert (first.answer, first.passed, first.why) == ("Natalie Wood", True, "")
+    assert first.question == "Who played Maria in the 1961 film West Side Story?"
+    assert first.returned == ("Natalie Wood",)
+    assert first.tried > 1
+    assert (second.passed, second.question) == (True, "Who played Maria in the musical West Side Story?")
+
+
+def test_among_those_that_pass_the_smallest_is_taken() -> None:
+    """A reader that passes every edit: then only the size counts."""
+    always = reader(lambda q, p: {"a": "Natalie Wood"}.get(p.id))
+    (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, always)
+    assert edit_size(QUESTION, first.question) == 3
+    only = reader(lambda q, p: "Natalie Wood" if p is WOOD and "Hollywood" in q else None)
+    (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, only)
+    assert (first.passed, first.question) == (True, "Who played Maria in West Side Story in Hollywood?")
+
+
+def test_no_edit_passes_when_another_passage_gives_the_other_answer() -> None:
+    both = reader(lambda q, p: {"a": "Natalie Wood", "c": "Carol Lawrence"}.get(p.id))
+    (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, both)
+    assert not first.passed
+    assert first.returned == ("Natalie Wood", "Carol Lawrence")
+    assert first.why == "another passage still gives one of the other answers"
+    assert first.question != QUESTION
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        (lambda q, p: None, "asked this way the reader does not return the answer"),
+        (
+            lambda q, p: {"a": "Natalie Wood", "b": "Carol Lawrence"}.get(p.id),
+            "asked this way the reader returns another answer too",
+        ),
+    ],
+)
+def test_when_none_passes_the_best_is_shown_with_the_reason(rule: Callable[[str, Passage], str | None], why: str) -> None:
+    (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, reader(rule))
+    assert (first.passed, first.why) == (False, why)
+    assert first.question == "Who played Maria in the 1961 film West Side Story?"
+    assert first.tried > 0
+
+
+def test_an_answer_read_longer_or_shorter_is_the_same() -> None:
+    longer = reader(lambda q, p: "the young Natalie Wood" if p is WOOD else None)
+    (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, longer)
+    assert first.passed
+
+
+def test_one_answer_leaves_the_question() -> None:
+    (only,) = clarify(QUESTION, ANSWERS[:1], PASSAGES, reader(lambda q, p: "Natalie Wood" if p is WOOD else None))
+    assert (only.question, only.passed, only.tried) == (QUESTION, True, 0)
+    (only,) = clarify(QUESTION, ANSWERS[:1], PASSAGES, reader(lambda q, p: None))
+    assert not only.passed
+
+
+def test_no_answers_and_no_evidence() -> None:
+    assert list(clarify(QUESTION, [], PASSAGES, reader(careful))) == []
+    first, second = clarify(QUESTION, [answer("Ann Reinking", None), ANSWERS[1]], PASSAGES, reader(careful))
+    assert (first.question, first.passed) == (QUESTION, False)
+    assert "no passage holds this answer" in first.why
+    assert second.passed
+
+
+def test_no_word_tells_the_answers_apart() -> None:
+    same = Passage("a", "Basalt", "Red or blue.")
+    answers = [answer("Red", same), answer("blue", same)]
+    for clarification in clarify("What colour is basalt?", answers, [same], reader(lambda q, p: "Red")):
+        assert (clarification.question, clarification.passed) == ("What colour is basalt?", False)
+        assert "no word that tells" in clarification.why
+
+
+def test_the_reader_is_asked_about_the_deciding_passages_first() -> None:
+    log: list[tuple[str, str]] = []
+    (first, *_) = list(clarify(QUESTION, ANSWERS, PASSAGES, reader(careful, log)))[:1]
+    edits = {q for q, _ in log}
+    assert QUESTION not in edits
+    assert [p for q, p in log if q == first.question] == ["a", "b", "c"]
+    assert sum(p == "c" for q, p in log) <= 4  # only those that survived are asked of the rest

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.errors import AmbiscopeError, FormatError, InputError, UnknownNameError
+from core.registry import Entry, Registry
+from core.settings import Settings
+from core.systems import SYSTEMS
+
+
+def test_a_typo_gets_a_suggestion_and_the_list() -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        SYSTEMS.resolve("ambigpromt")
+    assert "unknown system 'ambigpromt'. Did you mean 'ambigprompt'? Available: ambigprompt" in str(caught.value)
+    assert "scripted" not in str(caught.value)  # hidden
+    with pytest.raises(UnknownNameError) as caught:
+        SYSTEMS["zzz"]
+    assert "Did you mean" not in str(caught.value)
+
+
+def test_a_registry_is_lazy() -> None:
+    registry = Registry("thing", {"sqrt": Entry("math:sqrt", "root"), "missing": Entry("no.such.module:x", "never imported")})
+    assert list(registry) == ["sqrt", "missing"]
+    assert len(registry) == 2
+    assert "sqrt" in registry
+    assert registry.resolve("sqrt")(9) == 3
+    with pytest.raises(ModuleNotFoundError):
+        registry.resolve("missing")
+
+
+def test_settings_from_the_environment(tmp_path: Path) -> None:
+    given = {"AMBISCOPE_HOME": str(tmp_path), "AMBISCOPE_TOP_K": "7", "AMBISCOPE_SYSTEM": "scripted", "PATH": "/bin"}
+    settings = Settings.from_env(given)
+    assert (settings.home, settings.top_k, settings.system) == (tmp_path, 7, "scripted")
+    assert settings.corpora_dir == tmp_path / "corpora"
+    assert settings.runs_dir == tmp_path / "runs"
+    assert settings.url == f"sqlite:///{tmp_path / 'ambiscope.db'}"
+    assert Settings(database_url="postgresql://x").url == "postgresql://x"
+    assert Settings.from_env({}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("AMBISCOPE_TOPK", "3", "unknown setting AMBISCOPE_TOPK; known: AMBISCOPE_ANNOTATOR"),
+        ("AMBISCOPE_TOP_K", "many", "AMBISCOPE_TOP_K is 'many'; it must be a whole number"),
+        ("AMBISCOPE_TOP_K", "0", "AMBISCOPE_TOP_K is 0; it must be at least 1"),
+        ("AMBISCOPE_MAX_ANSWERS", "-1", "must be at least 1"),
+        ("AMBISCOPE_INDEX_KIND", "tree", "AMBISCOPE_INDEX_KIND is 'tree'; use one of flat, ivfpq, hnsw"),
+        ("AMBISCOPE_RETRIEVER", "google", "use one of dense, bm25, hybrid"),
+    ],
+)
+def test_wrong_settings_say_what_to_do(name: str, value: str, says: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Settings.from_env({name: value})
+    assert says in str(caught.value)
+
+
+def test_errors_say_where() -> None:
+    assert str(FormatError("no id", file="a.tsv", line=3, field="id")) == "a.tsv, line 3, field 'id': no id"
+    assert str(FormatError("no id")) == "no id"
+    assert issubclass(FormatError, AmbiscopeError)
+    assert FormatError("x").exit_code == 2

@@ -1,0 +1,220 @@
+"""The corpora page: upload, look, search, delete, and what can go wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_helpers import ROWS, button, texts, tsv
+from streamlit.testing.v1 import AppTest
+
+from core.engine import Engine
+from core.errors import InputError, StorageError
+from core.retrieval.library import CorpusLibrary
+from core.settings import Settings
+from pages import _builds
+
+Open = Callable[..., AppTest]
+
+
+def upload(app: AppTest, name: str, *files: tuple[str, bytes]) -> AppTest:
+    app.text_input(key="corpora.name").set_value(name)
+    app.file_uploader(key="corpora.files").set_value([(file, content, "text/plain") for file, content in files])
+    return button(app, "Upload and build").click().run()
+
+
+def names(app: AppTest) -> list[str]:
+    return list(app.dataframe[0].value["Name"])
+
+
+class File:
+    def __init__(self, name: str, content: bytes = b"x") -> None:
+        self.name, self._content = name, content
+
+    def getbuffer(self) -> memoryview:
+        return memoryview(self._content)
+
+
+def test_launches_on_an_empty_home(open_app: Open) -> None:
+    app = open_app("corpora")
+    assert not app.exception
+    assert not app.error
+    assert names(app) == ["starter"]
+
+
+def test_upload_build_search_delete(open_app: Open, settings: Settings) -> None:
+    app = upload(open_app("corpora"), "films", ("my films.tsv", tsv(ROWS).encode()))
+    assert not app.exception
+    assert not app.error
+    assert "Corpus films is ready: 4 passages" in texts(app)
+    assert "films" in names(app)
+    assert not list((settings.home / "uploads").glob("*"))
+
+    app.selectbox(key="corpora.chosen").set_value("films").run()
+    table = app.dataframe[1].value
+    assert list(table["id"]) == ["p1", "p2", "p3", "p4"]
+    for mode in ("hybrid", "dense", "bm25"):
+        app.selectbox(key="corpora.mode").set_value(mode)
+        app.text_input(key="corpora.query").set_value("Who played Maria in the 2021 remake?")
+        button(app, "Search").click().run()
+        assert not app.error
+        found = [e.label.replace("\\", "") for e in app.expander]
+        assert "West Side Story (2021 film)" in found[0]
+
+    app.text_input(key="corpora.typed.films").set_value("film")
+    button(app, "Delete this corpus").click().run()
+    assert "not the name" in app.error[0].value
+    assert "films" in CorpusLibrary(settings).names()
+    app.text_input(key="corpora.typed.films").set_value("films")
+    button(app, "Delete this corpus").click().run()
+    assert not app.exception
+    assert "is deleted" in texts(app)
+    assert "films" not in CorpusLibrary(settings).names()
+    assert "films" not in names(app)
+
+
+def test_rejected_rows_are_told_by_number(open_app: Open) -> None:
+    lines = "id\ttext\ttitle\na\tgood text here\tT\nb\t\tempty\nonly one column\na\tduplicate id\tT\n"
+    app = upload(open_app("corpora"), "mixed", ("**bold**.tsv", lines.encode()))
+    assert "is ready: 1 passages" in texts(app)
+    rejected = next(d.value for d in app.dataframe if "reason" in d.value.columns)
+    assert list(rejected["number"]) == [3, 4, 5]
+    assert set(rejected["file"]) == {"**bold**.tsv"}
+    assert "3 rows were left out" in texts(app)
+    button(app, "Close this report").click().run()
+    assert "left out" not in texts(app)
+
+
+def test_several_files_and_kinds(open_app: Open, settings: Settings) -> None:
+    app = upload(
+        open_app("corpora"),
+        "several",
+        ("a.tsv.gz", gzip.compress(tsv(ROWS).encode())),
+        ("b.jsonl", json.dumps({"text": "Lava cools to basalt.", "title": "Lava"}).encode()),
+        ("c.md", b"# Title\n\nA text of some words.\n"),
+        ("c.md", b"# Title\n\nThe same name, another text.\n"),
+    )
+    assert not app.error
+    assert "is ready: 7 passages" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "said"),
+    [
+        ("", [("a.tsv", b"1\tx\ty\n")], "has no name"),
+        ("new", [], "no file was chosen"),
+        ("../up", [("a.tsv", b"1\tx y\tz\n")], "cannot be a corpus name"),
+        ("new", [("a.gz", b"\x1f\x8b")], "no reader for this kind of file"),
+        ("new", [("a.tsv", b"\xff\xfe\x00bad")], "new|a"),
+        ("new", [("a.pdf", b"%PDF-1.4 truncated")], "a.pdf"),
+        ("new", [("a.tsv.gz", gzip.compress(b"1\tx\ty\n" * 50)[:20])], "a.tsv.gz"),
+        ("new", [("a.tsv", b"")], "no passage could be read"),
+        ("small", [("a.tsv", b"1\tother text\ty\n")], "exists"),
+    ],
+)
+def test_bad_uploads(open_app: Open, corpus: str, settings: Settings, name: str, files: list[Any], said: str) -> None:
+    app = upload(open_app("corpora"), name, *files)
+    assert not app.exception
+    (error,) = app.error
+    assert any(s in error.value.replace("\\", "") for s in said.split("|"))
+    assert CorpusLibrary(settings).names() == ["small", "starter"]
+    assert not list((settings.home / "uploads").glob("*"))
+    assert len(CorpusLibrary(settings).open("small")) == 4
+
+
+def test_too_many_lines(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMBISCOPE_MAX_UPLOAD_LINES", "10")
+    app = upload(open_app("corpora"), "long", ("a.tsv", "".join(f"{i}\ttext {i}\tT\n" for i in range(30)).encode()))
+    assert "10" in app.error[0].value
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd.tsv", "/abs.md", "..\\win.txt", "a\x00b.tsv", "CON.tsv", ".tsv", "é" * 300 + ".jsonl.gz"]
+)
+def test_uploaded_names_are_never_paths(tmp_path: Path, name: str) -> None:
+    found = _builds.keep(tmp_path, "c", [File(name), File(name)])
+    for path in found.paths:
+        assert path.resolve().parent == found.folder.resolve()
+        assert path.exists()
+        assert len(path.name) < 70
+    assert list(found.originals.values()) == [name, name]
+
+
+def test_unknown_kind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no reader"):
+        _builds.keep(tmp_path, "c", [File("x.exe")])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_while_uploading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Path, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(StorageError, match="No space left"):
+        _builds.keep(tmp_path, "c", [File("x.tsv")])
+    assert not list((tmp_path / "uploads").iterdir())
+
+
+def test_a_stopped_build_can_go_on(open_app: Open, settings: Settings) -> None:
+    engine = Engine(settings)
+    files = _builds.keep(settings.home, "half", [File("half.tsv", tsv(ROWS).encode())])
+    real = engine.library.create
+
+    def stopped(name: str, paths: list[Path], progress: Any) -> Any:
+        def at_words(done: int, total: int, stage: str) -> None:
+            if stage == "words":
+                build.stop()
+            progress(done, total, stage)
+
+        while not started:
+            time.sleep(0.01)
+        return real(name, paths, at_words)
+
+    started: list[bool] = []
+    build = _builds.Build(engine, files, stopped)
+    started.append(True)
+    assert build.wait(30)
+    assert "can go on" in str(build.error)
+
+    app = open_app("corpora")
+    app.selectbox(key="corpora.chosen").set_value("half").run()
+    assert "is not complete" in texts(app)
+    assert "half.tsv" in texts(app)
+    button(app, "Go on building").click().run()
+    assert not app.exception
+    assert "Corpus half is ready: 4 passages" in texts(app)
+    assert len(CorpusLibrary(settings).open("half")) == 4
+    assert not list((settings.home / "uploads").glob("*"))
+
+
+def test_an_incomplete_corpus_can_be_deleted(open_app: Open, settings: Settings) -> None:
+    (settings.corpora_dir / ".building-rest").mkdir(parents=True)
+    app = open_app("corpora")
+    app.selectbox(key="corpora.chosen").set_value("rest").run()
+    assert "Give the same files" in texts(app)
+    app.text_input(key="corpora.typed.rest").set_value("rest")
+    button(app, "Delete this corpus").click().run()
+    assert not app.exception
+    assert not (settings.corpora_dir / ".building-rest").exists()
+
+
+def test_the_starter_corpus_says_that_it_comes_back(open_app: Open) -> None:
+    app = open_app("corpora")
+    assert "built again at its next use" in texts(app)
+
+
+def test_a_damaged_corpus_is_told_and_can_be_deleted(open_app: Open, corpus: str, settings: Settings) -> None:
+    (settings.corpora_dir / "small" / "rows.tsv").write_bytes(b"x")
+    app = open_app("corpora")
+    app.selectbox(key="corpora.chosen").set_value("small").run()
+    assert not app.exception
+    assert "delete the corpus and build it again" in texts(app)
+    app.text_input(key="corpora.typed.small").set_value("small")
+    button(app, "Delete this corpus").click().run()
+    assert not (settings.corpora_dir / "small").exists()

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core import types as t
+from core.engine import Engine, statuses
+from core.errors import NotFoundError, UnknownNameError
+from core.evidence import occurrences
+from core.settings import Settings
+from core.systems import SYSTEMS
+from core.systems.base import Options, answer
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", encoder="hashing", device="cpu", system="scripted")
+
+
+@pytest.fixture
+def engine(settings: Settings, tmp_path: Path) -> Engine:
+    engine = Engine(settings)
+    file = tmp_path / "facts.tsv"
+    file.write_text("id\ttext\ttitle\np1\tNatalie Wood played Maria.\tWest\np2\tBasalt is a dark rock.\tBasalt\n")
+    engine.library.create("facts", [file])
+    return engine
+
+
+def test_a_system_over_a_corpus(engine: Engine) -> None:
+    system = engine.system(corpus="facts")
+    prediction = answer(system, t.Question("Who played Maria?"))
+    assert prediction.system.name == "scripted"
+    assert prediction.system.corpus == "facts"
+    assert prediction.system.corpus_digest == engine.corpus("facts").digest
+    assert "Natalie Wood" in [a.text for a in prediction.answers]
+
+
+def test_a_corpus_is_opened_once_and_again_after_a_rebuild(engine: Engine, tmp_path: Path) -> None:
+    first = engine.corpus("facts")
+    assert engine.corpus("facts") is first
+    file = tmp_path / "other.tsv"
+    file.write_text("id\ttext\ttitle\np9\tGranite is light.\tGranite\n")
+    engine.library.create("facts", [file], replace=True)
+    again = engine.corpus("facts")
+    assert again is not first
+    assert again.digest != first.digest
+    engine.forget("facts")
+    assert engine.corpus("facts") is not again
+
+
+def test_several_threads_get_one_corpus(engine: Engine) -> None:
+    got: list[Any] = []
+    threads = [threading.Thread(target=lambda: got.append(engine.corpus("facts"))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(c) for c in got}) == 1
+
+
+def test_own_passages_open_no_corpus(engine: Engine) -> None:
+    system = engine.system("scripted", "no-such-corpus", Options(), own_passages=True)
+    prediction = answer(system, t.Question("Who?", passages=(t.Passage("x", "T", "Ada Lovelace wrote."),)))
+    assert [a.text for a in prediction.answers] == ["Ada Lovelace"]
+
+
+def test_unknown_names(engine: Engine) -> None:
+    with pytest.raises(UnknownNameError):
+        engine.system("nothing-of-the-kind")
+    with pytest.raises(NotFoundError):
+        engine.system(corpus="nowhere")
+
+
+def test_statuses_say_what_is_missing(tmp_path: Path) -> None:
+    missing = Settings(home=tmp_path, answerer="no-such-answerer", reader="no-such-reader")
+    rows = {s.name: s for s in statuses(missing)}
+    assert set(rows) == {n for n, e in SYSTEMS.items() if not e.hidden}
+    for name in ("ambigprompt", "one-pass"):
+        assert not rows[name].ready
+        assert "no checkpoint 'no-such-" in rows[name].why_not
+    folder = tmp_path / "reader"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    assert {s.name: s.ready for s in statuses(Settings(home=tmp_path, reader=str(folder)))}["one-pass"]
+
+
+def test_occurrences() -> None:
+    found = [t.RetrievedPassage(t.Passage(str(i), "T", "Oslo, oslo and Osloer; 3 and 1999."), i + 1, 1.0) for i in range(3)]
+    assert [(e.passage_id, e.start) for e in occurrences("Oslo", found)] == [(str(i), s) for i in range(3) for s in (0, 6)]
+    assert len(occurrences("Oslo", found, limit=4)) == 4
+    assert occurrences("3", found) == ()  # a small number says nothing
+    assert occurrences("1999", found) == ()
+    assert occurrences("Bergen", found) == ()

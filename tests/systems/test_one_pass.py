@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+
+from core import types as t
+from core.models.passage_reader import Readout
+from core.settings import Settings
+from core.systems.base import Options, Parts, answer
+from core.systems.one_pass import OnePass
+from core.trace import fold
+
+PASSAGES = tuple(t.Passage(str(i), "T", text) for i, text in enumerate(["Red or blue.", "The red one.", "Green."]))
+
+
+class FixedReader:
+    """Readouts by passage text: (candidate, probability) pairs."""
+
+    SAID: ClassVar = {
+        "0": [("Red", 0.6), ("blue", 0.3), ("or", 0.09)],
+        "1": [("red", 0.8), ("one", 0.1)],
+        "2": [("Green", 0.5)],
+    }
+
+    def read(self, question: str, passages: list[t.Passage]) -> list[Readout]:
+        return [
+            Readout(
+                p,
+                tuple(
+                    t.Candidate(c, q, t.Evidence(p.id, p.text.find(c), p.text.find(c) + len(c), c)) for c, q in self.SAID[p.id]
+                ),
+                0.0,
+            )
+            for p in passages
+        ]
+
+
+def run(threshold: float | None = None, question: t.Question | None = None, **options: int) -> t.Prediction:
+    extra = {} if threshold is None else {"threshold": threshold}
+    system = OnePass(Parts(Settings(), None), Options(extra=extra, **options), FixedReader(), "d")  # type: ignore[arg-type]
+    return answer(system, question or t.Question("Which colour?", passages=PASSAGES))
+
+
+@pytest.mark.parametrize(
+    ("threshold", "expected"),
+    [(None, ["red", "Green"]), (0.7, ["red"]), (0.9, []), (0.5, ["red", "Green"]), (0.2, ["red", "Green", "blue"])],
+)
+def test_the_threshold(threshold: float | None, expected: list[str]) -> None:
+    prediction = run(threshold)
+    assert [a.text for a in prediction.answers] == expected
+    assert all(a.probability >= (threshold or 0.5) for a in prediction.answers)
+    assert prediction.system.settings["threshold"] == (threshold or 0.5)
+
+
+def test_an_answer_of_two_passages_counts_once_with_its_best_probability() -> None:
+    first = run().answers[0]
+    assert (first.text, first.probability) == ("red", 0.8)
+    assert first.evidence[0].passage_id == "1"
+
+
+def test_pinned_banned_and_the_maximum() -> None:
+    question = t.Question("Which colour?", passages=PASSAGES, pinned=("Violet",), banned=("RED",))
+    prediction = run(0.1, question)
+    assert [(a.text, a.pinned) for a in prediction.answers] == [
+        ("Violet", True),
+        ("Green", False),
+        ("blue", False),
+        ("one", False),
+    ]
+    assert [a.text for a in run(0.1, question, max_answers=2).answers] == ["Violet", "Green"]
+
+
+def test_its_events_fold() -> None:
+    prediction = run(0.2)
+    assert fold(prediction.question, prediction.system, prediction.events) == prediction
+    assert len(prediction.steps[0].candidates) == 4
+    assert isinstance(prediction.events[-1], t.Finished)
