@@ -94,8 +94,8 @@ def controls(prefix: str, position: int) -> None:
     adder(prefix, position)
 
 
-def adder(prefix: str, position: int, label: str = "Add an answer") -> None:
-    with st.popover(label, icon=":material/add:"):
+def adder(prefix: str, position: int) -> None:
+    with st.popover("Add", icon=":material/add:", help="Add an answer that follows this one"):
         st.text_input(
             "Answer that follows here",
             key=f"{prefix}.new.{position}",

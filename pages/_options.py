@@ -80,14 +80,13 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
 
 def sidebar() -> Choices:
     settings, found = _shared.settings(), _shared.systems()
-    library = _shared.engine().library
-    names = library.names()
+    names = _shared.engine().library.names()
     if not names:
         st.sidebar.warning("There is no corpus yet. Upload one on the page Corpora.")
     with st.sidebar:
         start = names.index(settings.corpus) if settings.corpus in names else 0
         corpus = st.selectbox("Corpus", names, index=start if names else None, key="explore.corpus", persist_state="session")
-        count = next((c.passages for c in library.list() if c.name == corpus and c.complete), 0)
+        count = next((c.passages for c in _shared.corpora() if c.name == corpus and c.complete), 0)
         ready = ready_systems(found, settings.system)
         sides: list[tuple[str, Options]] = []
         if ready:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from streamlit.navigation.page import StreamlitPage
 from core.cli import quiet_libraries
 from core.engine import Engine, SystemStatus, statuses
 from core.errors import AmbiscopeError
+from core.retrieval.library import CorpusInfo
 from core.settings import Settings
 from pages._builds import Build
 from pages._markup import plain
@@ -90,6 +92,16 @@ def warm() -> threading.Thread:
 def builds() -> dict[str, Build]:
     """Builds of corpora that this process has begun, by name: every tab sees them."""
     return {}
+
+
+def corpora() -> list[CorpusInfo]:
+    """All corpora by name.  Looks again when a build publishes or drops its folder in the middle of the listing."""
+    for _ in range(5):
+        try:
+            return engine().library.list()
+        except FileNotFoundError:
+            time.sleep(0.05)
+    return engine().library.list()
 
 
 @st.cache_data(show_spinner=False, ttl=20)

@@ -100,6 +100,7 @@ def controls(prediction_id: str, position: int, judgments: list[Judgment]) -> No
         args=(prediction_id, position, version),
         label_visibility="collapsed",
         help=HELP,
+        wrap=True,
     )
     with st.popover("Note" if not (own and own.note) else "Note ✓", icon=":material/edit_note:"):
         st.text_area("Note", key=note, max_chars=MAX_NOTE, on_change=_save, args=(prediction_id, position, version))

@@ -223,7 +223,7 @@ def watch() -> None:
 
 
 def main() -> None:
-    st.title("Corpora")
+    st.header("Corpora")
     st.markdown(
         "A corpus is a set of passages with an index to search them by. Questions are answered from one corpus at a time."
     )
@@ -231,8 +231,7 @@ def main() -> None:
         st.success(plain(said), icon=":material/check:")
     if error := st.session_state.pop("corpora.error", None):
         _shared.show_error(error)
-    library = _shared.engine().library
-    found, names = library.list(), library.names()
+    found, names = _shared.corpora(), _shared.engine().library.names()
     table(found, names)
     above = st.container()
     look(found, names)

@@ -89,7 +89,7 @@ def finish(runs: list[_live.Run]) -> None:
 
 
 def main() -> None:
-    st.title("Explore an ambiguous question")
+    st.header("Explore an ambiguous question")
     st.markdown(
         "Many questions have several right answers, because they can be read in several ways. Ask one, and the model finds an answer "
         "after another, shows the passage behind each, and rewrites the question so that each answer is its only one."

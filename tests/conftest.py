@@ -6,7 +6,7 @@ import os
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before transformers is imported: a test that reaches for the hub fails at once
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,18 @@ def _folder(path: Path, model: Any, tokenizer: Any) -> Path:
 
 
 @pytest.fixture(scope="session")
-def make_tiny() -> Callable[..., Any]:
+def one_thread() -> Iterator[None]:
+    """Tiny models are many times slower on several threads where the machine is busy."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def make_tiny(one_thread: None) -> Callable[..., Any]:
     """make_tiny(kind, seed=0, **config): a model with random weights, in eval mode.  Kinds: bert (encoder), t5 (encoder-decoder), bart."""
     import torch
     from transformers import BartConfig, BartForConditionalGeneration, BertModel, T5ForConditionalGeneration

@@ -14,7 +14,9 @@ from core.settings import Settings
 
 def add_parser(commands: Any) -> None:
     train = commands.add_parser("train", help="train the per-passage reader or the answering model")
-    train.add_argument("what", choices=["reader", "answerer"])
+    train.add_argument(
+        "what", choices=["reader", "answerer", "seq2seq"], help="seq2seq: the answering model over an encoder-decoder"
+    )
     train.add_argument(
         "--stage", choices=["pretrain", "tune"], default="tune", help="answerer: post-pretraining (Eq. 8-9) or tuning (Eq. 10)"
     )
@@ -68,9 +70,6 @@ def _refuse_test_set(paths: list[Path], settings: Settings) -> None:
 def run(args: argparse.Namespace, settings: Settings) -> int:
     _check([*args.reading, *args.reading_dev, *args.multi, *args.multi_dev, *args.annotated, args.ambignq, args.passages])
     _refuse_test_set([*args.annotated, *([args.passages] if args.passages else [])], settings)
-    from core.models.checkpoints import find_checkpoint, load_span_network, save_span_network
-    from core.models.span_model import load_base
-    from core.models.span_network import SpanConfig, SpanNetwork
     from core.training.trainer import TrainConfig, fit
 
     out: Path = args.out or settings.runs_dir / (args.what if args.what == "reader" else f"{args.what}-{args.stage}")
@@ -84,23 +83,59 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         precision=args.precision,
         device=settings.device,
     )
-    if args.init:
-        network = load_span_network(
-            find_checkpoint(args.init, "reader" if args.what == "reader" else "answerer"), args.prompting
-        )
-    else:
-        span = SpanConfig(prompting=args.prompting)
-        network = SpanNetwork(load_base(span.base), span)
-    task = (reader_task if args.what == "reader" else answerer_task)(args, settings, network.config)
-    about = {k: str(v) if isinstance(v, Path) else v for k, v in vars(args).items() if k not in ("run",)}
-    about = json.loads(json.dumps(about, default=lambda v: [str(x) for x in v] if isinstance(v, list) else str(v)))
+    network, task, write = (make_seq2seq if args.what == "seq2seq" else make_span)(args, settings)
+    # names, not paths: where the files lay is nobody's business, and a checkpoint travels
+    about = {k: _named(v) for k, v in vars(args).items() if k not in ("run", "command")}
 
     def save(network: Any, folder: Path, row: dict[str, Any]) -> None:
-        save_span_network(network, folder, {"arguments": {k: v for k, v in about.items() if k != "command"}, "figures": row})
+        write(network, folder, {"arguments": about, "figures": row})
 
     row = fit(network, task, config, out, save)
     print(json.dumps({"out": str(out), **row}))
     return 0
+
+
+def _named(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_named(v) for v in value]
+    looks_like_a_path = isinstance(value, Path) or (isinstance(value, str) and Path(value).is_absolute())
+    return Path(value).name if looks_like_a_path else value
+
+
+def make_span(args: argparse.Namespace, settings: Settings) -> tuple[Any, Any, Any]:
+    """(network, task, how to save) of the reader or of the answering model with a span head."""
+    from core.models.checkpoints import find_checkpoint, load_span_network, save_span_network
+    from core.models.span_model import load_base
+    from core.models.span_network import SpanConfig, SpanNetwork
+
+    if args.init:
+        network = load_span_network(find_checkpoint(args.init, args.what), args.prompting)
+    else:
+        span = SpanConfig(prompting=args.prompting)
+        network = SpanNetwork(load_base(span.base), span)
+    task = (reader_task if args.what == "reader" else answerer_task)(args, settings, network.config)
+    return network, task, save_span_network
+
+
+def make_seq2seq(args: argparse.Namespace, settings: Settings) -> tuple[Any, Any, Any]:
+    """(network, task, how to save) of FidAnswerer: the same examples, generated instead of read."""
+    from dataclasses import replace
+    from functools import partial
+
+    from core.models.fid import load_network, save_fid
+    from core.models.span_network import SpanConfig
+    from core.training.fid_task import FidTask
+
+    if not args.init:
+        raise InputError("train seq2seq needs --init: a folder or hub name of encoder-decoder weights, for instance t5-base")
+    network, tokenizer = load_network(args.init)
+    if network.config.prompting != args.prompting:
+        network, tokenizer = load_network(args.init, replace(network.config, prompting=args.prompting))
+    same = answerer_task(args, settings, SpanConfig())
+    task = FidTask(
+        same.sources, same.held_out, tokenizer, network.config, args.stage, args.context, args.eoi_share, args.batch_tokens
+    )
+    return network, task, partial(save_fid, tokenizer=tokenizer)
 
 
 def _miner(args: argparse.Namespace, settings: Settings, reading: Any) -> tuple[Any, Path]:

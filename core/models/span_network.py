@@ -131,11 +131,11 @@ class SpanNetwork(nn.Module):
     def _encode_learned(self, batch: RowBatch) -> Tensor:
         """Ablation "w/o prompting model": row 0 holds a learned prompt for the step instead of question and answers."""
         assert batch.steps is not None
-        tokens = self.config.learned_tokens
+        tokens = min(self.config.learned_tokens, batch.input_ids.shape[1])
         embedded = self.encoder.embeddings.word_embeddings(batch.input_ids)  # type: ignore[union-attr, operator]
         by_question = embedded.view(-1, batch.rows, *embedded.shape[1:]).clone()
         prompts = self.prompts[batch.steps.clamp(max=self.config.learned_steps - 1)]  # (B, tokens, d)
-        by_question[:, 0, :tokens] = prompts.to(by_question.dtype)
+        by_question[:, 0, :tokens] = prompts[:, :tokens].to(by_question.dtype)
         mask = batch.mask.view(-1, batch.rows, batch.mask.shape[1]).clone()
         mask[:, 0] = False
         mask[:, 0, :tokens] = True
@@ -156,7 +156,7 @@ class SpanNetwork(nn.Module):
             nothing = self.head.nothing(torch.cat([states[:, 0], states[:, 0]], dim=-1)).squeeze(-1).float()
             return spans.view(-1, batch.rows, *spans.shape[1:]), nothing.view(-1, batch.rows)
         by_question = states.view(-1, batch.rows, length, width)
-        p = self.config.learned_tokens if self.config.prompting == "learned" else batch.prompt_tokens
+        p = min(self.config.learned_tokens, length) if self.config.prompting == "learned" else batch.prompt_tokens
         e = by_question[:, 0, :p]
         x = by_question[:, 1:].reshape(by_question.shape[0], -1, width)  # all passages of a question in one row
         mask = batch.mask.view(-1, batch.rows, length)

@@ -262,7 +262,7 @@ def test_equation_7_the_decoder_reads_prompt_and_passages(lengths: list[list[int
 @pytest.mark.parametrize("lengths", SHAPES.values(), ids=SHAPES.keys())
 def test_equation_7_the_span_head_reads_prompt_and_passages(lengths: list[list[int]], make_tiny: Any) -> None:
     torch.manual_seed(3)
-    network = SpanNetwork(make_tiny("bert"), SpanConfig(max_answer_tokens=3, max_tokens=16)).eval()
+    network = SpanNetwork(make_tiny("bert"), SpanConfig(max_answer_tokens=3, max_tokens=32)).eval()
     sample = make_sample(lengths)
     with torch.no_grad():
         spans, eoi = network(span_batch(sample))

@@ -303,5 +303,5 @@ def test_devices_and_tokenizers_that_are_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [{"prompting": "none"}, {"max_tokens": 16}, {"max_tokens": 513}, {"max_answer_tokens": 0}])
 def test_bad_configurations(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="must be|use interleaved"):
+    with pytest.raises(ValueError, match=r"must be|use interleaved"):
         SpanConfig(**wrong)

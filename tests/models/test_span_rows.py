@@ -65,12 +65,7 @@ def test_labels_find_every_occurrence_of_every_alias(tokenizer: Any) -> None:
     rows = passage_rows(tokenizer, "Who is Natalie Wood?", [("Natalie Wood", texts[0]), ("Wood", texts[1])], 64)
     found = label_spans(rows, texts, ["Natalie Wood", "Wood"], 8)
     read = sorted(texts[rows.passage[r]][rows.offsets[r][s][0] : rows.offsets[r][e][1]] for r, s, e in found)
-    assert read == ["Natalie Wood", "Wood", "Wood", "Wood", "natalie wood", "wood"][:1] + [
-        "Wood",
-        "Wood",
-        "natalie wood",
-        "wood",
-    ]
+    assert read == ["Natalie Wood", "Wood", "Wood", "natalie wood", "wood"]
     assert label_spans(rows, texts, ["Natalie Wood"], 1) == []  # longer than a span may be
     assert label_spans(rows, texts, ["Nobody", ""], 8) == []
 

@@ -23,7 +23,7 @@ def tsv(rows: list[tuple[str, str, str]]) -> str:
 
 def texts(app: AppTest) -> str:
     """Everything that is drawn as text, without the escapes."""
-    kinds: list[Any] = [app.title, app.subheader, app.markdown, app.caption, app.error, app.warning, app.info, app.success]
+    kinds: list[Any] = [app.header, app.subheader, app.markdown, app.caption, app.error, app.warning, app.info, app.success]
     return "\n".join(str(e.value) for kind in kinds for e in kind).replace("\\", "").replace("\u2060", "")
 
 

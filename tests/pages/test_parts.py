@@ -120,3 +120,19 @@ def test_an_error_of_the_worker_is_kept(corpus: str, settings: Settings, monkeyp
     assert isinstance(run.error, ZeroDivisionError)
     assert run.prediction() is None
     assert threading.active_count() < 50
+
+
+def test_listing_while_a_build_drops_its_folder(monkeypatch: pytest.MonkeyPatch, corpus: str) -> None:
+    from pages import _shared
+
+    library, tries = _shared.engine().library, []
+    real = library.list
+
+    def gone_once() -> Any:
+        tries.append(1)
+        if len(tries) == 1:
+            raise FileNotFoundError(2, "No such file or directory")
+        return real()
+
+    monkeypatch.setattr(library, "list", gone_once)
+    assert [c.name for c in _shared.corpora()] == [corpus]

@@ -1,0 +1,214 @@
+"""The app in a real Chromium: what AppTest cannot see (scripts, widths, links, the order of what arrives)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.retrieval.library import CorpusLibrary
+from core.settings import ROOT, Settings
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")]
+ARGS = (
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+WAIT = 60_000  # milliseconds
+PAYLOADS = [
+    "<script>window.hacked=1</script>",
+    "<img src=x onerror=window.hacked=1>",
+    "[click](javascript:window.hacked=1)",
+    "![i](http://127.0.0.1:9/x.png)",
+    "$x^2$",
+    ":red[r]",
+    "**bold**",
+    ":smile:",
+    "www.evil.example",
+    "a -> b",
+    "`code`",
+    "# head",
+]
+QUESTION = "Where did Anna Alder meet Boris Birch?"
+FIRST = "Anna Alder met " + " ".join(PAYLOADS) + " and then Boris Birch."
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The app with the scripted system over a corpus of payloads; its address."""
+    home = tmp_path_factory.mktemp("browser") / "home"
+    passages = home.parent / "nasty.tsv"
+    rows = [("n1", FIRST, f"Anna {PAYLOADS[0]} {PAYLOADS[6]}"), ("n2", "Boris Birch met Clara Cedar.", "Boris")]
+    passages.write_text("id\ttext\ttitle\n" + "".join(f"{i}\t{x}\t{t}\n" for i, x, t in rows), encoding="utf-8")
+    CorpusLibrary(Settings(home=home, encoder="hashing")).create("nasty", [passages])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = {"HOME": str(home), "SYSTEM": "scripted", "ENCODER": "hashing", "CORPUS": "nasty", "DEVICE": "cpu"}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("AMBISCOPE_")}
+    environment |= {f"AMBISCOPE_{k}": v for k, v in settings.items()}
+    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "streamlit_app.py")]
+    log = (home.parent / "server.log").open("wb")
+    process = subprocess.Popen(
+        [*command, "--server.port", str(port), "--server.address", "127.0.0.1"],
+        env=environment,
+        cwd=ROOT,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
+    address = f"http://127.0.0.1:{port}/"
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(address + "_stcore/health", timeout=2).close()
+                break
+            except OSError:
+                assert process.poll() is None, (home.parent / "server.log").read_text()
+                time.sleep(0.2)
+        yield address
+    finally:
+        process.terminate()
+        process.wait(20)
+        log.close()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def tab(browser: Any) -> Iterator[Any]:
+    """tab(address, width, dark): a page in a fresh profile.  A dialog or an error in a page fails the test."""
+    contexts, trouble = [], []
+
+    def dialog(box: Any) -> None:
+        trouble.append(f"dialog: {box.message}")
+        box.dismiss()
+
+    def open_it(address: str, width: int = 1280, dark: bool = False) -> Any:
+        scheme = "dark" if dark else "light"
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("dialog", dialog)
+        page.goto(address, timeout=WAIT)
+        return page
+
+    yield open_it
+    for context in contexts:
+        for page in context.pages:
+            assert page.evaluate("window.hacked") is None
+        context.close()
+    assert trouble == []
+
+
+def ask(page: Any, question: str = QUESTION) -> None:
+    box = page.get_by_label("Question", exact=True)
+    box.wait_for(timeout=WAIT)
+    box.fill(question)
+    box.press("Enter")
+    page.get_by_role("button", name="Download the trace").wait_for(timeout=WAIT)
+
+
+@pytest.fixture(scope="module")
+def link(server: str, browser: Any) -> str:
+    """The link of a prediction made in a browser."""
+    page = browser.new_page()
+    page.goto(server, timeout=WAIT)
+    ask(page)
+    page.wait_for_url("**prediction=*", timeout=WAIT)
+    address: str = page.url
+    page.close()
+    return address
+
+
+def headings(page: Any) -> str:
+    page.get_by_role("button", name="Download the trace").wait_for(timeout=WAIT)
+    return str(page.locator("h3").first.inner_text())
+
+
+def test_asks_and_opens_the_link_in_a_second_tab(link: str, tab: Any) -> None:
+    first, second = tab(link), tab(link)
+    assert headings(first) == headings(second)
+    assert "answer" in headings(first)
+    shown = second.get_by_test_id("stMain").inner_text()
+    assert "Anna Alder" in shown
+    assert "How it came about" in shown
+
+
+def test_text_of_a_corpus_shows_as_itself(link: str, tab: Any) -> None:
+    """The rendered text is the passage, character by character; nothing of it became an element."""
+    page = tab(link)
+    headings(page)
+    main = page.get_by_test_id("stMain")
+    main.get_by_text("and then Boris Birch").first.wait_for(timeout=WAIT, state="attached")
+    flat = " ".join(main.evaluate("e => e.textContent").replace("\u2060", "").split())
+    assert FIRST in flat
+    assert main.locator("a[href*='javascript']").count() == 0
+    assert main.locator("a[href*='evil']").count() == 0
+    assert main.locator("img").count() == 0
+    assert main.locator(".katex").count() == 0
+    page.wait_for_timeout(300)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_fits_the_width(link: str, tab: Any, width: int, dark: bool) -> None:
+    page = tab(link, width, dark)
+    headings(page)
+    page.get_by_test_id("stPlotlyChart").first.locator(".main-svg").first.wait_for(timeout=WAIT)
+    wide = page.evaluate(
+        "[document.documentElement.scrollWidth, ...[...document.querySelectorAll('[data-testid=stMain]')].map(e => e.scrollWidth)]"
+    )
+    assert max(wide) <= width
+    for chart in page.get_by_test_id("stPlotlyChart").all():
+        box = chart.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+
+
+def test_a_verdict_stays_after_a_reload(link: str, tab: Any) -> None:
+    page = tab(link)
+    headings(page)
+    page.get_by_role("radio", name="unsupported").first.click()
+    page.wait_for_timeout(1000)
+    page.reload()
+    headings(page)
+    again = page.get_by_role("radio", name="unsupported").first
+    again.wait_for(timeout=WAIT)
+    assert again.get_attribute("aria-checked") == "true"
+
+
+def test_a_direct_link_to_a_page_starts_the_app(server: str, tab: Any) -> None:
+    page = tab(server + "corpora")
+    page.get_by_text("Add a corpus").wait_for(timeout=WAIT)
+    page.get_by_label("Your name").first.wait_for(timeout=WAIT)
+    assert page.url.rstrip("/").endswith("/corpora")
+
+
+def test_upload_by_hand(server: str, tab: Any, tmp_path: Path) -> None:
+    path = tmp_path / "two words.tsv"
+    path.write_text("x1\tSome text of a few words\tTitle\nbroken line\n", encoding="utf-8")
+    page = tab(server + "corpora")
+    page.get_by_label("Name of the new corpus").fill("by-hand")
+    page.locator("input[type=file]").set_input_files(str(path))
+    page.get_by_text("two words.tsv").first.wait_for(timeout=WAIT)
+    page.get_by_role("button", name="Upload and build").click()
+    page.get_by_text("Corpus by-hand is ready").wait_for(timeout=WAIT)
+    page.get_by_text("1 rows were left out").wait_for(timeout=WAIT)

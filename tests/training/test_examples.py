@@ -1,0 +1,279 @@
+"""Training files: every layout, and what happens to a line that does not have it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import FormatError
+from core.text import find_spans
+from core.training.examples import MultiExample, crop, read_annotated, read_multi, read_passages_tsv, read_reading
+from core.training.mining import Miner
+from core.training.mixtures import (
+    annotated_examples,
+    context_passages,
+    load_pairs,
+    load_reading,
+    reader_rows,
+    reader_rows_of_multi,
+    statement_examples,
+)
+from core.training.statements import insert, statement
+
+READING = {"question": "Who?", "title": "T", "passage": "Ada  wrote it.", "answers": ["Ada", "Bob"], "source": "made"}
+MULTI = {
+    "question": "Which colour?",
+    "passages": [{"title": "A", "text": "Red here."}, {"text": "Blue there."}],
+    "answers": [["Red", "crimson"], ["Blue"], ["red"], []],
+    "negatives": ["green", ["pink", "rose"]],
+    "wrong_answers": None,
+}
+
+
+def jsonl(path: Path, *rows: Any) -> Path:
+    text = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows)
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["reading.jsonl", "reading.jsonl.gz"])
+def test_reading_rows(tmp_path: Path, name: str) -> None:
+    nowhere = {**READING, "answers": ["Bob"]}
+    joined = {**READING, "passage": "Ada [PAR] Bob"}
+    (only,) = read_reading(jsonl(tmp_path / name, READING, "", nowhere, joined))
+    assert (only.passage, only.answers, only.source) == ("Ada wrote it.", ("Ada",), "made")
+
+
+def test_multi_rows(tmp_path: Path) -> None:
+    (only,) = read_multi(jsonl(tmp_path / "m.jsonl.gz", MULTI))
+    assert only.passages == (("A", "Red here."), ("", "Blue there."))
+    assert only.gold == (("Red", "crimson"), ("Blue",))  # "red" again is the same answer
+    assert only.bad == ("green", "pink")
+    assert only.source == "m.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("read", "row", "says"),
+    [
+        (read_reading, "{", "line 2: not JSON"),
+        (read_reading, "[1]", "line 2: a row must be an object"),
+        (read_reading, {**READING, "passage": None}, "line 2, field 'passage': must be a str"),
+        (read_reading, {**READING, "question": 3}, "line 2, field 'question'"),
+        (read_reading, {**READING, "answers": "Ada"}, "line 2, field 'answers': must be a list"),
+        (read_reading, {**READING, "answers": ["Ada", 3]}, "line 2, field 'answers': must be a list of texts"),
+        (read_multi, {**MULTI, "passages": [{"title": "A"}]}, "line 2, field 'passages'"),
+        (read_multi, {**MULTI, "passages": {}}, "line 2, field 'passages': must be a list"),
+        (read_multi, {**MULTI, "answers": ["Red"]}, "line 2, field 'answers': must be a list of alias lists"),
+        (read_multi, {**MULTI, "answers": [[3]]}, "line 2, field 'answers'"),
+        (read_multi, {**MULTI, "negatives": [3]}, "line 2, field 'negatives'"),
+        (read_multi, {"question": "q"}, "line 2, field 'passages'"),
+    ],
+)
+def test_bad_lines_are_named(tmp_path: Path, read: Callable[[Path], Any], row: Any, says: str) -> None:
+    path = jsonl(tmp_path / "bad.jsonl", READING if read is read_reading else MULTI, row)
+    with pytest.raises(FormatError) as caught:
+        list(read(path))
+    assert str(path) in str(caught.value)
+    assert says in str(caught.value)
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(b'{"a": "\xff"}\n')
+    with pytest.raises(FormatError, match="not UTF-8"):
+        list(read_reading(bad))
+    whole = jsonl(tmp_path / "cut.jsonl.gz", *[READING] * 50).read_bytes()
+    (tmp_path / "cut.jsonl.gz").write_bytes(whole[:-12])
+    with pytest.raises(FormatError, match="gzip"):
+        list(read_reading(tmp_path / "cut.jsonl.gz"))
+    (tmp_path / "no.jsonl.gz").write_bytes(b"plain text\n")
+    with pytest.raises(FormatError, match="gzip"):
+        list(read_reading(tmp_path / "no.jsonl.gz"))
+
+
+def test_passage_files(tmp_path: Path) -> None:
+    path = tmp_path / "p.tsv"
+    path.write_text("id\ttext\ttitle\np1\tSome text.\tA title\n")
+    assert read_passages_tsv(path) == {"p1": ("A title", "Some text.")}
+    for content, says in (
+        ("id\ttitle\n", "line 1: the first line"),
+        ("", "line 1"),
+        ("id\ttext\ttitle\np1\tx\n", "line 2: 2 columns"),
+    ):
+        path.write_text(content)
+        with pytest.raises(FormatError, match=says):
+            read_passages_tsv(path)
+
+
+def annotated(folder: Path, count: int = 60) -> Path:
+    """A folder in the layout of data/starter: every question has its own two passages."""
+    folder.mkdir(exist_ok=True)
+    lines, rows = ["id\ttext\ttitle"], []
+    for i in range(count):
+        for part in "ab":
+            lines.append(f"p{i}{part}\tThing number {i} of sort {part} has the value{part}{i} today.\tThing {i} ({part})")
+        pairs = [{"question": f"What is thing {i} {x}?", "answer": [f"value{x}{i}"], "passages": [f"p{i}{x}"]} for x in "ab"]
+        many = {"type": "multipleQAs", "qaPairs": pairs}
+        one = {"type": "singleAnswer", "answer": [f"valuea{i}"], "passages": [f"p{i}a"]}
+        rows.append({"id": str(i), "question": f"What is thing {i}?", "annotations": [many if i % 3 else one]})
+    (folder / "passages.tsv").write_text("\n".join(lines) + "\n")
+    (folder / "questions.json").write_text(json.dumps(rows))
+    return folder
+
+
+def test_annotated_folders(tmp_path: Path) -> None:
+    examples, passages = read_annotated(annotated(tmp_path / "mine", 4))
+    assert len(passages) == 8
+    assert [len(e.gold) for e in examples] == [1, 2, 2, 1]
+    assert examples[1].passages == (passages["p1a"], passages["p1b"])
+    assert examples[1].extra["supporting"] == ["p1a", "p1b"]
+    assert examples[1].source == "mine"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("{", "not JSON"),
+        ("{}", "must be a list"),
+        ('[{"question": "q"}]', "question 1 lacks 'annotations'"),
+        ('[{"question": "q", "annotations": []}]', "question 1"),
+        (
+            '[{"question": "q", "annotations": [{"type": "singleAnswer", "answer": ["x"], "passages": ["p9"]}]}]',
+            "question 1 lacks 'p9'",
+        ),
+        ("[3]", "question 1"),
+    ],
+)
+def test_bad_annotated_folders(tmp_path: Path, content: str, says: str) -> None:
+    folder = annotated(tmp_path / "mine", 2)
+    (folder / "questions.json").write_text(content)
+    with pytest.raises(FormatError) as caught:
+        read_annotated(folder)
+    assert says in str(caught.value)
+    assert "questions.json" in str(caught.value)
+
+
+def test_whole_blocks_are_held_out(tmp_path: Path) -> None:
+    train, dev = annotated_examples(annotated(tmp_path / "mine", 90), held_out=0.2)
+    assert (len(train), len(dev)) == (75, 15)
+    assert not {e.question for e in train} & {e.question for e in dev}
+    own = {i for e in dev for i in e.extra["supporting"]}
+    assert not own & {i for e in train for i in e.extra["supporting"]}
+    assert all(len(e.passages) > len(e.extra["supporting"]) for e in train)  # context was mined
+    assert all(len(set(e.extra["context"])) == len(e.passages) for e in train)
+
+
+def test_pairs_of_ambignq(tmp_path: Path) -> None:
+    pairs = [{"question": f"Who played it in {y}?|alias", "answer": [f"Actor {y}"]} for y in (1961, 2021)]
+    rows = [
+        {
+            "question": "Who played it?",
+            "annotations": [{"type": "singleAnswer", "answer": ["x"]}, {"type": "multipleQAs", "qaPairs": pairs}],
+        },
+        {"question": "One?", "annotations": [{"type": "singleAnswer", "answer": ["x"]}]},
+    ]
+    path = tmp_path / "ambig.json"
+    path.write_text(json.dumps(rows))
+    assert load_pairs(path) == [
+        ("Who played it?", [("Who played it in 1961?", ("Actor 1961",)), ("Who played it in 2021?", ("Actor 2021",))])
+    ]
+    miner = Miner([(f"T{i}", f"Who played it number {i} said a long passage about playing.") for i in range(30)])
+    (example,) = statement_examples(path, miner, None, context=3)
+    assert example.gold == (("Actor 1961",), ("Actor 2021",))
+    for names in example.gold:
+        assert any(find_spans(text, names[0]) for _, text in example.passages)
+    for content in ("{", '[{"question": "q"}]', '[{"annotations": [{"type": "multipleQAs"}]}]', "[3]"):
+        path.write_text(content)
+        with pytest.raises(FormatError, match="ambig.json"):
+            load_pairs(path)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "expected"),
+    [
+        ("Who played Corie on Broadway?", "Elizabeth Ashley", {"Elizabeth Ashley played Corie on Broadway."}),
+        (
+            "What is the capital of Georgia?",
+            "Atlanta",
+            {"The capital of Georgia is Atlanta.", "Atlanta is the capital of Georgia."},
+        ),
+        ("Tell me a story", "no", {None}),
+        ("Who", "no", {"no ."}),
+    ],
+)
+def test_statements(question: str, answer: str, expected: set[str | None]) -> None:
+    assert {statement(question, answer, random.Random(i)) for i in range(20)} <= expected
+
+
+def test_a_statement_is_never_cut() -> None:
+    passage = " ".join(f"Sentence {i} has five words." for i in range(40))
+    for seed in range(10):
+        text = insert("The ANSWER stands here.", passage, random.Random(seed), size=50)
+        assert "The ANSWER stands here." in text
+        assert len(text.split()) <= 50
+
+
+def test_crop_keeps_an_answer() -> None:
+    passage = " ".join(f"w{i}" for i in range(300)) + " Ada Lovelace " + " ".join(f"v{i}" for i in range(300))
+    for seed in range(20):
+        text = crop(passage, ("Ada Lovelace",), 100, random.Random(seed))
+        assert len(text.split()) == 100
+        assert "Ada Lovelace" in text
+    assert crop("short one", ("one",), 100, random.Random(0)) == "short one"
+    assert len(crop(passage, (), 100, random.Random(0)).split()) == 100
+
+
+def test_mining(tmp_path: Path) -> None:
+    passages = [
+        ("Oslo", "Oslo is the capital of Norway."),
+        ("Bergen", "Bergen lies on the coast of Norway."),
+        ("Tea", "Tea is a drink."),
+    ]
+    miner = Miner(passages)
+    found = miner.neighbours(["What is the capital of Norway?"], 5, tmp_path)
+    assert found.shape == (1, 3)
+    assert list(found[0][:2]) == [0, 1]
+    assert (miner.neighbours(["What is the capital of Norway?"], 5, tmp_path) == found).all()  # from the cache
+    assert len(list(tmp_path.iterdir())) == 1
+    assert miner.without(found[0], ["Oslo"], [], 5) == [passages[1], passages[2]]
+    assert miner.without(found[0], [], [passages[0][1]], 1) == [passages[1]]
+    assert Miner([]).neighbours(["a", "b"], 3).shape == (2, 0)
+    assert miner.neighbours([], 3).shape == (0, 0)
+
+
+def test_reader_rows(tmp_path: Path) -> None:
+    rows = [
+        {
+            **READING,
+            "question": f"Who wrote book {i}?",
+            "title": f"T{i % 3}",
+            "passage": f"Ada{i} wrote book {i} in the town.",
+            "answers": [f"Ada{i}"],
+        }
+        for i in range(40)
+    ]
+    reading = load_reading([jsonl(tmp_path / "r.jsonl", *rows)])
+    assert context_passages(None, reading)[0] == ("T0", "Ada0 wrote book 0 in the town.")
+    made = reader_rows(reading, Miner(context_passages(None, reading)), None, log=lambda _: None)
+    assert made == reader_rows(reading, Miner(context_passages(None, reading)), None, log=lambda _: None)
+    with_answer = [r for r in made if r.answers]
+    without = [r for r in made if not r.answers]
+    assert len(with_answer) == 40
+    assert 5 < len(without) < 35
+    for row in without:
+        number = row.question.split()[-1].rstrip("?")
+        assert not find_spans(row.passage[1], f"Ada{number}")
+
+
+def test_reader_rows_of_multi() -> None:
+    example = MultiExample("q", (("A", "Red here."), ("B", "Nothing.")), (("Red", "crimson"), ("Blue",)), "x")
+    assert [(r.passage[0], r.answers) for r in reader_rows_of_multi([example])] == [("A", ("Red",)), ("B", ())]

@@ -1,0 +1,438 @@
+"""Objectives, items, and the training loop on a tiny BERT."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from core.errors import InputError
+from core.models.checkpoints import load_span_network, save_span_network
+from core.models.span_answerer import SpanAnswerer
+from core.models.span_model import load_base
+from core.models.span_network import SpanConfig, SpanNetwork
+from core.text import find_spans, normalize_answer, overlapping
+from core.training.answerer_task import AnswererTask, add_pseudo_answers, pseudo_item, run_f1, sample_item
+from core.training.examples import MultiExample
+from core.training.objectives import marginal_loss
+from core.training.reader_task import ReaderTask, Reading
+from core.training.trainer import TrainConfig, fit, parameter_groups
+
+COLOURS = ["red", "blue", "green", "black", "white"]
+THINGS = ["ball", "car", "door", "boat", "town", "film", "song", "book"]
+
+
+def examples(count: int, seed: int = 0) -> list[MultiExample]:
+    """Which colour is the THING: two passages answer, one is about something else."""
+    rng = random.Random(seed)
+    out = []
+    for _ in range(count):
+        thing, other = rng.sample(THINGS, 2)
+        a, b, c = rng.sample(COLOURS, 3)
+        passages = (
+            (thing, f"the {thing} in the north is {a} ."),
+            (thing, f"the {thing} in the south is {b} ."),
+            (other, f"the {other} is {c} ."),
+        )
+        out.append(MultiExample(f"colour of the {thing}", passages, ((a,), (b,)), "made"))
+    return out
+
+
+@pytest.fixture(scope="module")
+def config(tiny_bert_folder: Path) -> SpanConfig:
+    return SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3, span_width=8)
+
+
+@pytest.fixture
+def network(config: SpanConfig) -> SpanNetwork:
+    torch.manual_seed(0)
+    return SpanNetwork(load_base(config.base), config)
+
+
+# ---------------------------------------------------------------- objectives
+
+
+def test_the_marginal_loss_by_hand() -> None:
+    spans = torch.tensor([[0.0, math.log(2), math.log(3), -math.inf], [0.0, 0.0, -math.inf, -math.inf]])
+    nothing = torch.tensor([math.log(4), 0.0])
+    gold = torch.tensor([[False, True, True, False], [False, False, False, False]])
+    want = torch.tensor([False, True])
+    # first: (2 + 3) of (1 + 2 + 3 + 4); second: 1 of 3
+    first, second = -math.log(5 / 10), -math.log(1 / 3)
+    assert float(marginal_loss(spans, nothing, gold, want)) == pytest.approx((first + second) / 2)
+    weight = torch.tensor([3.0, 1.0])
+    assert float(marginal_loss(spans, nothing, gold, want, weight)) == pytest.approx((3 * first + second) / 4)
+    assert float(marginal_loss(spans, nothing, gold, want, torch.zeros(2))) == 0.0
+
+
+def test_a_row_without_a_target_that_weighs_nothing_leaves_the_gradient_finite() -> None:
+    spans = torch.tensor([[0.0, 1.0], [0.5, -math.inf]], requires_grad=True)
+    gold = torch.tensor([[True, False], [False, False]])
+    loss = marginal_loss(spans, torch.zeros(2), gold, torch.zeros(2, dtype=torch.bool), torch.tensor([1.0, 0.0]))
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert spans.grad is not None
+    assert torch.isfinite(spans.grad).all()
+
+
+# ---------------------------------------------------------------- items
+
+
+def test_targets_and_previous_answers_are_the_gold_answers() -> None:
+    example = examples(1)[0]
+    gold = {normalize_answer(names[0]) for names in example.gold}
+    seen = {"eoi": 0, "open": 0}
+    for seed in range(60):
+        item = sample_item(example, 3, 0.35, random.Random(seed))
+        assert item is not None
+        targets = {normalize_answer(names[0]) for names, _ in item.targets}
+        previous = {normalize_answer(p) for p in item.previous}
+        assert targets | previous == gold
+        assert not targets & previous
+        seen["eoi" if not targets else "open"] += 1
+    assert 10 < seen["eoi"] < 35
+    always = [sample_item(example, 3, 1.0, random.Random(s)) for s in range(10)]
+    assert all(i is not None and not i.targets and len(i.previous) == 2 for i in always)
+
+
+def test_answers_whose_passage_is_left_out_are_no_targets() -> None:
+    example = examples(1)[0]
+    for seed in range(30):
+        item = sample_item(example, 1, 0.0, random.Random(seed))
+        if item is None:
+            continue
+        for names, _ in item.targets:
+            assert any(find_spans(text, names[0]) for _, text in item.passages)
+        assert len(item.targets) + len(item.previous) == 1
+
+
+def test_nothing_to_find() -> None:
+    nowhere = MultiExample("q", (("t", "the ball ."),), (("red",),), "x")
+    assert sample_item(nowhere, 3, 0.0, random.Random(0)) is None
+    unanswerable = MultiExample("q", (("t", "the ball ."),), (), "x")
+    item = sample_item(unanswerable, 3, 0.0, random.Random(0))
+    assert item is not None
+    assert (item.previous, item.targets) == ((), ())
+
+
+def test_known_wrong_answers_come_among_the_previous() -> None:
+    base = examples(1)[0]
+    right = base.gold[0][0]
+    example = MultiExample(base.question, base.passages, base.gold, "x", bad=("the wrong film", right))
+    items = [sample_item(example, 3, 0.35, random.Random(s)) for s in range(100)]
+    wrong = [i for i in items if i is not None and "the wrong film" in i.previous]
+    assert 8 < len(wrong) < 40
+    for item in wrong:
+        assert len(item.targets) + len(item.previous) == 3
+    assert all(i is None or i.previous.count(right) <= 1 for i in items)  # a "bad" answer that is right is not used
+
+
+def test_short_answers_count_in_the_supporting_passages_only() -> None:
+    passages = (("a", "the ball is red ."), ("b", "red is a colour ."))
+    example = MultiExample("q", passages, (("red",),), "x", extra={"supporting": ["p1"]})
+    for seed in range(20):
+        item = sample_item(example, 2, 0.0, random.Random(seed))
+        assert item is not None
+        ((_, where),) = item.targets
+        assert where is not None
+        assert [item.passages[i][0] for i in where] == ["a"]
+
+
+def test_pseudo_items() -> None:
+    example = MultiExample("q", (("t", "red ball"),), (("red",),), "x", extra={"pseudo": ["blue", "the red", "green"]})
+    lengths = set()
+    for seed in range(40):
+        item = pseudo_item(example, 3, random.Random(seed))
+        assert [names for names, _ in item.targets] == [("red",)]
+        assert set(item.previous) <= {"blue", "green"}
+        assert not any(overlapping(p, "red") for p in item.previous)
+        lengths.add(len(item.previous))
+    assert lengths == {0, 1, 2}
+
+
+# ---------------------------------------------------------------- tasks and the loop
+
+
+def task(config: SpanConfig, count: int = 40) -> AnswererTask:
+    return AnswererTask([(examples(count), 1.0)], [("dev", examples(4, seed=9))], config, "tune", 3, 0.3, 1024)
+
+
+def test_batches_depend_on_seed_and_position_only(config: SpanConfig) -> None:
+    made = task(config)
+    first, again = made.batches(3, 0), made.batches(3, 0)
+    one = [next(first) for _ in range(4)]
+    for (p, (rows, gold, eoi, weight)), (q, (rows2, gold2, eoi2, weight2)) in zip(one, [next(again) for _ in range(4)]):
+        assert p == q
+        assert torch.equal(rows.input_ids, rows2.input_ids)
+        assert torch.equal(gold, gold2)
+        assert torch.equal(eoi, eoi2)
+        assert torch.equal(weight, weight2)
+        assert weight.all()  # every made question has its answers in its rows
+        assert torch.equal(gold.flatten(1).any(1), ~eoi)
+        assert rows.input_ids.numel() <= 2 * 1024
+    later = next(made.batches(3, one[-1][0] + 1))
+    assert later[0] == one[-1][0] + 2
+    assert not torch.equal(later[1][0].input_ids, one[0][1][0].input_ids)
+
+
+def test_no_usable_examples(config: SpanConfig) -> None:
+    with pytest.raises(InputError, match="no training question"):
+        AnswererTask([([], 1.0)], [], config, "tune", 3, 0.3, 1024)
+    with pytest.raises(InputError, match="no training row"):
+        ReaderTask([], [], config)
+    nowhere = MultiExample("q", (("t", "the ball ."),), (("red",),), "x")
+    hopeless = AnswererTask([([nowhere], 1.0)], [], config, "tune", 3, 0.3, 1024)
+    with pytest.raises(InputError, match="no training question has an answer"):
+        next(hopeless.batches(0, 0))
+
+
+def test_run_f1_by_hand() -> None:
+    class Says:
+        def propose_many(self, jobs: list[Any]) -> list[Any]:
+            from core.types import Candidate, Proposal
+
+            out = []
+            for _, _, previous in jobs:
+                left = [a for a in ("red", "pink") if a not in previous]
+                out.append(Proposal(tuple(Candidate(a, 0.6) for a in left), 0.1 if left else 1.0))
+            return out
+
+    example = MultiExample("q", (("t", "x"),), (("crimson", "Red"), ("blue",)), "x")
+    assert run_f1(Says(), [example]) == pytest.approx(0.5)  # type: ignore[arg-type]  # 1 right of 2 said and 2 wanted
+    assert run_f1(Says(), [example], max_answers=1) == pytest.approx(2 / 3)  # type: ignore[arg-type]
+    assert run_f1(Says(), []) == 0.0  # type: ignore[arg-type]
+
+
+def quiet(**changes: Any) -> TrainConfig:
+    values: dict[str, Any] = {
+        "steps": 6,
+        "lr": 1e-3,
+        "head_lr": 1e-2,
+        "warmup": 2,
+        "evaluate_every": 100,
+        "save_every": 2,
+        "precision": "fp32",
+        "device": "cpu",
+    }
+    return TrainConfig(**{**values, **changes})
+
+
+def store(network: nn.Module, folder: Path, row: dict[str, Any]) -> None:
+    save_span_network(network, folder, {"figures": row})
+
+
+def rows_of(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+def test_the_loss_falls_and_the_run_folder_is_whole(config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
+    frozen = {n: p.clone() for n, p in network.named_parameters() if ".embeddings." in n}
+    row = fit(network, task(config), quiet(steps=60, evaluate_every=30), tmp_path / "run", store, log=lambda _: None)
+    rows = rows_of(tmp_path / "run")
+    assert [r["step"] for r in rows] == [30, 50, 60, 60]
+    assert rows[1]["loss"] < rows[0]["loss"]
+    assert row["step"] == 60
+    assert {"figure", "dev"} <= set(row)
+    assert all(torch.equal(p, dict(network.named_parameters())[n]) for n, p in frozen.items())
+    for name in ("best", "last"):
+        loaded = load_span_network(tmp_path / "run" / name)
+        assert SpanAnswerer(loaded, "cpu").config == config
+    assert json.loads((tmp_path / "run" / "last" / "config.json").read_text())["about"]["figures"]["step"] == 60
+    assert not (tmp_path / "run" / "state-new").exists()
+
+
+class Killed(Exception):
+    pass
+
+
+class Watched:
+    """A task that notes where its batches start, and dies before the batch `die_at`."""
+
+    def __init__(self, inner: AnswererTask, die_at: int = -1) -> None:
+        self.inner, self.die_at, self.starts, self.count = inner, die_at, [], 0  # type: ignore[var-annotated]
+        self.evaluate = inner.evaluate
+        self.loss = inner.loss
+
+    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
+        self.starts.append(start)
+        for position, batch in self.inner.batches(seed, start):
+            if self.count == self.die_at:
+                raise Killed
+            self.count += 1
+            yield position, batch
+
+
+def test_a_killed_run_goes_on_from_its_saved_step(config: SpanConfig, tmp_path: Path) -> None:
+    def fresh() -> SpanNetwork:
+        torch.manual_seed(0)
+        return SpanNetwork(load_base(config.base), config)
+
+    out = tmp_path / "run"
+    with pytest.raises(Killed):
+        fit(fresh(), Watched(task(config), die_at=5), quiet(), out, store, log=lambda _: None)
+    saved = json.loads((out / "state" / "position.json").read_text())
+    assert saved["step"] == 4
+    assert not (out / "last").exists()
+    said: list[str] = []
+    second = Watched(task(config))
+    row = fit(fresh(), second, quiet(), out, store, log=said.append)
+    assert said[0] == "resumed at step 4"
+    assert second.starts == [saved["position"]]
+    assert second.count == 2  # two steps were left
+    assert row["step"] == 6
+    assert (out / "last" / "model.safetensors").exists()
+    # a finished run trains no more
+    third = Watched(task(config))
+    assert fit(fresh(), third, quiet(), out, store, log=said.append)["step"] == 6
+    assert third.count == 0
+
+
+def test_a_kill_between_the_renames_loses_nothing(config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    fit(network, task(config), quiet(steps=2), out, store, log=lambda _: None)
+    (out / "state").rename(out / "state-before")
+    (out / "state-new").mkdir()
+    said: list[str] = []
+    fit(network, task(config), quiet(steps=2), out, store, log=said.append)
+    assert said[0] == "resumed at step 2"
+
+
+def test_another_configuration_is_refused(config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
+    fit(network, task(config), quiet(steps=1), tmp_path / "run", store, log=lambda _: None)
+    with pytest.raises(InputError, match="holds a run with other settings"):
+        fit(network, task(config), quiet(steps=1, lr=1e-4), tmp_path / "run", store, log=lambda _: None)
+    known = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert known["lr"] == 1e-3
+
+
+def test_the_clock_ends_a_run(config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
+    row = fit(network, task(config), quiet(steps=10_000, minutes=0.001), tmp_path / "run", store, log=lambda _: None)
+    assert 0 < row["step"] < 10_000
+
+
+@pytest.mark.parametrize("wrong", [{"steps": 0}, {"lr": 0.0}, {"precision": "fp8"}])
+def test_bad_training_settings(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        TrainConfig(**wrong)
+
+
+def test_embeddings_are_frozen_and_the_head_learns_faster(network: SpanNetwork) -> None:
+    encoder, head = parameter_groups(network, TrainConfig())
+    assert head["lr"] > encoder["lr"]
+    assert not any(p.requires_grad for n, p in network.named_parameters() if ".embeddings." in n)
+    assert len(encoder["params"]) + len(head["params"]) == sum(p.requires_grad for p in network.parameters())
+
+
+def test_the_reader_learns(config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
+    rows = [Reading(e.question, p, e.gold[i] if i < 2 else ()) for e in examples(40) for i, p in enumerate(e.passages)]
+    made = ReaderTask(rows, rows[:24], config, 1024)
+    batch, gold, empty = next(made.batches(0, 0))[1]
+    assert torch.equal(gold.flatten(1).any(1), ~empty)
+    assert not batch.prompted
+    fit(network, made, quiet(steps=50, evaluate_every=50), tmp_path / "reader", store, log=lambda _: None)
+    first, *_, last = rows_of(tmp_path / "reader")
+    assert {"exact_match", "abstains", "figure"} <= set(last)
+    assert 0 <= last["exact_match"] <= 1
+    assert first["loss"] < 4
+
+
+def test_pseudo_answers_are_cached(
+    config: SpanConfig, network: SpanNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_span_network(network, tmp_path / "reader")
+    said: list[str] = []
+    made = add_pseudo_answers(examples(3), str(tmp_path / "reader"), "cpu", tmp_path / "cache", said.append)
+    assert all("pseudo" in e.extra for e in made)
+    assert said == ["pseudo answers 3 of 3"]
+    again = add_pseudo_answers(examples(3), str(tmp_path / "reader"), "cpu", tmp_path / "cache", said.append)
+    assert [e.extra["pseudo"] for e in again] == [e.extra["pseudo"] for e in made]
+    assert len(said) == 1
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    from core.cli import main
+
+    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("AMBISCOPE_DEVICE", "cpu")
+    return lambda *words: main(["train", *map(str, words)])
+
+
+def test_the_test_set_is_never_trained_on(
+    command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from core.settings import Settings
+
+    starter = Settings().starter_dir
+    link, copy = tmp_path / "link", tmp_path / "copy"
+    link.symlink_to(starter)
+    copy.mkdir()
+    (copy / "questions.json").write_bytes((starter / "questions.json").read_bytes())
+    (copy / "passages.tsv").write_text("id\ttext\ttitle\n")
+    for words in (
+        ("--annotated", starter),
+        ("--annotated", link),
+        ("--annotated", copy),
+        ("--passages", starter / "passages.tsv"),
+    ):
+        assert command("answerer", *words) == 2
+        assert "data/starter is the test set" in capsys.readouterr().err
+
+
+def test_what_the_command_refuses(command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("reader", "--reading", tmp_path / "none.jsonl") == 2
+    assert "none.jsonl: no such file" in capsys.readouterr().err
+    assert command("answerer", "--init", "no-such-checkpoint") == 3
+    assert "no checkpoint 'no-such-checkpoint'" in capsys.readouterr().err
+
+
+def test_the_command_trains_from_files(
+    command: Callable[..., int], config: SpanConfig, network: SpanNetwork, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both models, from the documented layouts to a checkpoint that loads."""
+    save_span_network(network, tmp_path / "init")
+    multi = tmp_path / "multi.jsonl"
+    multi.write_text(
+        "".join(
+            json.dumps(
+                {
+                    "question": e.question,
+                    "passages": [{"title": t, "text": x} for t, x in e.passages],
+                    "answers": [list(g) for g in e.gold],
+                }
+            )
+            + "\n"
+            for e in examples(20)
+        )
+    )
+    reading = tmp_path / "reading.jsonl"
+    reading.write_text(
+        "".join(
+            json.dumps(
+                {"question": e.question, "title": e.passages[0][0], "passage": e.passages[0][1], "answers": list(e.gold[0])}
+            )
+            + "\n"
+            for e in examples(30, seed=5)
+        )
+    )
+    short = ("--init", tmp_path / "init", "--steps", 2, "--precision", "fp32", "--batch-tokens", 512)
+    assert command("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a") == 0
+    out = capsys.readouterr().out.splitlines()
+    assert json.loads(out[-1])["step"] == 2
+    about = json.loads((tmp_path / "a" / "last" / "config.json").read_text())["about"]
+    assert about["arguments"]["multi"] == [str(multi)]
+    assert SpanAnswerer(load_span_network(tmp_path / "a" / "last"), "cpu").config == config
+    assert command("reader", "--reading", reading, "--reading-dev", reading, *short, "--out", tmp_path / "r") == 0
+    assert (tmp_path / "r" / "best" / "model.safetensors").exists()
+    assert command("answerer", "--stage", "pretrain", "--reading", reading, *short, "--out", tmp_path / "p") == 2
+    assert "--stage pretrain needs --reader" in capsys.readouterr().err
