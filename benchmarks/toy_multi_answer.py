@@ -35,11 +35,11 @@ from core.training.examples import MultiExample
 from core.training.fid_task import FidTask
 from core.training.trainer import TrainConfig, fit
 
-THINGS = "ball car door boat lamp".split()
+THINGS = "ball car door".split()
 TOWNS = "ada brig calw dole enns fano gap hull ivry jena kiel lund".split()
-COLOURS = "red blue green black white pink grey brown gold teal plum lime".split()
+COLOURS = "red blue green black white pink grey gold".split()
 FRAME = "question: answers: title: context: colour of is ;".split()
-MOST_ANSWERS = 5
+MOST_ANSWERS = 4
 VARIANTS = {
     "iterative prompting": ("interleaved", True),
     "w/o post-pretraining": ("interleaved", False),
@@ -52,7 +52,7 @@ VARIANTS = {
 class Plan:
     """Steps count batches; `pretrain_share` of them is post-pretraining, where a variant has it."""
 
-    steps: int = 6000
+    steps: int = 3000
     pretrain_share: float = 0.4
     lr: float = 2e-3
     width: int = 64
@@ -64,7 +64,7 @@ class Plan:
     seed: int = 0
 
 
-def make_question(rng: random.Random, most: int = MOST_ANSWERS, distractors: tuple[int, int] = (1, 3)) -> MultiExample:
+def make_question(rng: random.Random, most: int = MOST_ANSWERS, distractors: tuple[int, int] = (1, 2)) -> MultiExample:
     """1 to `most` passages that answer and some that tell of other things, in random order."""
     thing = rng.choice(THINGS)
     others = [t for t in THINGS if t != thing]
@@ -78,8 +78,8 @@ def make_question(rng: random.Random, most: int = MOST_ANSWERS, distractors: tup
 
 
 def make_single(rng: random.Random) -> MultiExample:
-    """A question with one answer among 2-6 distractors, and what a reader of each passage says: its colour (Eq. 8)."""
-    e = make_question(rng, 1, (2, 6))
+    """A question with one answer among 2-4 distractors, and what a reader of each passage says: its colour (Eq. 8)."""
+    e = make_question(rng, 1, (2, 4))
     return replace(e, extra={"pseudo": [text.split()[-1] for _, text in e.passages]})
 
 

@@ -15,6 +15,7 @@ from core.types import Answer, Clarification, Passage
 
 # (question, passage) pairs -> for each pair the text that the reader finds, or None where it abstains, with its probability
 Read = Callable[[Sequence[tuple[str, Passage]]], list[tuple[str | None, float]]]
+AT_A_TIME = 4  # edits that are read together
 
 
 def _same(a: str, b: str) -> bool:
@@ -73,36 +74,32 @@ def _best(
         return Clarification(
             answer.text, question, False, 0, (), "the evidence has no word that tells this answer from the others"
         )
-    # first over the passages that decide (this answer's and its rivals'), then the survivors over all of them
+    # first over the passages that decide (this answer's and its rivals'), then a survivor over all of them; a few edits at a time, as
+    # the first ones mostly pass and reading is what a clarification costs
     deciding = list({p.id: p for p in (own, *rivals)}.values())
-    readings = iter(read([(e.question, p) for e in edits for p in deciding]))
-    scored: list[tuple[tuple[bool, bool, float], Edit, list[str]]] = []
-    for edit in edits:
-        found = [next(readings) for _ in deciding]
-        returned = _returned(found)
-        hit = any(_same(r, answer.text) for r in returned)
-        wrong = [r for r in returned if any(_same(r, o.text) for o in others) and not _same(r, answer.text)]
-        scored.append(((not hit, bool(wrong), edit.cost), edit, returned))
-    scored.sort(key=lambda s: s[0])
     rest = [p for p in passages if p.id not in {d.id for d in deciding}]
-    best: Clarification | None = None
-    for (missed, confused, _), edit, returned in scored:
-        if missed or confused:
-            break
-        everything = returned + _returned(read([(edit.question, p) for p in rest])) if rest else returned
-        wrong = [r for r in everything if any(_same(r, o.text) for o in others) and not _same(r, answer.text)]
-        tried = Clarification(answer.text, edit.question, not wrong, len(edits), tuple(dict.fromkeys(everything)), "")
-        if tried.passed:
-            return tried
-        best = best or tried
-    if best is not None:
-        return Clarification(
-            best.answer, best.question, False, len(edits), best.returned, "another passage still gives one of the other answers"
-        )
-    (missed, _, _), edit, returned = scored[0]
-    why = (
-        "asked this way the reader does not return the answer"
-        if missed
-        else "asked this way the reader returns another answer too"
-    )
-    return Clarification(answer.text, edit.question, False, len(edits), tuple(returned), why)
+    failed: list[tuple[tuple[int, float], Clarification]] = []
+    for first in range(0, len(edits), AT_A_TIME):
+        group = edits[first : first + AT_A_TIME]
+        readings = iter(read([(e.question, p) for e in group for p in deciding]))
+        found = [_returned([next(readings) for _ in deciding]) for _ in group]
+        for edit, returned in zip(group, found):
+            if not any(_same(r, answer.text) for r in returned):
+                rank, why = 2, "asked this way the reader does not return the answer"
+            elif _confused(returned, answer, others):
+                rank, why = 1, "asked this way the reader returns another answer too"
+            else:
+                returned = returned + (_returned(read([(edit.question, p) for p in rest])) if rest else [])
+                if not _confused(returned, answer, others):
+                    return Clarification(
+                        answer.text, edit.question, True, first + len(group), tuple(dict.fromkeys(returned)), ""
+                    )
+                rank, why = 0, "another passage still gives one of the other answers"
+            tried = Clarification(answer.text, edit.question, False, len(edits), tuple(dict.fromkeys(returned)), why)
+            failed.append(((rank, edit.cost), tried))
+    return min(failed, key=lambda f: f[0])[1]
+
+
+def _confused(returned: Sequence[str], answer: Answer, others: Sequence[Answer]) -> bool:
+    """True if one of the other answers is among what the reader returned."""
+    return any(_same(r, o.text) for r in returned if not _same(r, answer.text) for o in others)

@@ -18,6 +18,7 @@ from core.retrieval.build import BuildReport
 from core.retrieval.readers import READERS
 
 NAMES = "names.json"  # corpus and original names of the files, beside them
+_DEVICE = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -40,19 +41,28 @@ class Upload:
         return [self.folder / name for name in self.originals]
 
 
-def safe_name(number: int, name: str) -> str:
-    """A file name made of a number, letters that are safe everywhere, and the suffix of a known kind.  Raises InputError."""
-    lower = name.lower()
-    suffix = next((s for s in sorted(READERS, key=len, reverse=True) if lower.endswith(s)), None)
-    if suffix is None:
-        raise InputError(f"{name[:120]}: no reader for this kind of file; use one of {', '.join(READERS)}")
-    stem = _UNSAFE.sub("_", name[: -len(suffix)])[:40].strip("_") or "file"
-    return f"{number:02d}-{stem}{suffix}"
+def safe_names(names: Sequence[str]) -> dict[str, str]:
+    """Safe name -> name as uploaded: letters that are safe everywhere, the suffix of a known kind, and a number where two would be
+    one, or one is a device on Windows.  The same names give the same result, so that a build can go on.  Raises InputError."""
+    found: dict[str, str] = {}
+    for number, name in enumerate(names, 1):
+        lower = name.lower()
+        suffix = next((s for s in sorted(READERS, key=len, reverse=True) if lower.endswith(s)), None)
+        if suffix is None:
+            raise InputError(f"{name[:120]}: no reader for this kind of file; use one of {', '.join(READERS)}")
+        stem = _UNSAFE.sub("_", name[: -len(suffix)])[:40].strip("_") or "file"
+        taken = {n.lower() for n in found}
+        if _DEVICE.fullmatch(stem) or f"{stem}{suffix}".lower() in taken:
+            stem = f"{stem}-{number}"
+        while f"{stem}{suffix}".lower() in taken:
+            stem += "_"
+        found[f"{stem}{suffix}"] = name
+    return found
 
 
 def keep(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
     """Writes uploaded files under `home`.  Raises InputError for an unknown kind, StorageError when the disk refuses."""
-    originals = {safe_name(i, f.name): f.name for i, f in enumerate(files, 1)}
+    originals = safe_names([f.name for f in files])
     folder = home / "uploads" / uuid.uuid4().hex
     try:
         folder.mkdir(parents=True)

@@ -124,5 +124,5 @@ def _keep(prediction: t.Prediction, saved: str, prefix: str) -> None:
             on_click="ignore",
         )
         if saved:
-            base = (st.context.url or "").split("?")[0]
-            st.code(f"{base}?prediction={saved}", language=None, wrap_lines=True, width="content")
+            base = (st.context.url or "").split("?")[0].rstrip("/")
+            st.code(f"{base}/?prediction={saved}", language=None, wrap_lines=True, width="content")

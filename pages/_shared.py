@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import threading
@@ -61,9 +62,15 @@ def settings() -> Settings:
     return Settings.from_env()
 
 
-@st.cache_resource(show_spinner=False)
+@st.cache_resource(show_spinner="Loading the libraries")
 def engine() -> Engine:
+    """All heavy imports happen here, under the cache's lock: transformers, imported by two threads at once, is found half made."""
     quiet_libraries()
+    for module in ("core.systems.ambigprompt", "core.systems.one_pass", "core.models.fid", "core.retrieval.encoder"):
+        importlib.import_module(module)
+    transformers = importlib.import_module("transformers")
+    for lazy in ("AutoModel", "AutoTokenizer", "AutoConfig", "BertModel"):
+        getattr(transformers, lazy)
     return Engine(settings())
 
 
@@ -83,6 +90,7 @@ def warm() -> threading.Thread:
         except Exception as error:
             log.info("warming up stopped: %s", error)
 
+    engine()
     thread = threading.Thread(target=work, daemon=True, name="warm")
     thread.start()
     return thread
@@ -106,6 +114,7 @@ def corpora() -> list[CorpusInfo]:
 
 @st.cache_data(show_spinner=False, ttl=20)
 def systems() -> Sequence[SystemStatus]:
+    engine()  # its imports first
     return list(statuses(settings()))
 
 

@@ -29,7 +29,8 @@ def candidates_chart(step: t.Step) -> go.Figure:
     rows = [(c.text, c.probability, OTHER) for c in step.candidates[:SHOWN]]
     if step.choice is not None:
         rows = [(text, p, CHOSEN if text == step.choice.text else colour) for text, p, colour in rows]
-    rows.append((f"{t.EOI} no further answer", step.eoi_probability, END))
+    if step.eoi_probability or step.choice is None:  # a system without [EOI] (one pass) leaves it at 0
+        rows.append((f"{t.EOI} no further answer", step.eoi_probability, END))
     places = list(range(len(rows)))
     figure = go.Figure(
         go.Bar(
@@ -149,9 +150,9 @@ class TraceView:
                 self.place.caption(f":material/flag: Finished after {seconds(took)}: {plain(why)}.")
 
     def close(self) -> None:
-        """Steps that were begun and not ended, because the run was stopped."""
+        """Steps that were begun and not ended: the run was stopped, or (one pass) no answer came of them."""
         for number, status in self._open.items():
-            status.update(label=f"Step {number}: stopped before it ended", state="error", expanded=False)
+            status.update(label=f"Step {number}: ended without an answer", state="complete", expanded=False)
         self._open.clear()
 
     def _step(self, event: t.StepFinished) -> None:

@@ -190,10 +190,13 @@ def show_report(build: _builds.Build) -> None:
     report = build.report
     if report is None:
         return
-    st.success(f"Corpus {name} is ready: {report.passages:,} passages in {seconds(report.seconds)}.", icon=":material/check:")
+    count = f"{report.passages:,} passage{'' if report.passages == 1 else 's'}"
+    st.success(f"Corpus {name} is ready: {count} in {seconds(report.seconds)}.", icon=":material/check:")
     if report.rejected_total:
         originals = build.upload.originals
-        st.warning(f"{report.rejected_total:,} rows were left out; the first {len(report.rejected)} of them:")
+        left = "1 row was" if report.rejected_total == 1 else f"{report.rejected_total:,} rows were"
+        shown = "" if report.rejected_total == len(report.rejected) else f"; the first {len(report.rejected)} of them"
+        st.warning(f"{left} left out{shown}:")
         rows = [(originals.get(r.file, r.file), r.unit, r.number, r.reason) for r in report.rejected]
         st.dataframe(
             pd.DataFrame(rows, columns=["file", "unit", "number", "reason"]),

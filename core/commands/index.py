@@ -54,6 +54,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     bar = tqdm(unit=" passages", file=sys.stderr, disable=not sys.stderr.isatty())
 
     def progress(done: int, total: int, stage: str) -> None:
+        if bar.disable:  # no terminal: the bar has no fields then
+            return
         if bar.desc != f"{stage}: ":
             bar.reset(total=total or None)
             bar.set_description(stage)

@@ -104,6 +104,10 @@ def _named(value: Any) -> Any:
 
 def make_span(args: argparse.Namespace, settings: Settings) -> tuple[Any, Any, Any]:
     """(network, task, how to save) of the reader or of the answering model with a span head."""
+    if args.what == "reader" and not args.reading:  # before anything is loaded
+        raise InputError("train reader needs --reading FILE")
+    if args.what == "answerer" and args.stage == "pretrain" and not args.reader:
+        raise InputError("--stage pretrain needs --reader CHECKPOINT: the reader that makes the pseudo answers (Eq. 8)")
     from core.models.checkpoints import find_checkpoint, load_span_network, save_span_network
     from core.models.span_model import load_base
     from core.models.span_network import SpanConfig, SpanNetwork
@@ -153,8 +157,6 @@ def reader_task(args: argparse.Namespace, settings: Settings, config: Any) -> An
     from core.training import mixtures
     from core.training.reader_task import ReaderTask, Reading
 
-    if not args.reading:
-        raise InputError("train reader needs --reading FILE")
     reading = mixtures.load_reading(args.reading, seed=args.seed)
     if args.limit:
         reading = random.Random(args.seed).sample(reading, min(args.limit, len(reading)))

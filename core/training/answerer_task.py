@@ -298,8 +298,6 @@ def build(
     multi_dev = [e for e in mixtures.load_multi(args.multi_dev) if sum(len(t.split()) for _, t in e.passages) < 1200]
     held.append(("multi", rng.sample(multi_dev, min(HELD_OUT, len(multi_dev)))))
     if args.stage == "pretrain":
-        if not args.reader:
-            raise InputError("--stage pretrain needs --reader CHECKPOINT: the reader that makes the pseudo answers (Eq. 8)")
         singles = single_examples(reading, miner, cache, args.context, args.limit or 6000, args.seed, log)
         singles = add_pseudo_answers(singles, args.reader, settings.device, cache, log)
         return AnswererTask([(singles, 1.0)], held, config, "pretrain", args.context, 0.0, args.batch_tokens)

@@ -174,7 +174,7 @@ def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0) -> lis
 
 
 def load_multi(paths: Sequence[Path]) -> list[MultiExample]:
-    return [e for path in paths for e in read_multi(path) if e.gold]
+    return [e for path in paths for e in read_multi(path) if e.gold and e.passages]
 
 
 __all__ = [

@@ -211,4 +211,4 @@ def test_upload_by_hand(server: str, tab: Any, tmp_path: Path) -> None:
     page.get_by_text("two words.tsv").first.wait_for(timeout=WAIT)
     page.get_by_role("button", name="Upload and build").click()
     page.get_by_text("Corpus by-hand is ready").wait_for(timeout=WAIT)
-    page.get_by_text("1 rows were left out").wait_for(timeout=WAIT)
+    page.get_by_text("1 row was left out").wait_for(timeout=WAIT)

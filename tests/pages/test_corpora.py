@@ -81,7 +81,7 @@ def test_upload_build_search_delete(open_app: Open, settings: Settings) -> None:
 def test_rejected_rows_are_told_by_number(open_app: Open) -> None:
     lines = "id\ttext\ttitle\na\tgood text here\tT\nb\t\tempty\nonly one column\na\tduplicate id\tT\n"
     app = upload(open_app("corpora"), "mixed", ("**bold**.tsv", lines.encode()))
-    assert "is ready: 1 passages" in texts(app)
+    assert "is ready: 1 passage in" in texts(app)
     rejected = next(d.value for d in app.dataframe if "reason" in d.value.columns)
     assert list(rejected["number"]) == [3, 4, 5]
     assert set(rejected["file"]) == {"**bold**.tsv"}
@@ -143,6 +143,9 @@ def test_uploaded_names_are_never_paths(tmp_path: Path, name: str) -> None:
         assert path.exists()
         assert len(path.name) < 70
     assert list(found.originals.values()) == [name, name]
+    assert len({p.name.lower() for p in found.paths}) == 2
+    assert not any(p.stem.split(".")[0].lower() in ("con", "nul") for p in found.paths)
+    assert _builds.safe_names([name, name]) == found.originals
 
 
 def test_unknown_kind(tmp_path: Path) -> None:

@@ -188,12 +188,12 @@ def test_pairs_of_ambignq(tmp_path: Path) -> None:
     ]
     miner = Miner([(f"T{i}", f"Who played it number {i} said a long passage about playing.") for i in range(30)])
     (example,) = statement_examples(path, miner, None, context=3)
-    assert example.gold == (("Actor 1961",), ("Actor 2021",))
+    assert set(example.gold) == {("Actor 1961",), ("Actor 2021",)}
     for names in example.gold:
         assert any(find_spans(text, names[0]) for _, text in example.passages)
     for content in ("{", '[{"question": "q"}]', '[{"annotations": [{"type": "multipleQAs"}]}]', "[3]"):
         path.write_text(content)
-        with pytest.raises(FormatError, match="ambig.json"):
+        with pytest.raises(FormatError, match=r"ambig\.json"):
             load_pairs(path)
 
 

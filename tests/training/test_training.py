@@ -430,7 +430,7 @@ def test_the_command_trains_from_files(
     out = capsys.readouterr().out.splitlines()
     assert json.loads(out[-1])["step"] == 2
     about = json.loads((tmp_path / "a" / "last" / "config.json").read_text())["about"]
-    assert about["arguments"]["multi"] == [str(multi)]
+    assert about["arguments"]["multi"] == ["multi.jsonl"]
     assert SpanAnswerer(load_span_network(tmp_path / "a" / "last"), "cpu").config == config
     assert command("reader", "--reading", reading, "--reading-dev", reading, *short, "--out", tmp_path / "r") == 0
     assert (tmp_path / "r" / "best" / "model.safetensors").exists()
