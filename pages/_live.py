@@ -59,24 +59,24 @@ class _Side:
         self.state = place.empty()
         self.summary = place.empty()
         self.view = TraceView(place.container(), run.plan.question.text, f"live.{run.key}", narrow)
-        self.drawn, self.said = 0, ""
+        self.drawn = 0
 
     def draw(self) -> None:
         """Draws what is new.  Its Streamlit calls are also where a rerun or a closed tab interrupts the script."""
+        stage = "stopping after this step" if self.run.stopping and not self.run.done else self.run.stage
+        self.state.markdown(
+            f":material/hourglass_top: **{plain(self.run.plan.system)}**: {plain(stage)} · {self.run.seconds:.1f} s"
+        )
         for event in self.run.events[self.drawn :]:
-            self.view.add(event)
-            self.drawn += 1
             if isinstance(event, t.StepFinished) and event.answer is not None:
                 self.answers[event.answer.text] = event.answer
             elif isinstance(event, t.AnswerRejected):
                 self.answers.pop(event.answer, None)
-        if self.answers:
-            lines = [f"1. **{plain(a.text)}** :gray-badge[{percent(a.probability)}]" for a in self.answers.values()]
-            self.summary.markdown("\n".join(lines))
-        stage = "stopping after this step" if self.run.stopping else self.run.stage
-        self.state.markdown(
-            f":material/hourglass_top: **{plain(self.run.plan.system)}**: {plain(stage)} · {self.run.seconds:.1f} s"
-        )
+            if self.answers:
+                lines = [f"1. **{plain(a.text)}** :gray-badge[{percent(a.probability)}]" for a in self.answers.values()]
+                self.summary.markdown("\n".join(lines))
+            self.view.add(event)
+            self.drawn += 1
 
 
 def watch(running: Sequence[Run]) -> None:

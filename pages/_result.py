@@ -60,7 +60,7 @@ def _headline(prediction: t.Prediction) -> None:
         said.append(seconds(prediction.seconds))
     why = next((e.why for e in reversed(prediction.events) if isinstance(e, t.Finished)), "")
     if why:
-        said.append(f"stopped: {plain(why)}")
+        said.append(plain(why))
     st.caption(" · ".join(said))
     if prediction.question.banned:
         st.caption(f"Struck: {', '.join(plain(b) for b in prediction.question.banned)}")

@@ -25,7 +25,7 @@ def seconds(value: float) -> str:
 
 
 def candidates_chart(step: t.Step) -> go.Figure:
-    """Horizontal bars, the likeliest on top, [EOI] last."""
+    """Horizontal bars from 0 to 1 in every step, the likeliest on top, [EOI] last."""
     rows = [(c.text, c.probability, OTHER) for c in step.candidates[:SHOWN]]
     if step.choice is not None:
         rows = [(text, p, CHOSEN if text == step.choice.text else colour) for text, p, colour in rows]
@@ -44,12 +44,11 @@ def candidates_chart(step: t.Step) -> go.Figure:
             hoverinfo="skip",
         )
     )
-    top = max(0.05, *(p for _, p, _ in rows))
     figure.update_layout(
         height=BAR_PIXELS * len(rows) + 16,
         margin={"l": 0, "r": 8, "t": 4, "b": 4},
         bargap=0.35,
-        xaxis={"visible": False, "range": [0, top * 1.25], "fixedrange": True},
+        xaxis={"visible": False, "range": [0, 1.15], "fixedrange": True},
         yaxis={
             "tickvals": places,
             "ticktext": [chart_text(text) + " " for text, *_ in rows],

@@ -42,6 +42,8 @@ def in_past(question: str) -> str | None:
     """
     if _NOW.search(question):
         return None
+    if re.search(r"\b(did|was|were|had)\b", question, re.IGNORECASE):
+        return question
     body = re.sub(r"^(\w+)['’]s\b", r"\1 is", question)
     # the verb comes right behind the question word or its noun, and once more behind "that" or "who"
     pattern = re.compile(rf"(?:(?<=^)|(?<=\s))({'|'.join(_PAST)})(?=\s)")
@@ -190,5 +192,7 @@ def modifier_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
             behind = _BEHIND.match(text, said[j + 1][2])
             if behind and after.strip().startswith(behind["phrase"].split()[0]):
                 continue  # the question has its own words there
+            if behind and re.match(r"for (the )?[A-Z]", behind["phrase"]):
+                continue  # for whom it was done, not which one it is
             if behind and not contains_tokens(words(question), words(behind["phrase"])):
                 yield said[j][1], f"{question[: asked[i + 1][2]]} {behind['phrase']}{after}"

@@ -7,12 +7,13 @@ keeps two processes from building the same one.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,6 +56,16 @@ class CorpusInfo:
     size_bytes: int
     source: str  # names of the files it was read from
     complete: bool
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the files in a folder; what a running build renames or removes meanwhile does not count."""
+    size = 0
+    for parent, _, names in os.walk(folder):  # unlike rglob it goes on where a folder vanishes
+        for name in names:
+            with suppress(OSError):
+                size += (Path(parent) / name).stat().st_size
+    return size
 
 
 class Corpus:
@@ -222,12 +233,7 @@ class CorpusLibrary:
             manifest = Manifest.load(folder) if folder.name == name else None
         except (OSError, IndexMismatchError):
             manifest = None
-        size = 0
-        for path in folder.rglob("*"):
-            try:
-                size += path.stat().st_size if path.is_file() else 0
-            except OSError:  # a part file that a running build has just renamed
-                continue
+        size = _size(folder)
         passages = facts.get("passages")
         return CorpusInfo(
             name=name,

@@ -152,6 +152,7 @@ def test_a_single_question_has_no_parts() -> None:
         ("Who hosts the Tonight Show?", "Who hosted the Tonight Show?"),
         ("Where do the Giants play?", "Where did the Giants play?"),
         ("Who ran Apple?", "Who ran Apple?"),
+        ("How long did the patient live?", "How long did the patient live?"),
         ("Who has the most Oscars?", None),
         ("Who is the current pope?", None),
         ("Who zaps the crowd?", None),  # an unknown verb in the present is left alone

@@ -22,6 +22,7 @@ from core.errors import (
     StorageError,
 )
 from core.retrieval import index as ix
+from core.retrieval import library as library_module
 from core.retrieval.corpus import PassageWriter
 from core.retrieval.encoder import HashingEncoder
 from core.retrieval.hybrid import DENSE_WEIGHT
@@ -365,3 +366,10 @@ def test_throughput_is_reported_with_a_real_encoder(tmp_path: Path, write: Write
     report = library.create("real", [write("real.tsv", rows)])
     assert report.model_fraction is not None
     assert 0 < report.model_fraction <= 1
+
+
+def test_a_folder_that_vanishes_meanwhile_has_no_size(tmp_path: Path) -> None:
+    assert library_module._size(tmp_path / "gone") == 0
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "file").write_bytes(b"12345")
+    assert library_module._size(tmp_path) == 5
