@@ -30,9 +30,9 @@ from transformers.utils.logging import disable_progress_bar
 
 from core.models.fid import FidAnswerer, Generation, make_fid, save_fid
 from core.models.fid_network import FidConfig, FidNetwork
-from core.training.answerer_task import run_f1
 from core.training.examples import MultiExample
 from core.training.fid_task import FidTask
+from core.training.held_out import run_f1
 from core.training.trainer import TrainConfig, fit
 
 THINGS = "ball car door".split()

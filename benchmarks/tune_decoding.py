@@ -21,8 +21,8 @@ from core.cli import quiet_libraries
 from core.engine import Engine
 from core.models.span_answerer import Decoding, Scored, SpanAnswerer, load_answerer
 from core.settings import ROOT, Settings
-from core.text import normalize_answer
 from core.training.examples import MultiExample
+from core.training.held_out import answer_f1
 from core.training.mixtures import annotated_examples
 from core.types import RetrievedPassage
 
@@ -52,16 +52,6 @@ class Runner:
         return found
 
 
-def f1(answers: Sequence[str], gold: Sequence[Sequence[str]]) -> float:
-    left, hits = [normalize_answer(a) for a in answers], 0
-    for names in gold:
-        match = next((a for a in left if a in {normalize_answer(n) for n in names}), None)
-        if match is not None:
-            left.remove(match)
-            hits += 1
-    return 2 * hits / max(1, len(answers) + len(gold))
-
-
 def main() -> int:
     quiet_libraries()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -81,7 +71,7 @@ def main() -> int:
     for prior, bias in itertools.product(PRIORS, BIASES):
         decoding = Decoding(retrieval_prior=prior, eoi_bias=bias)
         runs = [runner.answers(i, decoding) for i in range(len(held_out))]
-        values = [f1(a, e.gold) for a, e in zip(runs, held_out)]
+        values = [answer_f1(a, e.gold) for a, e in zip(runs, held_out)]
         multi = [v for v, e in zip(values, held_out) if len(e.gold) > 1]
         rows.append(
             {

@@ -25,11 +25,12 @@ from core.models.span_answerer import SpanAnswerer, shares_words
 from core.models.span_model import collate, load_tokenizer
 from core.models.span_network import SpanConfig, SpanNetwork
 from core.settings import Settings
-from core.text import find_spans, normalize_answer
+from core.text import find_spans
 from core.training import mixtures
 from core.training.examples import MultiExample, ReadingExample, Titled, crop
+from core.training.held_out import run_f1
 from core.training.objectives import marginal_loss
-from core.types import Passage, RetrievedPassage
+from core.types import Passage
 
 CHUNK = 96  # questions tokenised together and sorted by size
 HELD_OUT = 40  # questions of each held-out set that are run to their end at each evaluation
@@ -198,39 +199,6 @@ class AnswererTask:
             figures = {name: run_f1(answerer, examples) for name, examples in self.held_out if examples}
         network.train()
         return {**figures, "figure": sum(figures.values()) / max(1, len(figures))}
-
-
-def run_f1(answerer: SpanAnswerer, examples: Sequence[MultiExample], max_answers: int = 8, batch: int = 8) -> float:
-    """Mean F1 of greedy runs to [EOI]; questions advance together."""
-    done: list[list[str]] = [[] for _ in examples]
-    open_ = sorted(range(len(examples)), key=lambda i: sum(len(t) for _, t in examples[i].passages))
-    retrieved = [
-        [RetrievedPassage(Passage(str(j), title, text), j + 1, 0.0) for j, (title, text) in enumerate(e.passages)]
-        for e in examples
-    ]
-    while open_:
-        still = []
-        for k in range(0, len(open_), batch):
-            group = open_[k : k + batch]
-            proposals = answerer.propose_many([(examples[i].question, retrieved[i], done[i]) for i in group])
-            for i, proposal in zip(group, proposals):
-                top = proposal.candidates[0] if proposal.candidates else None
-                if top is not None and top.probability > proposal.eoi_probability:
-                    done[i].append(top.text)
-                    if len(done[i]) < max_answers:
-                        still.append(i)
-        open_ = still
-    total = 0.0
-    for e, answers in zip(examples, done):
-        left = [normalize_answer(a) for a in answers]
-        hits = 0
-        for names in e.gold:
-            match = next((a for a in left if a in {normalize_answer(n) for n in names}), None)
-            if match is not None:
-                left.remove(match)
-                hits += 1
-        total += 2 * hits / max(1, len(answers) + len(e.gold))
-    return total / max(1, len(examples))
 
 
 def single_examples(

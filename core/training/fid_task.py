@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +19,9 @@ from core.models.fid import FidAnswerer, Generation
 from core.models.fid_network import IGNORED, FidBatch, FidConfig, FidNetwork, collate_fid
 from core.models.rows import pad
 from core.text import find_spans
-from core.training.answerer_task import Item, pseudo_item, run_f1, sample_item
+from core.training.answerer_task import Item, pseudo_item, sample_item
 from core.training.examples import MultiExample
+from core.training.held_out import run_f1
 from core.types import EOI
 
 CHUNK = 96  # questions tokenised together and sorted by size
@@ -129,10 +130,6 @@ class FidTask:
         assert isinstance(network, FidNetwork)
         device = str(next(network.parameters()).device)
         answerer = FidAnswerer(network, self.tokenizer, device, Generation())
-        figures = {
-            name: run_f1(cast(Any, answerer), examples, self.max_answers, batch=32)
-            for name, examples in self.held_out
-            if examples
-        }
+        figures = {name: run_f1(answerer, examples, self.max_answers, batch=32) for name, examples in self.held_out if examples}
         network.train()
         return {**figures, "figure": sum(figures.values()) / max(1, len(figures))}

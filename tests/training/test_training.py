@@ -19,8 +19,9 @@ from core.models.span_answerer import SpanAnswerer
 from core.models.span_model import load_base
 from core.models.span_network import SpanConfig, SpanNetwork
 from core.text import find_spans, normalize_answer, overlapping
-from core.training.answerer_task import AnswererTask, add_pseudo_answers, pseudo_item, run_f1, sample_item
+from core.training.answerer_task import AnswererTask, add_pseudo_answers, pseudo_item, sample_item
 from core.training.examples import MultiExample
+from core.training.held_out import run_f1
 from core.training.objectives import marginal_loss
 from core.training.reader_task import ReaderTask, Reading
 from core.training.trainer import TrainConfig, fit, parameter_groups

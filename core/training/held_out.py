@@ -1,0 +1,68 @@
+"""Held-out figures while training: whole runs of an answering model, many questions advancing together.
+
+For watching a run and for comparing settings; what is reported of a model comes from core.evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from core.text import normalize_answer
+from core.training.examples import MultiExample
+from core.types import Passage, Proposal, RetrievedPassage
+
+Job = tuple[str, Sequence[RetrievedPassage], Sequence[str]]  # question, passages, previous answers
+
+
+class Proposer(Protocol):
+    def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]: ...
+
+
+def answer_f1(answers: Sequence[str], gold: Sequence[Sequence[str]]) -> float:
+    """AmbigQA's F1 answer of one answer set; `gold` holds the aliases of each reference answer.
+
+    >>> answer_f1(["Paris", "Lyon"], [["Paris", "City of Light"], ["Nice"]])
+    0.5
+    """
+    left, hits = [normalize_answer(a) for a in answers], 0
+    for names in gold:
+        match = next((a for a in left if a in {normalize_answer(n) for n in names}), None)
+        if match is not None:
+            left.remove(match)
+            hits += 1
+    return 2 * hits / max(1, len(answers) + len(gold))
+
+
+def run_answers(
+    model: Proposer,
+    questions: Sequence[str],
+    passages: Sequence[Sequence[RetrievedPassage]],
+    max_answers: int = 8,
+    batch: int = 8,
+) -> list[list[str]]:
+    """Greedy runs to [EOI]; questions of similar length are asked together."""
+    done: list[list[str]] = [[] for _ in questions]
+    going = sorted(range(len(questions)), key=lambda i: sum(len(p.passage.text) for p in passages[i]))
+    while going:
+        still = []
+        for k in range(0, len(going), batch):
+            group = going[k : k + batch]
+            for i, proposal in zip(group, model.propose_many([(questions[i], passages[i], done[i]) for i in group])):
+                top = proposal.candidates[0] if proposal.candidates else None
+                if top is not None and top.probability > proposal.eoi_probability:
+                    done[i].append(top.text)
+                    if len(done[i]) < max_answers:
+                        still.append(i)
+        going = still
+    return done
+
+
+def run_f1(model: Proposer, examples: Sequence[MultiExample], max_answers: int = 8, batch: int = 8) -> float:
+    """Mean F1 of runs over the examples' own passages."""
+    passages = [
+        [RetrievedPassage(Passage(str(j), title, text), j + 1, 0.0) for j, (title, text) in enumerate(e.passages)]
+        for e in examples
+    ]
+    runs = run_answers(model, [e.question for e in examples], passages, max_answers, batch)
+    return sum(answer_f1(a, e.gold) for a, e in zip(runs, examples)) / max(1, len(examples))
