@@ -39,7 +39,7 @@ def setup() -> None:
 
 
 def main(argv: list[str]) -> int:
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036  (this file runs before anything else is known)
         say(f"Python 3.11 or newer is needed; this is {sys.version.split()[0]}")
         return 2
     if not argv or argv[0] not in ("app", "test", "setup"):

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from core.edits import Edit, Place, propose_edits
 from core.text import normalize_answer, overlapping
-from core.types import Answer, Clarification, Passage
+from core.types import Answer, BatchAnsweringModel, Clarification, Passage, RetrievedPassage
 
-# (question, passage) pairs -> for each pair the text that the reader finds, or None where it abstains, with its probability
+# (question, passages) pairs -> for each pair the answers that asking it over those passages returns, the likeliest first
+Ask = Callable[[Sequence[tuple[str, Sequence[Passage]]]], list[list[str]]]
+# (question, passage) pairs -> for each pair the text that a reader finds, or None where it abstains, with its probability
 Read = Callable[[Sequence[tuple[str, Passage]]], list[tuple[str | None, float]]]
 AT_A_TIME = 4  # edits that are read together
 
@@ -22,7 +24,38 @@ def _same(a: str, b: str) -> bool:
     return normalize_answer(a) == normalize_answer(b) or overlapping(a, b)
 
 
-def clarify(question: str, answers: Sequence[Answer], passages: Sequence[Passage], read: Read) -> Iterator[Clarification]:
+def ask_with(model: BatchAnsweringModel, most: int = 2) -> Ask:
+    """Asks an answering model: its first `most` answers until [EOI], all passages in one softmax.  Two are enough to see a second one."""
+
+    def ask(pairs: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[str]]:
+        found: list[list[str]] = [[] for _ in pairs]
+        going = list(range(len(pairs)))
+        seen = [[RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)] for _, passages in pairs]
+        for _ in range(most):
+            proposals = model.propose_many([(pairs[i][0], seen[i], found[i]) for i in going]) if going else []
+            still = []
+            for i, proposal in zip(going, proposals):
+                top = proposal.candidates[0] if proposal.candidates else None
+                if top is not None and top.probability > proposal.eoi_probability:
+                    found[i].append(top.text)
+                    still.append(i)
+            going = still
+        return found
+
+    return ask
+
+
+def ask_each_passage(read: Read) -> Ask:
+    """Asks a reader passage by passage; every answer that it does not abstain from counts."""
+
+    def ask(pairs: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[str]]:
+        readings = iter(read([(question, p) for question, passages in pairs for p in passages]))
+        return [_returned([next(readings) for _ in passages]) for _, passages in pairs]
+
+    return ask
+
+
+def clarify(question: str, answers: Sequence[Answer], passages: Sequence[Passage], ask: Ask) -> Iterator[Clarification]:
     """One clarification an answer, in order.  With a single answer the question is already clear and stays as it is.
 
     `passed` means: over the same passages the reader returned this answer and none of the others.  When no edit passes, the best one is
@@ -30,7 +63,7 @@ def clarify(question: str, answers: Sequence[Answer], passages: Sequence[Passage
     """
     by_id = {p.id: p for p in passages}
     if len(answers) == 1:
-        returned = _returned(read([(question, p) for p in passages]))
+        returned = ask([(question, passages)])[0]
         passed = any(_same(r, answers[0].text) for r in returned)
         yield Clarification(answers[0].text, question, passed, 0, tuple(returned), "one answer: the question stays as it is")
         return
@@ -44,7 +77,7 @@ def clarify(question: str, answers: Sequence[Answer], passages: Sequence[Passage
             continue
         rivals = [p for p in (_place(a, by_id) for a in others) if p is not None]
         edits = propose_edits(question, answer.text, place, rivals)
-        yield _best(question, answer, others, edits, place.passage, [r.passage for r in rivals], passages, read)
+        yield _best(question, answer, others, edits, place.passage, [r.passage for r in rivals], passages, ask)
 
 
 def _place(answer: Answer, by_id: dict[str, Passage]) -> Place | None:
@@ -68,7 +101,7 @@ def _best(
     own: Passage,
     rivals: Sequence[Passage],
     passages: Sequence[Passage],
-    read: Read,
+    ask: Ask,
 ) -> Clarification:
     if not edits:
         return Clarification(
@@ -77,24 +110,23 @@ def _best(
     # first over the passages that decide (this answer's and its rivals'), then a survivor over all of them; a few edits at a time, as
     # the first ones mostly pass and reading is what a clarification costs
     deciding = list({p.id: p for p in (own, *rivals)}.values())
-    rest = [p for p in passages if p.id not in {d.id for d in deciding}]
+    others_too = len(deciding) < len(passages)
     failed: list[tuple[tuple[int, float], Clarification]] = []
     for first in range(0, len(edits), AT_A_TIME):
         group = edits[first : first + AT_A_TIME]
-        readings = iter(read([(e.question, p) for e in group for p in deciding]))
-        found = [_returned([next(readings) for _ in deciding]) for _ in group]
+        found = ask([(e.question, deciding) for e in group])
         for edit, returned in zip(group, found):
             if not any(_same(r, answer.text) for r in returned):
                 rank, why = 2, "asked this way the reader does not return the answer"
             elif _confused(returned, answer, others):
                 rank, why = 1, "asked this way the reader returns another answer too"
             else:
-                returned = returned + (_returned(read([(edit.question, p) for p in rest])) if rest else [])
-                if not _confused(returned, answer, others):
+                returned = ask([(edit.question, passages)])[0] if others_too else returned
+                if any(_same(r, answer.text) for r in returned) and not _confused(returned, answer, others):
                     return Clarification(
                         answer.text, edit.question, True, first + len(group), tuple(dict.fromkeys(returned)), ""
                     )
-                rank, why = 0, "another passage still gives one of the other answers"
+                rank, why = 0, "over all passages another answer is returned too, or instead"
             tried = Clarification(answer.text, edit.question, False, len(edits), tuple(dict.fromkeys(returned)), why)
             failed.append(((rank, edit.cost), tried))
     return min(failed, key=lambda f: f[0])[1]

@@ -274,6 +274,15 @@ class AnsweringModel(Protocol):
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal: ...
 
 
+Job = tuple[str, Sequence[RetrievedPassage], Sequence[str]]  # question, passages, previous answers
+
+
+class BatchAnsweringModel(Protocol):
+    """An answering model that takes several jobs at once."""
+
+    def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]: ...
+
+
 @runtime_checkable
 class AnsweringSystem(Protocol):
     info: SystemInfo

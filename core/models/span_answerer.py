@@ -20,7 +20,7 @@ from core.models.rows import Rows
 from core.models.span_model import Span, SpanModel, collate, to_candidate, top_spans
 from core.models.span_network import SpanNetwork
 from core.text import normalize_answer, overlapping
-from core.types import Candidate, Proposal, RetrievedPassage
+from core.types import Candidate, Job, Proposal, RetrievedPassage
 
 EXAMINED = 256  # spans looked at before equal texts are merged; the rest keeps its share of the probability
 
@@ -35,9 +35,6 @@ class Decoding:
     retrieval_prior: float = 5.0
     eoi_bias: float = -0.8
     candidates: int = 8
-
-
-Job = tuple[str, Sequence[RetrievedPassage], Sequence[str]]  # question, passages, previous answers
 
 
 @dataclass(frozen=True)

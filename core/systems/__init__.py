@@ -12,7 +12,7 @@ SYSTEMS = Registry(
             "core.systems.ambigprompt:build",
             "finds the answers one by one, each prompted by those before it, until [EOI]",
             "Sun et al. 2023, section 3",
-            ("checkpoint answerer", "checkpoint reader"),
+            ("checkpoint answerer",),
         ),
         "ambigprompt-seq2seq": Entry(
             "core.systems.ambigprompt:build_seq2seq",

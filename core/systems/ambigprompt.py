@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from core import types as t
-from core.clarification import Read
+from core.clarification import Ask, Read, ask_each_passage, ask_with
+from core.errors import InputError
 from core.models.passage_reader import PassageReader, load_reader
 from core.systems.base import Options, Parts
 from core.systems.iterative import AmbigPrompt
@@ -28,6 +29,16 @@ def read_with(reader: PassageReader) -> Read:
     return read
 
 
+def round_trip(parts: Parts, options: Options, model: t.BatchAnsweringModel) -> Ask:
+    """Who is asked the edited question: the answering model itself (default), or the per-passage reader.  Raises InputError."""
+    who = options.extra.get("round_trip", "answerer")
+    if who == "answerer":
+        return ask_with(model)
+    if who == "reader":
+        return ask_each_passage(read_with(load_reader(parts.settings.reader, parts.settings.device)[0]))
+    raise InputError(f"the option round_trip is '{who}'; use answerer or reader")
+
+
 def build(parts: Parts, options: Options) -> AmbigPrompt:
     from core.models.span_answerer import Decoding, load_answerer
 
@@ -39,8 +50,7 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
     )
     settings = parts.settings
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
-    reader, _ = load_reader(settings.reader, settings.device)
-    return AmbigPrompt("ambigprompt", parts, options, model, read_with(reader), (settings.answerer, digest))
+    return AmbigPrompt("ambigprompt", parts, options, model, round_trip(parts, options, model), (settings.answerer, digest))
 
 
 def build_seq2seq(parts: Parts, options: Options) -> AmbigPrompt:
@@ -48,5 +58,5 @@ def build_seq2seq(parts: Parts, options: Options) -> AmbigPrompt:
 
     settings = parts.settings
     model, digest = load_fid(settings.answerer, settings.device)
-    reader, _ = load_reader(settings.reader, settings.device)
-    return AmbigPrompt("ambigprompt-seq2seq", parts, options, model, read_with(reader), (settings.answerer, digest))
+    ask = round_trip(parts, options, model)
+    return AmbigPrompt("ambigprompt-seq2seq", parts, options, model, ask, (settings.answerer, digest))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
 from core import types as t
-from core.clarification import Read, clarify
+from core.clarification import Ask, clarify
 from core.errors import CancelledError
 from core.evidence import occurrences
 from core.models.rows import prompt_text
@@ -24,11 +24,11 @@ class AmbigPrompt:
         parts: Parts,
         options: Options,
         model: t.AnsweringModel,
-        read: Read | None,
+        ask: Ask | None,
         checkpoint: tuple[str, str],
         template: Callable[[Sequence[str]], str] = prompt_text,
     ) -> None:
-        self.parts, self.options, self.model, self.read, self.template = parts, options, model, read, template
+        self.parts, self.options, self.model, self.ask, self.template = parts, options, model, ask, template
         self.info = t.SystemInfo(name, asdict(options), parts.corpus, parts.corpus_digest, *checkpoint)
 
     def run(self, question: t.Question) -> Iterator[t.Event]:
@@ -50,10 +50,10 @@ class AmbigPrompt:
                     if event.step.stopped_because:
                         why = event.step.stopped_because
                 yield event
-            if self.options.clarify and self.read is not None and answers:
+            if self.options.clarify and self.ask is not None and answers:
                 passages = [p.passage for p in retrieved.passages]
                 begun = time.perf_counter()
-                for clarification in clarify(question.text, answers, passages, self.read):
+                for clarification in clarify(question.text, answers, passages, self.ask):
                     yield t.QuestionClarified(clarification, time.perf_counter() - begun)
                     begun = time.perf_counter()
                     if self.parts.cancelled():

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from core import types as t
+from core.clarification import ask_each_passage
 from core.systems.base import Options, Parts
 from core.systems.iterative import AmbigPrompt
 from core.text import find_spans, normalize_answer, words
@@ -48,4 +49,4 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
             out.append((top[0].text, top[0].probability) if top else (None, 1.0))
         return out
 
-    return AmbigPrompt("scripted", parts, options, model, read, ("scripted", ""))
+    return AmbigPrompt("scripted", parts, options, model, ask_each_passage(read), ("scripted", ""))

@@ -6,17 +6,10 @@ For watching a run and for comparing settings; what is reported of a model comes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from core.text import normalize_answer
 from core.training.examples import MultiExample
-from core.types import Passage, Proposal, RetrievedPassage
-
-Job = tuple[str, Sequence[RetrievedPassage], Sequence[str]]  # question, passages, previous answers
-
-
-class Proposer(Protocol):
-    def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]: ...
+from core.types import BatchAnsweringModel, Passage, RetrievedPassage
 
 
 def answer_f1(answers: Sequence[str], gold: Sequence[Sequence[str]]) -> float:
@@ -35,7 +28,7 @@ def answer_f1(answers: Sequence[str], gold: Sequence[Sequence[str]]) -> float:
 
 
 def run_answers(
-    model: Proposer,
+    model: BatchAnsweringModel,
     questions: Sequence[str],
     passages: Sequence[Sequence[RetrievedPassage]],
     max_answers: int = 8,
@@ -58,7 +51,7 @@ def run_answers(
     return done
 
 
-def run_f1(model: Proposer, examples: Sequence[MultiExample], max_answers: int = 8, batch: int = 8) -> float:
+def run_f1(model: BatchAnsweringModel, examples: Sequence[MultiExample], max_answers: int = 8, batch: int = 8) -> float:
     """Mean F1 of runs over the examples' own passages."""
     passages = [
         [RetrievedPassage(Passage(str(j), title, text), j + 1, 0.0) for j, (title, text) in enumerate(e.passages)]

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from core.clarification import Read, clarify
+from core.clarification import Ask, ask_each_passage, clarify
 from core.edits import edit_size
-from core.types import Answer, Evidence, Passage
+from core.types import Answer, Candidate, Evidence, Job, Passage, Proposal
 
 WOOD = Passage("a", "West Side Story (1961 film)", "Natalie Wood played Maria in Hollywood in 1961.")
 LAWRENCE = Passage("b", "West Side Story (musical)", "Carol Lawrence played Maria on Broadway in 1957.")
@@ -25,13 +25,13 @@ ANSWERS = [answer("Natalie Wood", WOOD), answer("Carol Lawrence", LAWRENCE)]
 PASSAGES = [WOOD, LAWRENCE, NOISE]
 
 
-def reader(rule: Callable[[str, Passage], str | None], log: list[tuple[str, str]] | None = None) -> Read:
+def reader(rule: Callable[[str, Passage], str | None], log: list[tuple[str, str]] | None = None) -> Ask:
     def read(pairs: Sequence[tuple[str, Passage]]) -> list[tuple[str | None, float]]:
         if log is not None:
             log.extend((q, p.id) for q, p in pairs)
         return [(rule(q, p), 0.9) for q, p in pairs]
 
-    return read
+    return ask_each_passage(read)
 
 
 def careful(question: str, passage: Passage) -> str | None:
@@ -65,7 +65,7 @@ def test_no_edit_passes_when_another_passage_gives_the_other_answer() -> None:
     (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, both)
     assert not first.passed
     assert first.returned == ("Natalie Wood", "Carol Lawrence")
-    assert first.why == "another passage still gives one of the other answers"
+    assert first.why == "over all passages another answer is returned too, or instead"
     assert first.question != QUESTION
 
 
@@ -120,5 +120,28 @@ def test_the_reader_is_asked_about_the_deciding_passages_first() -> None:
     (first, *_) = list(clarify(QUESTION, ANSWERS, PASSAGES, reader(careful, log)))[:1]
     edits = {q for q, _ in log}
     assert QUESTION not in edits
-    assert [p for q, p in log if q == first.question] == ["a", "b", "c"]
+    assert [p for q, p in log if q == first.question] == ["a", "b", "a", "b", "c"]  # those that decide, then all
     assert sum(p == "c" for q, p in log) <= 4  # only those that survived are asked of the rest
+
+
+class Chooses:
+    """An answering model that knows which answers a question has."""
+
+    def __init__(self, rule: Callable[[str], list[str]]) -> None:
+        self.rule = rule
+
+    def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]:
+        out = []
+        for question, _, previous in jobs:
+            left = [a for a in self.rule(question) if a not in previous]
+            out.append(Proposal(tuple(Candidate(a, 0.6) for a in left), 0.3 if left else 0.9))
+        return out
+
+
+def test_an_answering_model_is_asked_until_eoi() -> None:
+    ask = ask_with(Chooses(lambda q: ["Natalie Wood"] if "1961" in q else ["Natalie Wood", "Carol Lawrence", "Rita Moreno"]))
+    assert ask([("Who in 1961?", PASSAGES), ("Who?", PASSAGES)]) == [["Natalie Wood"], ["Natalie Wood", "Carol Lawrence"]]
+    assert ask([]) == []
+    first, second = clarify(QUESTION, ANSWERS, PASSAGES, ask)
+    assert (first.passed, first.question) == (True, "Who played Maria in the 1961 film West Side Story?")
+    assert not second.passed
