@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from core.clarification import Ask, ask_each_passage, clarify
+from core.clarification import Ask, ask_each_passage, ask_with, clarify
 from core.edits import edit_size
 from core.types import Answer, Candidate, Evidence, Job, Passage, Proposal
 
