@@ -19,6 +19,7 @@ import torch
 
 from core.cli import quiet_libraries
 from core.engine import Engine
+from core.models.passage_reader import load_reader
 from core.models.span_answerer import Decoding, Scored, SpanAnswerer, load_answerer
 from core.settings import ROOT, Settings
 from core.training.examples import MultiExample
@@ -26,8 +27,9 @@ from core.training.held_out import answer_f1
 from core.training.mixtures import annotated_examples
 from core.types import RetrievedPassage
 
-PRIORS = (0.0, 2.0, 4.0, 6.0, 9.0)
+PRIORS = (0.0, 3.0, 6.0, 9.0)
 BIASES = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5)
+READER_WEIGHTS = (0.0, 0.3, 0.6)
 
 
 class Runner:
@@ -56,6 +58,7 @@ def main() -> int:
     quiet_libraries()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--answerer", default="default")
+    parser.add_argument("--reader", default="default")
     parser.add_argument("--corpus", default="practice")
     parser.add_argument("--top-k", type=int, default=10)
     parser.add_argument("--limit", type=int, default=0)
@@ -65,17 +68,19 @@ def main() -> int:
     held_out = held_out[: args.limit or None]
     corpus = Engine(settings).corpus(args.corpus)
     found = corpus.search_many([e.question for e in held_out], args.top_k)
-    answerer, digest = load_answerer(args.answerer, settings.device)
+    answerer, digest = load_answerer(args.answerer, settings.device, Decoding(reader_weight=1.0))
+    answerer.reader, _ = load_reader(args.reader, settings.device)
     runner = Runner(answerer, held_out, found)
     rows = []
-    for prior, bias in itertools.product(PRIORS, BIASES):
-        decoding = Decoding(retrieval_prior=prior, eoi_bias=bias)
+    for prior, weight, bias in itertools.product(PRIORS, READER_WEIGHTS, BIASES):
+        decoding = Decoding(retrieval_prior=prior, eoi_bias=bias, reader_weight=weight)
         runs = [runner.answers(i, decoding) for i in range(len(held_out))]
         values = [answer_f1(a, e.gold) for a, e in zip(runs, held_out)]
         multi = [v for v, e in zip(values, held_out) if len(e.gold) > 1]
         rows.append(
             {
                 "retrieval_prior": prior,
+                "reader_weight": weight,
                 "eoi_bias": bias,
                 "f1": round(sum(values) / len(values), 4),
                 "f1_multi": round(sum(multi) / len(multi), 4),

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from core.models.checkpoints import digest, find_checkpoint, load_span_network
+from core.models.rows import Rows
 from core.models.span_model import SpanModel, collate, to_candidate, top_spans
 from core.types import Candidate, Passage
 
@@ -53,6 +54,18 @@ class PassageReader(SpanModel):
 
     def read(self, question: str, passages: Sequence[Passage], candidates: int = 5) -> list[Readout]:
         return self.read_pairs([(question, passage) for passage in passages], candidates)
+
+    def log_probabilities(self, rows_of: Sequence[Rows]) -> list[torch.Tensor]:
+        """log p(span | question, passage row), (N, L, W) a question, from rows that are made already; -inf where no span may stand."""
+        out: list[torch.Tensor] = []
+        for k in range(0, len(rows_of), 8):
+            part = rows_of[k : k + 8]
+            spans, nothing = self.scores(collate(part, None))
+            for i, rows in enumerate(part):
+                own = spans[i, : len(rows)]
+                total = torch.logsumexp(torch.cat([own.flatten(1), nothing[i, : len(rows), None]], dim=1), dim=1)
+                out.append(own - total[:, None, None])
+        return out
 
     def _readout(self, spans: torch.Tensor, nothing: torch.Tensor, rows, passage: Passage, limit: int) -> Readout:  # type: ignore[no-untyped-def]
         null = float(nothing.min())

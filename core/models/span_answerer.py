@@ -16,12 +16,15 @@ from pathlib import Path
 import torch
 
 from core.models.checkpoints import digest, find_checkpoint, load_span_network
+from core.models.passage_reader import PassageReader
 from core.models.rows import Rows
 from core.models.span_model import Span, SpanModel, collate, to_candidate, top_spans
 from core.models.span_network import SpanNetwork
 from core.text import normalize_answer, overlapping
 from core.types import Candidate, Job, Proposal, RetrievedPassage
 
+READINGS_KEPT = 64  # questions whose reading is remembered
+LEAST = -20.0  # log probability below which the reader has no say: also keeps -inf * 0 out
 EXAMINED = 256  # spans looked at before equal texts are merged; the rest keeps its share of the probability
 
 
@@ -29,21 +32,25 @@ EXAMINED = 256  # spans looked at before equal texts are merged; the rest keeps 
 class Decoding:
     """Added to the logits before the softmax.
 
-    `retrieval_prior`: times (cosine of a passage - cosine of the best passage); `eoi_bias`: added to [EOI]'s logit (negative: stop later).
+    `retrieval_prior`: times (cosine of a passage - cosine of the best passage); `eoi_bias`: added to [EOI]'s logit (negative: stop later);
+    `reader_weight`: times the log probability that the per-passage reader gives the span (0: the reader is not asked).
     """
 
     retrieval_prior: float = 5.0
     eoi_bias: float = -0.8
+    reader_weight: float = 0.0
     candidates: int = 8
 
 
 @dataclass(frozen=True)
 class Scored:
-    """The network's view of one job: span scores (N, L, W), the [EOI] score, and the rows that they belong to."""
+    """The networks' view of one job: span scores (N, L, W), the [EOI] score, the rows that they belong to, and the per-passage reader's
+    log probabilities (N, L, W) where it was asked."""
 
     spans: torch.Tensor
     eoi: float
     rows: Rows
+    read: torch.Tensor | None = None
 
 
 def shares_words(answer: str, previous: Sequence[str]) -> bool:
@@ -55,6 +62,8 @@ class SpanAnswerer(SpanModel):
     def __init__(self, network: SpanNetwork, device: str = "auto", decoding: Decoding | None = None) -> None:
         super().__init__(network, network.config, device)
         self.decoding = decoding or Decoding()
+        self.reader: PassageReader | None = None
+        self._readings: dict[object, torch.Tensor] = {}
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         """Candidates that share no words with `previous`, the likeliest first, and the probability of [EOI]."""
@@ -73,7 +82,23 @@ class SpanAnswerer(SpanModel):
         batch = collate(rows_of, prompts)
         batch.steps = torch.tensor([len(previous) for _, _, previous in jobs])
         spans, eoi = self.scores(batch)
-        return [Scored(spans[i, : len(rows)], float(eoi[i]), rows) for i, rows in enumerate(rows_of)]
+        read = self._read(jobs, rows_of)
+        return [Scored(spans[i, : len(rows)], float(eoi[i]), rows, read[i]) for i, rows in enumerate(rows_of)]
+
+    def _read(self, jobs: Sequence[Job], rows_of: Sequence[Rows]) -> Sequence[torch.Tensor | None]:
+        """The reader's view of each job; it does not depend on previous answers, so a question's later steps find it in the cache."""
+        if self.reader is None or not self.decoding.reader_weight:
+            return [None] * len(jobs)
+        keys = [(question, tuple((p.passage.id, p.passage.text) for p in passages)) for question, passages, _ in jobs]
+        todo = [i for i, key in enumerate(keys) if key not in self._readings]
+        if todo:
+            found = self.reader.log_probabilities([rows_of[i] for i in todo])
+            for i, log_probability in zip(todo, found):
+                self._readings[keys[i]] = log_probability
+        out = [self._readings[key] for key in keys]
+        while len(self._readings) > READINGS_KEPT:
+            self._readings.pop(next(iter(self._readings)))
+        return out
 
     @staticmethod
     def decide(scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str], decoding: Decoding) -> Proposal:
@@ -82,6 +107,9 @@ class SpanAnswerer(SpanModel):
         best = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
         prior = [decoding.retrieval_prior * ((p.similarity if p.similarity is not None else best) - best) for p in passages]
         spans = scored.spans + torch.tensor([prior[i] for i in rows.passage])[:, None, None]
+        if scored.read is not None and decoding.reader_weight:
+            length = min(spans.shape[1], scored.read.shape[1])  # beyond the shorter one is padding, where no span stands
+            spans = spans[:, :length] + decoding.reader_weight * scored.read[:, :length].clamp(min=LEAST)
         eoi = scored.eoi + decoding.eoi_bias
         found = top_spans(spans, rows, EXAMINED)
         dropped: list[float] = []
@@ -128,4 +156,5 @@ def load_answerer(name: str = "default", device: str = "auto", decoding: Decodin
     weights = digest(folder)
     answerer = copy.copy(_loaded(folder, weights, device))
     answerer.decoding = decoding or Decoding()
+    answerer._readings = {}
     return answerer, weights

@@ -47,9 +47,12 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
         default,
         retrieval_prior=float(options.extra.get("retrieval_prior", default.retrieval_prior)),
         eoi_bias=float(options.extra.get("eoi_bias", default.eoi_bias)),
+        reader_weight=float(options.extra.get("reader_weight", default.reader_weight)),
     )
     settings = parts.settings
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
+    if decoding.reader_weight:
+        model.reader, _ = load_reader(settings.reader, settings.device)
     return AmbigPrompt("ambigprompt", parts, options, model, round_trip(parts, options, model), (settings.answerer, digest))
 
 
