@@ -11,7 +11,6 @@ import hashlib
 import os
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -23,18 +22,47 @@ def say(text: str) -> None:
     print(f"[run.py] {text}", flush=True)
 
 
+class SetupError(Exception):
+    """The virtual environment cannot be made; the message says what to do."""
+
+
+def has_pip() -> bool:
+    """False where a kill, or a system without python3-venv, left an environment behind that nothing can be installed into."""
+    if not PYTHON.exists():
+        return False
+    try:
+        return subprocess.run([str(PYTHON), "-m", "pip", "--version"], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+def make_environment() -> None:
+    """Makes .venv from nothing; what was in it goes.  Raises SetupError."""
+    try:
+        import venv
+
+        venv.create(VENV, with_pip=True, clear=True)
+    except (ImportError, OSError, subprocess.CalledProcessError) as error:
+        raise SetupError(
+            f"the virtual environment {VENV.name} cannot be made ({error}); "
+            "install python3-venv (Debian/Ubuntu: apt install python3-venv), then run this command again"
+        ) from error
+
+
 def setup() -> None:
-    """Installs requirements.txt into .venv, once for each content of the file."""
+    """Installs requirements.txt into .venv, once for each content of the file.  Raises SetupError, CalledProcessError."""
     requirements = ROOT / "requirements.txt"
     wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
     stamp = VENV / "requirements.sha256"
     if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
-    if not PYTHON.exists():
+    if not has_pip():
         say(f"making the virtual environment {VENV.name}")
-        venv.create(VENV, with_pip=True)
+        make_environment()
     say("installing requirements.txt (the first time takes some minutes)")
-    subprocess.run([str(PYTHON), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(requirements)], check=True)
+    subprocess.run(
+        [str(PYTHON), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(requirements)], check=True
+    )
     stamp.write_text(wanted)
 
 
@@ -50,6 +78,9 @@ def main(argv: list[str]) -> int:
         setup()
     except subprocess.CalledProcessError as error:
         say(f"the installation failed (exit code {error.returncode}); read pip's message above, then run this command again")
+        return 1
+    except SetupError as error:
+        say(str(error))
         return 1
     if what == "app":
         say("starting the app; stop it with Ctrl+C")

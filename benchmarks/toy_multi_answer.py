@@ -1,9 +1,9 @@
 """Does iterative prompting work from scratch?  A made multi-answer task, a small T5, the paper's mechanism and its three ablations.
 
-A question "colour of ball" has 1-5 answers in passages such as "ball is red" (title: a town); distractors tell of other things.  A colour may stand
+A question "colour of ball" has 1-4 answers in passages such as "ball is red" (title: a town); distractors tell of other things.  A colour may stand
 in a distractor, too, so that reading the question is needed.  Every variant takes the same number of steps in all: post-pretraining on
 single-answer questions (pseudo answers: the colour of each passage, Eq. 8-9), then tuning (Eq. 10); the variant without
-post-pretraining tunes all the time.  Run: python benchmarks/toy_multi_answer.py
+post-pretraining tunes all the time.  Run: python -m benchmarks.toy_multi_answer
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ def _same(a: str, b: str) -> bool:
     return normalize_answer(a) == normalize_answer(b) or overlapping(a, b)
 
 
-def ask_with(model: BatchAnsweringModel, most: int = 2) -> Ask:
-    """Asks an answering model: its first `most` answers until [EOI], all passages in one softmax.  Two are enough to see a second one."""
+def ask_with(model: BatchAnsweringModel, most: int = 4) -> Ask:
+    """Asks an answering model until [EOI], all passages in one softmax; at most `most` answers, as a question that has more is not clear."""
 
     def ask(pairs: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[str]]:
         found: list[list[str]] = [[] for _ in pairs]

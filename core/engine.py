@@ -90,6 +90,7 @@ class Engine:
             opened.name if opened else "",
             opened.digest if opened else "",
             cancelled or (lambda: False),
+            _retrieval(opened, self.settings) if opened else {},
         )
         system: AnsweringSystem = build(parts, options)
         return system
@@ -98,6 +99,10 @@ class Engine:
         """Loads the default system, its models and the corpus, so that the first question does not wait for them."""
         self.corpus(corpus).warm()
         self.system(corpus=corpus)
+
+
+def _retrieval(corpus: Corpus, settings: Settings) -> dict[str, str]:
+    return {"retriever": settings.retriever, "index_kind": corpus.manifest.kind, "encoder": corpus.manifest.encoder}
 
 
 def statuses(settings: Settings) -> Sequence[SystemStatus]:
@@ -114,8 +119,10 @@ def statuses(settings: Settings) -> Sequence[SystemStatus]:
                 if need.startswith("checkpoint "):
                     kind = need.removeprefix("checkpoint ")
                     find_checkpoint(settings.answerer if kind == "answerer" else settings.reader, kind)
-                elif "AMBISCOPE_ANSWERER" in need and settings.answerer == "default":
-                    why = "set AMBISCOPE_ANSWERER to a folder or hub name of encoder-decoder weights, for instance t5-base"
+                elif need.startswith("encoder-decoder weights"):
+                    from core.models.fid import find_fid
+
+                    find_fid(settings.answerer)  # a hub name passes: only loading it can tell
         except AmbiscopeError as error:
             why = str(error)
         out.append(SystemStatus(name, entry.summary, entry.needs, entry.source, not why, why))

@@ -1,6 +1,7 @@
 """`evaluate`: a system over questions, one row a question on disk as it goes, and the report made of the rows.
 
-A question that fails is counted as failed with its error, never as 0.  A run that was killed goes on where it stopped.
+A question that fails is counted as failed with its error, never as 0.  A run that was killed goes on where it stopped, and asks the
+failed questions again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def evaluate(
     """Asks each question once and reports.
 
     `limit`: the first so many questions.  `out_dir`: gets `rows.jsonl` (one flushed JSON row a question) and `run.json` (what made them); if it has
-    rows of the same system, settings, checkpoint and questions, these are kept and not asked again.  `progress` is told
+    rows of the same system, settings, checkpoint and questions, these are kept and not asked again, except those that failed.  `progress` is told
     (done, total) after each question.  `seed` draws the `bootstrap` samples.
 
     Raises InputError for no questions, a bad limit, equal ids, or an `out_dir` of another run; FormatError for damaged rows; StorageError
@@ -192,7 +193,7 @@ def _digest(questions: Sequence[t.ReferenceQuestion]) -> str:
 
 
 def _resume(folder: Path, identity: Row) -> dict[str, Row]:
-    """The rows of an earlier, equal run by id.  Raises InputError for another run's folder."""
+    """The rows of an earlier, equal run by id; failed ones leave the file, to be asked again.  Raises InputError for another run's folder."""
     rows, run = folder / "rows.jsonl", folder / "run.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -210,7 +211,11 @@ def _resume(folder: Path, identity: Row) -> dict[str, Row]:
         raise InputError(
             f"{folder} holds a run of {_difference(earlier, identity)}; give another output folder, or take this one away"
         )
-    return _rows(rows) if rows.exists() else {}
+    found = _rows(rows) if rows.exists() else {}
+    kept = {name: row for name, row in found.items() if row["error"] is None}
+    if len(kept) < len(found):
+        _rewrite(rows, kept.values())
+    return kept
 
 
 def _difference(earlier: Any, identity: Row) -> str:
@@ -242,10 +247,24 @@ def _rows(path: Path) -> dict[str, Row]:
     return found
 
 
+def _rewrite(path: Path, rows: Iterable[Row]) -> None:
+    """The file with these rows alone, replaced whole."""
+    fresh = path.with_suffix(".tmp")
+    try:
+        fresh.write_text("".join(_line(row) for row in rows), encoding="utf-8", newline="\n")
+        fresh.replace(path)
+    except OSError as e:
+        raise StorageError(f"{path} cannot be written ({e.strerror or e}); make room and start again to go on") from e
+
+
+def _line(row: Row) -> str:
+    return json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def _append(path: Path, row: Row) -> None:
     try:
         with path.open("a", encoding="utf-8", newline="\n") as stream:
-            stream.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
+            stream.write(_line(row))
             stream.flush()
             os.fsync(stream.fileno())
     except OSError as e:

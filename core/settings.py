@@ -53,10 +53,6 @@ class Settings:
         return self.home / "runs"
 
     @property
-    def checkpoints_dir(self) -> Path:
-        return ROOT / "checkpoints"
-
-    @property
     def starter_dir(self) -> Path:
         return ROOT / "data" / "starter"
 

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
+CHUNK_CHARS = 1500  # a chunk of 100 words has about 600; scripts without blanks would make one endless word
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _TOKEN = re.compile(r"[\w\u0300-\u036f]+")  # combining accents stay with their letter
 STOPWORDS = frozenset(
@@ -56,11 +57,29 @@ def content_words(text: str) -> list[str]:
     return [w for w in words(text) if w not in STOPWORDS]
 
 
-def chunk_words(text: str, size: int = 100) -> Iterator[str]:
-    """Consecutive chunks of at most `size` white-space words.  The last chunk may be shorter."""
-    tokens = text.split()
-    for i in range(0, len(tokens), size):
-        yield " ".join(tokens[i : i + size])
+def split_words(text: str, longest: int = CHUNK_CHARS) -> list[str]:
+    """White-space words; a longer one is cut every `longest` characters."""
+    return [word[i : i + longest] for word in text.split() for i in range(0, len(word), longest)]
+
+
+def chunk_length(tokens: Sequence[str], start: int = 0, size: int = 100, chars: int = CHUNK_CHARS) -> int:
+    """How many words from `start` make one chunk: at most `size`, and `chars` characters with the blanks between them; at least 1."""
+    total = -1
+    for n, word in enumerate(tokens[start : start + size]):
+        total += len(word) + 1
+        if n and total > chars:
+            return n
+    return min(size, len(tokens) - start)
+
+
+def chunk_words(text: str, size: int = 100, chars: int = CHUNK_CHARS) -> Iterator[str]:
+    """Consecutive chunks of at most `size` white-space words and `chars` characters; a longer word is cut.  The last may be shorter."""
+    tokens = split_words(text, chars)
+    start = 0
+    while start < len(tokens):
+        end = start + chunk_length(tokens, start, size, chars)
+        yield " ".join(tokens[start:end])
+        start = end
 
 
 def find_spans(text: str, answer: str) -> list[tuple[int, int]]:

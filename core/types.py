@@ -175,7 +175,7 @@ class InterpretationsClustered:
 @dataclass(frozen=True, slots=True)
 class Finished:
     seconds: float
-    why: str  # "eoi", "max-answers", "no-candidates", "one-pass", "cancelled", ...
+    why: str  # in words: the last step's `stopped_because`, the maximum is reached, one pass, or "stopped by a person"
 
 
 Event = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
 from typing import Any
 
 from core.settings import Settings
@@ -90,7 +89,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         clarify=not args.no_clarify,
     )
     system = Engine(settings).system(args.system, args.corpus, options)
-    prediction = answer(system, replace(question))
+    prediction = answer(system, question)
     if args.json:
         print(json.dumps(as_json(prediction), ensure_ascii=False))
     else:

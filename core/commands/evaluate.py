@@ -6,11 +6,14 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.commands.score import percent
-from core.errors import InputError
+from core.errors import AmbiscopeError, InputError
 from core.settings import Settings
+
+if TYPE_CHECKING:
+    from core.evaluation import Report
 
 
 def add_parser(commands: Any) -> None:
@@ -52,6 +55,7 @@ def _extra(pairs: list[str]) -> dict[str, Any]:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Raises AmbiscopeError, after the report is out, when every question failed: nothing was measured."""
     from tqdm import tqdm
 
     from core.datasets import load
@@ -88,7 +92,14 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         (args.out / "report.json").write_text(json.dumps(report.to_json(), indent=1, ensure_ascii=False))
     if args.json:
         print(json.dumps(report.to_json(), ensure_ascii=False))
-        return 0
+    else:
+        _print(report)
+    if report.failed == report.n:
+        raise AmbiscopeError(f"every question failed; the first one: {report.rows[0]['error']}")
+    return 0
+
+
+def _print(report: Report) -> None:
     print(f"{report.n} questions, {report.failed} failed")
     for name, values in report.scores.items():
         interval = (report.intervals.get(name) or {}).get("all")
@@ -98,4 +109,3 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         else:
             print(f"{name:18} {percent(values['all']):>8} {percent(values['multi']):>9}{between}")
     print(", ".join(f"{k} {v:.2f}" for k, v in report.timings.items() if v is not None))
-    return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 
 from core.errors import InputError
 from core.settings import Settings
+
+STARTER_FILES = ("questions.json", "passages.tsv")
 
 
 def add_parser(commands: Any) -> None:
@@ -35,9 +38,9 @@ def add_parser(commands: Any) -> None:
     train.add_argument("--out", type=Path, help="run folder (default: runs/ under AMBISCOPE_HOME)")
     train.add_argument("--steps", type=int, default=10_000)
     train.add_argument("--minutes", type=float, default=0.0, help="end by the clock instead (0: by steps)")
-    train.add_argument("--lr", type=float, default=5e-5)
+    train.add_argument("--lr", type=float, default=5e-5, help="of the encoder; seq2seq trains all weights at --head-lr")
     train.add_argument("--head-lr", type=float, default=2e-4)
-    train.add_argument("--context", type=int, default=6, help="passages a question in training")
+    train.add_argument("--context", type=int, default=6, help="passages a question in training, 2 at least")
     train.add_argument(
         "--eoi-share", type=float, default=0.35, help="lambda of section 3.3: share of steps whose target is [EOI]"
     )
@@ -45,7 +48,12 @@ def add_parser(commands: Any) -> None:
     train.add_argument("--seed", type=int, default=0)
     train.add_argument("--evaluate-every", type=int, default=500)
     train.add_argument("--precision", choices=["bf16", "fp32"], default="bf16")
-    train.add_argument("--limit", type=int, default=0, help="at most this many training examples (0: all)")
+    train.add_argument(
+        "--limit",
+        type=int,
+        default=0,
+        help="at most this many rows of --reading (0: all; as questions for answerer and seq2seq: 4000, with --stage pretrain 6000)",
+    )
     train.set_defaults(run=run)
 
 
@@ -55,12 +63,57 @@ def _check(paths: list[Path | None]) -> None:
             raise InputError(f"{path}: no such file")
 
 
+def _check_numbers(args: argparse.Namespace) -> None:
+    """What TrainConfig does not hold."""
+    for name, least in (("context", 2), ("batch_tokens", 1), ("limit", 0)):
+        if getattr(args, name) < least:
+            raise InputError(f"--{name.replace('_', '-')} is {getattr(args, name)}; it must be at least {least}")
+    if not 0 <= args.eoi_share <= 1:
+        raise InputError(f"--eoi-share is {args.eoi_share}; it must be between 0 and 1")
+
+
+def _digest(path: Path) -> dict[str, Any]:
+    """Size in bytes and sha256 of a file's content."""
+    with path.open("rb") as file:
+        return {"size": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _weights(name: str | None, kind: str) -> Any:
+    """Digests of the files of a checkpoint, bundled or a folder; a hub name stands for itself."""
+    from core.models.checkpoints import BUNDLED
+
+    if name is None:
+        return None
+    for folder in (BUNDLED / (kind if name == "default" else name), Path(name).expanduser()):
+        if (folder / "config.json").exists():
+            files = sorted(f for f in folder.iterdir() if f.suffix in (".json", ".safetensors", ".bin", ".model"))
+            return {f.name: _digest(f) for f in files}
+    return name
+
+
+def _identity(args: argparse.Namespace) -> dict[str, Any]:
+    """What makes a run this run besides its TrainConfig: arguments, and digests of what is read (where it lies does not matter)."""
+    plain = ("what", "stage", "prompting", "context", "eoi_share", "batch_tokens", "limit")
+    files = ("reading", "reading_dev", "multi", "multi_dev", "ambignq", "passages")
+    out = {name: getattr(args, name) for name in plain}
+    for name in files:
+        given = getattr(args, name)
+        out[name] = [_digest(p) for p in given] if isinstance(given, list) else given and _digest(given)
+    out["annotated"] = [[_digest(p / n) for n in STARTER_FILES if (p / n).exists()] for p in args.annotated]
+    out["init"] = _weights(args.init, args.what)
+    out["reader"] = _weights(args.reader, "reader")
+    return out
+
+
 def _refuse_test_set(paths: list[Path], settings: Settings) -> None:
     """The starter set under its own name, through a link, or as a copy of its files."""
-    files = {name: settings.starter_dir / name for name in ("questions.json", "passages.tsv")}
+    files = {name: settings.starter_dir / name for name in STARTER_FILES}
     for path in paths:
         same = any(
-            own.exists() and (f := path / name if path.is_dir() else path).is_file() and f.read_bytes() == own.read_bytes()
+            own.exists()
+            and (f := path / name if path.is_dir() else path).is_file()
+            and f.stat().st_size == own.stat().st_size
+            and f.read_bytes() == own.read_bytes()
             for name, own in files.items()
         )
         if same or settings.starter_dir.resolve() in (path.resolve(), path.resolve().parent):
@@ -68,8 +121,10 @@ def _refuse_test_set(paths: list[Path], settings: Settings) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    _check([*args.reading, *args.reading_dev, *args.multi, *args.multi_dev, *args.annotated, args.ambignq, args.passages])
-    _refuse_test_set([*args.annotated, *([args.passages] if args.passages else [])], settings)
+    given = [*args.reading, *args.reading_dev, *args.multi, *args.multi_dev, *args.annotated, args.ambignq, args.passages]
+    _check_numbers(args)
+    _check(given)
+    _refuse_test_set([path for path in given if path is not None], settings)
     from core.training.trainer import TrainConfig, fit
 
     out: Path = args.out or settings.runs_dir / (args.what if args.what == "reader" else f"{args.what}-{args.stage}")
@@ -90,7 +145,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     def save(network: Any, folder: Path, row: dict[str, Any]) -> None:
         write(network, folder, {"arguments": about, "figures": row})
 
-    row = fit(network, task, config, out, save)
+    row = fit(network, task, config, out, save, identity=_identity(args))
     print(json.dumps({"out": str(out), **row}))
     return 0
 
@@ -169,7 +224,7 @@ def reader_task(args: argparse.Namespace, settings: Settings, config: Any) -> An
         )
     held: list[Reading] = []
     for folder in args.annotated:
-        train, dev = mixtures.annotated_examples(folder, held_out=0.2, seed=args.seed)
+        train, dev = mixtures.annotated_examples(folder, held_out=0.2)
         rows += 2 * mixtures.reader_rows_of_multi([*train, *mixtures.clarified_examples(train)])
         held += mixtures.reader_rows_of_multi(dev)
     rng = random.Random(args.seed)

@@ -46,16 +46,32 @@ def save_span_network(network: nn.Module, folder: Path, about: dict[str, Any] | 
 def find_checkpoint(name: str, kind: str) -> Path:
     """A folder: as given, or bundled as `checkpoints/<kind>` for "default" or `checkpoints/<name>`.
 
-    Raises CheckpointError that lists what is bundled.
+    Raises CheckpointError that lists what is bundled, or says why the folder is no span model's.
     """
     bundled = BUNDLED / (kind if name == "default" else name)
     for folder in (bundled, Path(name).expanduser()):
         if (folder / "config.json").exists():
+            _check_kind(folder)
             return folder
     have = ", ".join(sorted(p.parent.name for p in BUNDLED.glob("*/config.json"))) or "none"
     raise CheckpointError(
         f"no checkpoint '{name}' ({kind}); bundled: {have}; a folder with config.json and {WEIGHTS} works too"
     )
+
+
+def _check_kind(folder: Path) -> None:
+    """Raises CheckpointError when the folder's config.json is not one of a span model."""
+    try:
+        config = json.loads((folder / "config.json").read_text())
+        kind, theirs = config.get("kind"), config.get("model_type")
+    except (OSError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again") from None
+    if kind != "span":
+        what = f"a {kind or theirs} model" if kind or theirs else "a model of unknown kind"
+        raise CheckpointError(
+            f"{folder} holds {what}, not a span model; name a folder that `train` made, "
+            "or use system ambigprompt-seq2seq for a T5 or BART folder"
+        )
 
 
 def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanNetwork:
@@ -68,7 +84,7 @@ def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanN
         tensors = load_file(folder / WEIGHTS)
     except FileNotFoundError as error:
         raise CheckpointError(
-            f"checkpoint {folder} is incomplete: {error.filename} is missing; fetch or train it again"
+            f"checkpoint {folder} is incomplete: {error.filename or WEIGHTS} is missing; fetch or train it again"
         ) from None
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"checkpoint {folder} is damaged ({error}); fetch or train it again") from None

@@ -7,11 +7,13 @@ The first candidate that greedy decoding would give is among them.  Legend: B qu
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -44,7 +46,7 @@ class Generation:
 
 
 def locate(answer: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
-    """The first place where the answer stands.  A short word or number counts where only one passage has it."""
+    """The first place where the answer stands.  A short word or number (under 4 characters) counts where only one passage has it."""
     if found := occurrences(answer, passages, 1):
         return found[0]
     spans = [(p.passage, span) for p in passages for span in find_spans(p.passage.text, answer)]
@@ -183,8 +185,8 @@ def save_fid(network: nn.Module, folder: Path, about: dict[str, Any] | None = No
     writing.rmdir()
 
 
-def _where(name: str) -> str:
-    """A bundled or given folder, or a hub name.  Raises CheckpointError."""
+def find_fid(name: str) -> str:
+    """A bundled or given folder, or a hub name, found without loading weights.  Raises CheckpointError."""
     if name == "default":
         raise CheckpointError(
             "no encoder-decoder is bundled; set AMBISCOPE_ANSWERER to a folder with one, or to a hub name such as t5-base"
@@ -226,7 +228,7 @@ def load_network(name: str, config: FidConfig | None = None) -> tuple[FidNetwork
     """(network, tokenizer) from a folder or the hub.  `config`: use it instead of the stored one.  Raises CheckpointError."""
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-    where = _where(name)
+    where = find_fid(name)
     try:
         details = _own_file(where, DETAILS)
         stored = FidConfig(**json.loads(details.read_text())["config"]) if details else FidConfig()
@@ -253,18 +255,41 @@ def load_network(name: str, config: FidConfig | None = None) -> tuple[FidNetwork
     return network.eval(), tokenizer
 
 
-def load_fid(
-    name: str, device: str = "auto", generation: Generation | None = None, prompting: Any = None
-) -> tuple[FidAnswerer, str]:
-    """(answerer, first 16 hex digits of the sha256 of its weights).  `prompting`: another mechanism than the stored one (ablations).
+_LOADING = threading.Lock()  # two threads that ask for the same weights load them once
 
-    `name` is a folder (trained here, or of transformers), a name under checkpoints/, or a hub name.  Raises CheckpointError.
-    """
-    network, tokenizer = load_network(name)
+
+@lru_cache(maxsize=1)  # such weights are large: those of one model at a time
+def _loaded(where: str, files: object, device: str, prompting: Any) -> tuple[FidAnswerer, str]:
+    """One network for all who ask for these weights; `files` changes when the folder's files do, so that they are loaded anew."""
+    network, tokenizer = load_network(where)
     if prompting is not None and prompting != network.config.prompting:
         network = FidNetwork(network.model, replace(network.config, prompting=prompting), network.eoi)
     sha = sha256()
     for key, tensor in sorted(network.state_dict().items()):
         sha.update(key.encode())
         sha.update(tensor.detach().contiguous().numpy())
-    return FidAnswerer(network, tokenizer, device, generation), sha.hexdigest()[:16]
+    return FidAnswerer(network, tokenizer, device), sha.hexdigest()[:16]
+
+
+def _files(where: str) -> tuple[tuple[str, int, int, int], ...]:
+    """Name, size, time and number of each file of a folder; nothing for a hub name."""
+    if not Path(where).is_dir():
+        return ()
+    found = [(p.name, p.stat()) for p in sorted(Path(where).iterdir()) if p.is_file()]
+    return tuple((name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in found)
+
+
+def load_fid(
+    name: str, device: str = "auto", generation: Generation | None = None, prompting: Any = None
+) -> tuple[FidAnswerer, str]:
+    """(answerer, first 16 hex digits of the sha256 of its weights).  `prompting`: another mechanism than the stored one (ablations).
+
+    Loaded once; the generation is the caller's own, and new files in the folder are loaded anew.  `name` is a folder (trained here, or of
+    transformers), a name under checkpoints/, or a hub name.  Raises CheckpointError.
+    """
+    where = find_fid(name)
+    with _LOADING:
+        loaded, weights = _loaded(where, _files(where), device, prompting)
+    answerer = copy.copy(loaded)  # network and lock stay shared
+    answerer.generation = generation or Generation()
+    return answerer, weights

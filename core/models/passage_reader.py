@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -74,6 +75,9 @@ class PassageReader(SpanModel):
         return Readout(passage, tuple(found), math.exp(null - total))
 
 
+_LOADING = threading.Lock()  # two threads that ask for the same weights load them once
+
+
 @lru_cache(maxsize=2)
 def _loaded(folder: Path, weights: str, device: str) -> PassageReader:
     network = load_span_network(folder)
@@ -84,4 +88,5 @@ def load_reader(name: str = "default", device: str = "auto") -> tuple[PassageRea
     """(reader, digest of its weights).  Loaded once; new weights in the folder are loaded anew.  Raises CheckpointError."""
     folder = find_checkpoint(name, "reader")
     weights = digest(folder)
-    return _loaded(folder, weights, device), weights
+    with _LOADING:
+        return _loaded(folder, weights, device), weights

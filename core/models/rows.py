@@ -16,6 +16,8 @@ from torch import Tensor
 from core.text import find_spans
 
 JOIN = " : "  # between title and text
+MOST_TOKENS = 1536  # of one passage: enough for core.text.CHUNK_CHARS characters of a script with a token a character
+TOKEN_CHARS = 32  # more than the average of any text; what lies beyond MOST_TOKENS such tokens is not even tokenised
 
 
 @dataclass(frozen=True)
@@ -41,22 +43,31 @@ def passage_rows(
     max_question_tokens: int = 48,
     stride: int = 32,
 ) -> Rows:
-    """Rows of all passages, (title, text) each; question cut to `max_question_tokens`, passages split into overlapping windows."""
+    """Rows of all passages, (title, text) each; question cut to `max_question_tokens`, passages split into overlapping windows.
+
+    Of a passage at most MOST_TOKENS tokens are read (11 to 14 rows of 192 tokens, by the length of the question), rounded up to whole rows, so
+    that an endless passage cannot exhaust the memory.
+    """
     question = clip(tokenizer, question, min(max_question_tokens, max_tokens // 2))
-    seconds = [f"{title}{JOIN}{text}" if title else text for title, text in passages]
+    seconds = [(f"{title}{JOIN}{text}" if title else text)[: MOST_TOKENS * TOKEN_CHARS] for title, text in passages]
     shifts = [len(title) + len(JOIN) if title else 0 for title, _ in passages]
+    overlap = min(stride, max_tokens // 4)
     encoded = tokenizer(
         [question] * len(seconds),
         seconds,
         truncation="only_second",
         max_length=max_tokens,
-        stride=min(stride, max_tokens // 4),
+        stride=overlap,
         return_overflowing_tokens=True,
         return_offsets_mapping=True,
         return_token_type_ids=True,
     )
     rows = Rows([], [], [], [], [], [])
+    tokens_read = [0] * len(seconds)
     for i, sample in enumerate(encoded["overflow_to_sample_mapping"]):
+        if tokens_read[sample] >= MOST_TOKENS:
+            continue
+        tokens_read[sample] += encoded.sequence_ids(i).count(1) - (overlap if tokens_read[sample] else 0)
         text, shift = seconds[sample], shifts[sample]
         offsets, starts, ends = [], [], []
         for (a, b), sequence in zip(encoded["offset_mapping"][i], encoded.sequence_ids(i)):

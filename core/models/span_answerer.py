@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -144,6 +145,9 @@ class SpanAnswerer(SpanModel):
         )
 
 
+_LOADING = threading.Lock()  # two threads that ask for the same weights load them once
+
+
 @lru_cache(maxsize=2)
 def _loaded(folder: Path, weights: str, device: str) -> SpanAnswerer:
     """One network for all who ask for these weights; `weights` is their digest, so that new weights are loaded anew."""
@@ -154,7 +158,8 @@ def load_answerer(name: str = "default", device: str = "auto", decoding: Decodin
     """(answerer, digest of its weights).  Loaded once; the decoding is the caller's own.  Raises CheckpointError."""
     folder = find_checkpoint(name, "answerer")
     weights = digest(folder)
-    answerer = copy.copy(_loaded(folder, weights, device))
+    with _LOADING:
+        answerer = copy.copy(_loaded(folder, weights, device))
     answerer.decoding = decoding or Decoding()
     answerer._readings = {}
     return answerer, weights

@@ -6,14 +6,17 @@ Source: Sun et al. 2023, sections 2-3.  The loop itself is core.systems.iterativ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 from core import types as t
 from core.clarification import Ask, Read, ask_each_passage, ask_with
-from core.errors import InputError
 from core.models.passage_reader import PassageReader, load_reader
-from core.systems.base import Options, Parts
+from core.settings import Settings
+from core.systems.base import Options, Parts, read_extra
 from core.systems.iterative import AmbigPrompt
+
+ROUND_TRIPS = ("answerer", "reader")
 
 
 def read_with(reader: PassageReader) -> Read:
@@ -29,37 +32,42 @@ def read_with(reader: PassageReader) -> Read:
     return read
 
 
-def round_trip(parts: Parts, options: Options, model: t.BatchAnsweringModel) -> Ask:
-    """Who is asked the edited question: the answering model itself (default), or the per-passage reader.  Raises InputError."""
-    who = options.extra.get("round_trip", "answerer")
-    if who == "answerer":
-        return ask_with(model)
-    if who == "reader":
-        return ask_each_passage(read_with(load_reader(parts.settings.reader, parts.settings.device)[0]))
-    raise InputError(f"the option round_trip is '{who}'; use answerer or reader")
+def _asked(
+    who: str, model: t.BatchAnsweringModel, settings: Settings, reader_weight: float = 0.0
+) -> tuple[Ask, PassageReader | None, dict[str, Any]]:
+    """Who is asked the edited question (the answering model itself, or the per-passage reader), the reader where it has any say, and
+    what SystemInfo remembers of both.  Raises CheckpointError."""
+    if who == "answerer" and not reader_weight:
+        return ask_with(model), None, {"round_trip": who}
+    reader, digest = load_reader(settings.reader, settings.device)
+    ask = ask_with(model) if who == "answerer" else ask_each_passage(read_with(reader))
+    return ask, reader, {"round_trip": who, "reader": settings.reader, "reader_digest": digest}
 
 
 def build(parts: Parts, options: Options) -> AmbigPrompt:
+    """Raises InputError for an option that it does not have, CheckpointError."""
     from core.models.span_answerer import Decoding, load_answerer
 
     default = Decoding()
-    decoding = replace(
-        default,
-        retrieval_prior=float(options.extra.get("retrieval_prior", default.retrieval_prior)),
-        eoi_bias=float(options.extra.get("eoi_bias", default.eoi_bias)),
-        reader_weight=float(options.extra.get("reader_weight", default.reader_weight)),
-    )
-    settings = parts.settings
+    known = {n: getattr(default, n) for n in ("retrieval_prior", "eoi_bias", "reader_weight")} | {"round_trip": ROUND_TRIPS}
+    chosen = read_extra(options, "ambigprompt", known)
+    who = chosen.pop("round_trip")
+    decoding, settings = replace(default, **chosen), parts.settings
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
-    if decoding.reader_weight:
-        model.reader, _ = load_reader(settings.reader, settings.device)
-    return AmbigPrompt("ambigprompt", parts, options, model, round_trip(parts, options, model), (settings.answerer, digest))
+    ask, reader, used = _asked(who, model, settings, decoding.reader_weight)
+    model.reader = reader if decoding.reader_weight else None
+    used = {"decoding": asdict(decoding), **used}
+    return AmbigPrompt("ambigprompt", parts, options, model, ask, (settings.answerer, digest), used=used)
 
 
 def build_seq2seq(parts: Parts, options: Options) -> AmbigPrompt:
-    from core.models.fid import load_fid
+    """Raises InputError for an option that it does not have, CheckpointError."""
+    from core.models.fid import Generation, load_fid
 
-    settings = parts.settings
-    model, digest = load_fid(settings.answerer, settings.device)
-    ask = round_trip(parts, options, model)
-    return AmbigPrompt("ambigprompt-seq2seq", parts, options, model, ask, (settings.answerer, digest))
+    known = {"eoi_bias": Generation().eoi_bias, "round_trip": ROUND_TRIPS}
+    chosen = read_extra(options, "ambigprompt-seq2seq", known)
+    generation, settings = Generation(eoi_bias=chosen["eoi_bias"]), parts.settings
+    model, digest = load_fid(settings.answerer, settings.device, generation)
+    ask, _, used = _asked(chosen["round_trip"], model, settings)
+    used = {"decoding": asdict(generation), **used}
+    return AmbigPrompt("ambigprompt-seq2seq", parts, options, model, ask, (settings.answerer, digest), used=used)

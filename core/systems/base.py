@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+import math
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from core import types as t
@@ -23,7 +25,7 @@ class Options:
     max_answers: int = 8
     stop_above: float | None = None
     clarify: bool = True
-    extra: dict[str, Any] = field(default_factory=dict)  # options of one system, by name
+    extra: dict[str, Any] = field(default_factory=dict)  # options of one system, by name; read_extra checks them
 
     def __post_init__(self) -> None:
         if self.top_k < 1:
@@ -43,10 +45,57 @@ class Parts:
     corpus: str = ""
     corpus_digest: str = ""
     cancelled: Callable[[], bool] = lambda: False  # asked between steps; True ends the run
+    retrieval: Mapping[str, str] = field(
+        default_factory=dict
+    )  # retriever mode, index kind and encoder; empty without a retriever
+
+
+def read_extra(options: Options, system: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of each option in `known`, which maps names to defaults: a float takes finite numbers, a tuple of words takes one of
+    them (the first by default), a mapping takes a mapping.
+
+    Raises InputError for a name that the system does not have and for a value of another kind.
+    """
+    for name in options.extra:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            raise InputError(f"{system} has no option '{name}'.{hint} Its options: {', '.join(known) or 'none'}")
+    return {name: _checked(name, options.extra[name], default) for name, default in known.items() if name in options.extra} | {
+        name: default[0] if isinstance(default, tuple) else default
+        for name, default in known.items()
+        if name not in options.extra
+    }
+
+
+def _checked(name: str, value: Any, default: Any) -> Any:
+    if isinstance(default, tuple):
+        if value not in default:
+            raise InputError(f"the option {name} is '{value}'; use {' or '.join(default)}")
+        return value
+    if isinstance(default, Mapping):
+        if not isinstance(value, Mapping):
+            raise InputError(f"the option {name} is '{value}'; it must be an object of names and values")
+        return value
+    try:
+        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InputError(f"the option {name} is '{str(value)[:40]}'; it must be a number")
+    return number
+
+
+def effective_settings(parts: Parts, options: Options, **used: Any) -> dict[str, Any]:
+    """What SystemInfo remembers as plain JSON values: the options, how passages are found, and what the system used of its own.
+
+    Defaults are written out, so that a run made under others is not taken for this one.
+    """
+    return {**asdict(options), "retrieval": dict(parts.retrieval), **used}
 
 
 def check_question(question: t.Question, limit: int) -> t.Question:
-    """The question with white space collapsed, and its pinned answers without blanks and repetitions.
+    """The question with white space collapsed, and its pinned answers without blanks; of equal ones the first stays.
 
     Raises InputError for an empty, blank, overlong or control-character question.
     """
@@ -59,8 +108,10 @@ def check_question(question: t.Question, limit: int) -> t.Question:
         raise InputError(f"the question '{text[:40]}' has no letter or digit; type a question in words")
     if any(unicodedata.category(c) in ("Cc", "Cs") for c in text):
         raise InputError("the question has control characters; type it again as plain text")
-    pinned = {normalize_answer(p) or p: p for p in reversed([" ".join(p.split()) for p in question.pinned]) if p}
-    return replace(question, text=text, pinned=tuple(reversed(pinned.values())))
+    pinned: dict[str, str] = {}
+    for answer in filter(None, (" ".join(p.split()) for p in question.pinned)):
+        pinned.setdefault(normalize_answer(answer) or answer, answer)
+    return replace(question, text=text, pinned=tuple(pinned.values()))
 
 
 def retrieve(question: t.Question, parts: Parts, k: int) -> t.PassagesRetrieved:
@@ -98,8 +149,8 @@ def iterate(
     """AmbigPrompt's loop (section 3.2): propose, choose, append, until [EOI], the limit, or nothing is left to choose.
 
     Pinned answers of a person stand first and count as previous answers; banned ones are never chosen, and are shown to the model as
-    previous answers too, so that it looks for others.  Yields a StepStarted and a StepFinished a step and one Finished (without
-    the time of what comes after).
+    previous answers too, so that it looks for others.  Yields a StepFinished for each pinned answer, then a StepStarted and a
+    StepFinished a step; Finished is the caller's to yield.  Raises CancelledError when a person stops the run.
     """
     banned = {normalize_answer(b) for b in question.banned}
     previous: list[str] = []

@@ -6,15 +6,15 @@ Source: Sun et al. 2023, sections 2-3.  Which model answers is the caller's choi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from core import types as t
 from core.clarification import Ask, clarify
 from core.errors import CancelledError
 from core.evidence import occurrences
 from core.models.rows import prompt_text
-from core.systems.base import Options, Parts, check_question, iterate, retrieve
+from core.systems.base import Options, Parts, check_question, effective_settings, iterate, retrieve
 
 
 class AmbigPrompt:
@@ -27,9 +27,13 @@ class AmbigPrompt:
         ask: Ask | None,
         checkpoint: tuple[str, str],
         template: Callable[[Sequence[str]], str] = prompt_text,
+        used: Mapping[str, Any] | None = None,
     ) -> None:
+        """`checkpoint`: name and digest of the weights; `used`: what else decides the answers, as plain JSON values."""
         self.parts, self.options, self.model, self.ask, self.template = parts, options, model, ask, template
-        self.info = t.SystemInfo(name, asdict(options), parts.corpus, parts.corpus_digest, *checkpoint)
+        self.info = t.SystemInfo(
+            name, effective_settings(parts, options, **(used or {})), parts.corpus, parts.corpus_digest, *checkpoint
+        )
 
     def run(self, question: t.Question) -> Iterator[t.Event]:
         """Yields each event as it happens.  Raises InputError for a bad question and NothingRetrievedError."""

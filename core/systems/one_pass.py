@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from core import types as t
 from core.evidence import occurrences
 from core.models.passage_reader import PassageReader, load_reader
-from core.systems.base import Options, Parts, check_question, retrieve
+from core.systems.base import Options, Parts, check_question, effective_settings, read_extra, retrieve
 from core.text import normalize_answer, overlapping
 
 THRESHOLD = 0.5  # the best on questions held out from training; see the reader's model card
 
 
+def chosen_threshold(options: Options) -> float:
+    """Raises InputError for an option that one-pass does not have, or a threshold that is no number."""
+    threshold: float = read_extra(options, "one-pass", {"threshold": THRESHOLD})["threshold"]
+    return threshold
+
+
 class OnePass:
     def __init__(self, parts: Parts, options: Options, reader: PassageReader, digest: str) -> None:
         self.parts, self.options, self.reader = parts, options, reader
-        self.threshold = float(options.extra.get("threshold", THRESHOLD))
+        self.threshold = chosen_threshold(options)
         self.info = t.SystemInfo(
             "one-pass",
-            {**asdict(options), "threshold": self.threshold},
+            effective_settings(parts, options, threshold=self.threshold),
             parts.corpus,
             parts.corpus_digest,
             parts.settings.reader,
@@ -74,5 +79,7 @@ class OnePass:
 
 
 def build(parts: Parts, options: Options) -> OnePass:
+    """Raises InputError for an option that it does not have, CheckpointError."""
+    chosen_threshold(options)  # before weights are loaded for nothing
     reader, digest = load_reader(parts.settings.reader, parts.settings.device)
     return OnePass(parts, options, reader, digest)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from core import types as t
 from core.clarification import ask_each_passage
-from core.systems.base import Options, Parts
+from core.systems.base import Options, Parts, read_extra
 from core.systems.iterative import AmbigPrompt
 from core.text import find_spans, normalize_answer, words
 
@@ -40,7 +40,7 @@ class ScriptedModel:
 
 def build(parts: Parts, options: Options) -> AmbigPrompt:
     """`options.extra["table"]`: question -> answers."""
-    model = ScriptedModel(options.extra.get("table", {}))
+    model = ScriptedModel(read_extra(options, "scripted", {"table": {}})["table"])
 
     def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[tuple[str | None, float]]:
         out: list[tuple[str | None, float]] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,12 +28,12 @@ from core.models.span_network import SpanConfig, SpanNetwork
 from core.settings import Settings
 from core.text import find_spans
 from core.training import mixtures
+from core.training.chunks import draw, stream
 from core.training.examples import MultiExample, ReadingExample, Titled, crop
 from core.training.held_out import run_f1
 from core.training.objectives import marginal_loss
 from core.types import Passage
 
-CHUNK = 96  # questions tokenised together and sorted by size
 HELD_OUT = 40  # questions of each held-out set that are run to their end at each evaluation
 
 
@@ -117,23 +118,14 @@ class AnswererTask:
 
     def _items(self, seed: int, chunk: int) -> list[Item]:
         rng = random.Random(f"{seed}-{chunk}")
-        total = sum(share for _, share in self.sources)
         items: list[Item] = []
-        for n, (examples, share) in enumerate(self.sources):
-            count = max(1, round(CHUNK * share / total))
-            epoch, first = divmod(chunk * count, len(examples))
-            order = list(range(len(examples)))
-            random.Random(f"{seed}-{n}-{epoch}").shuffle(order)
-            for i in range(first, first + count):
-                example = examples[order[i % len(examples)]]
-                size = self.size if rng.random() < 0.6 else rng.randint(2, self.size)
-                item = (
-                    pseudo_item(example, size, rng)
-                    if self.stage == "pretrain"
-                    else sample_item(example, size, self.eoi_share, rng)
-                )
-                if item is not None:
-                    items.append(item)
+        for example in draw(self.sources, seed, chunk):
+            size = self.size if rng.random() < 0.6 else rng.randint(2, self.size)
+            item = (
+                pseudo_item(example, size, rng) if self.stage == "pretrain" else sample_item(example, size, self.eoi_share, rng)
+            )
+            if item is not None:
+                items.append(item)
         return items
 
     def _batch(self, items: Sequence[Item]) -> Any:
@@ -159,31 +151,28 @@ class AnswererTask:
         weight = (gold.flatten(1).any(1) | want_eoi).float()
         return batch, gold, want_eoi, weight
 
+    def _groups(self, seed: int, chunk: int) -> list[list[Item]]:
+        """The items of each batch of a chunk: like with like, in a random order."""
+        items = self._items(seed, chunk)
+        size = [
+            (1 + len(i.passages)) * min(self.config.max_tokens, 12 + max(len(t) + len(p) for t, p in i.passages) // 4)
+            for i in items
+        ]
+        order = sorted(
+            range(len(items)), key=lambda k: (max(len(p) for _, p in items[k].passages) // 64, len(items[k].passages))
+        )
+        groups: list[list[int]] = []
+        for k in order:
+            if not groups or max(size[j] for j in [*groups[-1], k]) * (len(groups[-1]) + 1) > self.batch_tokens:
+                groups.append([])
+            groups[-1].append(k)
+        random.Random(f"{seed}-{chunk}-order").shuffle(groups)
+        return [[items[k] for k in group] for group in groups]
+
     def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
-        chunk = start
-        empty = 0
-        while True:
-            items = self._items(seed, chunk)
-            empty = 0 if items else empty + 1
-            if empty == 20:
-                raise InputError("no training question has an answer in the passages it brings; check the training files")
-            size = [
-                (1 + len(i.passages)) * min(self.config.max_tokens, 12 + max(len(t) + len(p) for t, p in i.passages) // 4)
-                for i in items
-            ]
-            order = sorted(
-                range(len(items)), key=lambda k: (max(len(p) for _, p in items[k].passages) // 64, len(items[k].passages))
-            )
-            groups: list[list[int]] = [[]]
-            for k in order:
-                if groups[-1] and max(size[j] for j in [*groups[-1], k]) * (len(groups[-1]) + 1) > self.batch_tokens:
-                    groups.append([])
-                groups[-1].append(k)
-            random.Random(f"{seed}-{chunk}-order").shuffle(groups)
-            chunk += 1
-            for group in groups:
-                if group:
-                    yield chunk, self._batch([items[k] for k in group])
+        """Raises InputError when no answer stands in any passage."""
+        for position, items in stream(lambda chunk: self._groups(seed, chunk), start):
+            yield position, self._batch(items)
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
         rows, gold, want_eoi, weight = batch
@@ -192,13 +181,13 @@ class AnswererTask:
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """F1 answer of whole runs (no retrieval prior) on each held-out set; their mean is the figure."""
+        """F1 answer of whole runs (no retrieval prior) on each held-out set; their mean is the figure.  {} when nothing is held out."""
         assert isinstance(network, SpanNetwork)
         answerer = SpanAnswerer(network, str(next(network.parameters()).device))
         with torch.autocast(answerer.device.type, dtype=torch.bfloat16):  # a held-out figure, not a result: speed counts
             figures = {name: run_f1(answerer, examples) for name, examples in self.held_out if examples}
         network.train()
-        return {**figures, "figure": sum(figures.values()) / max(1, len(figures))}
+        return {**figures, "figure": sum(figures.values()) / len(figures)} if figures else {}
 
 
 def single_examples(
@@ -241,8 +230,9 @@ def add_pseudo_answers(
                 pseudo.append([r.candidates[0].text for r in best if r.candidates and r.abstain_probability < 0.9])
             log(f"pseudo answers {i + len(part)} of {len(examples)}")
         cache.mkdir(parents=True, exist_ok=True)
-        file.with_suffix(".tmp").write_text(json.dumps(pseudo))
-        file.with_suffix(".tmp").replace(file)
+        temporary = file.with_suffix(f".{os.getpid()}.tmp")  # several processes may make the same file
+        temporary.write_text(json.dumps(pseudo))
+        temporary.replace(file)
     return [replace(e, extra={**e.extra, "pseudo": p}) for e, p in zip(examples, pseudo)]
 
 
@@ -260,7 +250,7 @@ def build(
     held: list[tuple[str, list[MultiExample]]] = []
     annotated: list[MultiExample] = []
     for folder in args.annotated:
-        train, dev = mixtures.annotated_examples(folder, held_out=0.2, seed=args.seed)
+        train, dev = mixtures.annotated_examples(folder, held_out=0.2)
         annotated += train
         held.append((folder.name, rng.sample(dev, min(HELD_OUT, len(dev)))))
     multi_dev = [e for e in mixtures.load_multi(args.multi_dev) if sum(len(t.split()) for _, t in e.passages) < 1200]

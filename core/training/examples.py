@@ -143,7 +143,7 @@ def read_passages_tsv(path: Path) -> dict[str, Titled]:
 def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]:
     """A folder with questions.json and passages.tsv (the layout of data/starter): examples with their supporting passages only.
 
-    `extra["supporting"]` holds the ids; context passages are added by retrieval (core.training.mining).
+    `extra["supporting"]` holds the ids, `extra["supporting_of"]` those of each pair; context passages are added by retrieval (core.training.mining).
     """
     passages = read_passages_tsv(folder / "passages.tsv")
     try:
@@ -166,7 +166,11 @@ def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]
                     tuple(passages[i] for i in ids),
                     tuple(tuple(pair["answer"]) for pair in pairs),
                     folder.name,
-                    extra={"supporting": ids, "questions": [pair["question"] for pair in pairs]},
+                    extra={
+                        "supporting": ids,
+                        "supporting_of": [list(pair["passages"]) for pair in pairs],
+                        "questions": [pair["question"] for pair in pairs],
+                    },
                 )
             )
         except (KeyError, IndexError, TypeError) as error:

@@ -20,11 +20,11 @@ from core.models.fid_network import IGNORED, FidBatch, FidConfig, FidNetwork, co
 from core.models.rows import pad
 from core.text import find_spans
 from core.training.answerer_task import Item, pseudo_item, sample_item
+from core.training.chunks import draw, stream
 from core.training.examples import MultiExample
 from core.training.held_out import run_f1
 from core.types import EOI
 
-CHUNK = 96  # questions tokenised together and sorted by size
 FidItems = tuple[FidBatch, Tensor]
 
 
@@ -70,23 +70,14 @@ class FidTask:
     def items(self, seed: int, chunk: int) -> list[tuple[Item, str]]:
         """The (item, target) pairs of a chunk: the same for the same seed and chunk."""
         rng = random.Random(f"{seed}-{chunk}")
-        total = sum(share for _, share in self.sources)
         out: list[tuple[Item, str]] = []
-        for n, (examples, share) in enumerate(self.sources):
-            count = max(1, round(CHUNK * share / total))
-            shuffled = -1, list(range(len(examples)))
-            for i in range(chunk * count, (chunk + 1) * count):
-                epoch, k = divmod(i, len(examples))
-                if epoch != shuffled[0]:
-                    shuffled = epoch, sorted(shuffled[1])
-                    random.Random(f"{seed}-{n}-{epoch}").shuffle(shuffled[1])
-                example = examples[shuffled[1][k]]
-                if self.stage == "pretrain":
-                    item: Item | None = pseudo_item(example, self.size, rng)
-                else:
-                    item = sample_item(example, self.size, self.eoi_share, rng)
-                if item is not None:
-                    out.append((item, target_text(item, rng)))
+        for example in draw(self.sources, seed, chunk):
+            if self.stage == "pretrain":
+                item: Item | None = pseudo_item(example, self.size, rng)
+            else:
+                item = sample_item(example, self.size, self.eoi_share, rng)
+            if item is not None:
+                out.append((item, target_text(item, rng)))
         return out
 
     def batch(self, pairs: Sequence[tuple[Item, str]]) -> FidItems:
@@ -97,25 +88,26 @@ class FidTask:
         labels = [[*self.tokenizer(t, add_special_tokens=False)["input_ids"][:limit], end] for _, t in pairs]
         return rows, pad(labels, max(map(len, labels)), IGNORED)
 
+    def _groups(self, seed: int, chunk: int) -> list[list[tuple[Item, str]]]:
+        """The pairs of each batch of a chunk: like with like, in a random order."""
+        pairs = self.items(seed, chunk)
+        # a passage's words say enough of its tokens to keep like with like; the exact sizes come with the batch
+        size = [
+            (1 + len(i.passages)) * min(self.config.max_tokens, 16 + max(len(t) + len(p) for t, p in i.passages) // 4)
+            for i, _ in pairs
+        ]
+        groups: list[list[int]] = []
+        for k in sorted(range(len(pairs)), key=lambda k: size[k]):
+            if not groups or size[k] * (len(groups[-1]) + 1) > self.batch_tokens:
+                groups.append([])
+            groups[-1].append(k)
+        random.Random(f"{seed}-{chunk}-order").shuffle(groups)
+        return [[pairs[k] for k in group] for group in groups]
+
     def batches(self, seed: int, start: int) -> Iterator[tuple[int, FidItems]]:
-        chunk = start
-        while True:
-            pairs = self.items(seed, chunk)
-            # a passage's words say enough of its tokens to keep like with like; the exact sizes come with the batch
-            size = [
-                (1 + len(i.passages)) * min(self.config.max_tokens, 16 + max(len(t) + len(p) for t, p in i.passages) // 4)
-                for i, _ in pairs
-            ]
-            groups: list[list[int]] = [[]]
-            for k in sorted(range(len(pairs)), key=lambda k: size[k]):
-                if groups[-1] and size[k] * (len(groups[-1]) + 1) > self.batch_tokens:
-                    groups.append([])
-                groups[-1].append(k)
-            random.Random(f"{seed}-{chunk}-order").shuffle(groups)
-            chunk += 1
-            for group in groups:
-                if group:
-                    yield chunk, self.batch([pairs[k] for k in group])
+        """Raises InputError when no answer stands in any passage."""
+        for position, pairs in stream(lambda chunk: self._groups(seed, chunk), start):
+            yield position, self.batch(pairs)
 
     def loss(self, network: nn.Module, batch: FidItems, device: torch.device) -> Tensor:
         """Mean over questions of -log p(target)."""
@@ -126,10 +118,10 @@ class FidTask:
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """F1 answer of whole runs on each held-out set; their mean is the figure."""
+        """F1 answer of whole runs on each held-out set; their mean is the figure.  {} when nothing is held out."""
         assert isinstance(network, FidNetwork)
         device = str(next(network.parameters()).device)
         answerer = FidAnswerer(network, self.tokenizer, device, Generation())
         figures = {name: run_f1(answerer, examples, self.max_answers, batch=32) for name, examples in self.held_out if examples}
         network.train()
-        return {**figures, "figure": sum(figures.values()) / max(1, len(figures))}
+        return {**figures, "figure": sum(figures.values()) / len(figures)} if figures else {}

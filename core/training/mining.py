@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -33,8 +34,7 @@ class Miner:
         """(questions, at most k) indices of passages, best first; cached in `cache` under a digest of the inputs."""
         if not self.passages or not len(questions):
             return np.zeros((len(questions), 0), np.int32)
-        key = sha256(json.dumps([list(questions), k, len(self.passages), self.passages[:50]]).encode()).hexdigest()[:16]
-        file = cache / f"neighbours-{key}.npy" if cache else None
+        file = cache / f"neighbours-{self._key(questions, k)}.npy" if cache else None
         if file and file.exists():
             return np.asarray(np.load(file))
         tokens = bm25s.tokenize(list(questions), stopwords="en", stemmer=self._stemmer, show_progress=False)
@@ -42,10 +42,17 @@ class Miner:
         found = np.asarray(found).astype(np.int32)
         if file:
             file.parent.mkdir(parents=True, exist_ok=True)
-            temporary = file.with_suffix(".tmp.npy")
+            temporary = file.with_suffix(f".{os.getpid()}.tmp.npy")  # several processes may make the same file
             np.save(temporary, found)
             temporary.replace(file)
         return found
+
+    def _key(self, questions: Sequence[str], k: int) -> str:
+        """16 hex digits that stand for all that neighbours depend on."""
+        digest = sha256(json.dumps([list(questions), k]).encode())
+        for passage in self.passages:  # one by one: a whole corpus as one JSON text would not fit beside itself
+            digest.update(json.dumps(passage).encode())
+        return digest.hexdigest()[:16]
 
     def without(self, neighbours: np.ndarray, answers: Sequence[str], taken: Sequence[str], limit: int) -> list[Titled]:
         """The first `limit` neighbours that hold none of the answers and are not among `taken` (texts)."""

@@ -7,6 +7,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from core.errors import FormatError
 from core.text import has_answer
@@ -115,12 +116,11 @@ def statement_examples(path: Path, miner: Miner, cache: Path | None, context: in
     return out
 
 
-def annotated_examples(
-    folder: Path, held_out: float, context: int = 8, seed: int = 0
-) -> tuple[list[MultiExample], list[MultiExample]]:
+def annotated_examples(folder: Path, held_out: float, context: int = 8) -> tuple[list[MultiExample], list[MultiExample]]:
     """(training, held-out) examples of a folder in the layout of data/starter, each with BM25 neighbours of its own corpus as context.
 
-    Held out are the questions of the last passages in file order, so that they share no passage with training.
+    Held out is every k-th block of 15 questions in file order, k = 1 / `held_out` rounded.  A context passage may come on both sides.
+    `extra["context"]` holds the ids of all passages, supporting ones first.
     """
     examples, passages = read_annotated(folder)
     ids = list(passages)
@@ -149,16 +149,32 @@ def annotated_examples(
 
 
 def clarified_examples(examples: Sequence[MultiExample]) -> list[MultiExample]:
-    """Each disambiguated question over the same passages: one answer, and the other answers are tempting wrong ones."""
+    """Each disambiguated question over the same passages: one answer, and the other answers are tempting wrong ones.
+
+    Where an example knows which passages support which pair (`extra["supporting_of"]`), those come first and are the supporting ones.
+    """
     out = []
     for e in examples:
         questions = e.extra.get("questions", [])
         if len(e.gold) < 2 or len(questions) != len(e.gold):
             continue
-        for question, names in zip(questions, e.gold):
+        for number, (question, names) in enumerate(zip(questions, e.gold)):
             others = tuple(a for other in e.gold if other is not names for a in other[:1])
-            out.append(MultiExample(question, e.passages, (names,), f"{e.source}-clarified", extra={"pseudo": others}))
+            passages = e.passages
+            extra: dict[str, Any] = {"pseudo": others}
+            if own := _own_passages(e, number):
+                ids = e.extra.get("context", e.extra["supporting"])
+                order = sorted(range(len(ids)), key=lambda i: ids[i] not in own)  # stable
+                passages = tuple(e.passages[i] for i in order)
+                extra |= {"supporting": own, "context": [ids[i] for i in order]}
+            out.append(MultiExample(question, passages, (names,), f"{e.source}-clarified", extra=extra))
     return out
+
+
+def _own_passages(e: MultiExample, number: int) -> list[str]:
+    """Ids of the passages that support one pair; empty where that is not known."""
+    known = e.extra.get("supporting_of")
+    return list(dict.fromkeys(known[number])) if known else []
 
 
 def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0) -> list[Reading]:

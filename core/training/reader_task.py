@@ -15,6 +15,7 @@ from core.models.rows import Rows, label_spans, passage_rows
 from core.models.span_model import collate, load_tokenizer
 from core.models.span_network import RowBatch, SpanConfig
 from core.text import normalize_answer
+from core.training.chunks import stream
 from core.training.examples import Titled
 from core.training.objectives import marginal_loss
 
@@ -39,7 +40,8 @@ class ReaderTask:
             raise InputError("no training row is left; check --reading and --limit")
         self.tokenizer = load_tokenizer(config.base)
 
-    def _batch(self, examples: Sequence[Reading]) -> tuple[RowBatch, Tensor, Tensor]:
+    def _batch(self, examples: Sequence[Reading]) -> tuple[RowBatch, Tensor, Tensor, Tensor]:
+        """(rows, gold spans, rows to abstain on, weights)."""
         parts = [passage_rows(self.tokenizer, e.question, [e.passage], self.config.max_tokens) for e in examples]
         parts = [Rows(*(getattr(r, f)[:1] for f in Rows.__dataclass_fields__)) for r in parts]
         batch = collate(parts, None)
@@ -49,39 +51,49 @@ class ReaderTask:
         for i, (rows, example) in enumerate(zip(parts, examples)):
             for _, s, e in label_spans(rows, [example.passage[1]], example.answers, window):
                 gold[i, s, e - s] = True
-        return batch, gold, ~gold.flatten(1).any(1)
+        silent = torch.tensor([not example.answers for example in examples])
+        # an answer that is cut off, or longer than a span may be, teaches neither to read nor to abstain
+        weight = (gold.flatten(1).any(1) | silent).float()
+        return batch, gold, silent, weight
+
+    def _groups(self, seed: int, chunk: int) -> list[list[Reading]]:
+        """The rows of each batch of a chunk: like with like, in a random order."""
+        epoch, part = divmod(chunk, max(1, len(self.examples) // CHUNK))
+        order = list(range(len(self.examples)))
+        random.Random(f"{seed}-{epoch}").shuffle(order)
+        picked = [self.examples[i] for i in order[part * CHUNK : (part + 1) * CHUNK]]
+        picked.sort(key=lambda e: len(e.question) + len(e.passage[0]) + len(e.passage[1]))
+        groups: list[list[Reading]] = [[]]
+        for example in picked:
+            tokens = min(
+                self.config.max_tokens, 8 + (len(example.question) + len(example.passage[0]) + len(example.passage[1])) // 4
+            )
+            if groups[-1] and tokens * (len(groups[-1]) + 1) > self.batch_tokens:
+                groups.append([])
+            groups[-1].append(example)
+        random.Random(f"{seed}-{chunk}-order").shuffle(groups)
+        return groups
 
     def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
-        """Position = number of chunks begun; a resumed run starts with a fresh chunk."""
-        chunk = start
-        per_epoch = max(1, len(self.examples) // CHUNK)
-        while True:
-            epoch, part = divmod(chunk, per_epoch)
-            order = list(range(len(self.examples)))
-            random.Random(f"{seed}-{epoch}").shuffle(order)
-            picked = [self.examples[i] for i in order[part * CHUNK : (part + 1) * CHUNK]]
-            picked.sort(key=lambda e: len(e.question) + len(e.passage[0]) + len(e.passage[1]))
-            groups: list[list[Reading]] = [[]]
-            for example in picked:
-                tokens = min(
-                    self.config.max_tokens, 8 + (len(example.question) + len(example.passage[0]) + len(example.passage[1])) // 4
-                )
-                if groups[-1] and tokens * (len(groups[-1]) + 1) > self.batch_tokens:
-                    groups.append([])
-                groups[-1].append(example)
-            random.Random(f"{seed}-{chunk}-order").shuffle(groups)
-            chunk += 1
-            for group in groups:
-                yield chunk, self._batch(group)
+        for position, group in stream(lambda chunk: self._groups(seed, chunk), start):
+            yield position, self._batch(group)
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
-        rows, gold, empty = batch
+        rows, gold, silent, weight = batch
         spans, nothing = network(rows.to(device))
-        return marginal_loss(spans.flatten(0, 1).flatten(1), nothing.flatten(), gold.flatten(1).to(device), empty.to(device))
+        return marginal_loss(
+            spans.flatten(0, 1).flatten(1),
+            nothing.flatten(),
+            gold.flatten(1).to(device),
+            silent.to(device),
+            weight.to(device),
+        )
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """Exact match on held-out rows that have an answer, and the share of rows without one on which the reader abstains."""
+        """Exact match on held-out rows that have an answer, and the share of rows without one on which the reader abstains.  {} when nothing is held out."""
+        if not self.held_out:
+            return {}
         right = answered = silent = empty = 0
         device = next(network.parameters()).device
         held_out = sorted(self.held_out, key=lambda e: len(e.passage[1]))

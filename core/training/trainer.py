@@ -1,23 +1,27 @@
-"""The training loop: resumable, logged, on CPU or CUDA, bf16 where it is faster, several GPUs through accelerate.
+"""The training loop: resumable, logged, on CPU or CUDA, in bf16 autocast unless fp32 is asked for, several GPUs through accelerate.
 
-A run folder holds config.json, log.jsonl (losses and held-out figures), state/ (weights, optimizer, position) and best/ and last/ (weights only).
+A run folder holds config.json (settings and what identifies the run's inputs), log.jsonl (losses and held-out figures), state/ (weights, optimizer,
+position) and best/ and last/ (weights only).
 """
 
 from __future__ import annotations
 
 import json
 import math
+import pickle
 import shutil
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from core.errors import InputError
+from core.errors import CheckpointError, InputError
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,14 @@ class TrainConfig:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.lr <= 0:
-            raise InputError(f"steps {self.steps} must be at least 1 and lr {self.lr} positive")
+        for name in ("steps", "evaluate_every", "save_every"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        for name in ("lr", "head_lr"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be above 0")
+        if not 0 <= self.minutes < math.inf:
+            raise InputError(f"minutes is {self.minutes}; it must be 0 (no limit) or more")
         if self.precision not in ("bf16", "fp32"):
             raise InputError(f"precision is '{self.precision}'; use bf16 or fp32")
 
@@ -54,7 +64,7 @@ class Task(Protocol):
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor: ...
 
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """Held-out figures; the one under "figure" decides which weights are the best (higher is better)."""
+        """Held-out figures; the one under "figure" decides which weights are the best (higher is better).  {} when nothing is held out."""
         ...
 
 
@@ -74,6 +84,64 @@ def _rate(step: int, elapsed: float, config: TrainConfig) -> float:
     return min(1.0, (step + 1) / max(1, config.warmup)) * max(0.02, 1.0 - progress)
 
 
+def _claim(out: Path, settings: dict[str, Any]) -> None:
+    """Writes config.json.  Raises InputError when the folder holds the state of a run with other settings."""
+    known = out / "config.json"
+    if known.exists() and any((out / name).exists() for name in ("state", "state-before")):
+        try:
+            earlier = dict(json.loads(known.read_text()))
+        except (ValueError, TypeError):
+            earlier = {}
+        # as they read back from JSON
+        ours = {**(now := json.loads(json.dumps(settings))), **now.get("identity", {})}
+        theirs = {**earlier, **earlier.get("identity", {})}
+        other = sorted(n for n in {*ours, *theirs} - {"identity"} if ours.get(n) != theirs.get(n))
+        if other or "identity" not in earlier:
+            names = ", ".join(other) or "identity"
+            raise InputError(f"{out} holds a run with other settings ({names}); name another folder with --out or delete it")
+    known.write_text(json.dumps(settings, indent=1))
+
+
+def _cut(log_file: Path, step: int) -> None:
+    """Leaves the rows up to the saved step: what a kill threw away is logged again when it is trained again."""
+    if not log_file.exists():
+        return
+    kept = []
+    for line in log_file.read_text().splitlines():
+        try:
+            if json.loads(line)["step"] <= step:
+                kept.append(line + "\n")
+        except (ValueError, KeyError, TypeError):  # a row cut by the kill
+            continue
+    fresh = log_file.with_suffix(".tmp")
+    fresh.write_text("".join(kept))
+    fresh.replace(log_file)
+
+
+def _load(accelerator: Any, state: Path) -> dict[str, Any]:
+    """position.json of a saved state, whose weights, optimizer and random numbers are loaded.  Raises CheckpointError."""
+    try:
+        saved = json.loads((state / "position.json").read_text())
+        accelerator.load_state(str(state))
+        own = {"position": int(saved["positions"][accelerator.process_index])}
+        return {**own, **{name: saved[name] for name in ("step", "elapsed", "best", "losses")}}
+    except (
+        OSError,
+        RuntimeError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        pickle.UnpicklingError,
+        SafetensorError,
+    ) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise CheckpointError(
+            f"{state} is damaged or of another network ({reason}); delete it to train anew, or name another folder with --out"
+        ) from None
+
+
 def fit(
     network: nn.Module,
     task: Task,
@@ -81,103 +149,125 @@ def fit(
     out: Path,
     save: Callable[[nn.Module, Path, dict[str, Any]], None],
     log: Callable[[str], None] = print,
+    identity: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Trains until `steps` or `minutes`; resumes a run folder whose config is the same.  Returns the last log row.
+    """Trains until `steps` or `minutes`; resumes a run folder whose config and identity are the same.  Returns the last log row.
 
-    Raises InputError when `out` holds a run of another config.
+    `identity`: what else makes this run this run, as JSON values: arguments and digests of input files.  Where nothing is held out, the
+    best weights are the last ones.  Raises InputError when `out` holds a run of another config or identity, CheckpointError when its
+    state cannot be loaded.
     """
     from accelerate import Accelerator
+    from accelerate.utils import DistributedDataParallelKwargs, broadcast_object_list, gather_object
+    from tqdm import tqdm
 
-    accelerator = Accelerator(mixed_precision="bf16" if config.precision == "bf16" else "no", cpu=config.device == "cpu")
-    out.mkdir(parents=True, exist_ok=True)
-    written = json.dumps(asdict(config), indent=1)
-    known = out / "config.json"
-    state, aside = out / "state", out / "state-before"
-    if known.exists() and known.read_text() != written and (state.exists() or aside.exists()):
-        raise InputError(f"{out} holds a run with other settings; name another folder with --out or delete it")
-    known.write_text(written)
+    accelerator = Accelerator(
+        mixed_precision="bf16" if config.precision == "bf16" else "no",
+        cpu=config.device == "cpu",
+        # a batch without a prompt, or of [EOI] only, leaves some weights without a gradient
+        kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
+    )
+    main = accelerator.is_main_process
+    state, aside, log_file = out / "state", out / "state-before", out / "log.jsonl"
+    if main:
+        out.mkdir(parents=True, exist_ok=True)
+        _claim(out, {**asdict(config), "processes": accelerator.num_processes, "identity": dict(identity or {})})
+        if not state.exists() and aside.exists():  # a kill between the two renames of `store`
+            aside.rename(state)
+    accelerator.wait_for_everyone()
 
     torch.manual_seed(config.seed)
     groups = parameter_groups(network, config)
     rates = [group["lr"] for group in groups]
     optimizer = torch.optim.AdamW(groups, weight_decay=config.weight_decay, foreach=True)
     step, position, elapsed_before, best = 0, 0, 0.0, -math.inf
+    losses: list[float] = []
     model, optimizer = accelerator.prepare(network, optimizer)
-    if not state.exists() and aside.exists():  # a kill between the two renames of `store`
-        aside.rename(state)
-    if (state / "position.json").exists():
-        accelerator.load_state(str(state))
-        saved = json.loads((state / "position.json").read_text())
+    if state.exists():
+        saved = _load(accelerator, state)
         step, position, elapsed_before, best = saved["step"], saved["position"], saved["elapsed"], saved["best"]
-        log(f"resumed at step {step}")
+        losses = saved["losses"]
+    bar = tqdm(total=config.steps, initial=step, unit="step", file=sys.stderr, disable=not (main and sys.stderr.isatty()))
+    if main:
+        _cut(log_file, step)
+        if step:
+            log(f"resumed at step {step}")
     started = time.monotonic()
     # every process takes its own batches: the seed differs, so none repeats another's work
     source = task.batches(config.seed + 1009 * accelerator.process_index, position)
-    log_file = out / "log.jsonl"
     row: dict[str, Any] = {}
-    losses: list[float] = []
 
     def elapsed() -> float:
-        return elapsed_before + time.monotonic() - started
+        """Seconds of the whole run on the main process's clock: all processes must agree on rates and on the end."""
+        return float(broadcast_object_list([elapsed_before + time.monotonic() - started])[0])
 
-    def record(figures: dict[str, float] | None) -> dict[str, Any]:
+    def record(figures: dict[str, float] | None, now: float) -> dict[str, Any]:
         mean = sum(losses) / len(losses) if losses else None
-        entry = {"step": step, "minutes": round(elapsed() / 60, 2), "loss": mean, **(figures or {})}
-        if accelerator.is_main_process:
+        entry = {"step": step, "minutes": round(now / 60, 2), "loss": mean, **(figures or {})}
+        if main:
             with log_file.open("a") as file:
                 file.write(json.dumps(entry) + "\n")
+            bar.clear()
             log(" ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items()))
+            bar.refresh()
         losses.clear()
         return entry
 
-    def store() -> None:
-        if accelerator.is_main_process:
-            # beside the old state, then in its place: a kill leaves one whole state
-            fresh = out / "state-new"
+    def store(now: float) -> None:
+        # beside the old state, then in its place: a kill leaves one whole state
+        fresh = out / "state-new"
+        if main:
             shutil.rmtree(fresh, ignore_errors=True)
-            accelerator.save_state(str(fresh))
-            (fresh / "position.json").write_text(
-                json.dumps({"step": step, "position": position, "elapsed": elapsed(), "best": best})
-            )
+        accelerator.wait_for_everyone()
+        accelerator.save_state(str(fresh))  # each process its random numbers, the main one everything else
+        where = {"step": step, "positions": gather_object([position]), "elapsed": now, "best": best, "losses": losses}
+        accelerator.wait_for_everyone()
+        if main:
+            (fresh / "position.json").write_text(json.dumps(where))
             shutil.rmtree(aside, ignore_errors=True)
             if state.exists():
                 state.rename(aside)
             fresh.rename(state)
             shutil.rmtree(aside, ignore_errors=True)
 
-    def judge() -> dict[str, Any]:
+    def judge(now: float) -> dict[str, Any]:
         nonlocal best
         model.eval()
         figures = task.evaluate(accelerator.unwrap_model(model))
         model.train()
-        entry = record(figures)
-        if accelerator.is_main_process and figures["figure"] > best:
-            best = figures["figure"]
+        entry = record(figures, now)
+        figure = figures.get("figure", -math.inf)
+        if main and (figure > best or not figures):
+            best = figure
             save(accelerator.unwrap_model(model), out / "best", entry)
         return entry
 
     model.train()
-    while step < config.steps and not (config.minutes and elapsed() > 60 * config.minutes):
-        position, batch = next(source)
-        scale = _rate(step, elapsed(), config)
-        for group, rate in zip(optimizer.param_groups, rates):
-            group["lr"] = rate * scale
-        with accelerator.autocast():
-            loss = task.loss(model, batch, accelerator.device)
-        accelerator.backward(loss)
-        accelerator.clip_grad_norm_([p for g in groups for p in g["params"]], config.clip)
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(float(loss.detach()))
-        step += 1
-        if step % config.evaluate_every == 0:
-            row = judge()
-        elif step % 50 == 0:
-            row = record(None)
-        if step % config.save_every == 0:
-            store()
-    row = judge()
-    store()
-    if accelerator.is_main_process:
+    with bar:
+        while step < config.steps and not (config.minutes and elapsed() > 60 * config.minutes):
+            position, batch = next(source)
+            scale = _rate(step, elapsed() if config.minutes else 0.0, config)
+            for group, rate in zip(optimizer.param_groups, rates):
+                group["lr"] = rate * scale
+            with accelerator.autocast():
+                loss = task.loss(model, batch, accelerator.device)
+            accelerator.backward(loss)
+            accelerator.clip_grad_norm_([p for g in groups for p in g["params"]], config.clip)
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(float(loss.detach()))
+            step += 1
+            bar.set_postfix_str(f"loss {losses[-1]:.4g}", refresh=False)
+            bar.update()
+            if step % config.evaluate_every == 0:
+                row = judge(elapsed())
+            elif step % 50 == 0:
+                row = record(None, elapsed())
+            if step % config.save_every == 0:
+                store(elapsed())
+        row = judge(elapsed())
+        store(elapsed())
+    if main:
         save(accelerator.unwrap_model(model), out / "last", row)
+    accelerator.wait_for_everyone()
     return row

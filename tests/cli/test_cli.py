@@ -102,6 +102,11 @@ def test_pins_bans_and_limits(run: Run, home: Path) -> None:
         (["ask", "who", "--corpus", "nowhere"], 2, "nowhere"),
         (["index", "--passages", "/no/such/file.tsv"], 2, "no such file"),
         (["train", "reader"], 2, "train reader needs --reading"),
+        (["train", "answerer", "--evaluate-every", "0"], 2, "evaluate_every is 0; it must be at least 1"),
+        (["train", "answerer", "--context", "1"], 2, "--context is 1; it must be at least 2"),
+        (["train", "answerer", "--limit", "-1"], 2, "--limit is -1; it must be at least 0"),
+        (["train", "answerer", "--head-lr", "-1"], 2, "head_lr is -1.0; it must be above 0"),
+        (["train", "answerer", "--eoi-share", "2"], 2, "--eoi-share is 2.0; it must be between 0 and 1"),
     ],
 )
 def test_mistakes_cost_one_line(run: Run, words: list[str], code: int, says: str) -> None:
@@ -189,3 +194,19 @@ def test_a_real_process_prints_one_object_and_nothing_else(home: Path) -> None:
     assert json.loads(done.stdout)["answers"]
     bad = python("ask", "")
     assert (bad.returncode, bad.stdout, bad.stderr) == (2, "", "error: the question is empty; type a question\n")
+
+
+def test_an_evaluation_in_which_everything_failed(run: Run, home: Path) -> None:
+    questions = home / "q.jsonl"
+    row = {"id": "1", "question": "Who?", "answers": ["Ann"], "passages": [{"id": "p", "title": "T", "text": "Ann did."}]}
+    questions.write_text(json.dumps(row) + "\n")
+    code, out, err = run("evaluate", "--questions", questions, "--json")
+    assert (code, err, json.loads(out)["failed"]) == (0, "", 0)
+    questions.write_text(json.dumps(row | {"passages": []}) + "\n")
+    code, out, err = run("evaluate", "--questions", questions, "--json")
+    assert (code, json.loads(out)["failed"]) == (1, 1)
+    assert err.startswith("error: every question failed; the first one: the question brings an empty list")
+    assert err.count("\n") == 1
+    code, out, err = run("evaluate", "--questions", questions, "--set", "tabel=1")
+    assert (code, out) == (2, "")
+    assert "Did you mean 'table'?" in err

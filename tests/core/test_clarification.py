@@ -140,7 +140,10 @@ class Chooses:
 
 def test_an_answering_model_is_asked_until_eoi() -> None:
     ask = ask_with(Chooses(lambda q: ["Natalie Wood"] if "1961" in q else ["Natalie Wood", "Carol Lawrence", "Rita Moreno"]))
-    assert ask([("Who in 1961?", PASSAGES), ("Who?", PASSAGES)]) == [["Natalie Wood"], ["Natalie Wood", "Carol Lawrence"]]
+    assert ask([("Who in 1961?", PASSAGES), ("Who?", PASSAGES)]) == [
+        ["Natalie Wood"],
+        ["Natalie Wood", "Carol Lawrence", "Rita Moreno"],
+    ]
     assert ask([]) == []
     first, second = clarify(QUESTION, ANSWERS, PASSAGES, ask)
     assert (first.passed, first.question) == (True, "Who played Maria in the 1961 film West Side Story?")

@@ -95,3 +95,11 @@ def test_chunks_keep_every_word() -> None:
     assert [len(c.split()) for c in chunks] == [100, 100, 5]
     assert " ".join(chunks).split() == words
     assert list(T.chunk_words(" \n ")) == []
+
+
+@pytest.mark.parametrize("text", ["中" * 4000, "a-" * 2000, "abcdefgh" * 100 + " " + "b" * 3000 + " c", ("x" * 40 + " ") * 120])
+def test_chunks_are_bounded_in_characters_and_lose_none(text: str) -> None:
+    chunks = list(T.chunk_words(text))
+    assert max(map(len, chunks)) <= T.CHUNK_CHARS
+    assert max(len(c.split()) for c in chunks) <= 100
+    assert "".join("".join(chunks).split()) == "".join(text.split())

@@ -153,10 +153,20 @@ def test_a_killed_run_goes_on_without_asking_twice(tmp_path: Path) -> None:
     resumed = evaluate(system, QUESTIONS, out_dir=tmp_path, bootstrap=50)
     assert system.asked == ["c", "d"]
     assert without_timings(resumed) == without_timings(evaluate(TableSystem(TABLE), QUESTIONS, bootstrap=50))
-    again = TableSystem({})
+    again = TableSystem({"d": TABLE["d"]})
     assert without_timings(evaluate(again, QUESTIONS, out_dir=tmp_path, bootstrap=50)) == without_timings(resumed)
-    assert again.asked == []
+    assert again.asked == ["d"]  # it failed
     assert [json.loads(line)["id"] for line in rows.read_text().splitlines()] == ["a", "b", "c", "d"]
+
+
+def test_failed_questions_are_asked_again(tmp_path: Path) -> None:
+    assert evaluate(TableSystem({**TABLE, "b": RuntimeError("boom")}), QUESTIONS, out_dir=tmp_path, bootstrap=10).failed == 2
+    mended = TableSystem({"b": ("Rome",), "d": ("Bern",)})
+    assert evaluate(mended, QUESTIONS, out_dir=tmp_path, bootstrap=10).failed == 0
+    assert mended.asked == ["b", "d"]
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert sorted(row["id"] for row in rows) == ["a", "b", "c", "d"]
+    assert all(row["error"] is None for row in rows)
 
 
 def test_rows_are_on_disk_before_the_next_question_is_asked(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -437,3 +438,28 @@ def test_a_missing_checkpoint_says_what_to_do(name: str, message: str) -> None:
 def test_a_hub_name_without_a_network_is_a_checkpoint_error() -> None:
     with pytest.raises(CheckpointError, match="cannot be loaded from the hub"):
         load_fid("nobody/nothing-of-this-name", "cpu")
+
+
+def test_weights_are_loaded_once_and_anew_when_they_change(
+    tiny_t5_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, tokenizer = load_network(str(tiny_t5_folder))
+    save_fid(network, tmp_path / "a", tokenizer=tokenizer)
+    loads: list[str] = []
+    monkeypatch.setattr(fid, "load_network", lambda where: loads.append(where) or load_network(where))
+    got: list[FidAnswerer] = []
+
+    def ask(bias: float) -> None:
+        got.append(load_fid(str(tmp_path / "a"), "cpu", Generation(eoi_bias=bias))[0])
+
+    threads = [threading.Thread(target=ask, args=(float(i),)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(loads) == 1
+    assert len({id(answerer.network) for answerer in got}) == len({id(answerer.lock) for answerer in got}) == 1
+    assert {answerer.generation.eoi_bias for answerer in got} == {0.0, 1.0, 2.0}
+    save_fid(network, tmp_path / "a", tokenizer=tokenizer)
+    ask(0.0)
+    assert len(loads) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,9 @@ import torch
 from safetensors.torch import load_file
 
 from core.errors import CheckpointError, InputError
+from core.models import passage_reader, span_answerer
 from core.models.checkpoints import digest, find_checkpoint, load_span_network, save_span_network
-from core.models.passage_reader import PassageReader, Readout
+from core.models.passage_reader import PassageReader, Readout, load_reader
 from core.models.span_answerer import Decoding, SpanAnswerer, load_answerer, shares_words
 from core.models.span_model import collate, load_base, load_tokenizer, pick_device
 from core.models.span_network import SpanConfig, SpanNetwork
@@ -305,3 +307,46 @@ def test_devices_and_tokenizers_that_are_not_there(tmp_path: Path) -> None:
 def test_bad_configurations(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"must be|use interleaved"):
         SpanConfig(**wrong)
+
+
+@pytest.mark.parametrize(("module", "load"), [(span_answerer, load_answerer), (passage_reader, load_reader)])
+def test_several_threads_load_once(
+    module: Any, load: Any, make: Callable[..., SpanNetwork], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_span_network(make(), tmp_path / "c")
+    loads: list[Path] = []
+
+    def slow(folder: Path) -> SpanNetwork:
+        loads.append(folder)
+        time.sleep(0.1)  # long enough for the other thread to come
+        return load_span_network(folder)
+
+    monkeypatch.setattr(module, "load_span_network", slow)
+    threads = [threading.Thread(target=load, args=(str(tmp_path / "c"), "cpu")) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(loads) == 1
+
+
+def test_a_missing_weights_file_is_named(make: Callable[..., SpanNetwork], tmp_path: Path) -> None:
+    save_span_network(make(), tmp_path / "c")
+    (tmp_path / "c" / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is missing"):
+        load_span_network(tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ('{"model_type": "t5"}', "holds a t5 model"),
+        ('{"kind": "fid"}', "holds a fid model"),
+        ("{}", "unknown kind"),
+        ("[]", "damaged"),
+    ],
+)
+def test_a_folder_of_another_kind_is_refused(config: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(config)
+    with pytest.raises(CheckpointError, match=says):
+        find_checkpoint(str(tmp_path), "answerer")

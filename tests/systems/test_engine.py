@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def test_statuses_say_what_is_missing(tmp_path: Path) -> None:
         assert "no checkpoint 'no-such-" in rows[name].why_not
     folder = tmp_path / "reader"
     folder.mkdir()
-    (folder / "config.json").write_text("{}")
+    (folder / "config.json").write_text('{"kind": "span"}')
     assert {s.name: s.ready for s in statuses(Settings(home=tmp_path, reader=str(folder)))}["one-pass"]
 
 
@@ -92,5 +93,31 @@ def test_occurrences() -> None:
     assert [(e.passage_id, e.start) for e in occurrences("Oslo", found)] == [(str(i), s) for i in range(3) for s in (0, 6)]
     assert len(occurrences("Oslo", found, limit=4)) == 4
     assert occurrences("3", found) == ()  # a small number says nothing
-    assert occurrences("1999", found) == ()
+    assert [e.text for e in occurrences("1999", found, 1)] == ["1999"]  # a year does
     assert occurrences("Bergen", found) == ()
+
+
+def seq2seq(settings: Settings) -> str:
+    return next(s.why_not for s in statuses(settings) if s.name == "ambigprompt-seq2seq")
+
+
+def test_status_of_the_encoder_decoder(tmp_path: Path) -> None:
+    assert "set AMBISCOPE_ANSWERER" in seq2seq(Settings(home=tmp_path))
+    assert "there is no folder" in seq2seq(Settings(home=tmp_path, answerer=str(tmp_path / "nowhere")))
+    config = tmp_path / "config.json"
+    config.write_text('{"kind": "span"}')
+    assert "holds a span model" in seq2seq(Settings(home=tmp_path, answerer=str(tmp_path)))
+    config.write_text('{"model_type": "t5"}')
+    settings = Settings(home=tmp_path, answerer=str(tmp_path))
+    assert seq2seq(settings) == ""
+    span = next(s for s in statuses(settings) if s.name == "ambigprompt")
+    assert "holds a t5 model, not a span model" in span.why_not
+    assert seq2seq(Settings(home=tmp_path, answerer="t5-base")) == ""
+
+
+def test_settings_say_how_passages_are_found(engine: Engine, settings: Settings) -> None:
+    found = engine.system(corpus="facts").info.settings["retrieval"]
+    assert found == {"retriever": "hybrid", "index_kind": "flat", "encoder": engine.corpus("facts").manifest.encoder}
+    other = Engine(replace(settings, retriever="bm25")).system(corpus="facts").info.settings["retrieval"]
+    assert other["retriever"] == "bm25"
+    assert engine.system(own_passages=True).info.settings["retrieval"] == {}

@@ -12,7 +12,7 @@ from core import types as t
 from core.errors import InputError, NothingRetrievedError, UnknownNameError
 from core.settings import Settings
 from core.systems import SYSTEMS
-from core.systems.base import Options, Parts, answer, check_question
+from core.systems.base import Options, Parts, answer, check_question, read_extra
 from core.systems.iterative import AmbigPrompt
 from core.trace import event_from_json, fold, prediction_from_json, to_json
 
@@ -195,6 +195,7 @@ def test_good_questions_are_only_tidied() -> None:
     checked = check_question(t.Question(" qui\u0301en  \n fue? ", pinned=(" x ", "X.", "b"), banned=("c",)), 100)
     assert checked.text == "qui\u0301en fue?"
     assert checked.pinned == ("x", "b")
+    assert check_question(t.Question("q", pinned=("Bo", "Cy", "bo")), 100).pinned == ("Bo", "Cy")
     assert check_question(t.Question("the of in?"), 100).text == "the of in?"  # stop words only are a question still
 
 
@@ -219,3 +220,77 @@ def test_scripted_answers_what_its_table_lacks_from_the_passages() -> None:
     prediction = answer(scripted(table={}), t.Question("Who is it?"))
     assert texts(prediction)
     assert all(a.evidence for a in prediction.answers)
+
+
+KNOWN = {"eoi_bias": -0.8, "round_trip": ("answerer", "reader")}
+
+
+def test_the_options_of_a_system_are_checked() -> None:
+    assert read_extra(Options(extra={"eoi_bias": 1}), "s", KNOWN) == {"eoi_bias": 1.0, "round_trip": "answerer"}
+    assert read_extra(Options(extra={"round_trip": "reader"}), "s", KNOWN) == {"eoi_bias": -0.8, "round_trip": "reader"}
+
+
+@pytest.mark.parametrize(
+    ("extra", "says"),
+    [
+        ({"eoi_bais": 1}, r"s has no option 'eoi_bais'\. Did you mean 'eoi_bias'\? Its options: eoi_bias, round_trip"),
+        ({"eoi_bias": "x"}, "eoi_bias is 'x'; it must be a number"),
+        ({"eoi_bias": True}, "must be a number"),
+        ({"eoi_bias": float("nan")}, "must be a number"),
+        ({"eoi_bias": 10**400}, "must be a number"),
+        ({"round_trip": "nobody"}, "use answerer or reader"),
+        ({"round_trip": []}, "use answerer or reader"),
+    ],
+)
+def test_wrong_options_of_a_system(extra: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        read_extra(Options(extra=extra), "s", KNOWN)
+
+
+@pytest.mark.parametrize("name", list(SYSTEMS))
+def test_every_system_refuses_an_option_that_it_lacks(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} has no option 'colour'"):
+        SYSTEMS.resolve(name)(parts(), Options(extra={"colour": 1}))
+
+
+class Loaded:
+    reader = None
+
+    def propose_many(self, jobs: Sequence[t.Job]) -> list[t.Proposal]:
+        return [proposal(1.0) for _ in jobs]
+
+    propose = propose_many
+
+
+@pytest.fixture
+def loading(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The models' loaders, which keep what they were asked for."""
+    got: dict[str, Any] = {"model": Loaded()}
+
+    def load(name: str, device: str, decoding: Any) -> tuple[Any, str]:
+        got["decoding"] = decoding
+        return got["model"], "d1"
+
+    monkeypatch.setattr("core.models.span_answerer.load_answerer", load)
+    monkeypatch.setattr("core.models.fid.load_fid", load)
+    monkeypatch.setattr("core.systems.ambigprompt.load_reader", lambda *_: ("the reader", "r1"))
+    return got
+
+
+def test_settings_say_how_it_was_decoded(loading: dict[str, Any]) -> None:
+    build = SYSTEMS.resolve("ambigprompt")
+    plain = build(parts(retrieval={"retriever": "bm25"}), Options()).info.settings
+    assert json.loads(json.dumps(plain)) == plain
+    assert plain["decoding"]["eoi_bias"] == loading["decoding"].eoi_bias
+    assert (plain["round_trip"], plain["retrieval"]) == ("answerer", {"retriever": "bm25"})
+    assert "reader_digest" not in plain  # it has no say
+    for extra in ({"round_trip": "reader"}, {"reader_weight": 0.5}):
+        settings = build(parts(), Options(extra=extra)).info.settings
+        assert settings["reader_digest"] == "r1"
+        assert loading["model"].reader == ("the reader" if "reader_weight" in extra else None)
+
+
+def test_the_encoder_decoder_hears_of_the_eoi_bias(loading: dict[str, Any]) -> None:
+    system = SYSTEMS.resolve("ambigprompt-seq2seq")(parts(), Options(extra={"eoi_bias": -2}))
+    assert loading["decoding"].eoi_bias == -2.0
+    assert system.info.settings["decoding"]["eoi_bias"] == -2.0

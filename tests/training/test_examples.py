@@ -13,10 +13,12 @@ import pytest
 
 from core.errors import FormatError
 from core.text import find_spans
+from core.training.answerer_task import sample_item
 from core.training.examples import MultiExample, crop, read_annotated, read_multi, read_passages_tsv, read_reading
 from core.training.mining import Miner
 from core.training.mixtures import (
     annotated_examples,
+    clarified_examples,
     context_passages,
     load_pairs,
     load_reading,
@@ -172,6 +174,29 @@ def test_whole_blocks_are_held_out(tmp_path: Path) -> None:
     assert all(len(set(e.extra["context"])) == len(e.passages) for e in train)
 
 
+def test_a_clarified_question_is_supported_by_its_own_passages(tmp_path: Path) -> None:
+    train, _ = annotated_examples(annotated(tmp_path / "mine", 30), held_out=0.0)
+    clarified = clarified_examples(train)
+    assert len(clarified) == 40
+    for e in clarified:
+        number, sort = e.question.rstrip("?").split()[-2:]
+        assert e.extra["supporting"] == [f"p{number}{sort}"]
+        assert e.extra["context"][0] == f"p{number}{sort}"
+        assert e.passages[0][0] == f"Thing {number} ({sort})"
+        assert len(set(e.passages)) == len(e.passages) == len(e.extra["context"])
+    # an answer of one word that stands elsewhere too counts in its own passage only
+    two = (("A", "Three in the north."), ("B", "Three in the south."))
+    extra = {"questions": ["north?", "south?"], "supporting": ["a", "b"], "supporting_of": [["a"], ["b"]]}
+    _, south = clarified_examples([MultiExample("q", two, (("three", "3"), ("three",)), "x", extra=extra)])
+    for seed in range(10):
+        item = sample_item(south, 2, 0.0, random.Random(seed))
+        assert item is not None
+        ((_, where),) = item.targets
+        assert [item.passages[i][0] for i in where or ()] == ["B"]
+    plain = clarified_examples([MultiExample("q", two, (("x",), ("y",)), "x", extra={"questions": ["1", "2"]})])
+    assert all("supporting" not in e.extra and e.passages == two for e in plain)
+
+
 def test_pairs_of_ambignq(tmp_path: Path) -> None:
     pairs = [{"question": f"Who played it in {y}?|alias", "answer": [f"Actor {y}"]} for y in (1961, 2021)]
     rows = [
@@ -244,6 +269,9 @@ def test_mining(tmp_path: Path) -> None:
     assert list(found[0][:2]) == [0, 1]
     assert (miner.neighbours(["What is the capital of Norway?"], 5, tmp_path) == found).all()  # from the cache
     assert len(list(tmp_path.iterdir())) == 1
+    later = Miner([*passages[:2], ("Tea", "Tea is what the capital of Norway drinks: capital tea of Norway.")])
+    later.neighbours(["What is the capital of Norway?"], 5, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
     assert miner.without(found[0], ["Oslo"], [], 5) == [passages[1], passages[2]]
     assert miner.without(found[0], [], [passages[0][1]], 1) == [passages[1]]
     assert Miner([]).neighbours(["a", "b"], 3).shape == (2, 0)

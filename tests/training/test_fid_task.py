@@ -120,6 +120,13 @@ def test_the_loss_is_the_probability_of_the_whole_target(parts: tuple[Any, Any])
     assert all(p.grad is not None for p in network.parameters() if p.requires_grad)
 
 
+def test_answers_that_stand_nowhere_end_the_search(parts: tuple[Any, Any]) -> None:
+    task = make_task(parts[1])
+    task.sources = [([MultiExample("q", PASSAGES, (("pink",),), "made")], 1.0)]
+    with pytest.raises(InputError, match="no training question has an answer"):
+        next(task.batches(0, 0))
+
+
 def test_bad_arguments_are_named(parts: tuple[Any, Any]) -> None:
     with pytest.raises(InputError, match="no training question"):
         FidTask([([], 1.0)], [], parts[1], FidConfig())

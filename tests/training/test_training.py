@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -178,9 +179,12 @@ def test_batches_depend_on_seed_and_position_only(config: SpanConfig) -> None:
         assert weight.all()  # every made question has its answers in its rows
         assert torch.equal(gold.flatten(1).any(1), ~eoi)
         assert rows.input_ids.numel() <= 2 * 1024
-    later = next(made.batches(3, one[-1][0] + 1))
-    assert later[0] == one[-1][0] + 2
-    assert not torch.equal(later[1][0].input_ids, one[0][1][0].input_ids)
+    many = [next(stream) for stream in [made.batches(3, 0)] for _ in range(12)]  # over the edge of a chunk
+    assert any(b - a > 1 for (a, _), (b, _) in itertools.pairwise(many))
+    for i in range(11):  # the position after any batch leads to the next one
+        position, (rows, *_) = next(made.batches(3, many[i][0]))
+        assert position == many[i + 1][0]
+        assert torch.equal(rows.input_ids, many[i + 1][1][0].input_ids)
 
 
 def test_no_usable_examples(config: SpanConfig) -> None:
@@ -285,7 +289,7 @@ def test_a_killed_run_goes_on_from_its_saved_step(config: SpanConfig, tmp_path: 
     second = Watched(task(config))
     row = fit(fresh(), second, quiet(), out, store, log=said.append)
     assert said[0] == "resumed at step 4"
-    assert second.starts == [saved["position"]]
+    assert [second.starts] == [saved["positions"]]
     assert second.count == 2  # two steps were left
     assert row["step"] == 6
     assert (out / "last" / "model.safetensors").exists()
@@ -318,7 +322,19 @@ def test_the_clock_ends_a_run(config: SpanConfig, network: SpanNetwork, tmp_path
     assert 0 < row["step"] < 10_000
 
 
-@pytest.mark.parametrize("wrong", [{"steps": 0}, {"lr": 0.0}, {"precision": "fp8"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"steps": 0},
+        {"lr": 0.0},
+        {"head_lr": -1.0},
+        {"lr": math.nan},
+        {"evaluate_every": 0},
+        {"save_every": 0},
+        {"minutes": -1.0},
+        {"precision": "fp8"},
+    ],
+)
 def test_bad_training_settings(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         TrainConfig(**wrong)
@@ -334,14 +350,24 @@ def test_embeddings_are_frozen_and_the_head_learns_faster(network: SpanNetwork) 
 def test_the_reader_learns(config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
     rows = [Reading(e.question, p, e.gold[i] if i < 2 else ()) for e in examples(40) for i, p in enumerate(e.passages)]
     made = ReaderTask(rows, rows[:24], config, 1024)
-    batch, gold, empty = next(made.batches(0, 0))[1]
+    batch, gold, empty, weight = next(made.batches(0, 0))[1]
     assert torch.equal(gold.flatten(1).any(1), ~empty)
+    assert weight.all()
     assert not batch.prompted
     fit(network, made, quiet(steps=50, evaluate_every=50), tmp_path / "reader", store, log=lambda _: None)
     first, *_, last = rows_of(tmp_path / "reader")
     assert {"exact_match", "abstains", "figure"} <= set(last)
     assert 0 <= last["exact_match"] <= 1
     assert first["loss"] < 4
+
+
+def test_an_answer_that_cannot_be_marked_is_no_reason_to_abstain(config: SpanConfig) -> None:
+    long = "north south east west"  # 4 tokens; a span has 3 at most
+    rows = [Reading("who", ("t", f"the {long} ."), (long,)), Reading("who", ("t", "the ball ."), ())]
+    _, gold, silent, weight = ReaderTask(rows, [], config)._batch(rows)
+    assert not gold.any()
+    assert silent.tolist() == [False, True]
+    assert weight.tolist() == [0.0, 1.0]
 
 
 def test_pseudo_answers_are_cached(
@@ -385,6 +411,11 @@ def test_the_test_set_is_never_trained_on(
         ("--annotated", link),
         ("--annotated", copy),
         ("--passages", starter / "passages.tsv"),
+        ("--ambignq", starter / "questions.json"),
+        ("--ambignq", copy / "questions.json"),
+        ("--reading", copy / "questions.json"),
+        ("--multi", copy / "questions.json"),
+        ("--multi-dev", starter / "questions.json"),
     ):
         assert command("answerer", *words) == 2
         assert "data/starter is the test set" in capsys.readouterr().err
@@ -426,10 +457,18 @@ def test_the_command_trains_from_files(
             for e in examples(30, seed=5)
         )
     )
+    reading_as_multi = tmp_path / "more.jsonl"
+    reading_as_multi.write_text(multi.read_text() * 2)
     short = ("--init", tmp_path / "init", "--steps", 2, "--precision", "fp32", "--batch-tokens", 512)
     assert command("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a") == 0
     out = capsys.readouterr().out.splitlines()
     assert json.loads(out[-1])["step"] == 2
+    again = ("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a")
+    assert command(*again) == 0  # the same run: nothing is left to do
+    assert command(*again, "--eoi-share", 0.5) == 2
+    assert "other settings (eoi_share)" in capsys.readouterr().err
+    assert command("answerer", "--multi", reading_as_multi, *short, "--out", tmp_path / "a") == 2
+    assert "other settings (multi, multi_dev)" in capsys.readouterr().err
     about = json.loads((tmp_path / "a" / "last" / "config.json").read_text())["about"]
     assert about["arguments"]["multi"] == ["multi.jsonl"]
     assert SpanAnswerer(load_span_network(tmp_path / "a" / "last"), "cpu").config == config

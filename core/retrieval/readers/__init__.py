@@ -1,6 +1,6 @@
 """Files -> passages, one streaming interface for every format.
 
-A reader turns a `Source` into rows; what is the same for all formats (cleaning, ids, duplicates, chunks of 100 words) happens
+A reader turns a `Source` into rows; what is the same for all formats (cleaning, ids, duplicates, chunks of 100 words or 1,500 characters) happens
 here.  A further format is one function and one entry of `READERS`.
 """
 
@@ -59,7 +59,7 @@ def read_passages(
     taken: Callable[[str], bool] | None = None,
     tally: Tally | None = None,
 ) -> Iterator[Passage]:
-    """The passages of a file, in its order, streamed; documents of more than 100 words are cut, with ids `id#1`, `id#2`, ...
+    """The passages of a file, in its order, streamed; documents of more than 100 words or 1,500 characters are cut, with ids `id#1`, `id#2`, ...
 
     `on_reject` hears of every row that is left out.  `taken` says whether an id was used before (by another file, say); without
     it the ids of this file are remembered.  `tally` is filled while the passages are drawn.

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from core.errors import FormatError, InputError
 from core.retrieval.readers.lines import Row, Source
+from core.text import chunk_length, split_words
 
 PASSAGE_WORDS = 100
 PDF_WORKER = Path(__file__).with_name("pdf_pages.py")
@@ -32,22 +33,22 @@ def read_text(source: Source) -> Iterator[Row]:
     chunks = 0
 
     def cut() -> Row:
-        return Row(start, f"{source.stem}#{chunks}", _title(source.stem), " ".join(words[:PASSAGE_WORDS]))
+        return Row(start, f"{source.stem}#{chunks}", _title(source.stem), " ".join(words[:length]))
 
-    start = 1
+    start, length = 1, 0
     for number, line in source.lines():
         if not line.strip():
             source.tally.blank += 1
             continue
         if not words:
             start = number
-        words += line.split()
-        while len(words) > PASSAGE_WORDS:
+        words += split_words(line)
+        while (length := chunk_length(words, 0, PASSAGE_WORDS)) < len(words):
             if held:
                 yield held
             chunks += 1
             held = cut()
-            del words[:PASSAGE_WORDS]
+            del words[:length]
             start = number
     if words:
         if held:

@@ -1,0 +1,45 @@
+"""Chunks: fair epochs, exact positions, an end to an endless search."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import pytest
+
+from core.errors import InputError
+from core.training.chunks import GROUPS, draw, stream
+from core.training.examples import MultiExample
+
+
+def made(name: str, count: int) -> list[MultiExample]:
+    return [MultiExample(f"{name}{i}", (), (), name) for i in range(count)]
+
+
+def test_every_example_comes_once_in_an_epoch_also_over_the_edge_of_a_chunk() -> None:
+    sources = [(made("a", 7), 0.5), (made("b", 3), 0.5)]
+    for start in range(3):
+        drawn = [e.question for chunk in range(7) for e in draw(sources, start, chunk, size=10)]
+        assert Counter(q for q in drawn if q[0] == "a") == {f"a{i}": 5 for i in range(7)}
+        first = [q for q in drawn if q[0] == "a"]
+        for epoch in range(5):  # 5 of a chunk, 7 of an epoch
+            assert len(set(first[7 * epoch : 7 * epoch + 7])) == 7
+    assert [e.question for e in draw(sources, 1, 4, 10)] == [e.question for e in draw(sources, 1, 4, 10)]
+
+
+def test_positions_are_exact() -> None:
+    groups = [["a", "b", "c"], [], ["d"], ["e", "f"]]
+
+    def of(chunk: int) -> list[str]:
+        return groups[chunk % 4]
+
+    whole = list(itertools.islice(stream(of, 0), 14))
+    assert "".join(group for _, group in whole) == "abcdefabcdefab"
+    assert [p for p, _ in whole[:4]] == [1, 2, GROUPS, 3 * GROUPS]
+    for i, (position, _) in enumerate(whole[:-1]):
+        assert next(stream(of, position)) == whole[i + 1]
+
+
+def test_nothing_for_ever_is_an_error() -> None:
+    with pytest.raises(InputError, match="no training question has an answer"):
+        next(stream(lambda chunk: [], 0))

@@ -1,0 +1,144 @@
+"""The training loop over a network of one weight: what is the best, what is resumed, what is refused, what is shown."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from core.errors import CheckpointError, InputError
+from core.training.chunks import stream
+from core.training.trainer import TrainConfig, fit
+
+
+class Killed(Exception):
+    pass
+
+
+class Numbers:
+    """Fits a weight to numbers, four groups a chunk; dies at the step `die_at`; `figures` are handed out one by one."""
+
+    def __init__(self, die_at: int = -1, figures: list[dict[str, float]] | None = None) -> None:
+        self.die_at, self.figures, self.seen = die_at, figures, []  # type: ignore[var-annotated]
+
+    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Tensor]]:
+        for position, x in stream(lambda chunk: [torch.tensor([[4.0 * chunk + n]]) for n in range(4)], start):
+            if len(self.seen) == self.die_at:
+                raise Killed
+            self.seen.append(int(x))
+            yield position, x
+
+    def loss(self, network: nn.Module, batch: Tensor, device: torch.device) -> Tensor:
+        return network(batch).sub(1.0).square().mean()  # type: ignore[no-any-return]
+
+    def evaluate(self, network: nn.Module) -> dict[str, float]:
+        return self.figures.pop(0) if self.figures else {}
+
+
+class OneWeight(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(1, 1)
+        nn.init.constant_(self.layer.weight, 0.5)
+        nn.init.zeros_(self.layer.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x)  # type: ignore[no-any-return]
+
+
+def write(network: nn.Module, folder: Path, row: dict[str, Any]) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "weight.json").write_text(json.dumps({"step": row["step"], "w": network.layer.weight.item()}))  # type: ignore[union-attr, operator]
+
+
+def go(out: Path, task: Numbers, identity: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "steps": 9,
+        "warmup": 1,
+        "evaluate_every": 3,
+        "save_every": 4,
+        "precision": "fp32",
+        "device": "cpu",
+    }
+    return fit(OneWeight(), task, TrainConfig(**{**values, **changes}), out, write, lambda _: None, identity)
+
+
+def of(out: Path, name: str) -> dict[str, Any]:
+    return json.loads((out / name / "weight.json").read_text())  # type: ignore[no-any-return]
+
+
+def steps_logged(out: Path) -> list[int]:
+    return [json.loads(line)["step"] for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+def test_without_held_out_questions_the_best_weights_are_the_last(tmp_path: Path) -> None:
+    go(tmp_path / "none", Numbers())
+    assert of(tmp_path / "none", "best") == of(tmp_path / "none", "last")
+    figures = [{"figure": f} for f in (0.1, 0.3, 0.2, 0.3)]
+    go(tmp_path / "some", Numbers(figures=figures))
+    assert of(tmp_path / "some", "best")["step"] == 6  # as good again is no better
+    assert of(tmp_path / "some", "last")["step"] == 9
+
+
+def test_a_resumed_run_is_the_run_that_was_not_killed(tmp_path: Path) -> None:
+    whole, killed, rest = Numbers(), Numbers(die_at=7), Numbers()
+    go(tmp_path / "whole", whole, save_every=2)
+    with pytest.raises(Killed):
+        go(tmp_path / "killed", killed, save_every=2, evaluate_every=7)  # refused below: not the same settings
+    with pytest.raises(InputError, match=r"other settings \(evaluate_every\)"):
+        go(tmp_path / "killed", rest, save_every=2)
+    with pytest.raises(Killed):
+        go(tmp_path / "cut", Numbers(die_at=8), save_every=5)
+    assert steps_logged(tmp_path / "cut") == [3, 6]
+    with (tmp_path / "cut" / "log.jsonl").open("a") as file:
+        file.write('{"step": 7, "mi')  # cut by the kill
+    go(tmp_path / "cut", rest, save_every=5)
+    assert killed.seen == list(range(7))
+    assert rest.seen == list(range(5, 9))  # in the middle of a chunk
+    assert steps_logged(tmp_path / "cut") == [3, 6, 9, 9]
+    straight = [json.loads(r) for r in (tmp_path / "whole" / "log.jsonl").read_text().splitlines()]
+    resumed = [json.loads(r) for r in (tmp_path / "cut" / "log.jsonl").read_text().splitlines()]
+    assert [r["loss"] for r in resumed] == [r["loss"] for r in straight]
+    assert of(tmp_path / "cut", "last") == of(tmp_path / "whole", "last")
+
+
+def test_a_run_of_other_inputs_is_refused(tmp_path: Path) -> None:
+    go(tmp_path, Numbers(), {"multi": [{"size": 3, "sha256": "ab"}], "context": 6})
+    assert json.loads((tmp_path / "config.json").read_text())["identity"]["context"] == 6
+    go(tmp_path, Numbers(), {"multi": [{"size": 3, "sha256": "ab"}], "context": 6})
+    with pytest.raises(InputError, match=r"holds a run with other settings \(multi\)"):
+        go(tmp_path, Numbers(), {"multi": [{"size": 3, "sha256": "cd"}], "context": 6})
+    with pytest.raises(InputError, match=r"other settings \(context, multi\)"):
+        go(tmp_path, Numbers())
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.bin", "position.json"])
+@pytest.mark.parametrize("how", ["cut", "gone"])
+def test_a_damaged_state_is_a_checkpoint_error(tmp_path: Path, name: str, how: str) -> None:
+    go(tmp_path, Numbers())
+    file = tmp_path / "state" / name
+    if how == "cut":
+        file.write_bytes(file.read_bytes()[:20])
+    else:
+        file.unlink()
+    with pytest.raises(CheckpointError, match="damaged or of another network"):
+        go(tmp_path, Numbers())
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_on_a_terminal_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for screen, shown in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", screen)
+        go(tmp_path / str(shown), Numbers())
+        assert ("9/9" in screen.getvalue(), "loss " in screen.getvalue()) == (shown, shown)
