@@ -37,8 +37,8 @@ class Decoding:
     `reader_weight`: times the log probability that the per-passage reader gives the span (0: the reader is not asked).
     """
 
-    retrieval_prior: float = 5.0
-    eoi_bias: float = -0.8
+    retrieval_prior: float = 8.0
+    eoi_bias: float = -2.25
     reader_weight: float = 0.0
     candidates: int = 8
 
