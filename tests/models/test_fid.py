@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import word_tokenizer
+from tiny_models import word_tokenizer
 
 from core.errors import CheckpointError
 from core.models import fid

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import word_tokenizer
+from tiny_models import word_tokenizer
 
 from benchmarks import toy_multi_answer as toy
 from core.errors import InputError

@@ -1,0 +1,76 @@
+"""Tiny random-weight configurations and a word-level tokenizer, for tests that need a model but none that is trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+WORDS = (
+    "question answers title context colour of the is in who wrote played : ; ? . , a b c red blue green black white ball car door "
+    "boat town north south east west film song book year first last one two three"
+).split()
+
+
+def word_tokenizer(kind: str) -> Any:
+    """A fast word-level tokenizer in the manner of BERT ([CLS] a [SEP] b [SEP]) or T5 (a </s>)."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    special = {"bert": ["[PAD]", "[UNK]", "[CLS]", "[SEP]"], "t5": ["<pad>", "</s>", "<unk>"]}[kind]
+    unknown = special[1] if kind == "bert" else special[2]
+    raw = Tokenizer(models.WordLevel({w: i for i, w in enumerate([*special, *WORDS])}, unk_token=unknown))
+    raw.normalizer = normalizers.Lowercase()
+    raw.pre_tokenizer = pre_tokenizers.Whitespace()
+    if kind == "bert":
+        raw.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        )
+        return PreTrainedTokenizerFast(
+            tokenizer_object=raw, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
+        )
+    raw.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    return PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
+
+
+def tiny_bert_config(**changes: Any) -> Any:
+    from transformers import BertConfig
+
+    values: dict[str, Any] = {
+        "vocab_size": len(WORDS) + 4,
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+        "max_position_embeddings": 96,
+        "initializer_range": 0.5,  # large, so that attention is far from uniform
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    }
+    return BertConfig(**{**values, **changes})
+
+
+def tiny_t5_config(**changes: Any) -> Any:
+    from transformers import T5Config
+
+    values: dict[str, Any] = {
+        "vocab_size": len(WORDS) + 3,
+        "d_model": 32,
+        "d_kv": 8,
+        "d_ff": 48,
+        "num_heads": 4,
+        "num_layers": 2,
+        "num_decoder_layers": 2,
+        "relative_attention_num_buckets": 8,
+        "relative_attention_max_distance": 16,
+        "dropout_rate": 0.0,
+        "decoder_start_token_id": 0,
+        "pad_token_id": 0,
+        "eos_token_id": 1,
+    }
+    return T5Config(**{**values, **changes})
+
+
+def _folder(path: Path, model: Any, tokenizer: Any) -> Path:
+    model.save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    return path
