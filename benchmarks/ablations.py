@@ -19,9 +19,10 @@ import torch
 from core.cli import quiet_libraries
 from core.datasets import load
 from core.engine import Engine
+from core.greedy import run_answers
 from core.models.span_answerer import load_answerer
 from core.settings import ROOT, Settings
-from core.training.held_out import answer_f1, run_answers
+from core.training.held_out import answer_f1
 
 VARIANTS = {
     "AmbigPrompt": ("interleaved", True),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from core.edits import Edit, Place, propose_edits
+from core.greedy import run_answers
 from core.text import normalize_answer, overlapping
 from core.types import Answer, BatchAnsweringModel, Clarification, Passage, RetrievedPassage
 
@@ -28,19 +29,8 @@ def ask_with(model: BatchAnsweringModel, most: int = 4) -> Ask:
     """Asks an answering model until [EOI], all passages in one softmax; at most `most` answers, as a question that has more is not clear."""
 
     def ask(pairs: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[str]]:
-        found: list[list[str]] = [[] for _ in pairs]
-        going = list(range(len(pairs)))
         seen = [[RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)] for _, passages in pairs]
-        for _ in range(most):
-            proposals = model.propose_many([(pairs[i][0], seen[i], found[i]) for i in going]) if going else []
-            still = []
-            for i, proposal in zip(going, proposals):
-                top = proposal.candidates[0] if proposal.candidates else None
-                if top is not None and top.probability > proposal.eoi_probability:
-                    found[i].append(top.text)
-                    still.append(i)
-            going = still
-        return found
+        return run_answers(model, [question for question, _ in pairs], seen, most, batch=max(1, len(pairs)))
 
     return ask
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,12 @@ class Entry:
     hidden: bool = False  # usable by name, left out of menus (test doubles)
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """ " Did you mean 'x'?" for a name that is close to one of the known ones, else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" Did you mean '{close[0]}'?" if close else ""
+
+
 class Registry(Mapping[str, Entry]):
     def __init__(self, kind: str, entries: Mapping[str, Entry]) -> None:
         self.kind, self._entries = kind, dict(entries)
@@ -28,8 +34,7 @@ class Registry(Mapping[str, Entry]):
         try:
             return self._entries[name]
         except KeyError:
-            close = difflib.get_close_matches(name, self._entries, n=1, cutoff=0.5)
-            hint = f" Did you mean '{close[0]}'?" if close else ""
+            hint = did_you_mean(name, self._entries)
             shown = ", ".join(n for n, e in self._entries.items() if not e.hidden)
             raise UnknownNameError(f"unknown {self.kind} '{name}'.{hint} Available: {shown}") from None
 

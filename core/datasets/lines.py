@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from core.errors import FormatError
+from core.metrics import strict_json
+from core.types import ReferenceQuestion
 
 
 class Line:
@@ -45,3 +47,17 @@ class Line:
         if name in taken:
             raise self.error(f"'{name[:80]}' is also the id of line {taken[name]}; ids must differ", "id")
         return name
+
+
+def load_lines(path: Path, question_of: Callable[[Line, str], ReferenceQuestion]) -> list[ReferenceQuestion]:
+    """A question for each line, `question_of(line, id)`.  Raises FormatError with the line, also when there is none."""
+    taken: dict[str, int] = {}
+    found = []
+    for number, row in strict_json.read_lines(path):
+        line = Line(path, number, row)
+        name = line.id(taken)
+        taken[name] = number
+        found.append(question_of(line, name))
+    if not found:
+        raise FormatError("holds no question", file=path.name)
+    return found

@@ -10,9 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from core.datasets.lines import Line
-from core.errors import FormatError
-from core.metrics import strict_json
+from core.datasets.lines import Line, load_lines
 from core.text import normalize_answer
 from core.types import Annotation, Passage, QAPair, ReferenceQuestion
 
@@ -21,16 +19,7 @@ _SUPPORTING = ("gold", "correct")  # what `origin` says of a passage that is no 
 
 def load(path: Path) -> list[ReferenceQuestion]:
     """Raises FormatError with the line, or InputError where the file cannot be read."""
-    taken: dict[str, int] = {}
-    found = []
-    for number, row in strict_json.read_lines(path):
-        line = Line(path, number, row)
-        name = line.id(taken)
-        taken[name] = number
-        found.append(_question(line, name))
-    if not found:
-        raise FormatError("holds no question", file=path.name)
-    return found
+    return load_lines(path, _question)
 
 
 def _question(line: Line, name: str) -> ReferenceQuestion:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import time
 import unicodedata
@@ -12,6 +11,7 @@ from typing import Any
 
 from core import types as t
 from core.errors import CancelledError, InputError, NothingRetrievedError
+from core.registry import did_you_mean
 from core.settings import Settings
 from core.text import normalize_answer
 from core.trace import fold
@@ -58,9 +58,9 @@ def read_extra(options: Options, system: str, known: Mapping[str, Any]) -> dict[
     """
     for name in options.extra:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f" Did you mean '{close[0]}'?" if close else ""
-            raise InputError(f"{system} has no option '{name}'.{hint} Its options: {', '.join(known) or 'none'}")
+            raise InputError(
+                f"{system} has no option '{name}'.{did_you_mean(name, known)} Its options: {', '.join(known) or 'none'}"
+            )
     return {name: _checked(name, options.extra[name], default) for name, default in known.items() if name in options.extra} | {
         name: default[0] if isinstance(default, tuple) else default
         for name, default in known.items()

@@ -1,0 +1,31 @@
+"""Greedy runs of an answering model to [EOI], many questions advancing together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.types import BatchAnsweringModel, RetrievedPassage
+
+
+def run_answers(
+    model: BatchAnsweringModel,
+    questions: Sequence[str],
+    passages: Sequence[Sequence[RetrievedPassage]],
+    max_answers: int = 8,
+    batch: int = 8,
+) -> list[list[str]]:
+    """Greedy runs to [EOI]; questions of similar length are asked together."""
+    done: list[list[str]] = [[] for _ in questions]
+    going = sorted(range(len(questions)), key=lambda i: sum(len(p.passage.text) for p in passages[i]))
+    while going:
+        still = []
+        for k in range(0, len(going), batch):
+            group = going[k : k + batch]
+            for i, proposal in zip(group, model.propose_many([(questions[i], passages[i], done[i]) for i in group])):
+                top = proposal.candidates[0] if proposal.candidates else None
+                if top is not None and top.probability > proposal.eoi_probability:
+                    done[i].append(top.text)
+                    if len(done[i]) < max_answers:
+                        still.append(i)
+        going = still
+    return done
