@@ -1,4 +1,4 @@
-"""`python -m storage`: export, import, backup, restore, check.
+"""`python -m storage`: export, import, snapshot, loop, backup, restore, check.
 
 Exit code 0 only on success; an error is one line on stderr and exits with the error's own code.  `--json` prints one object
 on stdout and nothing else there.  The database is that of AMBISCOPE_HOME or AMBISCOPE_DATABASE_URL.
@@ -10,15 +10,16 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from core.errors import AmbiscopeError, InputError, StorageError
 from core.settings import Settings
+from storage.data_commands import Result, add_data_commands, words_of
+from storage.evaluation_import import import_run
 from storage.maintenance import restore
 from storage.store import Store
-
-Result = tuple[dict[str, Any], str]  # for --json, and in words
 
 
 class _Parser(argparse.ArgumentParser):
@@ -28,21 +29,14 @@ class _Parser(argparse.ArgumentParser):
         raise InputError(f"{message} (see {self.prog} --help)")
 
 
-def _rows(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in counts.items()) or "nothing"
-
-
-def _export(url: str, args: argparse.Namespace) -> Result:
+def _import_evaluation(url: str, args: argparse.Namespace) -> Result:
+    folder = args.folder
+    if not folder.is_absolute() and not folder.is_dir():
+        folder = Settings.from_env().runs_dir / folder
     with Store(url) as store:
-        made = store.export(args.format, args.out, annotators=tuple(args.annotator), system=args.system)
-    return made.to_json(), f"{args.out}: {_rows(dict(made.counts))} ({made.bytes} bytes, manifest beside it)"
-
-
-def _import(url: str, args: argparse.Namespace) -> Result:
-    with Store(url) as store:
-        report = store.import_file(args.file, format=args.format, annotator=args.annotator)
-    known = f"; already there: {_rows(dict(report.known))}" if report.known else ""
-    return report.to_json(), f"{args.file}: stored {_rows(dict(report.stored))}{known}"
+        made = import_run(store, folder, args.label)
+    words = "stored" if made.new else "already stored"
+    return asdict(made), f"{folder}: {words}, {made.system}, {made.n} questions"
 
 
 def _backup(url: str, args: argparse.Namespace) -> Result:
@@ -62,7 +56,7 @@ def _check(url: str, _args: argparse.Namespace) -> Result:
         health, counts = store.health(full=True), store.counts()
     if not health.ok:
         raise StorageError(f"{health.where}: {health.integrity}")
-    lines = [f"{health.where}: intact, schema {health.revision}, {health.bytes} bytes, {_rows(counts)}"]
+    lines = [f"{health.where}: intact, schema {health.revision}, {health.bytes} bytes, {words_of(counts)}"]
     return {**health.to_json(), "counts": counts}, "\n".join(lines + [f"note: {w}" for w in health.warnings])
 
 
@@ -76,17 +70,10 @@ def _parser() -> argparse.ArgumentParser:
         made.add_argument("--json", action="store_true", help="one JSON object on stdout")
         return made
 
-    out = add("export", _export, "write a training file, or everything (jsonl), with a manifest beside it")
-    out.add_argument("--format", required=True, choices=("ambignq", "fid", "training", "jsonl"))
-    out.add_argument("--out", required=True, type=Path, metavar="FILE")
-    out.add_argument(
-        "--annotator", action="append", default=[], metavar="NAME", help="only this annotator's words; may be repeated"
-    )
-    out.add_argument("--system", default="", metavar="NAME", help="only judgments of this system's answers")
-    read = add("import", _import, "store a jsonl export or an AmbigNQ light file, all or nothing")
-    read.add_argument("file", type=Path, metavar="FILE")
-    read.add_argument("--format", default="auto", choices=("auto", "ambignq", "jsonl"))
-    read.add_argument("--annotator", default="ambignq", metavar="NAME", help="AmbigNQ's n-th annotations go to 'NAME n'")
+    add_data_commands(add)
+    run = add("import-evaluation", _import_evaluation, "store a finished run of `python -m core evaluate --out`")
+    run.add_argument("folder", type=Path, metavar="RUNFOLDER", help="or its name under AMBISCOPE_HOME/runs")
+    run.add_argument("--label", default="", help="a name for the run on the evaluate page")
     save = add("backup", _backup, "a verified copy of the database while it is in use")
     save.add_argument("file", type=Path, nargs="?", metavar="FILE", help="default: the folder backups beside the database")
     back = add("restore", _restore, "put a backup back; what was there is kept")

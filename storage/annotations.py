@@ -103,6 +103,57 @@ def annotation_record(row: models.Annotation, pairs: tuple[QAPair, ...], questio
     )
 
 
+def put_annotation(
+    session: Session,
+    question: models.Question,
+    who: models.Annotator,
+    annotation: Annotation,
+    stage: Stage,
+    state: State,
+    expected_version: int | None = None,
+) -> StoredAnnotation:
+    """`Annotations.save_annotation` inside a write transaction, of what was checked already."""
+    row = session.scalar(select(models.Annotation).filter_by(question_id=question.id, annotator_id=who.id, stage=stage))
+    theirs = None
+    if row is not None:
+        theirs = annotation_record(row, pairs_of(session, [row.id]).get(row.id, ()), question.public_id, who.name)
+        if (theirs.annotation, theirs.state) == (annotation, state):
+            return theirs
+    if expected_version is not None and expected_version != (theirs.version if theirs else 0):
+        raise AnnotationConflictError(annotation, theirs, expected_version)
+    moment = now()
+    if row is None or theirs is None:
+        row = models.Annotation(
+            question_id=question.id,
+            annotator_id=who.id,
+            stage=stage,
+            type=annotation.type,
+            state=state,
+            version=1,
+            created=moment,
+            updated=moment,
+        )
+        session.add(row)
+    else:
+        session.add(
+            models.AnnotationRevision(
+                question_id=question.id,
+                annotator_id=who.id,
+                stage=stage,
+                state=theirs.state,
+                body=to_json(theirs.annotation),
+                version=theirs.version,
+                saved=theirs.updated,
+                replaced=moment,
+            )
+        )
+        row.type, row.state, row.updated = annotation.type, state, moment
+        row.version += 1
+    session.flush()
+    write_pairs(session, row, annotation.pairs)
+    return annotation_record(row, annotation.pairs, question.public_id, who.name)
+
+
 class Annotations(Database):
     """The part of the Store about annotations."""
 
@@ -125,46 +176,8 @@ class Annotations(Database):
         check_annotation(annotation, complete=state == "submitted")
         with self.writing() as session:
             question = require_question(session, question_id)
-            who = annotator_row(session, annotator).id
-            row = session.scalar(select(models.Annotation).filter_by(question_id=question.id, annotator_id=who, stage=stage))
-            theirs = None
-            if row is not None:
-                theirs = annotation_record(row, pairs_of(session, [row.id]).get(row.id, ()), question_id, annotator)
-                if (theirs.annotation, theirs.state) == (annotation, state):
-                    return theirs
-            if expected_version is not None and expected_version != (theirs.version if theirs else 0):
-                raise AnnotationConflictError(annotation, theirs, expected_version)
-            moment = now()
-            if row is None or theirs is None:
-                row = models.Annotation(
-                    question_id=question.id,
-                    annotator_id=who,
-                    stage=stage,
-                    type=annotation.type,
-                    state=state,
-                    version=1,
-                    created=moment,
-                    updated=moment,
-                )
-                session.add(row)
-            else:
-                session.add(
-                    models.AnnotationRevision(
-                        question_id=question.id,
-                        annotator_id=who,
-                        stage=stage,
-                        state=theirs.state,
-                        body=to_json(theirs.annotation),
-                        version=theirs.version,
-                        saved=theirs.updated,
-                        replaced=moment,
-                    )
-                )
-                row.type, row.state, row.updated = annotation.type, state, moment
-                row.version += 1
-            session.flush()
-            write_pairs(session, row, annotation.pairs)
-            return annotation_record(row, annotation.pairs, question_id, annotator)
+            who = annotator_row(session, annotator)
+            return put_annotation(session, question, who, annotation, stage, state, expected_version)
 
     def annotations(self, question_id: str) -> list[StoredAnnotation]:
         """All annotations of a question, by annotator, then stage.  Raises NotFoundError for an unknown question."""

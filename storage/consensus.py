@@ -8,16 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
-from core.text import normalize_answer
+from core.metrics.answer_sets import answer_set, set_f1
+from core.text import normalize_answer, overlapping
 from core.types import Annotation, QAPair
 
 RULE = (
     "Only submitted judgments and annotations count. An annotator's verdict on an answer is the latest over all predictions "
-    "of the question; 'duplicate' is no vote; an answer of their own annotation counts as correct, and their validation "
-    "replaces their generation. ambignq: one annotation per annotator, with the answers that they hold correct. fid, training: "
-    "an answer is correct when more annotators hold it correct than wrong or unsupported, a negative when fewer do; a tie "
-    "counts as not correct and is left out of both."
+    "of the question; 'duplicate' is no vote; an answer of their own annotation, or one that they added as missing, counts as "
+    "correct, and their validation replaces their generation. Where a question was validated, the validations stand for all "
+    "annotations of it. ambignq: one annotation per annotator (per validator where it was validated), with the answers that they "
+    "hold correct. fid, training: an answer is correct when more annotators hold it correct than wrong or unsupported, a negative "
+    "when fewer do; a tie counts as not correct and is left out of both. A suggestion that was rejected, and an answer that "
+    "validation took out, count as wrong, but are no negatives where their words are part of a correct answer's or the reverse."
 )
 
 
@@ -30,6 +34,9 @@ class Vote:
     clarified: str  # empty: there was no disambiguated question
     verdict: str
     updated: datetime
+    aliases: tuple[str, ...] = ()  # further ones, of an answer that was missing
+    soft: bool = False  # a rejected suggestion: there may be other reasons than that it is wrong
+    passage_ids: tuple[str, ...] = ()  # its evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,7 @@ class Consensus:
     ties: int
 
 
+@lru_cache(maxsize=65_536)
 def answer_key(answer: str) -> str:
     return normalize_answer(answer) or answer.casefold().strip()
 
@@ -90,8 +98,7 @@ def annotation_of(annotator: str, votes: Sequence[Vote], statements: Sequence[St
         if vote.annotator != annotator or held is None or held.verdict != "correct" or key in seen:
             continue
         forms = surfaces.setdefault(key, [])
-        if vote.answer not in forms:
-            forms.append(vote.answer)
+        forms += [form for form in (vote.answer, *vote.aliases) if form not in forms]
         questions[key] = questions.get(key) or vote.clarified.strip()
     pairs += [QAPair(questions[key] or prompt, tuple(forms)) for key, forms in surfaces.items()]
     if not pairs:
@@ -99,59 +106,93 @@ def annotation_of(annotator: str, votes: Sequence[Vote], statements: Sequence[St
     return Annotation("single" if len(pairs) == 1 else "multiple", tuple(pairs))
 
 
-def consensus(votes: Sequence[Vote], statements: Sequence[Statement]) -> Consensus:
-    """The majority's answers as alias lists, the negatives, and the number of ties (see RULE)."""
-    own = own_statements(statements)
-    group_of: dict[str, int] = {}  # answer key -> group
-    surfaces: list[list[str]] = []
+def validated(statements: Iterable[Statement]) -> bool:
+    return any(s.stage == "validation" for s in statements)
 
-    def join(texts: Sequence[str]) -> int:
+
+def agreement_of(votes: Sequence[Vote], statements: Sequence[Statement], prompt: str) -> float | None:
+    """Mean F1 of the answer sets of each two annotators (before validation); None with fewer than two of them.
+
+    An annotator who holds nothing correct has the empty set.
+    """
+    before = [s for s in statements if s.stage != "validation"] or list(statements)
+    names = sorted({v.annotator for v in votes} | {s.annotator for s in before})
+    sets = []
+    for name in names:
+        own = annotation_of(name, votes, before, prompt)
+        sets.append(answer_set(own) if own is not None else ())
+    values = [set_f1(a, b) for i, a in enumerate(sets) for b in sets[:i]]
+    return sum(values) / len(values) if values else None
+
+
+class _Groups:
+    """Answers joined by the aliases that people gave them."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, int] = {}  # answer key -> group
+        self.surfaces: list[list[str]] = []
+
+    def join(self, texts: Sequence[str]) -> int:
         """One group for these aliases; groups that they connect become one."""
         keys = [answer_key(t) for t in texts]
-        known = sorted({group_of[k] for k in keys if k in group_of})
+        known = sorted({self.of[k] for k in keys if k in self.of})
         if known:
             target = known[0]
         else:
-            target = len(surfaces)
-            surfaces.append([])
+            target = len(self.surfaces)
+            self.surfaces.append([])
         for other in known[1:]:
-            surfaces[target] += surfaces[other]
-            surfaces[other] = []
-            for key in [k for k, g in group_of.items() if g == other]:
-                group_of[key] = target
+            self.surfaces[target] += self.surfaces[other]
+            self.surfaces[other] = []
+            for key in [k for k, g in self.of.items() if g == other]:
+                self.of[key] = target
         for text, key in zip(texts, keys, strict=True):
-            group_of[key] = target
-            if text not in surfaces[target]:
-                surfaces[target].append(text)
+            self.of[key] = target
+            if text not in self.surfaces[target]:
+                self.surfaces[target].append(text)
         return target
 
+
+def consensus(votes: Sequence[Vote], statements: Sequence[Statement]) -> Consensus:
+    """The majority's answers as alias lists, the negatives, and the number of ties (see RULE)."""
+    final = validated(statements)
+    own = own_statements(s for s in statements if not final or s.stage == "validation")
+    groups = _Groups()
     for annotation in own.values():
         for pair in annotation.pairs:
-            join(pair.answers)
+            groups.join(pair.answers)
+    dropped = [p.answers for s in statements if final and s.stage != "validation" for p in s.annotation.pairs]
+    for aliases in dropped:
+        groups.join(aliases)
     standing = latest(votes)
     for vote in standing.values():
-        join([vote.answer])
+        groups.join([vote.answer, *vote.aliases])
 
     stance: dict[tuple[int, str], bool] = {}  # (group, annotator) -> correct
+    firm: set[int] = set()  # groups that somebody called wrong in so many words
     for (annotator, key), vote in standing.items():
-        place = (group_of[key], annotator)
-        stance[place] = stance.get(place, False) or vote.verdict == "correct"
+        group = groups.of[key]
+        stance[group, annotator] = stance.get((group, annotator), False) or vote.verdict == "correct"
+        if vote.verdict != "correct" and not vote.soft:
+            firm.add(group)
+    for annotator in own if final else ():
+        for aliases in dropped:
+            stance.setdefault((groups.of[answer_key(aliases[0])], annotator), False)
     for annotator, annotation in own.items():
         for pair in annotation.pairs:
-            stance[(group_of[answer_key(pair.answers[0])], annotator)] = True
+            stance[(groups.of[answer_key(pair.answers[0])], annotator)] = True
 
-    answers: list[tuple[str, ...]] = []
-    negatives: list[str] = []
-    ties = 0
-    for group, forms in enumerate(surfaces):
-        said = [correct for (g, _), correct in stance.items() if g == group]
-        if not forms or not said:
-            continue
-        balance = sum(1 if correct else -1 for correct in said)
-        if balance > 0:
-            answers.append(tuple(forms))
-        elif balance < 0:
-            negatives += forms
-        else:
-            ties += 1
-    return Consensus(tuple(answers), tuple(negatives), ties)
+    balance: dict[int, int] = {}
+    for (group, _), correct in stance.items():
+        balance[group] = balance.get(group, 0) + (1 if correct else -1)
+    kept = [(g, forms) for g, forms in enumerate(groups.surfaces) if forms and g in balance]
+    answers = [tuple(forms) for g, forms in kept if balance[g] > 0]
+    correct_forms = [form for forms in answers for form in forms]
+    negatives = [
+        form
+        for g, forms in kept
+        if balance[g] < 0
+        for form in forms
+        if g in firm or not any(overlapping(form, other) for other in correct_forms)
+    ]
+    return Consensus(tuple(answers), tuple(negatives), sum(balance[g] == 0 for g, _ in kept))

@@ -4,20 +4,24 @@ SQLite in WAL mode: readers never wait for the writer.  Writes begin with BEGIN 
 with a read and then writes fails at once with SQLITE_BUSY_SNAPSHOT, whatever the busy timeout (measured: 320 of 480
 with plain BEGIN, none with IMMEDIATE).  Reads begin with plain BEGIN, so they take no writer lock.  `synchronous=FULL`:
 what was acknowledged survives a power cut.  Source: sqlite.org/wal.html, sqlite.org/pragma.html; SQLAlchemy, "SQLite:
-serializable isolation / savepoints / transactional DDL".
+serializable isolation / savepoints / transactional DDL".  PostgreSQL is held to the same: reads are REPEATABLE READ, and
+writes take one advisory lock, so that what is tested of one is true of the other.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
+import threading
+import zlib
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import DateTime, Dialect, Engine, Integer, Text, TypeDecorator, create_engine, event
+from sqlalchemy import DateTime, Dialect, Engine, Integer, LargeBinary, Text, TypeDecorator, create_engine, event
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
@@ -29,6 +33,7 @@ from storage.plain import dumps
 BUSY_TIMEOUT_MS = 10_000
 SYNCHRONOUS = "FULL"  # each commit reaches the disk; NORMAL may lose the last ones in a power cut
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
+WRITER_LOCK = 0x616D6269  # PostgreSQL's advisory lock of the one writer
 _BEGIN = "ambiscope_begin"  # execution option: the statement that opens a transaction
 
 
@@ -85,6 +90,19 @@ class JsonText(TypeDecorator[Any]):
         return None if value is None else json.loads(value)
 
 
+class PackedJson(TypeDecorator[Any]):
+    """Plain JSON values, compressed: for what is large and never searched.  NaN is refused."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> bytes | None:
+        return None if value is None else zlib.compress(dumps(value).encode(), 6)
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> Any:
+        return None if value is None else json.loads(zlib.decompress(value))
+
+
 def parse_url(url: str) -> URL:
     """Raises InputError for what is no database URL, and for SQLite in memory (each thread would see another database)."""
     try:
@@ -95,6 +113,8 @@ def parse_url(url: str) -> URL:
         name = parsed.database or ""
         if not name or name == ":memory:" or name.startswith("file:"):
             raise InputError(f"the database '{url}' must be a file: sqlite:////absolute/path.db")
+    if parsed.drivername == "postgresql":  # no driver named: the one of requirements.txt
+        parsed = parsed.set(drivername="postgresql+pg8000")
     return parsed
 
 
@@ -110,9 +130,12 @@ def make_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
     """
     if url.get_backend_name() != "sqlite":
         try:
-            return create_engine(url)
+            engine = create_engine(url, pool_pre_ping=True)  # a server may have closed what the pool holds
         except (ImportError, NoSuchModuleError) as e:
             raise InputError(f"no driver for {url.render_as_string(hide_password=True)}: {e}") from None
+        if url.get_backend_name() == "postgresql":
+            event.listen(engine, "begin", _begin_postgres)
+        return engine
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StorageError(
             f"SQLite {sqlite3.sqlite_version} is too old: {'.'.join(map(str, OLDEST_SQLITE))} or newer is needed"
@@ -136,6 +159,19 @@ def make_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
     return engine
 
 
+def _begin_postgres(connection: Connection) -> None:
+    """The same promises as SQLite's: a reader sees one moment, and writers come one after another.
+
+    The lock is one of the database (not of a schema in it) and ends with the transaction.
+    """
+    if connection.get_execution_options().get(_BEGIN):
+        connection.exec_driver_sql(
+            f"SELECT set_config('lock_timeout', '{BUSY_TIMEOUT_MS}ms', true), pg_advisory_xact_lock({WRITER_LOCK})"
+        )
+    else:
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+
 def writing_engine(engine: Engine) -> Engine:
     """The same pool; transactions take the writer lock at their begin."""
     return engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
@@ -149,6 +185,10 @@ _REASONS = (
     ("disk is full", "the disk is full: nothing was changed; free some space, then do it again"),
     (
         "database is locked",
+        f"another program has been writing for {BUSY_TIMEOUT_MS // 1000} s: nothing was changed; do it again",
+    ),
+    (
+        "lock timeout",
         f"another program has been writing for {BUSY_TIMEOUT_MS // 1000} s: nothing was changed; do it again",
     ),
     (
@@ -172,6 +212,13 @@ _REASONS = (
 _DAMAGE = ("malformed", "not a database")
 
 
+def _sqlstate(error: Exception) -> str:
+    """PostgreSQL's five characters of an error, or nothing: classes 22 and 23 are refused values and rows."""
+    original = getattr(error, "orig", None)
+    fields = original.args[0] if original is not None and original.args and isinstance(original.args[0], dict) else {}
+    return str(getattr(original, "sqlstate", None) or fields.get("C", ""))
+
+
 def explain(error: Exception, where: str) -> StorageError:
     """A StorageError in words for what SQLite or SQLAlchemy raised."""
     text = " ".join(str(getattr(error, "orig", None) or error).split())
@@ -179,7 +226,7 @@ def explain(error: Exception, where: str) -> StorageError:
         if sign in text.lower():
             kind = DamagedError if sign in _DAMAGE else StorageError
             return kind(f"{where}: {words}")
-    if isinstance(error, IntegrityError):
+    if isinstance(error, IntegrityError) or _sqlstate(error)[:2] in ("22", "23"):
         return StorageError(f"{where}: the database refused a row ({text}): nothing was changed")
     return StorageError(f"{where}: {text}: nothing was changed")
 
@@ -195,6 +242,43 @@ def storage_errors(where: str) -> Iterator[None]:
         raise explain(e, where) from e
 
 
+class _Turn:
+    """The writers of this process come one after another, first come, first served.
+
+    SQLite's busy timeout polls, so that of many waiting threads some are never lucky; a plain lock may go to the one that has just
+    given it back.  Waiting here also holds no connection of the pool.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._busy = threading.Lock(), False
+        self._waiting: deque[threading.Event] = deque()
+
+    def acquire(self, timeout: float) -> bool:
+        with self._lock:
+            if not self._busy:
+                self._busy = True
+                return True
+            mine = threading.Event()
+            self._waiting.append(mine)
+        if mine.wait(timeout):
+            return True
+        with self._lock:
+            if mine.is_set():  # at the last moment
+                return True
+            self._waiting.remove(mine)
+            return False
+
+    def release(self) -> None:
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().set()  # still busy: handed over
+            else:
+                self._busy = False
+
+
+_turns: dict[str, _Turn] = {}  # by URL
+
+
 class Database:
     """One engine and its two transaction scopes.  Nothing may hold a scope across a page rerun or a model call."""
 
@@ -204,8 +288,9 @@ class Database:
         self.where = str(self.path) if self.path else url.render_as_string(hide_password=True)
         self.engine = make_engine(url)
         # attributes stay readable after the commit; no ORM row leaves the package anyway
+        self._turn = _turns.setdefault(url.render_as_string(hide_password=False), _Turn())
         self._reads = sessionmaker(self.engine, expire_on_commit=False)
-        self._writes = sessionmaker(writing_engine(self.engine), expire_on_commit=False)
+        self._writes = sessionmaker(writing_engine(self.engine), expire_on_commit=False, info={"writing": True})
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -216,8 +301,13 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """One write transaction: committed at the end, rolled back by any exception."""
-        with storage_errors(self.where), self._writes() as session, session.begin():
-            yield session
+        if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
+            raise explain(TimeoutError("database is locked"), self.where)
+        try:
+            with storage_errors(self.where), self._writes() as session, session.begin():
+                yield session
+        finally:
+            self._turn.release()
 
     def close(self) -> None:
         """Closes all connections; the last one folds the WAL into the file."""

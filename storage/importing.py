@@ -1,57 +1,80 @@
-"""The inverse of export, all or nothing: AmbigNQ light (annotations) and Ambiscope's own jsonl (everything).
+"""The inverse of export, all or nothing; and files of other programs.
 
-A file is read twice: first every row is checked, without any lock on the database, and the wrong ones are collected by
-line; then all of it is stored in one transaction.  Importing the same file again stores nothing.  A row that contradicts
-what is stored is refused, never merged.  `fid` and `training` files are derived and not read back.
+| format | file | gives |
+|---|---|---|
+| `jsonl` | Ambiscope's own dump | everything in it |
+| `ambignq` | AmbigNQ light or full | questions, and annotations of `annotator` 1, 2, ... |
+| `predictions` | JSON lines: traces, `ask --json`, or {question, system, answers} (storage.foreign) | predictions |
+| `questions` | a list or lines of {question, id}; other fields are let by | questions |
+
+A file is read twice: first every row is checked, without any lock on the database, and the wrong ones are collected by line; then all of it
+is stored in one transaction.  Importing the same file again stores nothing.  A row that contradicts what is stored is refused, never merged.
+`fid`, `training` and the tables are derived and not read back.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session, undefer
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from core.errors import AmbiscopeError, FormatError, InputError
-from core.trace import prediction_from_json, to_json
-from core.types import Annotation
-from storage import models
-from storage.annotations import annotation_from_json, pairs_of, write_pairs
-from storage.db import now
-from storage.export import LAYOUT
-from storage.judgments import annotator_row, answer_id
-from storage.layouts import Row, check_ambignq, check_line, read_time
-from storage.plain import array_rows, jsonl_rows, read_text
-from storage.predictions import insert_prediction, plain_trace, question_row
+from storage.dump import READS
+from storage.foreign import prediction_of, question_of
+from storage.import_rows import Importer
+from storage.layouts import Row, check_ambignq, check_line
+from storage.plain import StrictDecoder, array_rows, jsonl_rows, opened, read_text
 from storage.records import ImportReport, RejectedRowsError
 
 KEPT_REASONS = 100
+FORMATS = ("ambignq", "questions", "predictions", "jsonl")
 Rows = Iterator[tuple[int, Any, str | None]]
+_HEAD = 4096
+
+
+def _first(path: Path) -> tuple[bytes, bytes]:
+    """The first character that says something, and the first line as far as it is short."""
+    with opened(path) as file:
+        start = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return start[:1], start.split(b"\n", 1)[0]
 
 
 def detect_format(path: Path) -> str:
-    """`ambignq` for a JSON list, `jsonl` for lines of objects.
+    """`ambignq` for a JSON list; for lines of objects what the first one is: `jsonl`, `predictions`, or `questions`.
 
     Raises InputError for a missing file, FormatError for others.
     """
-    try:
-        with path.open("rb") as file:
-            start = file.read(4096)
-    except OSError as e:
-        raise InputError(f"cannot read {path}: {e.strerror or e}") from None
-    first = start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    first, line = _first(path)
     if first == b"[":
         return "ambignq"
-    if first == b"{":
-        return "jsonl"
-    raise FormatError("neither a JSON list (AmbigNQ light) nor JSON lines (Ambiscope's jsonl)", file=path, line=1)
+    if first != b"{":
+        raise FormatError(
+            "neither a JSON list (AmbigNQ, questions) nor JSON lines (Ambiscope's jsonl, predictions, questions)",
+            file=path,
+            line=1,
+        )
+    try:
+        row, _, _ = StrictDecoder().read(line.decode("utf-8", "replace"))
+    except FormatError:  # long or broken: a trace, or whatever the check will say
+        found = line.lstrip(b"{ ")
+        return (
+            "jsonl"
+            if found.startswith(b'"kind"') or not found.startswith((b'"question"', b'"id"', b'"prediction"'))
+            else "predictions"
+        )
+    if isinstance(row, dict) and "kind" not in row:
+        if "events" in row or "prediction" in row or ("answers" in row and "system" in row):
+            return "predictions"
+        if "question" in row and not {"answers", "negatives"} <= row.keys():
+            return "questions"
+    return "jsonl"
 
 
 def _rows(path: Path, format: str) -> Rows:
-    return array_rows(read_text(path), path) if format == "ambignq" else jsonl_rows(path)
+    return array_rows(read_text(path), path) if _first(path)[0] == b"[" and format != "jsonl" else jsonl_rows(path)
 
 
 class _Rejects:
@@ -69,11 +92,18 @@ class _Rejects:
             raise RejectedRowsError(self.path, tuple(self.rows), self.total)
 
 
+_CHECKS: dict[str, Callable[[Row], Any]] = {
+    "ambignq": check_ambignq,
+    "questions": question_of,
+    "predictions": prediction_of,
+    "jsonl": check_line,
+}
+
+
 def check_file(path: Path, format: str) -> None:
     """Reads all of it.  Raises RejectedRowsError with every wrong row, FormatError where the syntax ends."""
     rejects = _Rejects(path)
     seen_header = False
-    check = check_ambignq if format == "ambignq" else check_line
     for line, value, problem in _rows(path, format):
         try:
             if problem:
@@ -84,7 +114,7 @@ def check_file(path: Path, format: str) -> None:
                 seen_header = True
                 _check_header(value, path, line)
                 continue
-            check(value)
+            _CHECKS[format](value)
         except RejectedHeaderError:
             raise
         except AmbiscopeError as e:
@@ -101,188 +131,10 @@ def _check_header(row: Row, path: Path, line: int) -> None:
     if row.get("kind") != "ambiscope":
         hint = " (a training file is derived; import the jsonl it came from)" if "answers" in row else ""
         raise RejectedHeaderError(f"this is not a jsonl export of Ambiscope{hint}", file=path, line=line)
-    if row.get("layout") != LAYOUT:
-        raise RejectedHeaderError(
-            f"layout {row.get('layout')!r}; this Ambiscope reads {LAYOUT}", file=path, line=line, field="layout"
-        )
-
-
-# ---------------------------------------------------------------- one row, into the database; False: already there
-
-
-class _Importer:
-    def __init__(self, session: Session, annotator: str) -> None:
-        self.session, self.prefix = session, annotator
-        self.questions: dict[str, int] = {}  # id in the file -> row
-        self.stored: Counter[str] = Counter()
-        self.known: Counter[str] = Counter()
-
-    def count(self, kind: str, new: bool) -> None:
-        (self.stored if new else self.known)[kind] += 1
-
-    def ambignq(self, row: Row) -> None:
-        question, annotations = check_ambignq(row)
-        before = self.session.scalar(select(models.Question.id).filter_by(text=question.text, source_id=question.id))
-        if before is None:  # an export names a question by its public id, which may be that of a question without an id
-            before = self.session.scalar(select(models.Question.id).filter_by(text=question.text, public_id=question.id))
-        self.count("question", before is None)
-        target = before if before is not None else question_row(self.session, question).id
-        for number, annotation in enumerate(annotations, 1):
-            moment = now().isoformat()
-            self.count(
-                "annotation",
-                self._annotation(
-                    target,
-                    f"{self.prefix} {number}",
-                    annotation,
-                    {"stage": "generation", "state": "submitted", "version": 1, "created": moment, "updated": moment},
-                ),
-            )
-
-    def line(self, row: Row) -> None:
-        kind = str(row["kind"])
-        handlers: dict[str, Callable[[Row], bool]] = {
-            "annotator": self._annotator,
-            "question": self._question,
-            "annotation": lambda r: self._annotation(
-                self._known_question(r), r["annotator"], annotation_from_json(r["annotation"]), r
-            ),
-            "annotation_revision": self._annotation_revision,
-            "prediction": self._prediction,
-            "judgment": self._judgment,
-            "judgment_revision": self._judgment_revision,
-            "evaluation": self._evaluation,
-        }
-        self.count(kind, handlers[kind](row))
-
-    def _annotator(self, row: Row) -> bool:
-        if self.session.scalar(select(models.Annotator.id).filter_by(name=row["name"])) is not None:
-            return False
-        self.session.add(models.Annotator(name=row["name"], created=read_time(row, "created")))
-        self.session.flush()
-        return True
-
-    def _question(self, row: Row) -> bool:
-        found = self.session.scalar(select(models.Question).filter_by(text=row["text"], source_id=row["source_id"]))
-        if found is None:
-            if self.session.scalar(select(models.Question.id).filter_by(public_id=row["id"])) is not None:
-                raise InputError(f"question id '{row['id'][:80]}' is stored with another text")
-            found = models.Question(
-                public_id=row["id"],
-                source_id=row["source_id"],
-                text=row["text"],
-                folded=row["text"].casefold(),
-                created=read_time(row, "created"),
-            )
-            self.session.add(found)
-            self.session.flush()
-            self.questions[row["id"]] = found.id
-            return True
-        self.questions[row["id"]] = found.id
-        return False
-
-    def _known_question(self, row: Row) -> int:
-        found = self.questions.get(row["question"])
-        if found is None:
-            raise InputError(f"question '{row['question'][:80]}' is on no earlier line")
-        return found
-
-    def _annotation(self, question: int, annotator: str, annotation: Annotation, row: Row) -> bool:
-        who = annotator_row(self.session, annotator).id
-        same = {"question_id": question, "annotator_id": who, "stage": row["stage"]}
-        found = self.session.scalar(select(models.Annotation).filter_by(**same))
-        if found is not None:
-            there = (found.type, pairs_of(self.session, [found.id]).get(found.id, ()), found.state)
-            if there != (annotation.type, annotation.pairs, row["state"]):
-                raise InputError(
-                    f"annotator '{annotator}' has another annotation of this question; import under another --annotator"
-                )
-            return False
-        found = models.Annotation(
-            **same,
-            type=annotation.type,
-            state=row["state"],
-            version=row["version"],
-            created=read_time(row, "created"),
-            updated=read_time(row, "updated"),
-        )
-        self.session.add(found)
-        self.session.flush()
-        write_pairs(self.session, found, annotation.pairs)
-        return True
-
-    def _annotation_revision(self, row: Row) -> bool:
-        who = annotator_row(self.session, row["annotator"]).id
-        body = to_json(annotation_from_json(row["annotation"]))
-        same = {
-            "question_id": self._known_question(row),
-            "annotator_id": who,
-            "stage": row["stage"],
-            "version": row["version"],
-        }
-        found = self.session.scalar(select(models.AnnotationRevision).filter_by(**same))
-        if found is not None:
-            if (found.body, found.state) != (body, row["state"]):
-                raise InputError(f"version {row['version']} of this annotation is stored with another content")
-            return False
-        self.session.add(
-            models.AnnotationRevision(
-                **same, state=row["state"], body=body, saved=read_time(row, "saved"), replaced=read_time(row, "replaced")
-            )
-        )
-        return True
-
-    def _prediction(self, row: Row) -> bool:
-        prediction = prediction_from_json(row["prediction"])
-        trace = plain_trace(prediction)
-        found = self.session.scalar(
-            select(models.Prediction).filter_by(public_id=row["id"]).options(undefer(models.Prediction.trace))
-        )
-        if found is not None:
-            if found.trace != trace:
-                raise InputError(f"prediction '{row['id'][:80]}' is stored with another content")
-            return False
-        key = row.get("key")
-        if key is not None and self.session.scalar(select(models.Prediction.id).filter_by(key=key)) is not None:
-            raise InputError(f"the key '{key[:80]}' belongs to another stored prediction")
-        insert_prediction(self.session, prediction, trace, public_id=row["id"], key=key, created=read_time(row, "created"))
-        self.session.expire_all()  # traces are large: keep none of them
-        return True
-
-    def _judgment(self, row: Row) -> bool:
-        return self._words(models.Judgment, row, created=read_time(row, "created"), updated=read_time(row, "updated"))
-
-    def _judgment_revision(self, row: Row) -> bool:
-        times = {"saved": read_time(row, "saved"), "replaced": read_time(row, "replaced")}
-        return self._words(models.JudgmentRevision, row, cleared=row["cleared"], **times)
-
-    def _words(self, table: Any, row: Row, **more: Any) -> bool:
-        same = {
-            "predicted_answer_id": answer_id(self.session, row["prediction"], row["position"]),
-            "annotator_id": annotator_row(self.session, row["annotator"]).id,
-        }
-        if table is models.JudgmentRevision:
-            same["version"] = row["version"]
-        found = self.session.scalar(select(table).filter_by(**same))
-        content = {name: row[name] for name in ("verdict", "note", "state", "version")}
-        if found is not None:
-            if any(getattr(found, name) != value for name, value in content.items()):
-                raise InputError(f"'{row['annotator']}' has another judgment of this answer stored")
-            return False
-        self.session.add(table(**{**same, **content}, **more))
-        self.session.flush()
-        return True
-
-    def _evaluation(self, row: Row) -> bool:
-        content = {name: row[name] for name in ("system", "corpus", "questions", "metrics", "report")}
-        found = self.session.scalar(select(models.Evaluation).filter_by(public_id=row["id"]))
-        if found is not None:
-            if any(getattr(found, name) != value for name, value in content.items()):
-                raise InputError(f"evaluation '{row['id'][:80]}' is stored with another content")
-            return False
-        self.session.add(models.Evaluation(public_id=row["id"], created=read_time(row, "created"), **content))
-        self.session.flush()
-        return True
+    layout = row.get("layout")
+    if not isinstance(layout, int) or layout not in READS:
+        known = ", ".join(map(str, READS))
+        raise RejectedHeaderError(f"layout {layout!r}; this Ambiscope reads {known}", file=path, line=line, field="layout")
 
 
 def fingerprint(path: Path) -> tuple[int, int]:
@@ -298,13 +150,22 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
     """Stores a checked file inside the caller's transaction.  Raises RejectedRowsError with every row that contradicts
     the database; the caller rolls back.
     """
-    importer, rejects, first = _Importer(session, annotator), _Rejects(path), True
+    importer, rejects, first = Importer(session, annotator), _Rejects(path), True
+    store: dict[str, Callable[[Row], None]] = {
+        "ambignq": importer.ambignq,
+        "questions": importer.question,
+        "predictions": importer.prediction,
+        "jsonl": importer.line,
+    }
     for line, row, _ in _rows(path, format):
         if format == "jsonl" and first:
             first = False
             continue
         try:
-            importer.ambignq(row) if format == "ambignq" else importer.line(row)
+            store[format](row)
+        except IntegrityError as e:  # a rule that only the database knows; the transaction is over
+            rejects.add(line, f"the database refused it ({e.orig})")
+            break
         except AmbiscopeError as e:
             rejects.add(line, str(e))
     rejects.settle()

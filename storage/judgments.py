@@ -108,6 +108,44 @@ def _of(table: Any, prediction_id: str) -> Select[Any]:
     )
 
 
+def put_judgment(
+    session: Session,
+    answer: int,
+    prediction_id: str,
+    position: int,
+    who: models.Annotator,
+    verdict: Verdict | None,
+    note: str,
+    state: State,
+    expected_version: int | None = None,
+) -> Judgment:
+    """`Judgments.judge` inside a write transaction, of what was checked already; `answer` is the predicted answer's row."""
+    row = session.scalar(select(models.Judgment).filter_by(predicted_answer_id=answer, annotator_id=who.id))
+    if row is not None and (row.verdict, row.note, row.state) == (verdict, note, state):
+        return _record(row, prediction_id, position, who.name)
+    moment = now()
+    if expected_version is not None and expected_version != (row.version if row else 0):
+        mine = Judgment(prediction_id, position, who.name, verdict, note, state, expected_version, moment, moment)
+        theirs = _record(row, prediction_id, position, who.name) if row else None
+        raise JudgmentConflictError(mine, theirs, expected_version)
+    if row is None:
+        # the count goes on after a cleared one, so that no old version number is met twice
+        last = session.scalar(
+            select(func.max(models.JudgmentRevision.version)).filter_by(predicted_answer_id=answer, annotator_id=who.id)
+        )
+        row = models.Judgment(
+            predicted_answer_id=answer, annotator_id=who.id, version=(last or 0) + 1, created=moment, updated=moment
+        )
+        session.add(row)
+    else:
+        _keep(session, row, cleared=False)
+        row.version += 1
+        row.updated = moment
+    row.verdict, row.note, row.state = verdict, note, state
+    session.flush()
+    return _record(row, prediction_id, position, who.name)
+
+
 class Judgments(Database):
     """The part of the Store about annotators and judgments."""
 
@@ -149,31 +187,8 @@ class Judgments(Database):
         check_judgment(verdict, note, state)
         with self.writing() as session:
             answer = answer_id(session, prediction_id, position)
-            who = annotator_row(session, annotator).id
-            row = session.scalar(select(models.Judgment).filter_by(predicted_answer_id=answer, annotator_id=who))
-            if row is not None and (row.verdict, row.note, row.state) == (verdict, note, state):
-                return _record(row, prediction_id, position, annotator)
-            moment = now()
-            if expected_version is not None and expected_version != (row.version if row else 0):
-                mine = Judgment(prediction_id, position, annotator, verdict, note, state, expected_version, moment, moment)
-                theirs = _record(row, prediction_id, position, annotator) if row else None
-                raise JudgmentConflictError(mine, theirs, expected_version)
-            if row is None:
-                # the count goes on after a cleared one, so that no old version number is met twice
-                last = session.scalar(
-                    select(func.max(models.JudgmentRevision.version)).filter_by(predicted_answer_id=answer, annotator_id=who)
-                )
-                row = models.Judgment(
-                    predicted_answer_id=answer, annotator_id=who, version=(last or 0) + 1, created=moment, updated=moment
-                )
-                session.add(row)
-            else:
-                _keep(session, row, cleared=False)
-                row.version += 1
-                row.updated = moment
-            row.verdict, row.note, row.state = verdict, note, state
-            session.flush()
-            return _record(row, prediction_id, position, annotator)
+            who = annotator_row(session, annotator)
+            return put_judgment(session, answer, prediction_id, position, who, verdict, note, state, expected_version)
 
     def clear_judgment(self, prediction_id: str, position: int, annotator: str, expected_version: int | None = None) -> bool:
         """Takes a verdict back; its history stays.

@@ -12,6 +12,9 @@ from core.errors import FormatError
 from core.trace import prediction_from_json
 from core.types import Annotation, QAPair, Question
 from storage.annotations import annotation_from_json, check_annotation
+from storage.dump import KINDS
+from storage.evaluation_rows import MAX_LABEL_CHARS
+from storage.import_workbench import check_workbench
 from storage.judgments import check_annotator, check_judgment
 from storage.plain import check_text
 from storage.predictions import MAX_ID_CHARS, MAX_QUESTION_CHARS, plain_trace
@@ -56,8 +59,16 @@ def _aliases(value: Any, field: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _evidence(body: Row, field: str) -> tuple[str, ...]:
+    """The passages of a pair, which AmbigNQ itself has not."""
+    value = body.get("passages", [])
+    if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
+        raise FormatError("expected a list of passage ids", field=f"{field}.passages")
+    return tuple(value)
+
+
 def check_ambignq(row: Row) -> tuple[Question, list[Annotation]]:
-    """A row of AmbigNQ light.  Fields of the full version are let by.  Raises FormatError or InputError."""
+    """A row of AmbigNQ light or full.  Of the full version's fields, each pair's passages are kept (ours), the others are let by.  Raises FormatError or InputError."""
     if "ctxs" in row:
         raise FormatError("this is a row of a fid file, which is derived: import the jsonl or ambignq file it came from")
     question = Question(_text(row, "question", MAX_QUESTION_CHARS), id=_text(row, "id"))
@@ -68,7 +79,8 @@ def check_ambignq(row: Row) -> tuple[Question, list[Annotation]]:
         where = f"annotations[{i}]"
         kind = body.get("type") if isinstance(body, dict) else None
         if kind == "singleAnswer":
-            annotation = Annotation("single", (QAPair(question.text, _aliases(body.get("answer"), f"{where}.answer")),))
+            aliases = _aliases(body.get("answer"), f"{where}.answer")
+            annotation = Annotation("single", (QAPair(question.text, aliases, _evidence(body, where)),))
         elif kind == "multipleQAs":
             pairs = body.get("qaPairs")
             if not isinstance(pairs, list) or not all(
@@ -76,7 +88,12 @@ def check_ambignq(row: Row) -> tuple[Question, list[Annotation]]:
             ):
                 raise FormatError("expected a list of objects with question and answer", field=f"{where}.qaPairs")
             built = [
-                QAPair(p["question"], _aliases(p.get("answer"), f"{where}.qaPairs[{j}].answer")) for j, p in enumerate(pairs)
+                QAPair(
+                    p["question"],
+                    _aliases(p.get("answer"), f"{where}.qaPairs[{j}].answer"),
+                    _evidence(p, f"{where}.qaPairs[{j}]"),
+                )
+                for j, p in enumerate(pairs)
             ]
             annotation = Annotation("multiple", tuple(built))
         elif kind == "noAnswer":
@@ -139,7 +156,13 @@ def check_line(row: Row) -> None:
             for name in ("metrics", "report"):
                 if not isinstance(row.get(name), dict):
                     raise FormatError("expected an object", field=name)
+            if "label" in row:  # exports of schema 0001 have none
+                _text(row, "label", MAX_LABEL_CHARS, empty=True)
+            if row.get("finished") is not None:
+                read_time(row, "finished")
             read_time(row, "created")
+        case str() as kind if kind in KINDS:
+            check_workbench(kind, row)
         case "ambiscope":
             raise FormatError("the header occurs twice: two exports in one file")
         case kind:

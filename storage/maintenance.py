@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import sqlite3
@@ -16,11 +15,12 @@ from sqlalchemy import func, select
 from core.errors import InputError, StorageError
 from storage import models
 from storage.consensus import RULE
-from storage.db import DamagedError, Database, explain, now, parse_url, sqlite_path
-from storage.export import LAYOUT, Filters, manifest_path, replacing, write_rows
-from storage.importing import check_file, detect_format, fingerprint, store_file
-from storage.plain import dumps
-from storage.records import ExportRecord, Format, Health, ImportReport, Manifest
+from storage.db import DamagedError, explain, now, parse_url, sqlite_path
+from storage.export import LAYOUT
+from storage.export_files import digest
+from storage.exporting import Exports
+from storage.importing import FORMATS, check_file, detect_format, fingerprint, store_file
+from storage.records import Health, ImportReport, Manifest
 from storage.upgrade import (
     LOCK_SECONDS,
     backup_name,
@@ -38,78 +38,20 @@ STALE_BACKUP_DAYS = 7
 WAL_RACE_FIXED = (3, 51, 3)
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-class Maintenance(Database):
-    """The part of the Store about files: exports, imports, backups, health."""
-
-    def export(self, format: Format, out: Path, *, annotators: tuple[str, ...] = (), system: str = "") -> Manifest:
-        """Writes `out` and `out.manifest.json` from one moment's data, and notes the export in the database.
-
-        `annotators` and `system` narrow the words that count (not for jsonl, which holds everything).  Raises
-        InputError for an unknown format or annotator, StorageError when the file cannot be written; then an earlier
-        file of that name is as it was.
-        """
-        if format not in ("ambignq", "fid", "jsonl", "training"):
-            raise InputError(f"unknown format '{format}'; use ambignq, fid, training or jsonl")
-        filters = Filters(tuple(annotators), system)
-        if format == "jsonl" and (annotators or system):
-            raise InputError("a jsonl export holds everything: leave the filters out, or use another format")
-        with replacing(out) as writer, self.reading() as session:
-            known = set(session.scalars(select(models.Annotator.name)))
-            if strange := [name for name in annotators if name not in known]:
-                raise InputError(f"unknown annotator '{strange[0]}'; known: {', '.join(sorted(known)) or 'none'}")
-            counts = write_rows(session, format, writer, filters)
-        manifest = Manifest(
-            format=format,
-            file=out.name,
-            sha256=writer.sha256,
-            bytes=writer.bytes,
-            counts=counts,
-            filters=filters.to_json(),
-            rule=RULE,
-            schema=head(),
-            layout=LAYOUT,
-            created=now(),
-        )
-        with replacing(manifest_path(out)) as writer:
-            writer.write(dumps(manifest.to_json()) + "\n")
-        self._note(manifest, out)
-        return manifest
-
-    def _note(self, manifest: Manifest, path: Path) -> None:
-        with self.writing() as session:
-            session.add(
-                models.Export(
-                    format=manifest.format,
-                    file=str(path),
-                    sha256=manifest.sha256,
-                    bytes=manifest.bytes,
-                    counts=dict(manifest.counts),
-                    filters=dict(manifest.filters),
-                    created=manifest.created,
-                )
-            )
-
-    def exports(self, limit: int = 50) -> list[ExportRecord]:
-        """What went out, backups included, the newest first."""
-        with self.reading() as session:
-            rows = session.scalars(select(models.Export).order_by(models.Export.id.desc()).limit(limit))
-            return [ExportRecord(r.format, r.file, r.sha256, r.bytes, r.counts, r.filters, r.created) for r in rows]
+class Maintenance(Exports):
+    """The part of the Store about files: exports and snapshots (inherited), imports, backups, health."""
 
     def import_file(self, path: Path, *, format: str = "auto", annotator: str = "ambignq") -> ImportReport:
-        """Stores a file of `export`'s jsonl or of AmbigNQ light, all or nothing; what is already there and equal is
+        """Stores a file of one of the formats of storage.importing, all or nothing; what is already there and equal is
         counted as known.
 
         AmbigNQ names no annotators: the n-th annotation of each question goes to `annotator` n.  Raises
         RejectedRowsError with the wrong rows by line, FormatError for broken syntax, InputError for an unreadable file,
         StorageError; then nothing was stored.
         """
-        if format not in ("auto", "ambignq", "jsonl"):
-            raise InputError(f"format '{format}' cannot be imported; use ambignq or jsonl (fid and training files are derived)")
+        if format not in ("auto", *FORMATS):
+            known = ", ".join(FORMATS)
+            raise InputError(f"format '{format}' cannot be imported; use {known} (training files and tables are derived)")
         chosen = detect_format(path) if format == "auto" else format
         before = fingerprint(path)
         check_file(path, chosen)
@@ -134,7 +76,7 @@ class Maintenance(Database):
         with closing(sqlite3.connect(f"{target.as_uri()}?immutable=1", uri=True)) as copy:
             counts = row_counts(copy)
         size = target.stat().st_size
-        manifest = Manifest("backup", str(target), _digest(target), size, counts, {}, RULE, head(), LAYOUT, now())
+        manifest = Manifest("backup", str(target), digest(target), size, counts, {}, RULE, head(), LAYOUT, now())
         self._note(manifest, target)
         return manifest
 
@@ -157,6 +99,11 @@ class Maintenance(Database):
                     orphan = link.exec_driver_sql("PRAGMA foreign_key_check").first() if full else None
                     if integrity == "ok" and orphan is not None:
                         integrity = f"row {orphan[1]} of {orphan[0]} refers to a missing row of {orphan[2]}"
+            elif self.url.get_backend_name() == "postgresql":
+                with self.reading() as session:
+                    size = int(
+                        session.connection().exec_driver_sql("SELECT pg_database_size(current_database())").scalar() or 0
+                    )
             with self.reading() as session:
                 revision = MigrationContext.configure(session.connection()).get_current_revision() or ""
                 last = session.scalar(select(func.max(models.Export.created)).filter_by(format="backup"))

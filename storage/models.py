@@ -10,17 +10,30 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import REAL, CheckConstraint, Double, ForeignKey, Index, MetaData, Text, UniqueConstraint
+from sqlalchemy import (
+    REAL,
+    BigInteger,
+    CheckConstraint,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Text,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from storage.db import Flag, JsonText, UtcDateTime
+from storage.db import Flag, JsonText, PackedJson, UtcDateTime
 
 VERDICTS = ("correct", "wrong", "unsupported", "duplicate")
 STATES = ("draft", "submitted", "skipped")
 STAGES = ("generation", "validation")
 TYPES = ("single", "multiple", "none")
 ITEMS = ("question", "prediction")
-EXPORTS = ("ambignq", "fid", "jsonl", "training", "backup")
+SCOPES = ("all", "multi")  # all questions; those none of whose annotations is a single answer
+EXPORTS = ("ambignq", "ambignq-full", "fid", "training", "preferences", "csv", "parquet", "jsonl", "backup")
 
 
 def _one_of(column: str, values: tuple[str, ...]) -> str:
@@ -249,8 +262,99 @@ class Evaluation(Base):
     corpus: Mapped[str]
     questions: Mapped[str]  # name or digest of the question file
     metrics: Mapped[dict[str, Any]]
-    report: Mapped[dict[str, Any]] = mapped_column(deferred=True)  # rows, intervals, failures, provenance
+    report: Mapped[dict[str, Any]] = mapped_column(deferred=True)  # intervals, provenance ...; its rows are EvaluationRow's
     created: Mapped[datetime]
+    # what runs are filtered and drawn by; None in evaluations stored before schema 0002
+    digest: Mapped[str | None] = mapped_column(unique=True, index=True)  # of the report, so that one run is stored once
+    label: Mapped[str] = mapped_column(server_default=text("''"))  # a person's name for the run
+    tags: Mapped[dict[str, Any] | None] = mapped_column(JsonText())
+    checkpoint: Mapped[str] = mapped_column(server_default=text("''"))
+    checkpoint_digest: Mapped[str] = mapped_column(server_default=text("''"))
+    code_commit: Mapped[str] = mapped_column(server_default=text("''"))
+    seed: Mapped[int | None]
+    n: Mapped[int | None]
+    failed: Mapped[int | None]
+    parameters: Mapped[int | None] = mapped_column(BigInteger().with_variant(Integer(), "sqlite"))
+    peak_memory_mb: Mapped[float | None]  # of 10^6 bytes
+    seconds_median: Mapped[float | None]
+    seconds_p95: Mapped[float | None]
+    finished: Mapped[datetime | None]
+
+
+class EvaluationRow(Base):
+    """One question of an evaluation.  The seven counts are core.metrics.errors' buckets; None where the run has none."""
+
+    __tablename__ = "evaluation_row"
+    __table_args__ = (
+        UniqueConstraint("evaluation_id", "position"),
+        UniqueConstraint("evaluation_id", "question_id"),
+        CheckConstraint("position >= 0", "position"),
+        CheckConstraint("ambiguous IN (0, 1)", "ambiguous"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id", ondelete="CASCADE"))
+    position: Mapped[int]  # from 0, in the order of the question file
+    question_id: Mapped[str]
+    question: Mapped[str]
+    source: Mapped[str | None]
+    ambiguity: Mapped[str | None]
+    ambiguous: Mapped[bool]  # AmbigQA's multi
+    error: Mapped[str | None]  # why the question failed; None where it did not
+    seconds: Mapped[float | None]
+    answer_count: Mapped[int | None]
+    reference_count: Mapped[int | None]
+    missed: Mapped[int | None]
+    spurious: Mapped[int | None]
+    alias_mismatch: Mapped[int | None]
+    duplicate: Mapped[int | None]
+    stopped_early: Mapped[int | None]
+    ran_on: Mapped[int | None]
+    not_retrieved: Mapped[int | None]
+    body: Mapped[dict[str, Any]] = mapped_column(PackedJson(), deferred=True)  # the report's row without its trace
+
+
+class EvaluationValue(Base):
+    """One metric of one question; what is undefined has no row.  Clustered by run and metric, as it is read."""
+
+    __tablename__ = "evaluation_value"
+    __table_args__ = ({"sqlite_strict": True, "sqlite_with_rowid": False},)
+
+    evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id", ondelete="CASCADE"), primary_key=True)
+    metric: Mapped[str] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    value: Mapped[float]
+    weight: Mapped[float]  # how much the question counts in the mean
+
+
+class EvaluationScore(Base):
+    """The mean of a metric over a run with its 95% interval, as the report has it; `n` counts the questions that have a value."""
+
+    __tablename__ = "evaluation_score"
+    __table_args__ = (
+        CheckConstraint(_one_of("scope", SCOPES), "scope"),
+        {"sqlite_strict": True, "sqlite_with_rowid": False},
+    )
+
+    evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id", ondelete="CASCADE"), primary_key=True)
+    metric: Mapped[str] = mapped_column(primary_key=True)
+    scope: Mapped[str] = mapped_column(primary_key=True)
+    n: Mapped[int]
+    mean: Mapped[float]
+    low: Mapped[float | None]
+    high: Mapped[float | None]
+
+
+class EvaluationTrace(Base):
+    """core.trace.to_json of a question's prediction, where the run kept it."""
+
+    __tablename__ = "evaluation_trace"
+    __table_args__ = (STRICT,)
+
+    evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    trace: Mapped[dict[str, Any]] = mapped_column(PackedJson())
 
 
 class Export(Base):

@@ -7,17 +7,22 @@ that whatever is stored can be exported and imported again.
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from core.errors import FormatError, InputError
 
 MAX_DEPTH = 64  # nesting of lists and objects; a prediction's trace needs 8
 MAX_LINE_BYTES = 64 * 1024 * 1024  # of one JSONL line; a trace of 100 passages is about half a megabyte
 MAX_FILE_BYTES = 1024 * 1024 * 1024  # of a JSON array, which is read as a whole
+MAX_PACKED_RATIO = 200  # unpacked to packed bytes of a .gz; text packs about 3 to 10 times
+FREE_BYTES = 16 * 1024 * 1024  # unpacked before the ratio counts
 _INT64 = 2**63
 
 
@@ -134,18 +139,68 @@ class StrictDecoder:
         return value, end, self._problems[0] if self._problems else plain_problem(value)
 
 
+class _Bounded:
+    """A plain or gzipped file that is read up to its bounds: a small file must not unpack into a disk full of zeros."""
+
+    def __init__(self, path: Path, file: IO[bytes], packed: int | None) -> None:
+        self._path, self._file, self._packed, self._total = path, file, packed, 0
+
+    def _counted(self, raw: bytes) -> bytes:
+        self._total += len(raw)
+        if self._packed is not None and (
+            self._total > MAX_FILE_BYTES or self._total > max(FREE_BYTES, MAX_PACKED_RATIO * self._packed)
+        ):
+            raise FormatError(
+                f"{self._packed} packed bytes unpack to more than {self._total - 1}: unpack it yourself", file=self._path
+            )
+        return raw
+
+    def read(self, size: int) -> bytes:
+        return self._counted(self._file.read(size))
+
+    def readline(self, limit: int) -> bytes:
+        return self._counted(self._file.readline(limit))
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[_Bounded]:
+    """A plain or gzipped file, told apart by its first bytes.
+
+    Raises InputError where it cannot be read, FormatError for archives, damaged gzip, and what unpacks to too much.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(4)
+            file.seek(0)
+            if head == b"PK\x03\x04":
+                raise FormatError("this is a zip archive: unpack it, then import what is inside", file=path)
+            if head[:2] == b"\x1f\x8b":
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    yield _Bounded(path, unpacked, path.stat().st_size)  # type: ignore[arg-type]
+            else:
+                yield _Bounded(path, file, None)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as e:
+        raise FormatError(f"the gzip file is damaged or cut off ({e})", file=path) from None
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror or e}") from None
+
+
 def read_text(path: Path) -> str:
-    """A whole UTF-8 file, a byte order mark dropped.
+    """A whole UTF-8 file, plain or gzipped, a byte order mark dropped.
 
     Raises FormatError for other encodings, InputError for a missing or huge file.
     """
     try:
         size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise InputError(f"{path} has {size} bytes; at most {MAX_FILE_BYTES} are read: split it, or use jsonl")
-        raw = path.read_bytes()
     except OSError as e:
         raise InputError(f"cannot read {path}: {e.strerror or e}") from None
+    if size > MAX_FILE_BYTES:
+        raise InputError(f"{path} has {size} bytes; at most {MAX_FILE_BYTES} are read: split it, or use jsonl")
+    parts = []
+    with opened(path) as file:
+        while part := file.read(1024 * 1024):
+            parts.append(part)
+    raw = b"".join(parts)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as e:
@@ -202,25 +257,21 @@ def jsonl_rows(path: Path) -> Iterator[tuple[int, Any, str | None]]:
 
     Raises InputError when unreadable.
     """
-    decoder = StrictDecoder()
-    try:
-        with path.open("rb") as file:
-            number = 0
-            while raw := file.readline(MAX_LINE_BYTES + 1):
-                number += 1
-                if len(raw) > MAX_LINE_BYTES:
-                    raise FormatError(f"the line is longer than {MAX_LINE_BYTES} bytes", file=path, line=number)
-                try:
-                    text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip(_SPACE)
-                    if not text:
-                        continue
-                    value, end, problem = decoder.read(text)
-                    if end != len(text):
-                        problem = "there is text after the end of the object"
-                except UnicodeDecodeError:
-                    value, problem = None, "not UTF-8"
-                except FormatError as e:
-                    value, problem = None, e.problem
-                yield number, value, problem
-    except OSError as e:
-        raise InputError(f"cannot read {path}: {e.strerror or e}") from None
+    decoder, number = StrictDecoder(), 0
+    with opened(path) as file:
+        while raw := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if len(raw) > MAX_LINE_BYTES:
+                raise FormatError(f"the line is longer than {MAX_LINE_BYTES} bytes", file=path, line=number)
+            try:
+                text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip(_SPACE)
+                if not text:
+                    continue
+                value, end, problem = decoder.read(text)
+                if end != len(text):
+                    problem = "there is text after the end of the object"
+            except UnicodeDecodeError:
+                value, problem = None, "not UTF-8"
+            except FormatError as e:
+                value, problem = None, e.problem
+            yield number, value, problem

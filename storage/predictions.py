@@ -37,7 +37,9 @@ def question_row(session: Session, question: Question) -> models.Question:
     check_text(question.id, "the question's id", limit=MAX_ID_CHARS)
     row = session.scalar(select(models.Question).filter_by(text=question.text, source_id=question.id))
     if row is None:
-        taken = not question.id or session.scalar(select(models.Question.id).filter_by(public_id=question.id)) is not None
+        taken = (
+            not question.id.strip() or session.scalar(select(models.Question.id).filter_by(public_id=question.id)) is not None
+        )
         # a digest, so that two databases name the same question alike
         digest = hashlib.sha256(f"{question.id}\0{question.text}".encode()).hexdigest()[:32]
         row = models.Question(

@@ -14,7 +14,7 @@ Verdict = Literal["correct", "wrong", "unsupported", "duplicate"]
 State = Literal["draft", "submitted", "skipped"]
 Stage = Literal["generation", "validation"]
 Item = Literal["question", "prediction"]
-Format = Literal["ambignq", "fid", "jsonl", "training"]
+Format = Literal["ambignq", "ambignq-full", "fid", "training", "preferences", "csv", "parquet", "jsonl"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,95 @@ class StoredEvaluation:
     metrics: Mapping[str, Any]
     created: datetime
     report: Mapping[str, Any] = field(default_factory=dict)  # empty in lists
+    # None and empty where the evaluation was stored before schema 0002
+    label: str = ""  # a person's name for the run
+    tags: Mapping[str, Any] = field(default_factory=dict)
+    checkpoint: str = ""
+    checkpoint_digest: str = ""
+    commit: str = ""
+    seed: int | None = None
+    n: int | None = None
+    failed: int | None = None
+    parameters: int | None = None
+    peak_memory_mb: float | None = None  # of 10^6 bytes
+    seconds_median: float | None = None
+    seconds_p95: float | None = None
+    finished: datetime | None = None
+    scores: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)  # metric -> "all", "multi" -> score
+
+    def mean(self, metric: str, scope: str = "all") -> float | None:
+        """The mean of a metric; None where it is undefined or unknown in this run."""
+        score = self.scores.get(metric, {}).get(scope)
+        return score.mean if score else None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A mean over `n` questions with its 95% interval, None where one question says nothing of the spread."""
+
+    n: int
+    mean: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationFilter:
+    """Empty fields let everything by.  `text` is looked for in label, system, corpus, questions and checkpoint."""
+
+    text: str = ""
+    systems: tuple[str, ...] = ()
+    corpora: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+    since: datetime | None = None
+    least_n: int = 0
+    seed: int | None = None
+    commit: str = ""  # its beginning
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationRow:
+    """One question of a stored evaluation.  `errors`: the buckets of core.metrics.errors, None where they are not known."""
+
+    position: int
+    question_id: str
+    question: str
+    source: str | None
+    ambiguity: str | None
+    ambiguous: bool
+    error: str | None
+    seconds: float | None
+    answers: int | None
+    references: int | None
+    errors: Mapping[str, int | None]
+    body: Mapping[str, Any] = field(default_factory=dict)  # the report's row; empty in lists
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRow:
+    """A metric of one question in two runs."""
+
+    question_id: str
+    question: str
+    ambiguous: bool
+    a: float
+    b: float
+    position_a: int
+    position_b: int
+
+    @property
+    def difference(self) -> float:
+        return self.a - self.b
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMean:
+    """A metric's mean over the questions of one group (a source, a kind of ambiguity) of one run."""
+
+    evaluation_id: str
+    group: str
+    n: int
+    mean: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +256,22 @@ class ExportRecord:
     counts: Mapping[str, int]
     filters: Mapping[str, Any]
     created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A numbered export that never changes.  `sha256` is its manifest's; `counts`: format -> counts."""
+
+    number: int
+    sha256: str
+    bytes: int
+    counts: Mapping[str, Mapping[str, int]]
+    filters: Mapping[str, Any]
+    note: str
+    created: datetime
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "created": self.created.isoformat()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,31 @@ from __future__ import annotations
 
 from types import TracebackType
 
+from storage.activity import Activity
 from storage.annotations import Annotations
 from storage.db import parse_url
+from storage.drafts import Drafts
+from storage.evaluations import Evaluations
+from storage.items import Items
 from storage.judgments import Judgments
 from storage.maintenance import Maintenance
+from storage.people import People
 from storage.predictions import Predictions
+from storage.projects import Projects
+from storage.qualifying import Qualifying
+from storage.queue import Queue
+from storage.reviews import Reviews
+from storage.rework import Rework
+from storage.submissions import Submissions
 from storage.upgrade import ensure_current
 from storage.work import Work
 
 
-class Store(Predictions, Judgments, Annotations, Work, Maintenance):
+class Workbench(People, Activity, Projects, Items, Qualifying, Queue, Rework, Drafts, Submissions, Reviews):
+    """The part of the Store for annotation by several people: each method checks who asks (storage.people)."""
+
+
+class Store(Predictions, Judgments, Annotations, Work, Evaluations, Workbench, Maintenance):
     """Opens `url`, creating or upgrading the database first.
 
     `upgraded_from` is the backup made before an upgrade, else None.  Raises InputError for a wrong URL, NewerDatabaseError,

@@ -1,26 +1,22 @@
-"""Assignments (who works on what, for how long) and evaluations."""
+"""Assignments: who works on what, for how long."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, cast
+from typing import cast
 
 from sqlalchemy import delete, select
-from sqlalchemy.orm import undefer
 
 from core.errors import InputError, NotFoundError
 from storage import models
 from storage.db import Database, now
 from storage.judgments import annotator_row, check_choice
-from storage.plain import check_text, plain_problem
-from storage.predictions import MAX_ID_CHARS, check_page, require_question
-from storage.records import Assignment, Item, StoredEvaluation
+from storage.predictions import require_question
+from storage.records import Assignment, Item
 
 
 class Work(Database):
-    """The part of the Store about leases and evaluations."""
+    """The part of the Store about leases."""
 
     def claim(self, kind: Item, item: str, annotator: str, *, slots: int = 1, minutes: float = 30.0) -> Assignment | None:
         """Leases one of an item's `slots`, or renews this annotator's lease; None when all are taken by others.
@@ -79,48 +75,3 @@ class Work(Database):
             return [
                 Assignment(cast(Item, row.kind), row.item, name, row.slot, row.expires) for row, name in session.execute(query)
             ]
-
-    def save_evaluation(
-        self, *, system: str, corpus: str, questions: str, metrics: Mapping[str, Any], report: Mapping[str, Any]
-    ) -> str:
-        """Stores a run's report (plain JSON: rows, intervals, failures, provenance) and returns its id.  Raises InputError."""
-        for what, value in (("system", system), ("corpus", corpus), ("questions", questions)):
-            check_text(value, what, limit=4 * MAX_ID_CHARS)
-        for what, body in (("metrics", dict(metrics)), ("report", dict(report))):
-            if problem := plain_problem(body):
-                raise InputError(f"the evaluation's {what} cannot be stored: {problem}")
-        with self.writing() as session:
-            public_id = uuid.uuid4().hex
-            session.add(
-                models.Evaluation(
-                    public_id=public_id,
-                    system=system,
-                    corpus=corpus,
-                    questions=questions,
-                    metrics=dict(metrics),
-                    report=dict(report),
-                    created=now(),
-                )
-            )
-            return public_id
-
-    def get_evaluation(self, evaluation_id: str) -> StoredEvaluation:
-        """With its report.  Raises NotFoundError for an unknown id."""
-        with self.reading() as session:
-            row = session.scalar(
-                select(models.Evaluation).filter_by(public_id=evaluation_id).options(undefer(models.Evaluation.report))
-            )
-            if row is None:
-                raise NotFoundError(f"there is no evaluation '{evaluation_id[:80]}'")
-            return _record(row, row.report)
-
-    def evaluations(self, limit: int = 50, offset: int = 0) -> list[StoredEvaluation]:
-        """The newest first, without their reports.  Raises InputError for a limit outside 1..500."""
-        check_page(limit, offset)
-        with self.reading() as session:
-            query = select(models.Evaluation).order_by(models.Evaluation.created.desc(), models.Evaluation.id.desc())
-            return [_record(row, {}) for row in session.scalars(query.limit(limit).offset(offset))]
-
-
-def _record(row: models.Evaluation, report: Mapping[str, Any]) -> StoredEvaluation:
-    return StoredEvaluation(row.public_id, row.system, row.corpus, row.questions, row.metrics, row.created, report)

@@ -1,9 +1,15 @@
+"""The store of the tests.  Where TEST_POSTGRES_URL names a server, each test that asks for `url` or `store`, and not for the
+`path` of a SQLite file, runs on PostgreSQL too."""
+
 from __future__ import annotations
 
+import inspect
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from postgres_databases import database, empty
 
 from storage import db
 from storage.store import Store
@@ -26,9 +32,47 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "home" / "ambiscope.db"
 
 
+POSTGRES = os.environ.get("TEST_POSTGRES_URL", "")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "sqlite: of SQLite files; says nothing of another database")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "backend" in metafunc.fixturenames:
+        file = "path" in inspect.signature(metafunc.function).parameters or metafunc.definition.get_closest_marker("sqlite")
+        metafunc.parametrize("backend", ["sqlite", "postgresql"] if POSTGRES and not file else ["sqlite"], indirect=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> str:
+    """The URL of a server that may create databases."""
+    if not POSTGRES:
+        pytest.skip("TEST_POSTGRES_URL names no server")
+    return POSTGRES
+
+
+@pytest.fixture(scope="session")
+def postgres_database(postgres_server: str) -> Iterator[str]:
+    with database(postgres_server) as found:
+        yield found
+
+
 @pytest.fixture
-def url(path: Path) -> str:
-    return f"sqlite:///{path}"
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def url(backend: str, path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    if backend == "sqlite":
+        yield f"sqlite:///{path}"
+        return
+    path.parent.mkdir()  # as with a file: exports go there
+    found = str(request.getfixturevalue("postgres_database"))
+    empty(found)
+    yield found
 
 
 @pytest.fixture

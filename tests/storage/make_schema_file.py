@@ -13,6 +13,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 
 
 def main() -> None:
+    from annotation_samples import fill_workbench
     from storage_samples import fill
 
     from storage import Store
@@ -25,6 +26,7 @@ def main() -> None:
     with Store(f"sqlite:///{draft}") as store:
         fill(store)
         store.claim("prediction", store.recent_predictions(1)[0].id, "Bob")
+        fill_workbench(store)
         copy_database(draft, target)
     for left in target.parent.glob("draft.db*"):
         left.unlink()

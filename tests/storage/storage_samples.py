@@ -76,8 +76,73 @@ def fill(store: Store) -> tuple[str, str]:
     store.save_annotation(question, "Cleo", t.Annotation("multiple", pairs))
     store.save_annotation(question, "Bob", t.Annotation("none"), stage="validation")
     store.claim("question", question, "Ada")
-    store.save_evaluation(system="ambigprompt", corpus="starter", questions="dev", metrics={"F1": 0.5}, report={"rows": [1]})
+    report = evaluation_report()
+    store.save_evaluation(
+        system="ambigprompt", corpus="starter", questions="dev", metrics=report["scores"], report=report, label="first"
+    )
     return first, second
+
+
+def evaluation_row(number: int, f1: float | None, **more: Any) -> dict[str, Any]:
+    """A row as core.evaluation writes it; `f1` None: the question failed.  Every second question is ambiguous."""
+    row: dict[str, Any] = {
+        "id": f"q{number}",
+        "question": f"Question {number}?",
+        "source": "asqa" if number % 3 else "quotesum",
+        "ambiguity": None,
+        "ambiguous": number % 2 == 0,
+        "references": [[["Rome"], ["Oslo"]]],
+        "error": None,
+        "seconds": 0.1 * (number + 1),
+    }
+    if f1 is None:
+        return row | {"error": "no passage matches"} | more
+    errors = {
+        "missed": 1,
+        "spurious": 0,
+        "alias_mismatch": 0,
+        "duplicate": 0,
+        "stopped_early": 1,
+        "ran_on": 0,
+        "not_retrieved": 0,
+    }
+    return (
+        row
+        | {
+            "answers": [{"text": "Rome", "probability": 0.9, "passages": ["p1"], "question": None, "passed": None}],
+            "metrics": {"F1 answer": f1, "recall": f1 / 2, "clarified": f1, "RAMDocs": None},
+            "weights": {"clarified": float(number)},
+            "errors": errors,
+        }
+        | more
+    )
+
+
+def evaluation_report(values: Sequence[float | None] = (1.0, 0.5, None, 0.0), **made: Any) -> dict[str, Any]:
+    """A report as core.evaluation_report writes it, as far as the store reads it."""
+    rows = [evaluation_row(number, value) for number, value in enumerate(values)]
+    rows[0]["trace"] = {"answers": ["Rome"], "events": []}
+    kept = [(row["ambiguous"], value) for row, value in zip(rows, values, strict=True) if value is not None]
+    means = {
+        scope: sum(v for _, v in part) / len(part) if part else None
+        for scope, part in (("all", kept), ("multi", [k for k in kept if k[0]]))
+    }
+    return {
+        "n": len(rows),
+        "failed": len(rows) - len(kept),
+        "rows": rows,
+        "scores": {"F1 answer": means},
+        "intervals": {"F1 answer": {"all": [0.1, 0.9], "multi": None}},
+        "timings": {"seconds_median": 0.2, "seconds_p95": 0.4, "peak_memory_mb": 512.5},
+        "provenance": {
+            "system": {"name": "ambigprompt", "checkpoint": "default", "checkpoint_digest": "d0", "settings": {"top_k": 10}},
+            "commit": "abc123",
+            "seed": 7,
+            "parameters": 3_000_000_000,
+            "tags": {"training questions": 100},
+        }
+        | made,
+    }
 
 
 def raw(path: Path, query: str) -> list[tuple[Any, ...]]:

@@ -13,6 +13,7 @@ from storage_samples import fill
 from core.settings import ROOT
 from storage import Store
 from storage.__main__ import main
+from storage.upgrade import head
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_export_filters(home: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     out = str(tmp_path / "out")
     assert main(["export", "--format", "ambignq", "--out", out, "--annotator", "Bob", "--system", "ambigprompt", "--json"]) == 0
     body = json.loads(capsys.readouterr().out)
-    assert body["filters"] == {"annotators": ["Bob"], "system": "ambigprompt"}
+    assert (body["filters"]["annotators"], body["filters"]["system"]) == (["Bob"], "ambigprompt")
     assert body["counts"]["annotations"] == 1
 
 
@@ -84,14 +85,21 @@ def test_backup_check_restore(home: Path, tmp_path: Path, capsys: pytest.Capture
     assert body["ok"]
     assert body["counts"]["prediction"] == 2
     assert main(["check"]) == 0
-    assert "intact, schema 0001" in capsys.readouterr().out
+    assert f"intact, schema {head()}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
         ([], 2, "COMMAND"),
-        (["export", "--format", "csv", "--out", "x"], 2, "csv"),
+        (["export", "--format", "xls", "--out", "x"], 2, "xls"),
+        (["export", "--format", "fid", "--out", "x", "--min-agreement", "2"], 2, "between 0 and 1"),
+        (["export", "--format", "fid", "--out", "x", "--since", "soon"], 2, "2026-01-31"),
+        (["export", "--format", "fid", "--out", "x", "--project", "nowhere"], 2, "nowhere"),
+        (["loop", "--out", "x"], 2, "--minutes"),
+        (["loop", "--out", "x", "--steps", "0"], 2, "--steps"),
+        (["loop", "--out", "x", "--steps", "1", "--snapshot", "7"], 2, "no snapshot 7"),
+        (["snapshots", "--check", "3"], 2, "no snapshot 3"),
         (["export", "--format", "fid"], 2, "--out"),
         (["export", "--format", "fid", "--out", "/dev/null/x"], 5, "cannot be written"),
         (["export", "--format", "fid", "--out", "x", "--annotator", "Zoe"], 2, "Zoe"),
@@ -131,3 +139,28 @@ def test_a_wrong_setting(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setenv("AMBISCOPE_DATABASE_URL", "nonsense")
     assert main(["check"]) == 2
     assert "AMBISCOPE_DATABASE_URL" in capsys.readouterr().err
+
+
+def test_snapshots_from_the_command_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["snapshot", "--format", "training", "--format", "csv", "--note", "round 1", "--pseudonyms"]) == 0
+    assert f"snapshot 1 in {home / 'snapshots' / '0001'}" in capsys.readouterr().out
+    assert main(["snapshots", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["snapshots"]
+    assert (found["number"], found["note"], set(found["counts"])) == (1, "round 1", {"training", "csv"})
+    assert main(["snapshots", "--check", "1"]) == 0
+    assert "is what it was: 2 files" in capsys.readouterr().out
+    file = home / "snapshots" / "0001" / "csv.csv"
+    file.chmod(0o600)
+    file.write_text("x")
+    assert main(["snapshots", "--check", "1"]) == 5
+    assert "was changed" in capsys.readouterr().err
+
+
+def test_predictions_from_the_command_line(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "p.jsonl"
+    file.write_text('{"question": "Who?", "system": "other", "answers": ["x"]}\n{"question": "Who?", "system": "other"}\n')
+    assert main(["import", str(file), "--format", "predictions"]) == 2
+    assert "line 2" in capsys.readouterr().err
+    file.write_text(file.read_text().splitlines()[0])
+    assert main(["import", str(file)]) == 0
+    assert "prediction 1" in capsys.readouterr().out

@@ -256,6 +256,7 @@ def test_processes_that_write_at_once_lose_nothing(store: Store, url: str, proce
     assert store.health(full=True).ok
 
 
+@pytest.mark.sqlite
 def test_a_kill_in_the_middle_of_a_save_loses_nothing_acknowledged(url: str, processes: Any) -> None:
     rng = random.Random(7)
     acknowledged: set[str] = set()

@@ -15,9 +15,11 @@ from storage_samples import fill, passage, prediction
 from core import types as t
 from core.errors import InputError, StorageError
 from core.training.examples import read_multi
-from storage import Store, export
+from storage import Store, dump, export_files
 from storage.consensus import RULE, Statement, Vote, annotation_of, consensus, latest
 from storage.db import now
+from storage.upgrade import head
+from storage.words import Filters
 
 
 def ambignq(store: Store, tmp_path: Path, **more: Any) -> list[dict[str, Any]]:
@@ -34,7 +36,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def test_ambignq_has_one_annotation_per_annotator(store: Store, tmp_path: Path) -> None:
     fill(store)
-    first, second = ambignq(store, tmp_path)
+    (first,) = ambignq(store, tmp_path)  # of the second one, the validator said that it has no answer
     question = "Who played Maria in West Side Story"
     assert first == {
         "id": "q-1",
@@ -50,6 +52,7 @@ def test_ambignq_has_one_annotation_per_annotator(store: Store, tmp_path: Path) 
             {"type": "singleAnswer", "answer": ["Natalie Wood"]},  # Bob: one answer is left
         ],
     }
+    second = ambignq(store, tmp_path, filters=Filters(stages=("generation", "judging")))[1]
     assert second["annotations"] == [
         {
             "type": "multipleQAs",
@@ -85,13 +88,14 @@ def test_filters_narrow_the_words_that_count(store: Store, tmp_path: Path) -> No
     fill(store)
     assert [q["id"] for q in ambignq(store, tmp_path, annotators=("Bob",))] == ["q-1"]
     assert [len(q["annotations"]) for q in ambignq(store, tmp_path, annotators=("Bob", "Ada"))] == [2]
-    assert [q["question"][:4] for q in ambignq(store, tmp_path, system="fid")] == ["When"]  # annotations have no system
+    said = ambignq(store, tmp_path, filters=Filters(system="fid", stages=("generation",)))
+    assert [q["question"][:4] for q in said] == ["When"]  # annotations have no system
     with pytest.raises(InputError, match=r"unknown annotator 'Zoe'.*Ada, Bob, Cleo"):
         ambignq(store, tmp_path, annotators=("Zoe",))
     with pytest.raises(InputError, match="everything"):
         store.export("jsonl", tmp_path / "x", system="fid")
-    with pytest.raises(InputError, match="csv"):
-        store.export("csv", tmp_path / "x")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="xls"):
+        store.export("xls", tmp_path / "x")  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- fid and training: the majority
@@ -120,7 +124,7 @@ def test_fid_and_training_follow_the_majority(store: Store, tmp_path: Path) -> N
 
     store.export("training", tmp_path / "t.jsonl")
     (row,) = lines(tmp_path / "t.jsonl")
-    assert list(row) == ["id", "source", "question", "passages", "answers", "negatives"]
+    assert list(row) == ["id", "source", "question", "passages", "answers", "negatives", "supporting"]
     assert (row["source"], row["answers"], row["negatives"]) == ("ambiscope", [["Ann"]], ["Ben", "Cid"])
     assert set(row["passages"][0]) == {"id", "title", "text"}
 
@@ -131,7 +135,12 @@ def test_the_trainer_reads_a_training_file_back(store: Store, tmp_path: Path) ->
     first, second = read_multi(tmp_path / "t.jsonl")
     assert (first.question, first.gold) == ("Who played Maria in West Side Story?", (("Natalie Wood",),))
     assert [title for title, _ in first.passages] == ["Title 1", "Title 2"]
+    assert (second.gold, second.bad) == ((), ("1932", "19 March 1932", "1937"))  # the validator's word: there is no answer
+    assert second.extra["no_answer"] is True
+    store.export("training", tmp_path / "g.jsonl", filters=Filters(stages=("generation",)))
+    (second,) = read_multi(tmp_path / "g.jsonl")
     assert second.gold == (("1932", "19 March 1932"), ("1937",))
+    assert second.extra["supporting"] == ["p1"]
 
 
 def test_passages_of_several_predictions_join_by_rank(store: Store, tmp_path: Path) -> None:
@@ -227,7 +236,7 @@ def test_an_empty_database_gives_a_valid_file(store: Store, tmp_path: Path, form
     if format in ("ambignq", "fid"):
         assert json.loads(out.read_text()) == []
     else:
-        assert lines(out) == ([{"kind": "ambiscope", "layout": 1}] if format == "jsonl" else [])
+        assert lines(out) == ([{"kind": "ambiscope", "layout": 2}] if format == "jsonl" else [])
     assert set(manifest.counts.values()) == {0}
 
 
@@ -237,12 +246,13 @@ def test_the_manifest_tells_what_went_out(store: Store, tmp_path: Path, format: 
     out = tmp_path / "out"
     manifest = store.export(format, out)
     assert {p.name for p in tmp_path.iterdir()} == {"home", "out", "out.manifest.json"}
-    found = export.read_manifest(out)
+    found = export_files.read_manifest(out)
     assert found == json.loads(json.dumps(manifest.to_json()))
     assert found["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
     assert found["bytes"] == out.stat().st_size
-    assert (found["schema"], found["layout"], found["format"]) == ("0001", 1, format)
-    assert found["filters"] == {"annotators": [], "system": ""}
+    assert (found["schema"], found["layout"], found["format"]) == (head(), 2, format)
+    assert found["filters"]["annotators"] == []
+    assert found["filters"]["pseudonyms"] is False
     (noted,) = store.exports()
     assert (noted.sha256, noted.counts, noted.created) == (manifest.sha256, manifest.counts, manifest.created)
 
@@ -250,15 +260,15 @@ def test_the_manifest_tells_what_went_out(store: Store, tmp_path: Path, format: 
 def test_a_file_is_of_one_moment(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, _ = fill(store)
     store.export("jsonl", tmp_path / "before.jsonl")
-    lines_of = export._lines
+    lines_of = dump._lines
 
-    def judged_meanwhile(session: Any) -> Any:
-        for number, line in enumerate(lines_of(session)):
+    def judged_meanwhile(session: Any, names: Any) -> Any:
+        for number, line in enumerate(lines_of(session, names)):
             if number == 1:
                 store.judge(first, 0, "Late", "wrong")  # another writer, while the file is being written
             yield line
 
-    monkeypatch.setattr(export, "_lines", judged_meanwhile)
+    monkeypatch.setattr(dump, "_lines", judged_meanwhile)
     store.export("jsonl", tmp_path / "during.jsonl")
     assert (tmp_path / "during.jsonl").read_bytes() == (tmp_path / "before.jsonl").read_bytes()
     assert [j.annotator for j in store.judgments(first)][-1] != "Late"
@@ -270,13 +280,13 @@ def test_an_export_is_streamed(store: Store, tmp_path: Path, monkeypatch: pytest
     for number in range(60):
         store.save_prediction(prediction(f"Question {number}?"))
     sizes: list[int] = []
-    write = export.HashedWriter.write
+    write = export_files.HashedWriter.write
 
-    def spy(self: export.HashedWriter, text: str) -> None:
+    def spy(self: export_files.HashedWriter, text: str) -> None:
         sizes.append(len(text))
         write(self, text)
 
-    monkeypatch.setattr(export.HashedWriter, "write", spy)
+    monkeypatch.setattr(export_files.HashedWriter, "write", spy)
     store.export("jsonl", tmp_path / "out")
     total = (tmp_path / "out").stat().st_size
     assert len(sizes) > 120

@@ -242,7 +242,7 @@ def test_a_byte_order_mark_is_accepted(store: Store, other: Store, tmp_path: Pat
         (b"[\n\n{'id': 1}]", "line 3: broken JSON"),
         (b'["\xff"]', "not UTF-8"),
         (b'{"kind": "else"}\n', "not a jsonl export"),
-        (b'{"id": "1", "source": "x", "answers": []}\n', "training file is derived"),
+        (b'{"id": "1", "source": "x", "question": "Q?", "answers": [], "negatives": []}\n', "training file is derived"),
         (b'{"kind": "ambiscope", "layout": 99}\n', "layout 99"),
         (b'{"kind": "ambiscope", "layout": 1}\n{"kind": "ambiscope", "layout": 1}\n', "header occurs twice"),
         (b'{"kind": "ambiscope", "layout": 1}\n{"kind": "annotator", "name": "a", "created": "now"}\n', "created"),

@@ -23,7 +23,7 @@ SECOND = """
 from alembic import op
 import sqlalchemy as sa
 revision = "9999"
-down_revision = "0001"
+down_revision = "{head}"
 branch_labels = depends_on = None
 
 def upgrade() -> None:
@@ -49,7 +49,7 @@ def next_scripts(tmp_path: Path) -> Path:
     """The migrations with one more after them."""
     folder = tmp_path / "migrations 100%"  # a folder name that configuration parsers trip over
     shutil.copytree(MIGRATIONS, folder)
-    (folder / "versions" / "9999_next.py").write_text(SECOND.replace("{more}", ""))
+    (folder / "versions" / "9999_next.py").write_text(SECOND.replace("{head}", head()).replace("{more}", ""))
     return folder
 
 
@@ -124,13 +124,13 @@ def test_an_upgrade_makes_a_backup_first_and_keeps_every_row(path: Path, url: st
     backup = ensure_current(url, next_scripts)
     assert backup is not None
     assert backup.parent == path.parent / "backups"
-    assert raw(backup, "SELECT version_num FROM alembic_version") == [("0001",)]
+    assert raw(backup, "SELECT version_num FROM alembic_version") == [(head(),)]
     assert raw(backup, "SELECT * FROM judgment ORDER BY id") == rows
     assert raw(path, "SELECT version_num FROM alembic_version") == [("9999",)]
     assert raw(path, "SELECT * FROM judgment ORDER BY id") == rows
     assert raw(path, "SELECT name, email FROM annotator") == [("Ada", None), ("Bob", None), ("Cleo", None)]
     assert ensure_current(url, next_scripts) is None  # nothing left to do
-    migrate(parse_url(url), next_scripts, "0001")  # and back, on data
+    migrate(parse_url(url), next_scripts, head())  # and back, on data
     with Store(url) as store:
         assert store.counts() == counts
         assert store.health(full=True).ok
@@ -139,7 +139,7 @@ def test_an_upgrade_makes_a_backup_first_and_keeps_every_row(path: Path, url: st
 def test_a_failed_upgrade_changes_nothing(path: Path, url: str, next_scripts: Path) -> None:
     with Store(url) as store:
         fill(store)
-    broken = SECOND.replace("{more}", "op.execute('INSERT INTO judgment (id) VALUES (77)')")
+    broken = SECOND.replace("{head}", head()).replace("{more}", "op.execute('INSERT INTO judgment (id) VALUES (77)')")
     (next_scripts / "versions" / "9999_next.py").write_text(broken)
     before = raw(path, "SELECT sql FROM sqlite_master ORDER BY name")
     with pytest.raises(StorageError):

@@ -1,0 +1,1 @@
+"""What annotators do, without screen and database: checks, answer groups of the validation stage, the state of each form."""

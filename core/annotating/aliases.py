@@ -1,0 +1,37 @@
+"""Aliases of one answer: typed in one field with `|` between them, as in the AmbigQA authors' interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from core.text import normalize_answer
+
+SEPARATOR = "|"
+
+
+def parse_aliases(text: str) -> tuple[str, ...]:
+    """The aliases of a field: blanks trimmed, empty and repeated ones left out.
+
+    >>> parse_aliases(" Bob Dylan | Robert Zimmerman || Bob  Dylan")
+    ('Bob Dylan', 'Robert Zimmerman')
+    """
+    return distinct(text.split(SEPARATOR))
+
+
+def join_aliases(aliases: Iterable[str]) -> str:
+    """The inverse: what stands in the field.  A `|` inside an alias (an imported one) becomes a `/`.
+
+    >>> join_aliases(("a", "b"))
+    'a | b'
+    """
+    return f" {SEPARATOR} ".join(" ".join(alias.replace(SEPARATOR, "/").split()) for alias in aliases)
+
+
+def distinct(aliases: Iterable[str]) -> tuple[str, ...]:
+    """In order, white space collapsed, without empty ones and exact repetitions."""
+    return tuple(dict.fromkeys(flat for alias in aliases if (flat := " ".join(alias.split()))))
+
+
+def normalised(aliases: Iterable[str]) -> frozenset[str]:
+    """For comparing answers; an alias that normalises to nothing ('The') keeps its lower-case text."""
+    return frozenset(normalize_answer(alias) or alias.strip().lower() for alias in aliases if alias.strip())

@@ -1,0 +1,179 @@
+"""What is wrong with an annotation (it cannot be submitted) and what is doubtful about it (it is kept with the annotation).
+
+Source: the interface of AmbigQA's authors (shmsw25/AmbigQA, branch `annotation`, static/jsdeps.js and out.js), which counts a
+page of Wikipedia where we count a passage, and whose reference date (2017-12-31) is a parameter here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+
+from core.annotating.aliases import normalised
+from core.text import words
+from core.types import Annotation
+
+ALIAS_WORDS = 7
+YEARS_AFTER, YEARS_BEFORE = 3, 5  # authors: 2012-2020 around 2017
+LISTED = 3  # "at most three variants, counting back": the authors' rule for questions that depend on time
+QUESTION_WORDS = ("who", "whom", "whose", "what", "which", "when", "where", "why", "how")
+_SAME = {"whom": "who", "whose": "who"}
+_RELATIVE = frozenset(
+    "last next latest newest current currently now nowadays today present presently recent recently upcoming yet ago".split()
+)
+_THIS = re.compile(r"\bthis (?:year|season|month|week|decade|century)\b", re.IGNORECASE)
+_YEAR = re.compile(r"(?<!\d)((?:19|20)\d\d)(?!\d)")
+_SLASH = re.compile(r"[^\W\d_]\)?\s*/\s*\(?[^\W\d_]")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`pair` counts from 0, None: the whole annotation.  `field`: "question", "answers" or empty.  `message` says what to do."""
+
+    code: str
+    message: str
+    pair: int | None = None
+    field: str = ""
+
+    def __str__(self) -> str:
+        return self.message if self.pair is None else f"Pair {self.pair + 1}: {self.message}"
+
+
+def _flat(question: str) -> tuple[str, ...]:
+    return tuple(words(question))
+
+
+def errors(annotation: Annotation, prompt: str, *, opened: int | None, must_read: int = 1) -> tuple[Finding, ...]:
+    """What blocks the submission.  `opened`: how many passages were opened, None where reading is not asked for.
+
+    Codes: few-pairs, many-pairs, empty-question, empty-answer, duplicate-question, same-as-prompt, no-question-mark, nothing-read.
+    """
+    found: list[Finding] = []
+    pairs, several = annotation.pairs, annotation.type == "multiple"
+    if several and len(pairs) < 2:
+        found.append(
+            Finding("few-pairs", "Several answers need two pairs or more: add one, or choose 'A single answer' or 'No answer'.")
+        )
+    if annotation.type == "single" and not pairs:
+        found.append(Finding("empty-answer", "Write the answer.", 0, "answers"))
+    if annotation.type == "single" and len(pairs) > 1:
+        found.append(
+            Finding(
+                "many-pairs",
+                "A single answer was chosen, but there are several: take the others out, or choose 'Several answers'.",
+            )
+        )
+    if annotation.type == "none" and pairs:
+        found.append(
+            Finding("many-pairs", "'No answer' was chosen, but there are answers: take them out, or choose another kind.")
+        )
+    seen: dict[tuple[str, ...], int] = {}
+    for number, pair in enumerate(pairs):
+        if not any(alias.strip() for alias in pair.answers):
+            found.append(Finding("empty-answer", "Write the answer.", number, "answers"))
+        if not several:
+            continue
+        question = pair.question.strip()
+        if not question:
+            found.append(Finding("empty-question", "Write the question that has only this answer.", number, "question"))
+            continue
+        flat = _flat(question)
+        if flat == _flat(prompt):
+            message = "This is the prompt question: say what makes it have this answer only."
+            found.append(Finding("same-as-prompt", message, number, "question"))
+        elif flat in seen:
+            message = f"The same question as in pair {seen[flat] + 1}: change one, or put its answer there as an alias."
+            found.append(Finding("duplicate-question", message, number, "question"))
+        if not question.endswith("?"):
+            found.append(Finding("no-question-mark", "End the question with a question mark.", number, "question"))
+        seen.setdefault(flat, number)
+    if opened is not None and opened < must_read:
+        what = "a passage" if must_read == 1 else f"{must_read} passages"
+        found.append(Finding("nothing-read", f"Search and open {what} first: an answer must be read, not remembered."))
+    return tuple(found)
+
+
+def doubts(
+    annotation: Annotation, prompt: str, *, reference_date: date | None, alias_words: int = ALIAS_WORDS
+) -> tuple[Finding, ...]:
+    """What to look at once more; kept with the annotation and never a reason to refuse it.
+
+    Codes: long-alias, slash, shared-answer (answers); time-dependent, question-word, other (questions).  No time-dependent ones
+    without a reference date.
+    """
+    found: list[Finding] = []
+    several = annotation.type == "multiple"
+    first_with: dict[str, int] = {}
+    for number, pair in enumerate(annotation.pairs):
+        for alias in pair.answers:
+            if len(alias.split()) >= alias_words:
+                found.append(
+                    Finding(
+                        "long-alias", f"An answer of {alias_words} words or more: is there a shorter one?", number, "answers"
+                    )
+                )
+                break
+        if any(_SLASH.search(alias) for alias in pair.answers):
+            found.append(Finding("slash", "Aliases are parted by |. A / is part of the answer.", number, "answers"))
+        if not several:
+            continue
+        keys = normalised(pair.answers)
+        before = min((first_with[key] for key in keys if key in first_with), default=None)
+        if before is not None:
+            message = f"The same answer as in pair {before + 1}: does one question cover both?"
+            found.append(Finding("shared-answer", message, number, "answers"))
+        for key in keys:
+            first_with.setdefault(key, number)
+        found += _question_doubts(pair.question, prompt, number, reference_date)
+    if several and reference_date is not None and _years_listed(annotation, reference_date) > LISTED:
+        message = f"More than {LISTED} pairs name a year close to {reference_date.isoformat()}: keep the {LISTED} latest."
+        found.append(Finding("time-dependent", message))
+    return tuple(found)
+
+
+def _years_listed(annotation: Annotation, reference: date) -> int:
+    """Pairs whose question names a year around the reference date: a list that grows with time."""
+    near = range(reference.year - YEARS_BEFORE, reference.year + YEARS_AFTER + 1)
+    return sum(any(int(y) in near for y in _YEAR.findall(pair.question)) for pair in annotation.pairs)
+
+
+def _question_doubts(question: str, prompt: str, number: int, reference_date: date | None) -> list[Finding]:
+    found = []
+    tokens = words(question)
+    if reference_date is not None and (spoken := _time_words(question, tokens, reference_date)):
+        message = (
+            f"'{spoken}' depends on when it is asked. Write the year or date, and give at most the {LISTED} latest cases "
+            f"up to {reference_date.isoformat()}."
+        )
+        found.append(Finding("time-dependent", message, number, "question"))
+    asked, now = question_word(prompt), question_word(question)
+    if asked and now and asked != now:
+        message = f"It asks '{now}', the prompt question '{asked}': keep the question word where you can."
+        found.append(Finding("question-word", message, number, "question"))
+    if other := next((t for t in tokens if t in ("other", "another", "others")), ""):
+        message = f"'{other}' cannot be understood without the pairs before it: name what is meant."
+        found.append(Finding("other", message, number, "question"))
+    return found
+
+
+def _time_words(question: str, tokens: list[str], reference: date) -> str:
+    """The first wording that depends on the time of asking, or a year close to the reference date."""
+    if this := _THIS.search(question):
+        return this.group().lower()
+    if word := next((t for t in tokens if t in _RELATIVE), ""):
+        return word
+    for year in _YEAR.findall(question):
+        if reference.year < int(year) <= reference.year + YEARS_AFTER:  # a past year says when; a coming one is a guess
+            return str(year)
+    return ""
+
+
+def question_word(question: str) -> str:
+    """The first question word ("who" for whom and whose), or empty.
+
+    >>> question_word("In which year did it end?")
+    'which'
+    """
+    word = next((t for t in words(question) if t in QUESTION_WORDS), "")
+    return _SAME.get(word, word)

@@ -1,0 +1,197 @@
+"""The form of the generation stage: one immutable value, from which the annotation and what became of each suggestion follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from core.annotating.aliases import join_aliases, parse_aliases
+from core.errors import FormatError, InputError
+from core.types import Annotation, QAPair
+
+Kind = Literal["", "none", "single", "multiple"]
+KINDS: tuple[Kind, ...] = ("none", "single", "multiple")
+Action = Literal["accepted", "edited", "rejected"]
+MAX_PAIRS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PairField:
+    """As typed; `key` names it for as long as the form lives."""
+
+    key: int
+    question: str = ""
+    answers: str = ""
+    passage_ids: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return not (self.question.strip() or self.answers.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A suggestion of a system as it was offered."""
+
+    prediction_id: str
+    position: int
+    answer: str
+    question: str = ""
+    passage_ids: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return f"{self.prediction_id}.{self.position}"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """`pairs` has at least one.  `taken`: suggestion -> key of the pair it became, or None for a rejected one."""
+
+    kind: Kind = ""
+    pairs: tuple[PairField, ...] = (PairField(0),)
+    taken: tuple[tuple[str, int | None], ...] = ()
+    note: str = ""
+    next: int = 1
+
+    def shown(self) -> tuple[PairField, ...]:
+        """The pairs that count: all of several, the first of a single answer, none of no answer."""
+        return {"multiple": self.pairs, "single": self.pairs[:1]}.get(self.kind, ())
+
+    def annotation(self) -> Annotation:
+        """Raises InputError while no kind is chosen."""
+        if not self.kind:
+            raise InputError("choose first: no answer, a single answer, or several answers")
+        several = self.kind == "multiple"
+        pairs = (
+            QAPair(" ".join(p.question.split()) if several else "", parse_aliases(p.answers), p.passage_ids)
+            for p in self.shown()
+        )
+        return Annotation(self.kind, tuple(pairs))
+
+
+# ---------------------------------------------------------------- changes
+
+
+def choose(form: Form, kind: Kind) -> Form:
+    """Another kind loses nothing: the pairs stay, and come back with 'several'.  Several begin with two pairs."""
+    form = replace(form, kind=kind)
+    return add_pair(form) if kind == "multiple" and len(form.pairs) < 2 else form
+
+
+def add_pair(form: Form, question: str = "", answers: str = "", passage_ids: Iterable[str] = ()) -> Form:
+    """Raises InputError at 100 pairs."""
+    if len(form.pairs) >= MAX_PAIRS:
+        raise InputError(f"there are {MAX_PAIRS} pairs already; combine some")
+    pair = PairField(form.next, question, answers, tuple(passage_ids))
+    return replace(form, pairs=(*form.pairs, pair), next=form.next + 1)
+
+
+def delete_pair(form: Form, key: int) -> Form:
+    """The last one is emptied instead.  A suggestion that it came from counts as rejected."""
+    kept = tuple(p for p in form.pairs if p.key != key)
+    taken = tuple((offer, None if at == key else at) for offer, at in form.taken)
+    form = replace(form, pairs=kept, taken=taken)
+    return form if kept else replace(form, pairs=(PairField(form.next),), next=form.next + 1)
+
+
+def fill(form: Form, key: int, *, question: str | None = None, answers: str | None = None) -> Form:
+    """What was typed into one field.  A pair that is gone stays gone."""
+    changed = (
+        replace(p, question=p.question if question is None else question, answers=p.answers if answers is None else answers)
+        if p.key == key
+        else p
+        for p in form.pairs
+    )
+    return replace(form, pairs=tuple(changed))
+
+
+def cite(form: Form, key: int, passage_id: str) -> Form:
+    """Adds a passage to a pair's evidence, or takes it out again."""
+
+    def change(p: PairField) -> PairField:
+        if p.key != key:
+            return p
+        held = passage_id in p.passage_ids
+        ids = tuple(i for i in p.passage_ids if i != passage_id) if held else (*p.passage_ids, passage_id)
+        return replace(p, passage_ids=ids)
+
+    return replace(form, pairs=tuple(change(p) for p in form.pairs))
+
+
+def accept(form: Form, offer: Offered) -> Form:
+    """Puts a suggestion into the first empty pair, or a new one.  The first makes a single answer, a second one several."""
+    form = withdraw(form, offer)
+    counted = [p for p in form.shown() if not p.empty]
+    kind: Kind = "multiple" if counted or form.kind == "multiple" else "single"
+    if kind == "single" and not form.pairs[0].empty:  # pairs kept aside by 'no answer': they go below
+        form = replace(form, pairs=(PairField(form.next), *form.pairs), next=form.next + 1)
+    empty = next((p for p in form.pairs if p.empty), None)
+    if empty is None:
+        form = add_pair(form)
+        empty = form.pairs[-1]
+    full = PairField(empty.key, offer.question, offer.answer, offer.passage_ids)
+    pairs = tuple(full if p.key == empty.key else p for p in form.pairs)
+    return replace(form, kind=kind, pairs=pairs, taken=(*form.taken, (offer.key, empty.key)))
+
+
+def reject(form: Form, offer: Offered) -> Form:
+    form = withdraw(form, offer)
+    return replace(form, taken=(*form.taken, (offer.key, None)))
+
+
+def withdraw(form: Form, offer: Offered) -> Form:
+    """Neither accepted nor rejected; the pair that it became goes."""
+    at = dict(form.taken).get(offer.key)
+    if at is not None:
+        form = delete_pair(form, at)
+    return replace(form, taken=tuple((k, v) for k, v in form.taken if k != offer.key))
+
+
+def became(form: Form, offer: Offered) -> Action | None:
+    """What became of a suggestion, None while nothing was decided.  A pair that does not count is a rejection."""
+    taken = dict(form.taken)
+    if offer.key not in taken:
+        return None
+    pair = next((p for p in form.shown() if p.key == taken[offer.key]), None)
+    if pair is None:
+        return "rejected"
+    same = parse_aliases(pair.answers) == parse_aliases(offer.answer)
+    if form.kind == "multiple":
+        same = same and " ".join(pair.question.split()) == " ".join(offer.question.split())
+    return "accepted" if same else "edited"
+
+
+# ---------------------------------------------------------------- drafts
+
+
+def to_json(form: Form) -> dict[str, Any]:
+    return {
+        "kind": form.kind,
+        "pairs": [[p.key, p.question, p.answers, list(p.passage_ids)] for p in form.pairs],
+        "taken": [list(t) for t in form.taken],
+        "note": form.note,
+        "next": form.next,
+    }
+
+
+def from_json(body: Mapping[str, Any]) -> Form:
+    """The inverse of `to_json`.  Raises FormatError for another layout."""
+    try:
+        kind = body["kind"]
+        if kind not in ("", *KINDS):
+            raise ValueError(f"kind {kind!r}")
+        pairs = tuple(PairField(int(k), str(q), str(a), tuple(str(i) for i in ids)) for k, q, a, ids in body["pairs"])
+        taken = tuple((str(offer), None if at is None else int(at)) for offer, at in body["taken"])
+        if not pairs or len({p.key for p in pairs}) != len(pairs):
+            raise ValueError("pairs")
+        return Form(kind, pairs, taken, str(body["note"]), max(int(body["next"]), 1 + max(p.key for p in pairs)))
+    except (KeyError, TypeError, ValueError) as e:
+        raise FormatError(f"the draft of a generation has another layout ({type(e).__name__}: {e})") from None
+
+
+def from_annotation(annotation: Annotation) -> Form:
+    """The form that gives this annotation, for a draft of another program.  `|` between aliases."""
+    pairs = tuple(PairField(i, p.question, join_aliases(p.answers), p.passage_ids) for i, p in enumerate(annotation.pairs))
+    return Form(annotation.type, pairs or (PairField(0),), next=max(1, len(pairs)))

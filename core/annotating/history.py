@@ -1,0 +1,34 @@
+"""Undo for a form that is one immutable value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+LONGEST = 200
+
+
+@dataclass
+class History(Generic[T]):
+    """The present value and those before it, the oldest first.  Changes of one field in a row (`field` not empty) are one step."""
+
+    now: T
+    before: list[T] = field(default_factory=list)
+    _last: str = ""
+
+    def change(self, value: T, field: str = "") -> bool:
+        """True if it is another value.  Keeps the last 200."""
+        if value == self.now:
+            return False
+        if not (field and field == self._last and self.before):
+            self.before = [*self.before[-LONGEST + 1 :], self.now]
+        self.now, self._last = value, field
+        return True
+
+    def undo(self) -> bool:
+        """False if there is nothing to undo."""
+        if not self.before:
+            return False
+        self.now, self._last = self.before.pop(), ""
+        return True

@@ -1,0 +1,124 @@
+"""The form of the judging stage: verdicts on the answers of one or two answer sets, as one immutable value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from core.annotating.aliases import parse_aliases
+from core.errors import FormatError, InputError
+
+Verdict = Literal["correct", "wrong", "unsupported", "duplicate"]
+QuestionVerdict = Literal["fits", "ambiguous_still", "changes_meaning"]
+Preference = Literal["a", "b", "tie"]
+VERDICTS: tuple[Verdict, ...] = ("correct", "wrong", "unsupported", "duplicate")
+QUESTION_VERDICTS: tuple[QuestionVerdict, ...] = ("fits", "ambiguous_still", "changes_meaning")
+PREFERENCES: tuple[Preference, ...] = ("a", "b", "tie")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One answer as it is shown.  `asks`: it has a disambiguated question, which is judged too."""
+
+    key: str  # prediction id and position, as `unit_key` makes it
+    asks: bool
+
+
+def unit_key(prediction_id: str, position: int) -> str:
+    return f"{prediction_id}.{position}"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    verdicts: Mapping[str, Verdict]
+    questions: Mapping[str, QuestionVerdict]
+    notes: Mapping[str, str]
+    missing: str = ""  # one answer a line, its aliases parted by |
+    preference: Preference | None = None
+    note: str = ""
+
+    def missing_answers(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(aliases for line in self.missing.splitlines() if (aliases := parse_aliases(line)))
+
+
+def empty() -> Form:
+    return Form({}, {}, {})
+
+
+def judge(form: Form, key: str, verdict: Verdict | None) -> Form:
+    """None takes it back."""
+    return replace(form, verdicts=_with(form.verdicts, key, verdict))
+
+
+def judge_question(form: Form, key: str, verdict: QuestionVerdict | None) -> Form:
+    return replace(form, questions=_with(form.questions, key, verdict))
+
+
+def annotate(form: Form, key: str, note: str) -> Form:
+    return replace(form, notes=_with(form.notes, key, note.strip() or None))
+
+
+def _with(old: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    rest = {k: v for k, v in old.items() if k != key}
+    return rest if value is None else {**rest, key: value}
+
+
+def open_parts(form: Form, unit: Unit) -> tuple[str, ...]:
+    """What is left to say of an answer: "answer", "question"."""
+    left = ["answer"] if unit.key not in form.verdicts else []
+    if unit.asks and unit.key not in form.questions:
+        left.append("question")
+    return tuple(left)
+
+
+def next_open(form: Form, units: Sequence[Unit], after: int = -1) -> int | None:
+    """The place of the next answer that is not fully judged, looking from `after` on and round; None: all are."""
+    order = [*range(after + 1, len(units)), *range(0, max(0, after + 1))]
+    return next((i for i in order if open_parts(form, units[i])), None)
+
+
+def problems(form: Form, units: Sequence[Unit], sides: int) -> tuple[str, ...]:
+    """What blocks the submission, each with what to do."""
+    found = []
+    left = [i + 1 for i, unit in enumerate(units) if "answer" in open_parts(form, unit)]
+    if left:
+        found.append(f"Give a verdict on answer {', '.join(map(str, left))}.")
+    left = [i + 1 for i, unit in enumerate(units) if "question" in open_parts(form, unit)]
+    if left:
+        found.append(f"Give a verdict on the question of answer {', '.join(map(str, left))}.")
+    if sides == 2 and form.preference is None:
+        found.append("Say which of the two sets is better, or that they are equally good.")
+    return tuple(found)
+
+
+def to_json(form: Form) -> dict[str, Any]:
+    return {
+        "verdicts": dict(form.verdicts),
+        "questions": dict(form.questions),
+        "notes": dict(form.notes),
+        "missing": form.missing,
+        "preference": form.preference,
+        "note": form.note,
+    }
+
+
+def from_json(body: Mapping[str, Any]) -> Form:
+    """The inverse of `to_json`.  Raises FormatError for another layout."""
+
+    def among(value: Any, allowed: Sequence[str]) -> Any:
+        if value not in allowed:
+            raise InputError(f"{value!r} is none of {', '.join(allowed)}")
+        return value
+
+    try:
+        return Form(
+            {str(k): among(v, VERDICTS) for k, v in body["verdicts"].items()},
+            {str(k): among(v, QUESTION_VERDICTS) for k, v in body["questions"].items()},
+            {str(k): str(v) for k, v in body["notes"].items()},
+            str(body["missing"]),
+            None if body["preference"] is None else among(body["preference"], PREFERENCES),
+            str(body["note"]),
+        )
+    except (KeyError, TypeError, AttributeError, InputError) as e:
+        raise FormatError(f"the draft of a judgment has another layout ({type(e).__name__}: {e})") from None

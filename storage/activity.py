@@ -1,0 +1,116 @@
+"""The append-only log: who did what, when, to which item.  Triggers refuse to change or delete a line (migration 0003)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from core.errors import InputError
+from storage import db, models
+from storage import models_annotation as tables
+from storage.people import actor, can
+from storage.predictions import PAGE
+from storage.records_annotation import Activity as ActivityRecord
+
+ACTIONS = (
+    "signed in",
+    "sign-in failed",
+    "person added",
+    "role set",
+    "password set",
+    "subject set",
+    "activity of account set",
+    "project created",
+    "project changed",
+    "guidelines saved",
+    "items added",
+    "gold set",
+    "predictions linked",
+    "person admitted",
+    "item leased",
+    "item released",
+    "item skipped",
+    "item returned",
+    "item submitted",
+    "submission undone",
+    "item reopened",
+    "item validated automatically",
+)
+
+
+def note(
+    session: Session,
+    who: int | None,
+    action: str,
+    *,
+    project: int | None = None,
+    item: int | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> None:
+    """Adds a line to the log, inside the transaction of what it tells of.  Ids are of rows."""
+    if action not in ACTIONS:
+        raise ValueError(f"{action!r} is no action of the log")
+    session.add(
+        tables.Activity(
+            annotator_id=who,
+            action=action,
+            project_id=project,
+            item_id=item,
+            details=dict(details or {}),
+            created=db.now(),
+        )
+    )
+
+
+class Activity(db.Database):
+    """The part of the Store about the log."""
+
+    def activity(
+        self,
+        by: str,
+        *,
+        project: str | None = None,
+        item: str | None = None,
+        who: str | None = None,
+        action: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[ActivityRecord]:
+        """The newest first; `before` is the id of the last one of the page before.  Who is no manager sees their own lines.
+
+        Raises InputError for a limit outside 1..500 or an unknown action, NotAllowedError.
+        """
+        if not 1 <= limit <= PAGE:
+            raise InputError(f"limit {limit}: a page has 1 to {PAGE} rows")
+        if action is not None and action not in ACTIONS:
+            raise InputError(f"unknown action '{action[:80]}'; known: {', '.join(ACTIONS)}")
+        with self.reading() as session:
+            person = actor(session, by)
+            line = tables.Activity
+            query = (
+                select(line, models.Annotator.name, tables.Project.public_id, tables.ProjectItem.public_id)
+                .outerjoin(models.Annotator, models.Annotator.id == line.annotator_id)
+                .outerjoin(tables.Project, tables.Project.id == line.project_id)
+                .outerjoin(tables.ProjectItem, tables.ProjectItem.id == line.item_id)
+                .order_by(line.id.desc())
+                .limit(limit)
+            )
+            if not can(person.role, "manager"):
+                query = query.where(line.annotator_id == person.id)
+            for value, column in (
+                (project, tables.Project.public_id),
+                (item, tables.ProjectItem.public_id),
+                (who, models.Annotator.name),
+                (action, line.action),
+            ):
+                if value is not None:
+                    query = query.where(column == value)
+            if before is not None:
+                query = query.where(line.id < before)
+            return [
+                ActivityRecord(row.id, name or "", row.action, of or "", about or "", row.details, row.created)
+                for row, name, of, about in session.execute(query)
+            ]

@@ -1,0 +1,187 @@
+"""The commands about data going out, coming in, and around: export, import, snapshot, snapshots, loop."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from core.errors import CancelledError, InputError
+from core.settings import Settings
+from storage.export import FORMATS
+from storage.exporting import SNAPSHOT_FORMATS
+from storage.importing import FORMATS as READ
+from storage.loop import PRACTICE, LoopOptions, run_loop
+from storage.store import Store
+from storage.words import STAGES, Filters
+
+Result = tuple[dict[str, Any], str]  # for --json, and in words
+Add = Callable[[str, Callable[[str, argparse.Namespace], Result], str], argparse.ArgumentParser]
+
+
+def words_of(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in counts.items()) or "nothing"
+
+
+def _day(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no time; write 2026-01-31 or 2026-01-31T12:00:00+00:00") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--annotator", action="append", default=[], metavar="NAME", help="only this annotator's words; may be repeated"
+    )
+    parser.add_argument("--system", default="", metavar="NAME", help="only judgments of this system's answers")
+    parser.add_argument(
+        "--stage", action="append", default=[], choices=STAGES, help="only words of this stage; may be repeated"
+    )
+    parser.add_argument(
+        "--min-agreement", type=float, metavar="F1", help="only questions whose annotators agree this far (answer F1, 0 to 1)"
+    )
+    parser.add_argument("--since", type=_day, metavar="TIME", help="only words last changed at or after this day or time (UTC)")
+    parser.add_argument("--until", type=_day, metavar="TIME", help="only words last changed before it")
+    parser.add_argument("--project", default="", metavar="NAME", help="only this project's questions (its name or id)")
+    parser.add_argument("--pseudonyms", action="store_true", help="numbers in the place of people's names")
+
+
+def _filters(store: Store, args: argparse.Namespace) -> Filters:
+    project = args.project
+    named = store.find_project_named(project) if project else None
+    return Filters(
+        annotators=tuple(args.annotator),
+        system=args.system,
+        stages=tuple(args.stage),
+        minimum_agreement=args.min_agreement,
+        since=args.since,
+        until=args.until,
+        project=named.id if named else project,
+        pseudonyms=args.pseudonyms,
+    )
+
+
+def _export(url: str, args: argparse.Namespace) -> Result:
+    with Store(url) as store:
+        made = store.export(args.format, args.out, filters=_filters(store, args))
+    return made.to_json(), f"{args.out}: {words_of(dict(made.counts))} ({made.bytes} bytes, manifest beside it)"
+
+
+def _import(url: str, args: argparse.Namespace) -> Result:
+    with Store(url) as store:
+        report = store.import_file(args.file, format=args.format, annotator=args.annotator)
+    known = f"; already there: {words_of(dict(report.known))}" if report.known else ""
+    return report.to_json(), f"{args.file}: stored {words_of(dict(report.stored))}{known}"
+
+
+def _snapshot(url: str, args: argparse.Namespace) -> Result:
+    folder = Settings.from_env().home / "snapshots"
+    formats = tuple(args.format) or SNAPSHOT_FORMATS
+    with Store(url) as store:
+        made = store.take_snapshot(folder, filters=_filters(store, args), formats=formats, note=args.note)
+    counts = made.counts.get("training") or next(iter(made.counts.values()))
+    where = folder / f"{made.number:04d}"
+    return made.to_json() | {"folder": str(where)}, f"snapshot {made.number} in {where}: {words_of(dict(counts))}"
+
+
+def _snapshots(url: str, args: argparse.Namespace) -> Result:
+    with Store(url) as store:
+        found = store.snapshots(limit=500)
+        if args.check is not None:
+            files = store.snapshot_files(args.check, Settings.from_env().home / "snapshots")
+            body: dict[str, Any] = {"number": args.check, "files": {k: str(v) for k, v in files.items()}}
+            return body, f"snapshot {args.check} is what it was: {len(files)} files"
+    rows = [
+        f"{s.number}: {s.created:%Y-%m-%d %H:%M} UTC, {s.bytes} bytes, sha256 {s.sha256[:16]}{', ' + s.note if s.note else ''}"
+        for s in found
+    ]
+    return {"snapshots": [s.to_json() for s in found]}, "\n".join(rows) or "there is no snapshot yet"
+
+
+def _loop(url: str, args: argparse.Namespace) -> Result:
+    settings = Settings.from_env()
+    with Store(url) as store:
+        options = LoopOptions(
+            out=args.out,
+            snapshot=args.snapshot,
+            filters=_filters(store, args),
+            questions=args.questions,
+            corpus=args.corpus,
+            init=args.init,
+            steps=args.steps,
+            minutes=args.minutes,
+            lr=args.lr,
+            head_lr=args.head_lr,
+            replay=None if args.no_replay else args.replay,
+            limit=args.limit,
+            clarify=args.clarify,
+            seed=args.seed,
+        )
+        if args.snapshot is not None and not options.filters.empty:
+            raise InputError("a snapshot that was taken is what it is: leave the filters out, or let the loop take one")
+        signal.signal(signal.SIGTERM, _ended)  # so that the process that trains ends too
+        made = run_loop(store, settings, options, progress=_Said())
+    left = (
+        f"{made.left_out} questions were left out because they were trained on" if made.left_out else "no question was left out"
+    )
+    return made.to_json(), f"{made.words()}\n{left}; checkpoint {made.checkpoint}; evaluations {made.before}, {made.after}"
+
+
+def _ended(_number: int, _frame: object) -> None:
+    raise CancelledError("the loop was ended; the same command goes on with it")
+
+
+class _Said:
+    """One line on stderr for each part, and at every tenth of it."""
+
+    def __init__(self) -> None:
+        self.last: tuple[str, int] = ("", -1)
+
+    def __call__(self, what: str, share: float | None) -> None:
+        tenth = (what.partition(":")[0], -1 if share is None else int(10 * share))
+        if tenth != self.last:
+            self.last = tenth
+            print(what, file=sys.stderr, flush=True)
+
+
+def add_data_commands(add: Add) -> None:
+    out = add("export", _export, "write a training file, a table, or everything (jsonl), with a manifest beside it")
+    out.add_argument("--format", required=True, choices=tuple(FORMATS))
+    out.add_argument("--out", required=True, type=Path, metavar="FILE")
+    _add_filters(out)
+    read = add("import", _import, "store a jsonl export, an AmbigNQ file, predictions or questions, all or nothing")
+    read.add_argument("file", type=Path, metavar="FILE")
+    read.add_argument("--format", default="auto", choices=("auto", *READ))
+    read.add_argument("--annotator", default="ambignq", metavar="NAME", help="AmbigNQ's n-th annotations go to 'NAME n'")
+    snap = add("snapshot", _snapshot, "a numbered export in all training formats, which never changes")
+    snap.add_argument("--format", action="append", default=[], choices=tuple(FORMATS), help="these formats only")
+    snap.add_argument("--note", default="", help="what it is for")
+    _add_filters(snap)
+    listed = add("snapshots", _snapshots, "list the snapshots, or check the files of one")
+    listed.add_argument("--check", type=int, metavar="N", help="compare the files of snapshot N with its digests")
+    loop = add("loop", _loop, "train the default model further from a snapshot; measure it before and after on other questions")
+    loop.add_argument(
+        "--out", required=True, type=Path, metavar="DIR", help="a folder for this loop; a killed one goes on there"
+    )
+    loop.add_argument("--snapshot", type=int, metavar="N", help="this one (default: one is taken)")
+    loop.add_argument("--minutes", type=float, help="train so long")
+    loop.add_argument("--steps", type=int, help="or so many steps")
+    loop.add_argument("--questions", type=Path, metavar="FILE", help="what is asked before and after (default: data/starter)")
+    loop.add_argument("--corpus", default="", help="where passages come from (default: AMBISCOPE_CORPUS)")
+    loop.add_argument("--limit", type=int, metavar="N", help="ask N questions only")
+    loop.add_argument("--init", default="default", help="the checkpoint to start from: bundled name or folder")
+    loop.add_argument("--lr", type=float, default=2e-5, help="of the encoder")
+    loop.add_argument("--head-lr", type=float, default=5e-5)
+    loop.add_argument(
+        "--replay", type=Path, default=PRACTICE, metavar="FOLDER", help="trained on beside the snapshot (data/practice)"
+    )
+    loop.add_argument("--no-replay", action="store_true", help="the snapshot alone")
+    loop.add_argument("--clarify", action="store_true", help="with disambiguated questions, several times slower")
+    loop.add_argument("--seed", type=int, default=0)
+    _add_filters(loop)

@@ -1,0 +1,80 @@
+"""Files that are whole or not there: written beside their place, digested on the way, renamed at the end; and their manifests."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from core.errors import StorageError
+from storage.upgrade import draft_name
+
+
+class HashedWriter(io.RawIOBase):
+    """Text or bytes into a file, counted and digested on the way.  A binary file of its own, so that Parquet's writer takes it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__()
+        self._file, self._hash, self.bytes = file, hashlib.sha256(), 0
+
+    def write(self, data: Any) -> int:
+        raw = data.encode("utf-8") if isinstance(data, str) else bytes(data)
+        self._file.write(raw)
+        self._hash.update(raw)
+        self.bytes += len(raw)
+        return len(raw)
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.bytes
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[HashedWriter]:
+    """Writes beside `path` and renames at the end; at any exception `path` is as it was.
+
+    Raises StorageError for the disk's.
+    """
+    draft = draft_name(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with draft.open("wb") as file:
+            yield HashedWriter(file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as e:
+        raise StorageError(f"{path}: cannot be written ({e.strerror or e}); nothing was left behind") from e
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def digest(path: Path) -> str:
+    """sha256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def manifest_path(path: Path) -> Path:
+    return path.with_name(path.name + ".manifest.json")
+
+
+def read_manifest(path: Path) -> dict[str, Any] | None:
+    """The manifest beside an export, or None.  It is trusted for nothing but its words."""
+    try:
+        found = json.loads(manifest_path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

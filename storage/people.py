@@ -1,0 +1,384 @@
+"""People: roles, passwords (argon2id), OpenID Connect subjects, and who may do what.
+
+Open house: while no account has a password or a subject, every name has all rights, so that one person needs no password.
+The first account that can sign in must be a manager's; from then on each name has the rights of its account, and a name
+without one has none.  There is always a manager who can sign in.
+
+Failed sign-ins are counted in the database, by the digest of the name, whether it exists or not: after `FREE_ATTEMPTS` each
+further one has to wait, longer each time.  An attempt is counted before its password is looked at, so that many at once gain
+nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from typing import Any, cast
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+from sqlalchemy import ColumnElement, delete, func, or_, select
+from sqlalchemy.orm import Session
+
+from core.errors import InputError, NotAllowedError, NotFoundError
+from storage import db, models
+from storage import models_annotation as tables
+from storage.judgments import annotator_row, check_annotator, check_choice
+from storage.plain import check_text
+from storage.predictions import check_page
+from storage.records_annotation import AUTOMATIC, Person, Role, SignInError
+
+MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS = 8, 1024
+MAX_SUBJECT_CHARS = 1000
+FREE_ATTEMPTS = 5
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 5.0, 900.0
+FORGET_AFTER = timedelta(days=1)  # failed attempts
+_RANK: dict[str, int] = {"annotator": 0, "validator": 1, "manager": 2}
+_NOBODYS = "correct horse battery staple"  # a name without a password is checked against its hash, to take as long
+
+
+@cache
+def _hasher() -> PasswordHasher:
+    return PasswordHasher()  # RFC 9106's second recommendation: 64 MiB, 3 passes, 4 lanes
+
+
+@cache
+def _nobodys_hash() -> str:
+    return _hasher().hash(_NOBODYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    id: int  # of the annotator's row
+    name: str
+    role: Role
+
+
+def can(role: str, needed: str) -> bool:
+    """Each role has the rights of the ones before it: annotator, validator, manager."""
+    return _RANK[role] >= _RANK[needed]
+
+
+def _somebody_signs_in() -> ColumnElement[bool]:
+    account = tables.Account.__table__.alias()
+    return select(account.c.id).where(or_(account.c.password.is_not(None), account.c.subject.is_not(None))).exists()
+
+
+def in_use(session: Session) -> bool:
+    return bool(session.scalar(select(_somebody_signs_in())))
+
+
+def actor(session: Session, name: str, needed: Role = "annotator") -> Actor:
+    """Who acts.  In a write transaction an open house makes the row of a new name; in a read it has id 0.
+
+    Raises NotAllowedError for a name without an active account (unless the house is open) or with a lesser role, InputError for a
+    blank name or the reserved one.
+    """
+    check_annotator(name)
+    if name == AUTOMATIC:
+        raise InputError(f"'{AUTOMATIC}' is no person's name: choose another")
+    found = session.execute(
+        select(models.Annotator.id, tables.Account.role, tables.Account.active, _somebody_signs_in())
+        .outerjoin(tables.Account, tables.Account.annotator_id == models.Annotator.id)
+        .where(models.Annotator.name == name)
+    ).first()
+    if not (found[3] if found else in_use(session)):
+        if found is None and not session.info.get("writing"):
+            return Actor(0, name, "manager")
+        return Actor(found.id if found else annotator_row(session, name).id, name, "manager")
+    if found is None or not found.active:
+        raise NotAllowedError(f"'{name[:80]}' may not work here: sign in, or ask a manager for an account")
+    if not can(found.role, needed):
+        raise NotAllowedError(f"'{name[:80]}' is {_article(found.role)}; this needs the role {needed}: ask a manager")
+    return Actor(found.id, name, cast(Role, found.role))
+
+
+def _article(role: str) -> str:
+    return f"an {role}" if role == "annotator" else f"a {role}"
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.casefold().encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def check_password(password: str) -> None:
+    if not MIN_PASSWORD_CHARS <= len(password) <= MAX_PASSWORD_CHARS:
+        raise InputError(
+            f"a password has {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS} characters; this one has {len(password)}"
+        )
+    try:
+        password.encode()
+    except UnicodeEncodeError:
+        raise InputError("the password holds a lone surrogate (half of a character)") from None
+
+
+def _person(row: models.Annotator, account: tables.Account | None, open_house: bool) -> Person:
+    role = "manager" if open_house else account.role if account else "annotator"
+    return Person(
+        row.name,
+        cast(Role, role),
+        account.active if account else open_house,
+        account is not None and account.password is not None,
+        account is not None and account.subject is not None,
+        row.created,
+    )
+
+
+def _note(session: Session, who: int | None, action: str, details: dict[str, Any]) -> None:
+    from storage.activity import note  # which needs this module
+
+    note(session, who, action, details=details)
+
+
+def _load(session: Session, name: str) -> Person:
+    query = select(models.Annotator, tables.Account).outerjoin(
+        tables.Account, tables.Account.annotator_id == models.Annotator.id
+    )
+    found = session.execute(query.where(models.Annotator.name == name)).first()
+    if found is None:
+        raise NotFoundError(f"there is nobody named '{name[:80]}'")
+    return _person(found[0], found[1], not in_use(session))
+
+
+class People(db.Database):
+    """The part of the Store about people."""
+
+    def accounts_in_use(self) -> bool:
+        """False: open house, every name has all rights."""
+        with self.reading() as session:
+            return in_use(session)
+
+    def require(self, by: str, role: Role = "annotator") -> Person:
+        """Who `by` is.  Raises NotAllowedError where their role is a lesser one."""
+        check_choice(role, Role, "the role")
+        with self.reading() as session:
+            found = actor(session, by, role)
+            return Person(by, found.role, True, False, False, db.now()) if not found.id else _load(session, by)
+
+    def person(self, name: str) -> Person:
+        """Role as it counts now: in an open house everybody is a manager.  Raises NotFoundError."""
+        with self.reading() as session:
+            return _load(session, name)
+
+    def people(self, by: str, limit: int = 50, offset: int = 0) -> list[Person]:
+        """Everybody, in the order in which they came.  Raises NotAllowedError for annotators, InputError for a wrong page."""
+        check_page(limit, offset)
+        with self.reading() as session:
+            actor(session, by, "validator")
+            open_house = not in_use(session)
+            rows = session.execute(
+                select(models.Annotator, tables.Account)
+                .outerjoin(tables.Account, tables.Account.annotator_id == models.Annotator.id)
+                .where(models.Annotator.name != AUTOMATIC)
+                .order_by(models.Annotator.id)
+                .limit(limit)
+                .offset(offset)
+            )
+            return [_person(row, account, open_house) for row, account in rows]
+
+    def sign_in(self, name: str, password: str) -> Person:
+        """Raises SignInError: wrong (never says what), or `seconds` to wait.  Takes as long for an unknown name."""
+        key = _digest(name)
+        with self.writing() as session:
+            moment = db.now()
+            session.execute(delete(tables.SignInWait).where(tables.SignInWait.until < moment - FORGET_AFTER))
+            wait = session.scalar(select(tables.SignInWait).filter_by(key=key))
+            if wait is not None and wait.until > moment:
+                raise SignInError((wait.until - moment).total_seconds())
+            if wait is None:
+                wait = tables.SignInWait(key=key, failures=0, until=moment)
+                session.add(wait)
+            wait.failures += 1
+            wait.until = moment + timedelta(seconds=wait_after(wait.failures))
+            found = session.execute(
+                select(models.Annotator.id, tables.Account.password, tables.Account.active)
+                .join(tables.Account, tables.Account.annotator_id == models.Annotator.id)
+                .where(models.Annotator.name == name)
+            ).first()
+        stored = found.password if found is not None and found.active and found.password else None
+        try:  # outside of the transaction: it is slow on purpose
+            _hasher().verify(stored or _nobodys_hash(), password)
+            right = stored is not None
+        except (VerificationError, InvalidHashError, UnicodeEncodeError):
+            right = False
+        renewed = _hasher().hash(password) if right and stored and _hasher().check_needs_rehash(stored) else None
+        with self.writing() as session:
+            if not right or found is None:
+                _note(session, None, "sign-in failed", {"name_digest": key[:16]})
+            else:
+                session.execute(delete(tables.SignInWait).where(tables.SignInWait.key == key))
+                if renewed:
+                    account = session.scalar(select(tables.Account).filter_by(annotator_id=found.id))
+                    if account is not None and account.password == stored:
+                        account.password = renewed
+                _note(session, found.id, "signed in", {"with": "password"})
+                return _load(session, name)
+        raise SignInError
+
+    def sign_in_subject(self, subject: str) -> Person:
+        """For OpenID Connect, after the provider has vouched.  Raises SignInError for a subject without an active account."""
+        with self.writing() as session:
+            found = session.execute(
+                select(models.Annotator.id, models.Annotator.name)
+                .join(tables.Account, tables.Account.annotator_id == models.Annotator.id)
+                .where(tables.Account.subject == subject, tables.Account.active == True)  # noqa: E712
+            ).first()
+            if found is not None:
+                _note(session, found.id, "signed in", {"with": "subject"})
+                return _load(session, found.name)
+            _note(session, None, "sign-in failed", {"with": "subject"})
+        raise SignInError
+
+    def add_person(self, by: str, name: str, role: Role, password: str | None = None, subject: str | None = None) -> Person:
+        """Gives a name an account.  The first one that can sign in must be a manager.
+
+        Raises NotAllowedError unless `by` is a manager, InputError for a name that has an account, a wrong role, a short
+        password or a subject that is taken.
+        """
+        check_choice(role, Role, "the role")
+        check_annotator(name)
+        hashed = self._hashed(password)
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            if name == AUTOMATIC:
+                raise InputError(f"'{AUTOMATIC}' is no person's name: choose another")
+            if (hashed or subject) and role != "manager" and not in_use(session):
+                raise InputError("the first account with a password must be a manager's: else nobody could manage")
+            row = annotator_row(session, name)
+            if session.scalar(select(tables.Account.id).filter_by(annotator_id=row.id)) is not None:
+                raise InputError(f"'{name[:80]}' has an account already: change its role or password")
+            moment = db.now()
+            session.add(
+                tables.Account(
+                    annotator_id=row.id,
+                    role=role,
+                    password=hashed,
+                    subject=self._free_subject(session, subject, None),
+                    active=True,
+                    created=moment,
+                    updated=moment,
+                )
+            )
+            session.flush()
+            _note(session, who.id, "person added", {"name": name, "role": role})
+            return _load(session, name)
+
+    @staticmethod
+    def _hashed(password: str | None) -> str | None:
+        if password is None:
+            return None
+        check_password(password)
+        return _hasher().hash(password)
+
+    @staticmethod
+    def _free_subject(session: Session, subject: str | None, own: int | None) -> str | None:
+        if subject is None:
+            return None
+        check_text(subject, "the subject", limit=MAX_SUBJECT_CHARS, empty=False)
+        owner = session.scalar(select(tables.Account.id).filter_by(subject=subject))
+        if owner is not None and owner != own:
+            raise InputError("this subject belongs to another account")
+        return subject
+
+    @staticmethod
+    def _account(session: Session, name: str) -> tables.Account:
+        found = session.scalar(
+            select(tables.Account)
+            .join(models.Annotator, models.Annotator.id == tables.Account.annotator_id)
+            .where(models.Annotator.name == name)
+        )
+        if found is None:
+            raise NotFoundError(f"'{name[:80]}' has no account: add one first")
+        return found
+
+    @staticmethod
+    def _keep_a_manager(session: Session, before: bool) -> None:
+        """`before`: accounts were in use; the house is never opened again by taking the last way to sign in away."""
+        session.flush()
+        account = tables.Account
+        if not before:
+            return
+        managers = session.scalar(
+            select(func.count())
+            .select_from(account)
+            .where(
+                account.role == "manager",
+                account.active == True,  # noqa: E712
+                or_(account.password.is_not(None), account.subject.is_not(None)),
+            )
+        )
+        if not managers:
+            raise InputError("nobody who manages could sign in any more: give somebody else the role and a password first")
+
+    def set_role(self, by: str, name: str, role: Role) -> Person:
+        """Raises NotAllowedError, NotFoundError, InputError (also for the last manager who can sign in)."""
+        check_choice(role, Role, "the role")
+        return self._change(by, name, "role set", {"role": role}, role=role)
+
+    def set_active(self, by: str, name: str, active: bool) -> Person:
+        """An inactive account cannot sign in or do anything; its words stay.  Raises as `set_role`."""
+        return self._change(by, name, "activity of account set", {"active": active}, active=active)
+
+    def _change(self, by: str, name: str, action: str, details: dict[str, Any], **values: Any) -> Person:
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            account, before = self._account(session, name), in_use(session)
+            for key, value in values.items():
+                setattr(account, key, value)
+            account.updated = db.now()
+            self._keep_a_manager(session, before)
+            _note(session, who.id, action, {"name": name, **details})
+            return _load(session, name)
+
+    def set_password(self, by: str, name: str, password: str, old: str | None = None) -> Person:
+        """One's own, with the old one; or, as a manager, another's.  In an open house the first must be a manager's.
+
+        Raises NotAllowedError, SignInError for a wrong old one, NotFoundError, InputError.
+        """
+        check_password(password)
+        if by == name:
+            with self.reading() as session:
+                stored = self._account(session, name).password
+            if stored is not None:
+                self.sign_in(name, old or "")  # counted as an attempt
+        hashed = _hasher().hash(password)
+        with self.writing() as session:
+            who = actor(session, by, "annotator" if by == name else "manager")
+            account = self._account(session, name)
+            if not in_use(session) and account.role != "manager":
+                raise InputError("the first account with a password must be a manager's: else nobody could manage")
+            account.password, account.updated = hashed, db.now()
+            session.flush()
+            _note(session, who.id, "password set", {"name": name})
+            return _load(session, name)
+
+    def set_subject(self, by: str, name: str, subject: str | None) -> Person:
+        """Links an OpenID Connect subject to an account, or (None) takes it away.  Raises as `set_role`."""
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            account, before = self._account(session, name), in_use(session)
+            if subject is not None and not before and account.role != "manager":
+                raise InputError("the first account that signs in must be a manager's: else nobody could manage")
+            account.subject = self._free_subject(session, subject, account.id)
+            account.updated = db.now()
+            self._keep_a_manager(session, before)
+            _note(session, who.id, "subject set", {"name": name, "linked": subject is not None})
+            return _load(session, name)
+
+
+def wait_after(failures: int) -> float:
+    """Seconds to wait after so many failed attempts in a row.
+
+    >>> [wait_after(n) for n in (4, 5, 6, 99)]
+    [0.0, 5.0, 10.0, 900.0]
+    """
+    if failures < FREE_ATTEMPTS:
+        return 0.0
+    return float(min(FIRST_WAIT_SECONDS * 2 ** min(failures - FREE_ATTEMPTS, 30), LONGEST_WAIT_SECONDS))
+
+
+def names_of(session: Session, ids: Sequence[int]) -> dict[int, str]:
+    return {row.id: row.name for row in session.scalars(select(models.Annotator).where(models.Annotator.id.in_(list(ids))))}

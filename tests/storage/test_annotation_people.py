@@ -1,0 +1,203 @@
+"""People: open house, roles, passwords, waiting after failures, the log that cannot be changed."""
+
+from __future__ import annotations
+
+import pytest
+from annotation_samples import Clock, do, project, take, work
+from argon2 import PasswordHasher
+from sqlalchemy import text
+from storage_samples import prediction
+
+from core.errors import InputError, NotAllowedError, NotFoundError, StorageError
+from storage import Store, people
+from storage.records_annotation import SignInError
+
+SECRET = "a long password"
+
+
+@pytest.fixture(autouse=True)
+def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(people, "_hasher", lambda: quick)
+    people._nobodys_hash.cache_clear()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def test_an_open_house_needs_no_password_until_somebody_has_one(store: Store) -> None:
+    assert not store.accounts_in_use()
+    assert store.require("Ada", "manager").role == "manager"
+    made = project(store, 1, by="Ada")
+    do(store, made, "Bob", "x")
+    with pytest.raises(InputError, match="first account"):
+        store.add_person("Ada", "Bob", "annotator", SECRET)
+    store.add_person("Ada", "Val", "validator")  # a role, but no way to sign in: still open
+    assert not store.accounts_in_use()
+    assert store.person("Bob").role == "manager"
+    added = store.add_person("Ada", "Ada", "manager", SECRET)
+    assert (added.role, added.has_password, added.signs_in) == ("manager", True, True)
+    assert store.accounts_in_use()
+    with pytest.raises(NotAllowedError, match="sign in"):
+        store.next_item(made.id, "Bob", "generation")
+    assert [(p.name, p.role, p.active) for p in store.people("Ada")] == [
+        ("Ada", "manager", True),
+        ("Bob", "annotator", False),
+        ("Val", "validator", True),
+    ]
+
+
+def test_each_call_checks_the_role(store: Store) -> None:
+    store.add_person("Ada", "Ada", "manager", SECRET)
+    store.add_person("Ada", "Bob", "annotator", SECRET)
+    store.add_person("Ada", "Val", "validator", SECRET)
+    made = project(store, 2, by="Ada", stages=("generation", "validation"))
+    item = do(store, made, "Bob", "x").item
+    for call in (
+        lambda: store.create_project("Val", "mine"),
+        lambda: store.update_project("Bob", made.id, 1, name="mine"),
+        lambda: store.add_items("Val", made.id, []),
+        lambda: store.link_predictions("Bob", made.id),
+        lambda: store.save_guidelines("Val", made.id, "x"),
+        lambda: store.set_gold("Val", item, None),
+        lambda: store.add_person("Val", "Eve", "manager"),
+        lambda: store.set_role("Bob", "Bob", "manager"),
+        lambda: store.set_password("Bob", "Ada", SECRET),
+        lambda: store.admit("Val", made.id, "Bob", True),
+        lambda: store.people("Bob"),
+        lambda: store.items(made.id, "Bob", stage="generation"),
+        lambda: store.progress(made.id, "Bob", "Val"),
+        lambda: store.tasks(made.id, "Bob"),
+        lambda: store.submissions(made.id, "Bob"),
+        lambda: store.submission_history(item, "Val", "generation", "Bob"),
+        lambda: store.next_item(made.id, "Bob", "validation"),
+        lambda: store.validation_input(item, "Bob"),
+        lambda: store.return_item(item, "Bob", "generation", "x", by="Bob"),
+        lambda: store.submit(item, "Eve", "generation", work("x"), seconds=0),
+    ):
+        with pytest.raises(NotAllowedError):
+            call()
+    assert store.get_item(item, "Bob").references == ()  # not for annotators
+    assert len(store.get_item(item, "Val").references) == 1
+    store.save_prediction(prediction("Who played part 0?", ["a"], id="q0", system="fid"))
+    blind = project(store, 1, by="Ada", name="blind", stages=("judging",), systems=("fid",))
+    judged = take(store, blind, "Bob", "judging").item
+    assert [p.system for p in store.get_item(judged, "Bob").predictions] == [""]
+    assert [p.system for p in store.get_item(judged, "Val").predictions] == ["fid"]
+    assert store.progress(made.id, "Bob", "Bob")["generation"].submitted == 1
+    assert len(store.submissions(made.id, "Bob", annotator="Bob")) == 1
+    assert take(store, made, "Val", "validation").item == item
+    store.set_active("Ada", "Bob", False)
+    with pytest.raises(NotAllowedError):
+        store.next_item(made.id, "Bob", "generation")
+
+
+def test_signing_in_tells_nothing_and_waits_longer_and_longer(store: Store, clock: Clock) -> None:
+    store.add_person("Ada", "Ada", "manager", SECRET)
+    assert store.sign_in("Ada", SECRET).name == "Ada"
+    said = set()
+    for name in ("Ada", "Nobody"):
+        for _ in range(people.FREE_ATTEMPTS):
+            with pytest.raises(SignInError) as caught:
+                store.sign_in(name, "wrong")
+            said.add(str(caught.value))
+            assert caught.value.seconds == 0
+        with pytest.raises(SignInError) as caught:
+            store.sign_in(name, SECRET)  # even the right one
+        assert caught.value.seconds == 5
+        clock.pass_(seconds=5)
+        with pytest.raises(SignInError) as caught:
+            store.sign_in(name, "wrong")
+        assert caught.value.seconds == 0
+        with pytest.raises(SignInError) as caught:
+            store.sign_in(name, "wrong")
+        assert caught.value.seconds == 10
+    assert said == {"name or password is wrong"}
+    clock.pass_(seconds=10)
+    assert store.sign_in("Ada", SECRET).name == "Ada"
+    with pytest.raises(SignInError) as caught:
+        store.sign_in("Ada", "wrong")
+    assert caught.value.seconds == 0  # counted anew
+    failed = store.activity("Ada", action="sign-in failed")
+    assert all("Nobody" not in str(a.details) and "wrong" not in str(a.details) for a in failed)
+
+
+def test_passwords_are_argon2_and_never_shown(store: Store) -> None:
+    store.add_person("Ada", "Ada", "manager", SECRET)
+    with store.reading() as session:
+        stored = session.scalar(text("SELECT password FROM account"))
+    assert str(stored).startswith("$argon2id$")
+    assert SECRET not in repr(store.person("Ada")) + repr(store.activity("Ada"))
+    with pytest.raises(InputError, match="8 to 1024"):
+        store.set_password("Ada", "Ada", "short", SECRET)
+    with pytest.raises(SignInError):
+        store.set_password("Ada", "Ada", "another password")  # without the old one
+    store.set_password("Ada", "Ada", "another password", SECRET)
+    assert store.sign_in("Ada", "another password").name == "Ada"
+    store.add_person("Ada", "Bob", "annotator", SECRET)
+    store.set_password("Ada", "Bob", "given by a manager")
+    assert store.sign_in("Bob", "given by a manager").role == "annotator"
+
+
+def test_there_is_always_a_manager_who_can_sign_in(store: Store) -> None:
+    store.add_person("Ada", "Ada", "manager", SECRET)
+    store.add_person("Ada", "Bob", "manager")  # without a way in
+    for call in (
+        lambda: store.set_role("Ada", "Ada", "annotator"),
+        lambda: store.set_active("Ada", "Ada", False),
+    ):
+        with pytest.raises(InputError, match="nobody who manages"):
+            call()
+    store.set_subject("Ada", "Bob", "https://issuer bob")
+    store.set_role("Bob", "Ada", "annotator")
+    with pytest.raises(InputError, match="nobody who manages"):
+        store.set_subject("Bob", "Bob", None)
+    assert store.accounts_in_use()
+
+
+def test_subjects(store: Store) -> None:
+    store.add_person("Ada", "Ada", "manager", subject="https://issuer 1")
+    assert store.sign_in_subject("https://issuer 1").name == "Ada"
+    with pytest.raises(SignInError):
+        store.sign_in_subject("https://issuer 2")
+    with pytest.raises(SignInError):
+        store.sign_in("Ada", "")  # no password is no empty password
+    with pytest.raises(InputError, match="another account"):
+        store.add_person("Ada", "Bob", "annotator", subject="https://issuer 1")
+    with pytest.raises(InputError, match="account already"):
+        store.add_person("Ada", "Ada", "annotator")
+    with pytest.raises(NotFoundError, match="no account"):
+        store.set_role("Ada", "Nobody", "manager")
+
+
+def test_the_log_is_paged_and_cannot_be_changed(store: Store) -> None:
+    made = project(store, 2, by="Ada")
+    item = do(store, made, "Bob", "x").item
+    store.return_item(item, "Bob", "generation", "look again", by="Ada")
+    found = store.activity("Ada", project=made.id)
+    assert [(a.who, a.action) for a in found] == [
+        ("Ada", "item returned"),
+        ("Bob", "item submitted"),
+        ("Bob", "item leased"),
+        ("Ada", "items added"),
+        ("Ada", "project created"),
+    ]
+    assert found[0].details == {"stage": "generation", "to": "Bob", "reason": "look again"}
+    assert found[0].item == item
+    pages = [store.activity("Ada", limit=2), store.activity("Ada", limit=2, before=found[1].id)]
+    assert [a.id for page in pages for a in page] == [a.id for a in found[:4]]
+    assert {a.who for a in store.activity("Ada", who="Bob")} == {"Bob"}
+    assert len(store.activity("Ada", item=item)) == 3
+    with pytest.raises(InputError, match="unknown action"):
+        store.activity("Ada", action="nonsense")
+    store.add_person("Ada", "Ada", "manager", SECRET)
+    store.add_person("Ada", "Bob", "annotator", SECRET)
+    assert {a.who for a in store.activity("Bob")} == {"Bob"}  # only their own
+    for table in ("activity", "submission", "interaction", "guideline"):
+        store.save_guidelines("Ada", made.id, "Read.")
+        store.log_search(item, "Bob", "generation", "who")
+        for statement in (f"UPDATE {table} SET created = created", f"DELETE FROM {table}"):
+            with pytest.raises(StorageError, match="never changed or deleted"), store.writing() as session:
+                session.execute(text(statement))
