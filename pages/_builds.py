@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import threading
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from core.engine import Engine
 from core.errors import CancelledError, InputError, StorageError
 from core.retrieval.build import BuildReport
 from core.retrieval.readers import READERS
+from pages._worker import Worker
 
 NAMES = "names.json"  # corpus and original names of the files, beside them
 _DEVICE = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
@@ -93,46 +93,30 @@ def discard(home: Path, corpus: str) -> None:
         shutil.rmtree(upload.folder, ignore_errors=True)
 
 
-class Build:
+class Build(Worker):
     """A build that has begun: `stage`, `share` (0..1, or None while the total is not known), then `report` or `error`."""
 
     report: BuildReport | None = None
-    error: Exception | None = None
 
     def __init__(self, engine: Engine, upload: Upload, create: Callable[..., BuildReport] | None = None) -> None:
         self.upload, self.name = upload, upload.corpus
+        super().__init__(f"build-{self.name}")
         self.stage, self.share = "starting", None
         self._engine, self._create = engine, create or engine.library.create
-        self._stop, self._done = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True, name=f"build-{self.name[:20]}")
-        self._thread.start()
+        self.start()
 
     share: float | None
-
-    def stop(self) -> None:
-        self._stop.set()
-
-    def wait(self, seconds: float) -> bool:
-        return self._done.wait(seconds)
-
-    @property
-    def done(self) -> bool:
-        return self._done.is_set()
 
     def _progress(self, done: int, total: int, stage: str) -> None:
         self.share = min(1.0, done / total) if total else None
         self.stage = f"{stage}: {done:,} of {total:,} passages" if total else f"{stage}: {done:,} passages"
-        if self._stop.is_set():
+        if self.stopping:
             raise CancelledError(f"the build of corpus '{self.name}' was stopped; what was done is kept, and it can go on")
 
-    def _work(self) -> None:
+    def work(self) -> None:
         try:
             self.report = self._create(self.name, self.upload.paths, self._progress)
-            discard(self._engine.settings.home, self.name)
-        except InputError as error:  # these files will never make this corpus
-            self.error = error
+        except InputError:  # these files will never make this corpus
             shutil.rmtree(self.upload.folder, ignore_errors=True)
-        except Exception as error:
-            self.error = error
-        finally:
-            self._done.set()
+            raise
+        discard(self._engine.settings.home, self.name)

@@ -58,7 +58,7 @@ class _Side:
         self.run, self.answers = run, dict[str, t.Answer]()
         self.state = place.empty()
         self.summary = place.empty()
-        self.view = TraceView(place.container(), run.plan.question.text, f"live.{run.key}", narrow)
+        self.view = TraceView(place.container(), run.plan.question.text, f"live.{run.key}", narrow, run.plan.system)
         self.drawn = 0
 
     def draw(self) -> None:

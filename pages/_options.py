@@ -10,8 +10,9 @@ import streamlit as st
 from core import types as t
 from core.engine import SystemStatus
 from core.errors import AmbiscopeError
+from core.systems import PASSAGES, SYSTEMS, passages_to_read
 from core.systems.base import Options
-from pages import _shared
+from pages import _shared, _verdict_options
 from pages._markup import plain, short
 from pages._runner import Plan
 
@@ -44,8 +45,8 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
         "Passages to read",
         min_value=1,
         max_value=MAX_PASSAGES,
-        value=min(settings.top_k, MAX_PASSAGES),
-        key=f"{prefix}.top_k",
+        value=min(passages_to_read(str(system), settings.top_k), MAX_PASSAGES),
+        key=f"{prefix}.top_k.{system}" if system in PASSAGES else f"{prefix}.top_k",
         persist_state="session",
     )
     if passages and k > passages:
@@ -75,7 +76,19 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
         persist_state="session",
         help="Rewrite the question for each answer, and ask it back to check.",
     )
-    return str(system), Options(int(k), int(most), above, bool(clarify))
+    extra = _verdict_options.controls(prefix) if system == "verdict" else _choices(str(system), prefix)
+    return str(system), Options(int(k), int(most), above, bool(clarify), extra)
+
+
+def _choices(system: str, prefix: str) -> dict[str, str]:
+    """A selection for each option of the system that has a few named values; those left at their default are not passed on."""
+    chosen: dict[str, str] = {}
+    for name, values in SYSTEMS[system].choices.items():
+        label = f"{name.replace('_', ' ').capitalize()}"
+        value = st.selectbox(label, values, key=f"{prefix}.{system}.{name}", persist_state="session")
+        if value and value != values[0]:
+            chosen[name] = value
+    return chosen
 
 
 def sidebar() -> Choices:

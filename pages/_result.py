@@ -12,7 +12,7 @@ from core import types as t
 from core.errors import AmbiscopeError
 from core.text import normalize_answer
 from core.trace import to_json
-from pages import _corrections, _shared, _verdicts
+from pages import _corrections, _shared, _verdict_result, _verdicts
 from pages._markup import changes, plain, short
 from pages._trace import TraceView, draw_evidence, percent, round_trip, seconds
 from storage.records import Judgment
@@ -37,15 +37,22 @@ def draw_result(
             except AmbiscopeError as error:
                 _shared.show_error(error)
                 saved = ""
-        for position, answer in enumerate(prediction.answers):
-            _card(prediction, position, answer, saved, prefix, judged.get(position, []), shared)
-        if not prediction.answers:
+        cards = st.container()
+        if _verdict_result.is_verdict(prediction):
+            with cards:
+                _verdict_result.draw(prediction, prefix)
+            if prediction.answers:
+                cards = st.expander("Judge and correct the answers", icon=":material/rule:", expanded=shared is not None)
+        with cards:
+            for position, answer in enumerate(prediction.answers):
+                _card(prediction, position, answer, saved, prefix, judged.get(position, []), shared)
+        if not prediction.answers and not _verdict_result.is_verdict(prediction):
             st.info("No answer was found in these passages. Read more of them, ask in other words, or add an answer yourself.")
             _corrections.adder(prefix, -1)
         _corrections.bar(prefix, prediction)
         _keep(prediction, saved, prefix)
         st.subheader("How it came about", divider="gray")
-        view = TraceView(st.container(), prediction.question.text, prefix, narrow=shared is not None)
+        view = TraceView(st.container(), prediction.question.text, prefix, shared is not None, prediction.system.name)
         for event in prediction.events:
             view.add(event)
         view.close()
@@ -53,7 +60,10 @@ def draw_result(
 
 def _headline(prediction: t.Prediction) -> None:
     count = len(prediction.answers)
-    st.subheader(f"{count} answer{'' if count == 1 else 's'}" if count else "No answer")
+    if not count and _verdict_result.is_verdict(prediction):
+        st.subheader("No interpretation")
+    else:
+        st.subheader(f"{count} answer{'' if count == 1 else 's'}" if count else "No answer")
     info = prediction.system
     said = [f"**{plain(info.name)}**", f"{len(prediction.passages)} passages of **{plain(info.corpus or 'the question')}**"]
     if prediction.seconds:

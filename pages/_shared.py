@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
@@ -17,17 +18,28 @@ from streamlit.navigation.page import StreamlitPage
 from core.cli import quiet_libraries
 from core.engine import Engine, SystemStatus, statuses
 from core.errors import AmbiscopeError
+from core.metrics.compare import MetricDifference, compare_values
 from core.retrieval.library import CorpusInfo
 from core.settings import Settings
 from pages._builds import Build
+from pages._evaluations import Evaluation
 from pages._markup import plain
+from pages._preannotate import Preannotation
 from storage import Store
 
 log = logging.getLogger("ambiscope")
 EXAMPLES = 5
 
 
-PAGES = {"explore": ("Explore", ":material/alt_route:"), "corpora": ("Corpora", ":material/library_books:")}
+PAGES = {
+    "explore": ("Explore", ":material/alt_route:"),
+    "annotate": ("Annotate", ":material/edit_note:"),
+    "evaluate": ("Evaluate", ":material/bar_chart:"),
+    "corpora": ("Corpora", ":material/library_books:"),
+    "manage": ("Manage", ":material/assignment_ind:"),
+    "quality": ("Quality", ":material/fact_check:"),
+    "health": ("Health", ":material/monitor_heart:"),
+}
 _INSIDE = "app.inside"
 
 
@@ -66,7 +78,13 @@ def settings() -> Settings:
 def engine() -> Engine:
     """All heavy imports happen here, under the cache's lock: transformers, imported by two threads at once, is found half made."""
     quiet_libraries()
-    for module in ("core.systems.ambigprompt", "core.systems.one_pass", "core.models.fid", "core.retrieval.encoder"):
+    for module in (
+        "core.systems.ambigprompt",
+        "core.systems.one_pass",
+        "core.systems.verdict",
+        "core.models.fid",
+        "core.retrieval.encoder",
+    ):
         importlib.import_module(module)
     transformers = importlib.import_module("transformers")
     for lazy in ("AutoModel", "AutoTokenizer", "AutoConfig", "BertModel"):
@@ -80,9 +98,14 @@ def store() -> Store:
     return Store(settings().url)
 
 
-@st.cache_resource(show_spinner=False)
-def warm() -> threading.Thread:
+def warm() -> None:
     """Loads the default system while the person reads the page.  What goes wrong is told when a question is asked."""
+    engine()  # here, not in the cached function: a spinner inside another one's cache is not drawn
+    _warming()
+
+
+@st.cache_resource(show_spinner=False)
+def _warming() -> threading.Thread:
 
     def work() -> None:
         try:
@@ -90,16 +113,46 @@ def warm() -> threading.Thread:
         except Exception as error:
             log.info("warming up stopped: %s", error)
 
-    engine()
     thread = threading.Thread(target=work, daemon=True, name="warm")
     thread.start()
     return thread
 
 
 @st.cache_resource(show_spinner=False)
+def loops() -> dict[str, Any]:
+    """The training loop that this process has begun, under "loop" (pages._quality_loop): every tab sees it."""
+    return {}
+
+
+@st.cache_resource(show_spinner=False)
 def builds() -> dict[str, Build]:
     """Builds of corpora that this process has begun, by name: every tab sees them."""
     return {}
+
+
+@st.cache_resource(show_spinner=False)
+def preannotations() -> dict[str, Preannotation]:
+    """Runs of a system over a project's items that this process has begun, by the project's id."""
+    return {}
+
+
+@st.cache_resource(show_spinner=False)
+def evaluations() -> dict[str, Evaluation]:
+    """Evaluations that this process has begun, by the name of their run folder: every tab sees them."""
+    return {}
+
+
+SAMPLES = 2000  # of the paired bootstrap and the permutation test
+
+
+@st.cache_data(show_spinner="Comparing", max_entries=64)
+def compared(a: str, b: str, metrics: tuple[str, ...], scope: str) -> dict[str, MetricDifference]:
+    """Two stored runs on their common questions.  A stored run never changes."""
+    found = {}
+    for metric in metrics:
+        values = store().paired_values(a, b, metric, multi=scope == "multi")
+        found[metric] = compare_values(*values, samples=SAMPLES)
+    return found
 
 
 def corpora() -> list[CorpusInfo]:

@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
 from pages._markup import around, changes, chart_text, highlighted, plain, short
+from pages._verdict_grid import PassageGrid
 
 CHOSEN, OTHER, END = "#2f7ed8", "#9db4cc", "#d98032"  # readable on white and on black, told apart without colour vision
 BAR_PIXELS, SHOWN = 30, 8
@@ -112,12 +113,13 @@ def round_trip(c: t.Clarification) -> None:
 
 
 class TraceView:
-    """Events in, drawing out.  `prefix` makes the keys unique; `narrow` puts chart and evidence below one another."""
+    """Events in, drawing out.  `prefix` makes the keys unique; `narrow` puts chart and evidence below one another; `system`: what runs."""
 
-    def __init__(self, place: DeltaGenerator, question: str, prefix: str, narrow: bool = False) -> None:
+    def __init__(self, place: DeltaGenerator, question: str, prefix: str, narrow: bool = False, system: str = "") -> None:
         self.place, self.question, self.prefix, self.narrow = place, question, prefix, narrow
         self.passages: dict[str, t.RetrievedPassage] = {}
         self._clarified: DeltaGenerator | None = None
+        self._grids, self._grid = system == "verdict", None
         self._open: dict[int, Any] = {}
 
     def add(self, event: t.Event) -> None:
@@ -125,11 +127,13 @@ class TraceView:
             case t.PassagesRetrieved():
                 self.passages.update({p.passage.id: p for p in event.passages})
                 draw_passages(self.place, event)
+                if self._grids:
+                    self._grid = PassageGrid(self.place.container(), event.passages, self.narrow)
             case t.QuestionRelaxed(question=question):
                 self.place.caption(f"Searched for: {plain(question)}")
             case t.StepStarted(number=number):
                 self._open[number] = self.place.status(f"Step {number}: looking for an answer", expanded=True)
-            case t.StepFinished():
+            case t.StepFinished() if self._grid is None:
                 self._step(event)
             case t.AnswerRejected(answer=answer, why=why):
                 self.place.caption(f":material/block: **{plain(answer)}** was rejected: {plain(why)}")
@@ -139,20 +143,29 @@ class TraceView:
                     self._clarified.markdown("**Disambiguated questions** :gray[against the question as asked]")
                 with self._clarified:
                     draw_clarification(clarification, self.question)
+            case t.InterpretationProposed(interpretation=found) if self._grid is not None and self._grid.knows(
+                found.passage_id
+            ):
+                self._grid.fill(found)
             case t.InterpretationProposed(interpretation=found):
-                said = found.abstained or f"{found.answer}: {found.question}"
+                said = found.failed or found.abstained or f"{found.answer}: {found.question}"
                 self.place.caption(f"Passage {plain(found.passage_id)}: {plain(said)}")
             case t.InterpretationsClustered(placed=placed):
-                self.place.caption(f"{len({p.cluster for p in placed})} clusters of {len(placed)} interpretations")
+                clusters, alone = len({p.cluster for p in placed} - {-1}), sum(p.cluster < 0 for p in placed)
+                self.place.caption(f"{len(placed)} interpretations, {clusters} clusters, {alone} unclustered")
             case t.Finished(seconds=took, why=why):
                 self.close()
                 self.place.caption(f":material/flag: Finished after {seconds(took)}: {plain(why)}.")
+
+    _grid: PassageGrid | None
 
     def close(self) -> None:
         """Steps that were begun and not ended: the run was stopped, or (one pass) no answer came of them."""
         for number, status in self._open.items():
             status.update(label=f"Step {number}: ended without an answer", state="complete", expanded=False)
         self._open.clear()
+        if self._grid is not None:
+            self._grid.close()
 
     def _step(self, event: t.StepFinished) -> None:
         step, answer = event.step, event.answer

@@ -1,0 +1,126 @@
+"""Around the work: guidelines, progress, and what a gold item taught."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.annotating.aliases import join_aliases
+from core.types import Annotation
+from pages import _shared
+from pages._annotate_bar import FEEDBACK
+from pages._annotate_state import Feedback
+from pages._keys import SUBMIT
+from pages._markup import changes, plain
+from pages._trace import percent
+from storage.records_annotation import Example, GenerationWork, Guidelines, JudgingWork, Project, StageProgress, WorkStage
+
+GUIDE_PIXELS = 300
+STAGES: dict[WorkStage, str] = {"generation": "Write answers", "validation": "Validate", "judging": "Judge"}
+IN_SHORT: dict[WorkStage, str] = {
+    "generation": (
+        "Find **every** answer the question can have. Search and open passages first; then say whether there is no answer, a single "
+        "answer, or several. For several, change the question as little as possible so that each version has one answer only."
+    ),
+    "validation": (
+        "Several people answered this question. **Step 1**: combine answers that are the same, separate those that are not, correct "
+        "or delete wrong ones. **Step 2**: keep, edit or strike their questions."
+    ),
+    "judging": (
+        "A system answered this question; which one is hidden. Judge **each answer** against its passage, and each rewritten question: "
+        "does it have this answer and no other? Then add answers that are missing."
+    ),
+}
+
+
+def draw_annotation(annotation: Annotation, prompt: str) -> None:
+    """An answer set to read."""
+    if annotation.type == "none":
+        st.markdown("No answer")
+    for pair in annotation.pairs:
+        question = f"{changes(prompt, pair.question)}  \n" if pair.question else ""
+        st.markdown(f"{question}→ **{plain(join_aliases(pair.answers))}**")
+
+
+def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) -> None:
+    """The one place where Markdown of a person is drawn as Markdown: a manager's guidelines, with HTML off (Streamlit's default)."""
+    label = f"Guidelines{f' (version {found.version})' if found else ''}"
+    # of a fixed height: the work below stays on the screen while one reads
+    with st.expander(label, expanded=expanded, icon=":material/menu_book:"), st.container(height=GUIDE_PIXELS, border=False):
+        st.markdown(IN_SHORT[stage])
+        if found is None:
+            return
+        if found.text.strip():
+            st.markdown(found.text)  # Markdown of a manager; unsafe_allow_html stays False
+        for right, title, colour in ((True, "Right", "green"), (False, "Wrong", "red")):
+            for example in (e for e in found.examples if e.right is right):
+                _example(example, title, colour)
+
+
+def _example(example: Example, title: str, colour: str) -> None:
+    with st.container(border=True):
+        st.markdown(f":{colour}-badge[{title}] **{plain(example.prompt)}**")
+        draw_annotation(example.annotation, example.prompt)
+        if example.why:
+            st.caption(plain(example.why))
+
+
+def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress:
+    """One's own and everybody's, of this stage.  Returns one's own."""
+    store = _shared.store()
+    mine = store.progress(project.id, who, annotator=who)[stage]
+    everybody = store.progress(project.id, who)[stage]
+    share = everybody.submitted / everybody.slots if everybody.slots else 0.0
+    more = [
+        f"{n} {what}"
+        for n, what in ((mine.returned, "returned to you"), (mine.drafts, "in drafts"), (mine.skipped, "skipped"))
+        if n
+    ]
+    said = f"You: {mine.submitted} done{', ' + ', '.join(more) if more else ''} · everybody: {everybody.submitted} of {everybody.slots}"
+    st.progress(min(1.0, share), text=said)
+    return mine
+
+
+def _go_on() -> None:
+    st.session_state.pop(FEEDBACK, None)
+
+
+def draw_feedback() -> bool:
+    """After a gold item: how it went.  True while it is on the screen."""
+    found = st.session_state.get(FEEDBACK)
+    if not isinstance(found, Feedback):
+        return False
+    feedback = found.feedback
+    state = feedback.qualification
+    st.subheader(plain(found.question))
+    if feedback.right:
+        st.success(f"Right ({percent(feedback.score)} agreement with the reference).", icon=":material/check:")
+    else:
+        st.error(f"Not yet ({percent(feedback.score)} agreement with the reference).", icon=":material/close:")
+    if feedback.gold.hint:
+        st.info(plain(feedback.gold.hint), icon=":material/lightbulb:")
+    left, right = st.columns(2)
+    with left:
+        st.markdown("**Yours**")
+        _content(found.content, found.question)
+    with right:
+        st.markdown("**The reference**")
+        for annotation in feedback.gold.annotations:
+            draw_annotation(annotation, found.question)
+        for (system, position), verdict in sorted(feedback.gold.verdicts.items()):
+            st.markdown(f"Answer {position + 1} of {plain(system)}: **{plain(verdict)}**")
+    if state.passed is None:
+        st.caption(f"Qualification: {state.done} of {state.needed} done, {state.right} right.")
+    elif state.passed:
+        st.caption(f"You are qualified: {state.right} of {state.needed} were right.")
+    else:
+        st.caption(f"{state.right} of {state.needed} were right, which is not enough; your manager can admit you.")
+    st.button("Go on", type="primary", shortcut=SUBMIT, on_click=_go_on, key="annotate.go_on")
+    return True
+
+
+def _content(content: object, prompt: str) -> None:
+    if isinstance(content, GenerationWork):
+        draw_annotation(content.annotation, prompt)
+    elif isinstance(content, JudgingWork):
+        for answer in content.answers:
+            st.markdown(f"Answer {answer.position + 1}: **{plain(answer.verdict)}**")

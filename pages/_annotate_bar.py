@@ -1,0 +1,136 @@
+"""Below each form: what is saved, undo, skip, submit; and what is said after submitting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from core.errors import AmbiscopeError
+from pages import _annotate_state as state
+from pages import _shared
+from pages._annotate_state import Feedback, Work
+from pages._keys import SUBMIT
+from pages._markup import plain
+from storage.records_annotation import Content, SourcesChangedError, SubmissionConflictError
+
+LAST, SAID, FEEDBACK = "annotate.last", "annotate.said", "annotate.feedback"
+REASON_CHARS = 500
+
+
+def _leave(work: Work, said: str, undoable: bool = True) -> None:
+    """The item is done with: the page draws the next one."""
+    st.session_state[SAID] = said
+    st.session_state[LAST] = (work.task.item, work.stage) if undoable else None
+    state.close()
+    work.refresh = True
+
+
+def _submit(work: Work, make: Callable[[Work], Content], blocked: Callable[[], bool]) -> None:
+    """Callback.  What is typed was taken over before: field callbacks of the same keystroke run first."""
+    spent = work.count_time()
+    work.tried, work.problem = True, None
+    if blocked():
+        return
+    expected = work.source.expected_version if work.source else work.task.version
+    body = {**work.body(), "seconds": 0.0, "step": 1}  # if it is reopened, time counts from there
+    try:
+        sent = _shared.store().submit(
+            work.task.item, work.who, work.stage, make(work), seconds=spent, draft_body=body, expected_version=expected
+        )
+    except SubmissionConflictError as error:
+        work.problem = error
+        return
+    except SourcesChangedError as error:
+        work.problem = error
+        return
+    except AmbiscopeError as error:
+        work.problem = error
+        return
+    if sent.feedback is not None:
+        st.session_state[FEEDBACK] = Feedback(work.task.question, sent.content, sent.feedback)
+    late = "" if sent.counted or sent.gold else " Others had filled this item meanwhile: it is kept, but does not count."
+    _leave(work, f"Submitted.{late}", undoable=not sent.gold)
+
+
+def _skip(work: Work) -> None:
+    reason = str(st.session_state.get(work.key("reason")) or "").strip()
+    try:
+        _shared.store().skip_item(work.task.item, work.who, work.stage, reason)
+    except AmbiscopeError as error:
+        work.problem = error
+        return
+    _leave(work, "Skipped; somebody else gets it.")
+
+
+def _reload(work: Work) -> None:
+    """After a conflict: the item as it is stored now; this window's form stays as the step before, for undo."""
+    state.close()
+    work.refresh = True
+
+
+def reopen() -> None:
+    """Callback: undoes the last submission or skip of this session."""
+    last = st.session_state.get(LAST)
+    if not last:
+        return
+    item, stage = last
+    try:
+        _shared.store().undo(item, _shared.annotator(), stage)
+    except AmbiscopeError as error:
+        st.session_state["annotate.error"] = error
+        return
+    st.session_state[LAST] = None
+    st.session_state["annotate.wanted"] = item
+    st.session_state[SAID] = "Reopened."
+    state.close()
+
+
+def actions(work: Work, *, make: Callable[[Work], Content], blocked: Callable[[], bool]) -> None:
+    """`blocked`: errors stand in the way; they are drawn by the form."""
+    state.trouble(work)
+    if isinstance(work.problem, (SubmissionConflictError, SourcesChangedError)):
+        st.button("Load the item again", key=work.key("reload"), on_click=_reload, args=(work,))
+    if work.tried and blocked():
+        st.error("Not submitted yet: see what is marked red.", icon=":material/error:")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Submit",
+            key=work.key("submit"),
+            type="primary",
+            shortcut=SUBMIT,
+            icon=":material/send:",
+            on_click=_submit,
+            args=(work, make, blocked),
+        )
+        st.button(
+            "Undo",
+            key=work.key("undo"),
+            shortcut="U",
+            icon=":material/undo:",
+            disabled=not work.history.before,
+            on_click=state.undo,
+            args=(work,),
+        )
+        with st.popover("Skip", icon=":material/skip_next:", key=work.key("skip")):
+            st.text_input("Why do you skip it?", key=work.key("reason"), max_chars=REASON_CHARS, live="300ms")
+            st.button(
+                "Skip this item",
+                key=work.key("skip.it"),
+                on_click=_skip,
+                args=(work,),
+                disabled=not str(st.session_state.get(work.key("reason")) or "").strip(),
+            )
+        st.caption(plain(state.saved_line(work)))
+
+
+def after() -> None:
+    """Above the next item: what became of the last one."""
+    if said := st.session_state.pop(SAID, None):
+        st.toast(plain(said), icon=":material/check:")
+    if error := st.session_state.pop("annotate.error", None):
+        _shared.show_error(error)
+    if st.session_state.get(LAST):
+        st.button(
+            "Reopen my last item", key="annotate.reopen", icon=":material/undo:", shortcut="Z", type="tertiary", on_click=reopen
+        )

@@ -1,0 +1,269 @@
+"""Judging: the answers of one or two systems, blind and shuffled; the keys belong to the answer that is marked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+
+from core.annotating import judging as form_of
+from core.annotating.judging import Preference, QuestionVerdict, Unit, Verdict, unit_key
+from core.text import find_spans
+from core.types import Passage
+from pages import _annotate_bar as bar
+from pages import _annotate_state as state
+from pages._annotate_state import Work
+from pages._keys import SUBMIT, focus, legend
+from pages._markup import around, changes, highlighted, plain
+from storage.records_annotation import JudgedAnswer, JudgingWork, MissingAnswer, ShownAnswer, Side
+
+LIVE = "500ms"
+CHARS = 2_000
+VERDICTS: dict[Verdict, tuple[str, str]] = {
+    "correct": ("Correct", "1"),
+    "wrong": ("Wrong", "2"),
+    "unsupported": ("Unsupported", "3"),
+    "duplicate": ("Duplicate", "4"),
+}
+QUESTIONS: dict[QuestionVerdict, tuple[str, str]] = {
+    "fits": ("Fits", "5"),
+    "ambiguous_still": ("Ambiguous still", "6"),
+    "changes_meaning": ("Changes the meaning", "7"),
+}
+PREFERENCES: dict[Preference, tuple[str, str]] = {"a": ("Set A", "A"), "b": ("Set B", "B"), "tie": ("Equally good", "E")}
+MEANINGS = (
+    "**Correct**: an answer to the question in some reading, and its passage says so. **Wrong**: no answer to it. **Unsupported**: may be "
+    "true, but the passage does not say so. **Duplicate**: the same as an earlier answer of the set.  \n"
+    "**Fits**: the rewritten question has this answer and no other, and still asks what was asked. **Ambiguous still**: others fit it too. "
+    "**Changes the meaning**: it asks something else."
+)
+
+
+def units(work: Work) -> list[tuple[Side, ShownAnswer, Unit]]:
+    """All answers in the order of the screen."""
+    sides = work.sheet.sides if work.sheet else ()
+    return [
+        (side, answer, Unit(unit_key(answer.prediction_id, answer.position), answer.question is not None))
+        for side in sides
+        for answer in side.answers
+    ]
+
+
+def content(work: Work) -> JudgingWork:
+    form: form_of.Form = work.form
+    answers = tuple(
+        JudgedAnswer(
+            answer.prediction_id,
+            answer.position,
+            form.verdicts[unit.key],
+            form.questions[unit.key] if unit.asks else None,
+            form.notes.get(unit.key, ""),
+        )
+        for _, answer, unit in units(work)
+    )
+    missing = tuple(MissingAnswer(aliases[0], aliases[1:]) for aliases in form.missing_answers())
+    return JudgingWork(answers, missing, form.preference, note=form.note.strip())
+
+
+def problems(work: Work) -> tuple[str, ...]:
+    return form_of.problems(work.form, [u for *_, u in units(work)], len(work.sheet.sides) if work.sheet else 0)
+
+
+# ---------------------------------------------------------------- callbacks
+
+
+def _judge(work: Work, at: int, verdict: Verdict) -> None:
+    unit = units(work)[at][2]
+    same = work.form.verdicts.get(unit.key) == verdict
+    _then(work, at, form_of.judge(work.form, unit.key, None if same else verdict))
+
+
+def _judge_question(work: Work, at: int, verdict: QuestionVerdict) -> None:
+    unit = units(work)[at][2]
+    same = work.form.questions.get(unit.key) == verdict
+    _then(work, at, form_of.judge_question(work.form, unit.key, None if same else verdict))
+
+
+def _then(work: Work, at: int, form: form_of.Form) -> None:
+    """Saves, and moves on to the next open answer when this one is done."""
+    state.change(work, form)
+    every = [u for *_, u in units(work)]
+    work.current = at
+    if not form_of.open_parts(form, every[at]):
+        following = form_of.next_open(form, every, at)
+        work.current = at if following is None else following
+
+
+def _move(work: Work, by: int) -> None:
+    count = len(units(work))
+    work.current = (work.current + by) % count if count else 0
+
+
+def _prefer(work: Work, preference: Preference) -> None:
+    same = work.form.preference == preference
+    state.change(work, replace(work.form, preference=None if same else preference))
+
+
+def _note_answer(work: Work, at: int) -> None:
+    text = str(st.session_state.get(work.key("note", at)) or "")
+    state.change(work, form_of.annotate(work.form, units(work)[at][2].key, text), typed=f"note.{at}")
+
+
+def _missing(work: Work, line: int) -> None:
+    text = " ".join(str(st.session_state.get(work.key("missing", line)) or "").split())
+    lines = work.form.missing.splitlines()
+    lines = [*lines, ""] if line >= len(lines) else lines
+    lines[line] = text
+    state.change(work, replace(work.form, missing="\n".join(lines)), typed=f"missing.{line}")
+
+
+def _noted(work: Work) -> None:
+    state.change(work, replace(work.form, note=str(st.session_state.get(work.key("note")) or "")), typed="note")
+
+
+# ---------------------------------------------------------------- drawing
+
+
+@st.fragment
+def pane(work: Work) -> None:
+    if work.refresh:
+        work.refresh = False
+        st.rerun()
+    if work.sheet is None:
+        return
+    every = units(work)
+    left = sum(bool(form_of.open_parts(work.form, u)) for *_, u in every)
+    st.caption(f"{len(every) - left} of {len(every)} answers judged")
+    with st.expander("What the verdicts mean"):
+        st.markdown(MEANINGS)
+    sides = work.sheet.sides
+    places = st.columns(len(sides), gap="medium") if len(sides) > 1 else [st.container()]
+    at = 0
+    for side, place in zip(sides, places):
+        with place:
+            if len(sides) > 1:
+                st.markdown(f"**Set {side.name.upper()}**")
+            if not side.answers:
+                st.caption("This set is empty: no answer was found.")
+            for answer in side.answers:
+                _card(work, at, answer, every[at][2])
+                at += 1
+    if len(sides) > 1:
+        st.markdown("**Which set is better?**")
+        with st.container(horizontal=True):
+            for preference, (label, key) in PREFERENCES.items():
+                st.button(
+                    label,
+                    key=work.key("prefer", preference),
+                    shortcut=key,
+                    type="primary" if work.form.preference == preference else "secondary",
+                    on_click=_prefer,
+                    args=(work, preference),
+                )
+    _below(work)
+    if work.tried:
+        for problem in problems(work):
+            st.caption(f":red[:material/error: {plain(problem)}]")
+    bar.actions(work, make=content, blocked=lambda: bool(problems(work)))
+    with st.container(horizontal=True):
+        st.button("Next answer", key=work.key("next"), shortcut="N", type="tertiary", on_click=_move, args=(work, 1))
+        st.button("Previous answer", key=work.key("previous"), shortcut="P", type="tertiary", on_click=_move, args=(work, -1))
+    keys = [
+        ("1–4", "correct, wrong, unsupported, duplicate"),
+        ("5–7", "the question fits, is ambiguous still, changes the meaning"),
+    ]
+    keys += [("A", "set A is better"), ("B", "set B"), ("E", "equally good")] if len(sides) > 1 else []
+    legend([*keys, ("N", "next answer"), ("P", "previous"), ("U", "undo"), (SUBMIT, "submit")])
+    if every:
+        left = form_of.open_parts(work.form, every[work.current][2])
+        place = work.key("question" if left == ("question",) else "verdict", work.current)
+        # not at each change: it would leave a text field while somebody types in it
+        focus(place, f"{work.task.item}.{place}.{len(work.form.verdicts)}.{len(work.form.questions)}")
+
+
+def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
+    now = at == work.current
+    done = not form_of.open_parts(work.form, unit)
+    with st.container(border=True, key=work.key("card", at)):
+        mark = ":orange-badge[:material/keyboard: judge this]" if now else (":green[:material/done:]" if done else "")
+        st.markdown(f"{at + 1}\\. **{plain(answer.text)}** {mark}")
+        _passage(work, answer)
+        _verdict_buttons(work, at, "verdict", VERDICTS, work.form.verdicts.get(unit.key), now)
+        if answer.question is not None:
+            st.markdown(changes(work.task.question, answer.question))
+            _verdict_buttons(work, at, "question", QUESTIONS, work.form.questions.get(unit.key), now)
+        with st.popover(
+            "Note" if unit.key not in work.form.notes else "Note ✓", type="tertiary", key=work.key("note.open", at)
+        ):
+            st.text_input(
+                "Note",
+                key=state.show_field(work.key("note", at), work.form.notes.get(unit.key, "")),
+                max_chars=CHARS,
+                live=LIVE,
+                on_change=_note_answer,
+                args=(work, at),
+            )
+
+
+def _verdict_buttons(
+    work: Work,
+    at: int,
+    what: str,
+    choices: dict[str, tuple[str, str]],
+    chosen: str | None,
+    now: bool,  # type: ignore[type-arg]
+) -> None:
+    with st.container(horizontal=True, key=work.key(what, at)):
+        for value, (label, key) in choices.items():
+            st.button(
+                label,
+                key=work.key(what, at, value),
+                type="primary" if chosen == value else "secondary",
+                shortcut=key if now else None,
+                on_click=_judge if what == "verdict" else _judge_question,
+                args=(work, at, value),
+            )
+
+
+def _passage(work: Work, answer: ShownAnswer) -> None:
+    """The passage that the answer was read from, with the answer marked."""
+    passages: dict[str, Passage] = {p.id: p for p in (work.sheet.passages if work.sheet else ())}
+    first = next((e for e in answer.evidence if e.passage_id in passages), None)
+    if first is None:
+        st.caption(":material/link_off: No passage was given for it.")
+        return
+    passage = passages[first.passage_id]
+    spans = [(e.start, e.end) for e in answer.evidence if e.passage_id == passage.id]
+    spans = spans or find_spans(passage.text, answer.text)
+    st.caption(f"{plain(passage.title)}: {around(passage.text, spans, 110)}")
+    with st.popover("Whole passage", type="tertiary", key=work.key("passage", answer.prediction_id[:8], answer.position)):
+        st.markdown(f"**{plain(passage.title)}**")
+        st.markdown(highlighted(passage.text, spans))
+
+
+def _below(work: Work) -> None:
+    lines = work.form.missing.splitlines()
+    st.markdown("**Answers that are missing** :gray[one a field, aliases parted by |]")
+    for line, text in enumerate([*lines, ""]):
+        st.text_input(
+            f"Missing answer {line + 1}",
+            key=state.show_field(work.key("missing", line), text),
+            label_visibility="collapsed",
+            placeholder="answer | alias",
+            max_chars=CHARS,
+            live=LIVE,
+            on_change=_missing,
+            args=(work, line),
+        )
+    st.text_input(
+        "Note (optional)",
+        key=state.show_field(work.key("note"), work.form.note),
+        max_chars=CHARS,
+        live=LIVE,
+        on_change=_noted,
+        args=(work,),
+    )
+    with st.expander(f"All passages that the systems read ({len(work.sheet.passages) if work.sheet else 0})"):
+        for passage in work.sheet.passages if work.sheet else ():
+            st.markdown(f"**{plain(passage.title or passage.id)}**")
+            st.caption(plain(passage.text))

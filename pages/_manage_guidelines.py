@@ -1,0 +1,169 @@
+"""A project's guidelines: Markdown with right and wrong examples, versioned; and what a new project starts from."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.annotating.aliases import join_aliases, parse_aliases
+from core.errors import AmbiscopeError, InputError
+from core.types import Annotation, QAPair
+from pages import _annotate_about as about
+from pages import _shared
+from pages._manage_items import ERROR, SAID
+from pages._markup import plain
+from storage.records_annotation import Example, Guidelines, Project
+
+CHARS = 20_000
+TEMPLATE = """\
+**What you do.** You see a question as somebody typed it. Find all the answers that it can have, and for each of them a question that has this answer only.
+
+1. **Search and read first.** Answer from the passages, not from memory. Open the passages that you use.
+2. **No answer**: the passages answer the question in no reading. **A single answer**: every reader would mean the same.
+   **Several answers**: the question can be read in several ways (other years, places, versions, persons of one name, parts of a whole).
+3. **Change the question as little as possible.** Keep its words and its question word; add what tells the readings apart: a year, a place, a title.
+4. **Answers are short**: a name, a date, a number. Part other spellings of the same answer with `|`.
+5. **Each question stands alone.** Do not write *other*, *another* or *the second one*.
+6. **Time.** Name years instead of *last* or *current*. Of a list that grows every year, give the three latest cases.
+"""
+EXAMPLES = (
+    Example(
+        True,
+        "Who wrote the play The Crucible?",
+        Annotation("single", (QAPair("", ("Arthur Miller", "Arthur Asher Miller")),)),
+        "Everybody means the same play: a single answer, with its aliases.",
+    ),
+    Example(
+        True,
+        "When did Harry Potter and the Sorcerer's Stone come out?",
+        Annotation(
+            "multiple",
+            (
+                QAPair("When did the book Harry Potter and the Sorcerer's Stone come out?", ("June 26, 1997",)),
+                QAPair("When did the film Harry Potter and the Sorcerer's Stone come out in the UK?", ("November 16, 2001",)),
+            ),
+        ),
+        "A book and a film have this name; little was changed, and each question has one answer.",
+    ),
+    Example(
+        False,
+        "When did Harry Potter and the Sorcerer's Stone come out?",
+        Annotation(
+            "multiple",
+            (
+                QAPair("When was the book published?", ("June 26, 1997",)),
+                QAPair("What about the other one?", ("2001 / November 16",)),
+            ),
+        ),
+        "The questions do not stand alone, and / is part of an answer: part aliases with |.",
+    ),
+)
+
+
+def draw(project: Project, who: str) -> None:
+    store = _shared.store()
+    found = store.guidelines(project.id)
+    version = found.version if found else 0
+    key = f"guide.{project.id}.{version}"
+    st.caption(f"Version {version} is in force." if version else "Nothing is written yet.")
+    left, right = st.columns(2, gap="medium")
+    with left:
+        text = st.text_area(
+            "Text (Markdown)", value=found.text if found else TEMPLATE, key=f"{key}.text", height=420, max_chars=CHARS
+        )
+        st.button(
+            "Save as a new version",
+            key=f"{key}.save",
+            type="primary",
+            on_click=_save,
+            args=(project, who, found, f"{key}.text"),
+        )
+    with right:
+        st.caption("As annotators see it")
+        with st.container(border=True, height=480):
+            preview = Guidelines(project.id, version, text or "", found.examples if found else (), who, project.created)
+            about.draw_guidelines(preview, project.stages[0], expanded=True)
+    _examples(project, who, found, key)
+    _versions(project)
+
+
+def _save(project: Project, who: str, found: Guidelines | None, key: str) -> None:
+    _store(project, who, str(st.session_state.get(key) or ""), found.examples if found else (), found)
+
+
+def _store(project: Project, who: str, text: str, examples: tuple[Example, ...], found: Guidelines | None) -> None:
+    try:
+        saved = _shared.store().save_guidelines(who, project.id, text, examples, expected_version=found.version if found else 0)
+        st.session_state[SAID] = f"Guidelines saved; version {saved.version} is in force."
+    except AmbiscopeError as error:
+        st.session_state[ERROR] = error
+
+
+def _examples(project: Project, who: str, found: Guidelines | None, key: str) -> None:
+    st.markdown("**Examples** :gray[right and wrong ones, shown below the text]")
+    examples = found.examples if found else ()
+    text = found.text if found else TEMPLATE
+    for number, example in enumerate(examples):
+        with st.container(border=True):
+            st.markdown(f"{'Right' if example.right else 'Wrong'}: **{plain(example.prompt)}**")
+            about.draw_annotation(example.annotation, example.prompt)
+            if example.why:
+                st.caption(plain(example.why))
+            rest = examples[:number] + examples[number + 1 :]
+            st.button("Delete", key=f"{key}.drop.{number}", on_click=_store, args=(project, who, text, rest, found))
+    with st.expander("Add an example"), st.form(f"{key}.example", border=False):
+        st.segmented_control("It is", ["right", "wrong"], default="right", required=True, key=f"{key}.right")
+        st.text_input("Question as asked", key=f"{key}.prompt", max_chars=2_000)
+        st.text_area(
+            "Pairs, one a line: question → answer | alias (only the answer for a single one; nothing for no answer)",
+            key=f"{key}.pairs",
+            max_chars=CHARS,
+            placeholder="Who wrote the play in 1953? → Arthur Miller",
+        )
+        st.text_input("Why", key=f"{key}.why", max_chars=2_000)
+        st.form_submit_button("Add", on_click=_add, args=(project, who, found, key))
+
+
+def example_of(right: bool, prompt: str, pairs: str, why: str) -> Example:
+    """Raises InputError without a question, or for a line without an answer."""
+    if not prompt.strip():
+        raise InputError("the example has no question; write it as somebody would ask it")
+    found = []
+    for number, line in enumerate((x for x in pairs.splitlines() if x.strip()), 1):
+        question, arrow, answers = line.replace("->", "→").rpartition("→")
+        aliases = parse_aliases(answers)
+        if not aliases:
+            raise InputError(f"line {number} of the pairs has no answer; write: question → answer")
+        found.append(QAPair(" ".join(question.split()) if arrow else "", aliases))
+    kind = {0: "none", 1: "single"}.get(len(found), "multiple")
+    return Example(right, " ".join(prompt.split()), Annotation(kind, tuple(found)), why.strip())  # type: ignore[arg-type]
+
+
+def _add(project: Project, who: str, found: Guidelines | None, key: str) -> None:
+    state = st.session_state
+    try:
+        example = example_of(
+            state.get(f"{key}.right") == "right",
+            str(state.get(f"{key}.prompt") or ""),
+            str(state.get(f"{key}.pairs") or ""),
+            str(state.get(f"{key}.why") or ""),
+        )
+    except AmbiscopeError as error:
+        state[ERROR] = error
+        return
+    text = str(state.get(f"{key}.text") or (found.text if found else TEMPLATE))
+    _store(project, who, text, (*(found.examples if found else ()), example), found)
+
+
+def _versions(project: Project) -> None:
+    versions = _shared.store().guideline_versions(project.id)
+    if len(versions) < 2:
+        return
+    with st.expander(f"Earlier versions ({len(versions) - 1})"):
+        for old in versions[1:]:
+            st.markdown(f"**Version {old.version}** :gray[{old.created.astimezone():%Y-%m-%d %H:%M} by {plain(old.by)}]")
+            st.text(old.text)
+            for example in old.examples:
+                st.caption(
+                    f"{'Right' if example.right else 'Wrong'}: {plain(example.prompt)} → "
+                    + plain("; ".join(join_aliases(p.answers) for p in example.annotation.pairs) or "no answer")
+                )

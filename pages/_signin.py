@@ -1,0 +1,143 @@
+"""Who is using the app: a provider of OpenID Connect where `.streamlit/secrets.toml` has [auth], people's own passwords where
+some have one, else one person who types a name.
+
+A session's name lives on the server.  The store checks the role at each call; this only says who is asking.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.errors import AmbiscopeError
+from pages import _shared
+from pages._markup import plain
+from storage.records_annotation import SignInError
+
+NAME, SUBJECT = "signin.name", "signin.subject"
+NAME_CHARS = 60
+
+
+def provider() -> bool:
+    """Streamlit's own login is set up."""
+    try:
+        return bool(st.secrets.load_if_toml_exists()) and "auth" in st.secrets
+    except Exception:  # a broken secrets file must not open the house: passwords and roles still hold
+        return False
+
+
+def subject() -> str:
+    """Of the visitor whom the provider vouched for: issuer and subject; empty for nobody."""
+    if not provider() or not st.user.is_logged_in:
+        return ""
+    return f"{st.user.get('iss') or ''} {st.user.get('sub') or ''}".strip()
+
+
+def sign_out() -> None:
+    """Callback."""
+    for key in (NAME, SUBJECT):
+        st.session_state.pop(key, None)
+    st.session_state["annotator"] = ""
+    if provider() and st.user.is_logged_in:
+        st.logout()
+
+
+def _enter(name: str) -> None:
+    st.session_state[NAME] = name
+    st.session_state.pop("signin.error", None)
+
+
+def _try_password() -> None:
+    """Callback of the form.  The password leaves the session state at once."""
+    state = st.session_state
+    name = str(state.get("signin.typed") or "").strip()
+    password = str(state.pop("signin.password", "") or "")
+    try:
+        _enter(_shared.store().sign_in(name, password).name)
+    except AmbiscopeError as error:
+        state["signin.error"] = error
+
+
+def _form() -> None:
+    st.header("Ambiscope")
+    st.subheader("Sign in")
+    if error := st.session_state.pop("signin.error", None):
+        _shared.show_error(error)
+    if provider():
+        who = subject()
+        if who:
+            st.warning("You are known to the provider, but have no account here. Send this line to your manager, who adds it:")
+            st.code(who, language=None, wrap_lines=True)
+            st.button("Sign out", on_click=sign_out, key="signin.out.unknown")
+        else:
+            st.button("Sign in with your organisation", on_click=st.login, type="primary", key="signin.provider")
+        st.caption("Or with a name and password that your manager gave you:")
+    with st.form("signin.form", width=420):
+        st.text_input("Name", key="signin.typed", max_chars=NAME_CHARS, autocomplete="username")
+        st.text_input("Password", type="password", key="signin.password", max_chars=400, autocomplete="current-password")
+        st.form_submit_button("Sign in", type="primary", on_click=_try_password)
+
+
+def _by_subject(who: str) -> None:
+    """Looks the subject up once a session."""
+    if not who or st.session_state.get(SUBJECT) == who:
+        return
+    st.session_state[SUBJECT] = who
+    try:
+        _enter(_shared.store().sign_in_subject(who).name)
+    except SignInError:
+        st.session_state.pop(NAME, None)
+
+
+def _change_password() -> None:
+    state = st.session_state
+    old, new = str(state.pop("signin.old", "") or ""), str(state.pop("signin.new", "") or "")
+    try:
+        name = state[NAME]
+        _shared.store().set_password(name, name, new, old=old)
+        state["signin.said"] = "The password is changed."
+    except AmbiscopeError as error:
+        state["signin.error"] = error
+
+
+def _signed_in(name: str) -> None:
+    st.session_state["annotator"] = name
+    with st.sidebar:
+        st.markdown(f":material/person: **{plain(name)}**")
+        if said := st.session_state.pop("signin.said", None):
+            st.success(plain(said))
+        if error := st.session_state.pop("signin.error", None):
+            _shared.show_error(error)
+        with st.container(horizontal=True):
+            st.button("Sign out", on_click=sign_out, key="signin.out")
+            if not subject():
+                with st.popover("Password"), st.form("signin.change", border=False):
+                    st.text_input("Present password", type="password", key="signin.old", autocomplete="current-password")
+                    st.text_input("New password", type="password", key="signin.new", autocomplete="new-password")
+                    st.form_submit_button("Change", on_click=_change_password)
+
+
+def gate() -> None:
+    """Draws the sidebar's part about the person, or stops the script at the sign-in form.  Called before the page."""
+    st.session_state.setdefault("annotator", _shared.settings().annotator)
+    try:
+        closed = _shared.store().accounts_in_use()
+    except AmbiscopeError:  # no database: nothing can be stored, and nobody can be anybody else
+        st.session_state["annotator"] = _shared.settings().annotator
+        return
+    who = subject()
+    if closed:
+        _by_subject(who)
+        name = st.session_state.get(NAME)
+        if not name:
+            _form()
+            st.stop()
+        _signed_in(str(name))
+        return
+    st.session_state.pop(NAME, None)
+    if provider() and not who:
+        _form()
+        st.stop()
+    # before the page: a run that is being drawn lasts, and a field that is not drawn loses its value
+    st.sidebar.text_input(
+        "Your name", key="annotator", max_chars=NAME_CHARS, help="What you judge and write is kept under this name."
+    )

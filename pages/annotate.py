@@ -1,0 +1,168 @@
+"""Annotate: choose a project and a stage, then one item after another."""
+
+from __future__ import annotations
+
+import contextlib
+
+import streamlit as st
+
+from core.errors import AmbiscopeError, InputError
+from pages import _annotate_about as about
+from pages import _annotate_bar as bar
+from pages import _annotate_generation as generation
+from pages import _annotate_judging as judging
+from pages import _annotate_mine as mine
+from pages import _annotate_search as search
+from pages import _annotate_state as state
+from pages import _annotate_validation as validation
+from pages import _shared
+from pages._annotate_state import Work
+from pages._markup import plain
+from storage.records_annotation import Project, WorkStage
+
+WANTED = "annotate.wanted"
+
+
+def _from_address(name: str) -> str:
+    return str(st.query_params.get(name, ""))
+
+
+def _note(name: str, key: str) -> None:
+    """Callback: the address keeps the choice, so that a reload comes back to it."""
+    st.query_params[name] = str(st.session_state.get(key) or "")
+
+
+def choose() -> tuple[Project, WorkStage] | None:
+    projects = _shared.store().projects(state="open", limit=200)
+    if not projects:
+        st.info("There is no open project yet. A manager makes one from a question file.")
+        st.page_link("pages/manage.py", label="Make a project", icon=":material/assignment_ind:")
+        return None
+    named = {p.id: p for p in projects}
+    ids = list(named)
+    wanted = _from_address("project")
+    if wanted and wanted not in ids:
+        raise InputError("the project of this address is closed or does not exist; choose another one")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        key = "annotate.project"
+        choice = st.selectbox(
+            "Project",
+            ids,
+            index=ids.index(wanted) if wanted else 0,
+            format_func=lambda i: named[i].name,
+            key=key,
+            on_change=_note,
+            args=("project", key),
+            width=360,
+        )
+        project = named[choice]
+        stages = list(project.stages)
+        asked = _from_address("stage")
+        stage = st.segmented_control(
+            "Stage",
+            stages,
+            default=next((s for s in stages if s == asked), stages[0]),
+            required=True,
+            format_func=lambda s: about.STAGES[s],
+            key=f"annotate.stage.{project.id}",
+            on_change=_note,
+            args=("stage", f"annotate.stage.{project.id}"),
+        )
+        view = st.segmented_control("Show", ["Work", "My items"], default="Work", required=True, key="annotate.view")
+    st.session_state["annotate.mine"] = view == "My items"
+    return project, stage or stages[0]
+
+
+def _open(project: Project, stage: WorkStage, who: str) -> Work | None:
+    """The work of this tab, or the next item.  Raises the store's errors."""
+    store = _shared.store()
+    wanted = st.session_state.pop(WANTED, "") or _from_address("item")
+    if "item" in st.query_params:
+        del st.query_params["item"]
+    work = state.current()
+    same = work is not None and (work.project.id, work.stage, work.who) == (project.id, stage, who)
+    if work is not None and same and wanted in ("", work.task.item):
+        work.count_time()
+        return work
+    if work is not None:
+        _give_back(work)
+    state.close()
+    if wanted:
+        task = store.claim_item(wanted, who, stage)
+        if task is None:
+            st.warning("This item is taken by others, or waits for the stage before. Here is your next one.")
+        else:
+            return state.begin(project, task, who)
+    for _ in range(5):
+        task = store.next_item(project.id, who, stage)
+        if task is None:
+            return None
+        if stage == "validation" and store.get_item(task.item, who).states.get("validation") == "waiting":
+            store.release_item(task.item, who, stage)  # an annotation was sent back meanwhile: it waits again
+            continue
+        return state.begin(project, task, who)
+    return None
+
+
+def _give_back(work: Work) -> None:
+    """Another name, project or stage was chosen: an item on which nothing was done is somebody else's to take at once."""
+    if work.version == 0 and not work.opened and work.task.state == "leased":
+        with contextlib.suppress(AmbiscopeError):
+            _shared.store().release_item(work.task.item, work.who, work.stage)
+
+
+def draw(work: Work) -> None:
+    st.subheader(plain(work.task.question), divider="gray", anchor=False)
+    notes = []
+    if work.task.gold:
+        notes.append(":orange-badge[qualification] You see the right answer after submitting.")
+    if work.task.state == "returned" and work.task.reason:
+        notes.append(f":red-badge[returned to you] {plain(work.task.reason)}")
+    if work.task.state == "submitted":
+        notes.append(":blue-badge[submitted] You can change it and submit again.")
+    for note in notes:
+        st.markdown(note)
+    if work.stage == "judging":
+        judging.pane(work)
+        return
+    left, right = st.columns([5, 6], gap="medium")
+    if work.stage == "generation":
+        with left:
+            search.pane(work, generation.answers, generation.cite_buttons)
+        with right:
+            generation.pane(work)
+        return
+    with left:
+        search.pane(work, validation.answers)
+    with right:
+        validation.pane(work)
+
+
+def main() -> None:
+    st.header("Annotate", anchor=False)
+    chosen = choose()
+    if chosen is None:
+        return
+    project, stage = chosen
+    who = _shared.annotator()
+    own = about.draw_progress(project, stage, who)
+    about.draw_guidelines(_shared.store().guidelines(project.id), stage, expanded=own.submitted + own.gold == 0)
+    if st.session_state["annotate.mine"]:
+        mine.draw(project, stage, who)
+        return
+    bar.after()
+    if about.draw_feedback():
+        return
+    work = _open(project, stage, who)
+    if work is None:
+        st.info("Nothing is left for you at this stage. Thank you!", icon=":material/check:")
+        st.button("Look again", key="annotate.again")
+        return
+    draw(work)
+
+
+_shared.enter("annotate")
+try:
+    main()
+except AmbiscopeError as error:
+    _shared.show_error(error)

@@ -1,0 +1,169 @@
+"""Evaluate: run systems over question files, compare them with intervals, and look into what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.errors import AmbiscopeError
+from core.published import PublishedTable, tables_of
+from pages import (
+    _evaluate_charts,
+    _evaluate_compare,
+    _evaluate_more,
+    _evaluate_rows,
+    _evaluate_runs,
+    _evaluate_start,
+    _shared,
+)
+from pages._evaluate_data import CHARTS, SCOPES, VIEWS, draw, metrics_of, names
+from pages._markup import plain
+from storage.records import StoredEvaluation
+
+DRAWN = 8  # runs in a chart to begin with
+NO_TABLE = "none"
+
+
+def _published(place: DeltaGenerator, kind: str, metric: str = "") -> PublishedTable | None:
+    """Which of the papers' tables to draw beside ours."""
+    tables = [t for t in tables_of(kind) if not metric or metric in t.metrics]
+    if not tables:
+        return None
+    labels = {t.label: t for t in tables}
+    chosen = place.selectbox(
+        "Published figures beside ours",
+        [*labels, NO_TABLE],
+        key=f"evaluate.published.{kind}",
+        help="On other data and machines.",
+    )
+    table = labels.get(str(chosen))
+    if table is not None and table.note:
+        place.caption(f"About these figures: {plain(table.note)}.")
+    return table
+
+
+def charts(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
+    by_rank = sorted(runs, key=lambda r: -(r.mean(metric, scope) if r.mean(metric, scope) is not None else -1.0))
+    called = names(runs)
+    kept = st.multiselect(
+        "Runs in the charts",
+        [r.id for r in by_rank],
+        default=[r.id for r in by_rank[:DRAWN]],
+        format_func=lambda key: called.get(key, key),
+        key="evaluate.drawn",
+        max_selections=20,
+    )
+    chosen = [r for r in by_rank if r.id in set(kept)]
+    if not chosen:
+        st.info("Choose at least one run.")
+        return
+    left, right = st.columns(2)
+    view = left.selectbox("Chart", CHARTS, key="evaluate.kind")
+    store, ids = _shared.store(), [r.id for r in chosen]
+    if view == "Quality":
+        draw(_evaluate_charts.quality(chosen, called, metric, _published(right, "quality", metric)))
+    elif view == "Seconds and quality":
+        draw(_evaluate_charts.latency(chosen, called, metric, scope, _published(right, "quality", metric)))
+    elif view == "Training-set size":
+        draw(_evaluate_charts.training_size(runs, metric))
+    elif view == "Precision and recall":
+        draw(_evaluate_charts.answers(chosen, called, scope))
+    elif view == "Ablations":
+        draw(_evaluate_more.ablations(runs, metric, _published(right, "ablations", metric)))
+    elif view == "Zero-shot and decoding":
+        draw(_evaluate_more.variants(runs, called, metric, _published(right, "zero-shot", metric)))
+    elif view == "Retrieval":
+        draw(_evaluate_more.retrieval(_with_retrieval(runs, chosen), called, scope, tables_of("retrieval")))
+    elif view == "Grounding":
+        draw(_evaluate_more.grounded(chosen, called, scope, _published(right, "grounded")))
+        summaries = {key: store.evaluation_report(key).get("summary") or {} for key in ids}
+        draw(_evaluate_more.judged(summaries, called))
+        draw(_evaluate_more.cost(summaries, called))
+    elif view == "Errors":
+        counts = store.error_counts(ids, multi=scope == "multi")
+        draw(_evaluate_more.errors({key: counts[key] for key in ids if key in counts}, called))
+    else:
+        draw(_evaluate_more.groups(store.group_means(ids, metric, "ambiguity"), called, metric, "ambiguity"))
+        draw(_evaluate_more.groups(store.group_means(ids, metric, "source"), called, metric, "source"))
+
+
+def _with_retrieval(runs: Sequence[StoredEvaluation], chosen: Sequence[StoredEvaluation]) -> list[StoredEvaluation]:
+    """The chosen runs and those of `retrieval-eval`, which have no F1 and so stand last in every order."""
+    own = [r for r in runs if r.system.startswith("retrieval ")]
+    return [*[r for r in chosen if r not in own], *own][:20]
+
+
+def one(runs: Sequence[StoredEvaluation]) -> None:
+    called = names(runs)
+    chosen = st.selectbox("Run", [r.id for r in runs], format_func=lambda key: called.get(key, key), key="evaluate.one")
+    run = next((r for r in runs if r.id == chosen), None)
+    if run is None:
+        return
+    _evaluate_runs.about(run, called[run.id])
+    st.subheader("Questions")
+    _evaluate_rows.rows(run)
+
+
+def start() -> None:
+    st.subheader("Start an evaluation")
+    _evaluate_start.form()
+    st.subheader("Run folders")
+    _evaluate_start.folders()
+    st.subheader("Upload")
+    _evaluate_start.uploads()
+
+
+def main() -> None:
+    st.header("Evaluate")
+    st.markdown(
+        "Systems over the same questions: means with intervals, what they cost, where they fail, and what the papers report."
+    )
+    if said := st.session_state.pop("evaluate.said", None):
+        st.success(plain(said), icon=":material/check:")
+    if error := st.session_state.pop("evaluate.error", None):
+        _shared.show_error(error)
+    _evaluate_start.watch()
+    where = _evaluate_runs.filters()
+    store = _shared.store()
+    total, runs = store.count_evaluations(where), store.evaluations(_evaluate_runs.MOST, where=where)
+    view = (
+        st.segmented_control("View", VIEWS, default=VIEWS[0], required=True, key="evaluate.view", label_visibility="collapsed")
+        or VIEWS[0]
+    )
+    if view == "Start and store":
+        start()
+        return
+    if not runs:
+        if store.count_evaluations():
+            st.info("No stored run matches the filters in the sidebar.")
+        else:
+            st.info(
+                "No run is stored yet. Start one, or store a run folder of the command line, under Start and store.",
+                icon=":material/bar_chart_off:",
+            )
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        metric = str(st.selectbox("Metric", metrics_of(runs) or ["F1 answer"], key="evaluate.metric", width=260))
+        scope = str(st.selectbox("Questions", list(SCOPES), format_func=SCOPES.__getitem__, key="evaluate.scope", width=300))
+    if view == "Leaderboard":
+        _evaluate_runs.leaderboard(runs, metric, scope)
+        if total > len(runs):
+            st.caption(f"The newest {len(runs)} of {total:,} runs; filter in the sidebar for others.")
+        st.caption(
+            "Rows over different question files or corpora are not comparable with one another; filter by question file for that."
+        )
+    elif view == "Charts":
+        charts(runs, metric, scope)
+    elif view == "Two runs":
+        _evaluate_compare.compare(runs, metric, scope)
+    else:
+        one(runs)
+
+
+_shared.enter("evaluate")
+try:
+    main()
+except AmbiscopeError as error:
+    _shared.show_error(error)

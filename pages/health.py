@@ -1,0 +1,73 @@
+"""Health: versions, the database and its backups, warnings, the settings in force."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from core.errors import AmbiscopeError
+from pages import _shared
+from pages._installation import age, settings_in_force, versions, without_password
+from pages._markup import plain
+from storage.records import Health
+
+
+def _backup() -> None:
+    """Callback."""
+    try:
+        _shared.store().require(_shared.annotator(), "manager")
+        manifest = _shared.store().backup()
+        st.session_state["health.said"] = f"Backup written and verified: {manifest.file}"
+    except AmbiscopeError as error:
+        st.session_state["health.error"] = error
+
+
+def database(health: Health) -> None:
+    st.subheader("Database", divider="gray", anchor=False)
+    with st.container(horizontal=True):
+        st.metric("Integrity", "ok" if health.ok else "damaged")
+        st.metric("Size", f"{health.bytes / 1e6:.1f} MB")
+        st.metric("Last backup", age(health.backup_age_seconds))
+    if not health.ok:
+        st.error(f"The first problem found: {plain(health.integrity)}. Restore a backup: python -m storage restore FILE")
+    for warning in health.warnings:
+        st.warning(plain(warning), icon=":material/warning:")
+    if health.sqlite:
+        st.button("Back up now", on_click=_backup, icon=":material/backup:", key="health.backup")
+        st.caption("A verified copy is written beside the database, in the folder backups. It can be made while people work.")
+    else:
+        st.caption("PostgreSQL is backed up with its own tools (pg_dump).")
+    st.caption(
+        f"{plain(without_password(health.where))} · schema {plain(health.revision)}"
+        + (f" · SQLite {plain(health.sqlite)}, journal {plain(health.journal)}" if health.sqlite else "")
+    )
+
+
+def main() -> None:
+    st.header("Health", anchor=False)
+    store = _shared.store()
+    store.require(_shared.annotator(), "manager")
+    if said := st.session_state.pop("health.said", None):
+        st.success(plain(said), icon=":material/check:")
+    if error := st.session_state.pop("health.error", None):
+        _shared.show_error(error)
+    full = st.toggle("Check every page of the file (slow for a large one)", key="health.full")
+    database(store.health(full=full))
+    st.subheader("Versions", divider="gray", anchor=False)
+    st.dataframe(
+        pd.DataFrame(versions(), columns=["what", "version"]), hide_index=True, width="content", alt="Installed versions"
+    )
+    st.subheader("Settings", divider="gray", anchor=False)
+    st.dataframe(
+        pd.DataFrame(settings_in_force(_shared.settings()), columns=["variable", "value", "from"]),
+        hide_index=True,
+        width="stretch",
+        alt="Settings in force, secrets hidden",
+    )
+
+
+_shared.enter("health")
+try:
+    main()
+except AmbiscopeError as error:
+    _shared.show_error(error)

@@ -1,0 +1,219 @@
+"""Quality: how far people agree, how systems and judges compare with them; snapshots, and the loop."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, cast
+
+import streamlit as st
+
+from core.errors import AmbiscopeError
+from pages import _quality_loop as loop
+from pages import _quality_tables as tables
+from pages import _shared
+from pages._markup import plain
+from storage.agreement import Quality, quality
+from storage.words import Filters
+
+DOWNLOAD_BYTES = 100_000_000  # larger files are fetched from the server's disk
+SAMPLES = 500
+HOLD_SECONDS = 60.0
+
+
+def _day(value: object) -> datetime | None:
+    return datetime.combine(value, time(), UTC) if isinstance(value, date) else None
+
+
+def choose() -> Filters:
+    """Project, people and days that everything on this page is of."""
+    store, me = _shared.store(), _shared.annotator()
+    projects = {p.id: p.name for p in store.projects(limit=200)}
+    names = [a.name for a in store.annotators()]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        project = st.selectbox(
+            "Project", ["", *projects], format_func=lambda i: projects.get(i, "all questions"), key="quality.project", width=240
+        )
+        people = st.multiselect("People", names, key="quality.people", placeholder="everybody", width=300)
+        since = st.date_input("From", value=None, key="quality.since", width=150)
+        until = st.date_input("To", value=None, key="quality.until", width=150)
+    store.require(me, "validator")
+    last = _day(until)
+    return Filters(
+        annotators=tuple(people), project=project or "", since=_day(since), until=last + timedelta(days=1) if last else None
+    )
+
+
+def table(rows: Sequence[dict[str, Any]], name: str, empty: str) -> None:
+    """A table with its CSV file, or why there is none."""
+    if not rows:
+        st.info(empty)
+        return
+    st.dataframe(list(rows), hide_index=True, width="stretch", alt=name)
+    st.download_button(
+        "CSV",
+        tables.as_csv(rows),
+        file_name=f"{name.lower().replace(' ', '-')}.csv",
+        mime="text/csv",
+        icon=":material/download:",
+        key=f"quality.csv.{name}",
+        on_click="ignore",
+    )
+
+
+def reckoned(filters: Filters) -> Quality:
+    """The tables, made again when the filters change or what is held is old: a click elsewhere on the page should not wait for them."""
+    held = st.session_state.get("quality.held")
+    if held is not None and held[0] == filters and clock.monotonic() - held[2] < HOLD_SECONDS:
+        return cast(Quality, held[1])
+    found = quality(
+        _shared.store(),
+        _shared.annotator(),
+        project=filters.project,
+        people=filters.annotators,
+        since=filters.since,
+        until=filters.until,
+        samples=SAMPLES,
+    )
+    st.session_state["quality.held"] = (filters, found, clock.monotonic())
+    return found
+
+
+def agreement(filters: Filters) -> None:
+    found = reckoned(filters)
+    for said in found.truncated:
+        st.caption(plain(f"Too much to show at once: {said}."))
+    overall, people, items, over_time, work, systems = st.tabs(
+        ["Overall", "Pairs of people", "Questions", "Over time", "Types and time", "Judges and systems"]
+    )
+    with overall:
+        table(tables.overall(found), "Agreement", "")
+        st.caption(
+            "Alpha is Krippendorff's, with the MASI distance of answer sets; kappa is Cohen's for two people and Fleiss' for more. Both are 1 "
+            "for perfect agreement and 0 for what chance would give. Intervals are 95% bootstrap intervals over questions; n counts what two "
+            "people or more did. Undefined is not zero: the last column says why."
+        )
+    with people:
+        table(tables.pairs(found), "Pairs of people", "No question was annotated, and no answer judged, by two people yet.")
+    with items:
+        table(tables.items(found), "Questions", "No question was annotated by two people yet.")
+        st.caption("The least agreed upon come first.")
+    with over_time:
+        if chart := tables.periods_chart(found):
+            st.plotly_chart(chart, key="quality.periods")
+        table(tables.periods(found), "Over time", "No question was annotated by two people yet.")
+    with work:
+        if found.types:
+            st.plotly_chart(tables.types_chart(found), key="quality.types")
+        table(tables.types(found), "Types", "Nothing was annotated yet.")
+        st.caption("AmbigNQ's shares are those that its authors told their annotators to expect.")
+        table(tables.times(found), "Time spent", "No task of a project is finished yet.")
+    with systems:
+        if chart := tables.systems_chart(found):
+            st.plotly_chart(chart, key="quality.systems")
+        table(tables.systems(found), "Systems", "No prediction was judged or annotated yet.")
+        table(tables.judges(found), "Judges", "")
+        st.caption("A judge is what a system thinks of its own answers; people are the majority of those who judged the same.")
+
+
+# ---------------------------------------------------------------- snapshots
+
+
+def _take(filters: Filters) -> None:
+    """Callback of the form."""
+    state = st.session_state
+    try:
+        store = _shared.store()
+        store.require(_shared.annotator(), "manager")
+        chosen = Filters(
+            annotators=filters.annotators,
+            project=filters.project,
+            since=filters.since,
+            until=filters.until,
+            minimum_agreement=state.get("quality.snapshot.agreement") or None,
+            pseudonyms=bool(state.get("quality.snapshot.pseudonyms")),
+        )
+        note = str(state.get("quality.snapshot.note") or "").strip()
+        made = store.take_snapshot(_shared.settings().home / "snapshots", filters=chosen, note=note)
+        state["quality.said"] = f"Snapshot {made.number} is taken."
+    except AmbiscopeError as error:
+        state["quality.error"] = error
+
+
+def snapshots(filters: Filters) -> None:
+    store = _shared.store()
+    st.markdown(
+        "A snapshot holds what the filters above let by, at one moment, in all formats: training files, AmbigNQ light and full, preference "
+        "pairs, CSV and Parquet. It has a number and a digest and never changes."
+    )
+    with st.form("quality.snapshot", border=True):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            st.text_input("What it is for", key="quality.snapshot.note", max_chars=200, width=300)
+            st.number_input(
+                "Least agreement (F1)",
+                min_value=0.0,
+                max_value=1.0,
+                value=0.0,
+                step=0.05,
+                key="quality.snapshot.agreement",
+                width=180,
+                help="Above 0: only questions with two annotators or more whose answer sets agree this far.",
+            )
+            st.checkbox("Numbers instead of people's names", key="quality.snapshot.pseudonyms")
+        st.form_submit_button("Take a snapshot", icon=":material/photo_camera:", on_click=_take, args=(filters,))
+    found = store.snapshots(limit=100)
+    if not found:
+        st.info("There is no snapshot yet.")
+        return
+    rows = [
+        {
+            "Number": s.number,
+            "Taken (UTC)": f"{s.created:%Y-%m-%d %H:%M}",
+            "Questions": s.counts.get("training", {}).get("questions", 0),
+            "Size (MB)": round(s.bytes / 1e6, 2),
+            "For": s.note,
+            "Digest": s.sha256[:16],
+        }
+        for s in found
+    ]
+    st.dataframe(rows, hide_index=True, width="stretch", alt="Snapshots")
+    number = st.selectbox("Files of snapshot", [s.number for s in found], key="quality.snapshot.number", width=200)
+    with st.container(horizontal=True):
+        for format, path in store.snapshot_files(number, _shared.settings().home / "snapshots").items():
+            if path.stat().st_size > DOWNLOAD_BYTES:
+                st.caption(plain(f"{format}: {path} on the server"))
+                continue
+            st.download_button(
+                format,
+                path.read_bytes,
+                file_name=f"snapshot-{number:04d}-{path.name}",
+                key=f"quality.file.{number}.{format}",
+                on_click="ignore",
+            )
+
+
+def main() -> None:
+    st.header("Quality")
+    if said := st.session_state.pop("quality.said", None):
+        st.success(plain(said), icon=":material/check:")
+    if error := st.session_state.pop("quality.error", None):
+        _shared.show_error(error)
+    filters = choose()
+    agreement(filters)
+    store = _shared.store()
+    try:
+        store.require(_shared.annotator(), "manager")
+    except AmbiscopeError:  # what managers do is not shown to others
+        return
+    st.subheader("Snapshots", divider="gray")
+    snapshots(filters)
+    st.subheader("The loop", divider="gray")
+    loop.draw(filters, [s.number for s in store.snapshots(limit=100)])
+
+
+_shared.enter("quality")
+try:
+    main()
+except AmbiscopeError as error:
+    _shared.show_error(error)

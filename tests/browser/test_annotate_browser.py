@@ -1,0 +1,329 @@
+"""The annotate page in a real Chromium: two people at once, everything by keyboard, drafts after closing the tab, hostile text."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from core import types as t
+from core.retrieval.library import CorpusLibrary
+from core.settings import ROOT, Settings
+from storage import Store
+from storage.records_annotation import Example, Project
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")]
+ARGS = (
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+WAIT = 90_000  # milliseconds; a busy machine
+PAYLOADS = (
+    "<script>window.hacked=1</script>",
+    "<img src=x onerror=window.hacked=1>",
+    "<svg/onload=window.hacked=1>",
+    "[click](javascript:window.hacked=1)",
+    "<a href='javascript:window.hacked=1'>x</a>",
+    "<iframe srcdoc='<script>parent.hacked=1</script>'></iframe>",
+    "**bold** :red[r] $x^2$ `code`",
+)
+NASTY = " ".join(PAYLOADS)
+ROWS = [
+    ("p1", "West Side Story (1961 film)", "Natalie Wood played Maria in the film directed by Robert Wise."),
+    ("p2", "West Side Story (2021 film)", "Rachel Zegler played Maria in the remake by Steven Spielberg."),
+    ("p3", f"Nasty {PAYLOADS[1]}", f"Carol Lawrence played Maria on stage. {NASTY}"),
+]
+QUESTION = "Who played Maria in West Side Story?"
+CLARIFIED = {
+    "Natalie Wood": "Who played Maria in the 1961 film West Side Story?",
+    "Rachel Zegler": "Who played Maria in the 2021 film West Side Story?",
+}
+
+
+def predict(question: str, answers: dict[str, str]) -> t.Prediction:
+    passages = tuple(
+        t.RetrievedPassage(t.Passage(i, title, text), rank, 1.0 / rank) for rank, (i, title, text) in enumerate(ROWS, 1)
+    )
+    found, clarified = [], []
+    for answer, rewritten in answers.items():
+        evidence = tuple(
+            t.Evidence(p.passage.id, at, at + len(answer), answer) for p in passages if (at := p.passage.text.find(answer)) >= 0
+        )
+        found.append(t.Answer(answer, 0.4, evidence))
+        clarified.append(t.Clarification(answer, rewritten, True))
+    info = t.SystemInfo("scripted")
+    return t.Prediction(t.Question(question), info, tuple(found), tuple(clarified), (), passages, 0.1, ())
+
+
+def project(store: Store, name: str, questions: list[str], **changes: Any) -> Project:
+    made = store.create_project("me", name, corpus="small", **changes)
+    store.add_items("me", made.id, [t.ReferenceQuestion("", q, ()) for q in questions])
+    return made
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    home = tmp_path_factory.mktemp("annotate") / "home"
+    path = home.parent / "small.tsv"
+    path.write_text("id\ttext\ttitle\n" + "".join(f"{i}\t{x}\t{title}\n" for i, title, x in ROWS), encoding="utf-8")
+    made = Settings(home=home, encoder="hashing")
+    CorpusLibrary(made).create("small", [path])
+    return made
+
+
+@pytest.fixture(scope="module")
+def store(settings: Settings) -> Iterator[Store]:
+    with Store(settings.url) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def server(settings: Settings, store: Store) -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    wanted = {"HOME": str(settings.home), "SYSTEM": "scripted", "ENCODER": "hashing", "CORPUS": "small", "DEVICE": "cpu"}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("AMBISCOPE_")}
+    environment |= {f"AMBISCOPE_{k}": v for k, v in wanted.items()}
+    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "streamlit_app.py"), "--server.port", str(port)]
+    log = (settings.home.parent / "server.log").open("wb")
+    process = subprocess.Popen(
+        [*command, "--server.address", "127.0.0.1"], env=environment, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT
+    )
+    address = f"http://127.0.0.1:{port}/"
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(address + "_stcore/health", timeout=2).close()
+                break
+            except OSError:
+                assert process.poll() is None, (settings.home.parent / "server.log").read_text()
+                time.sleep(0.2)
+        yield address
+    finally:
+        process.terminate()
+        process.wait(20)
+        log.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def person(browser: Any, server: str) -> Iterator[Any]:
+    """person(name, project, stage): somebody's own browser at the annotate page.  A dialog or a script of ours fails the test."""
+    contexts, trouble = [], []
+
+    def dialog(box: Any) -> None:
+        trouble.append(box.message)
+        box.dismiss()
+
+    def open_it(name: str, made: Project, stage: str = "generation", page_name: str = "annotate") -> Any:
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(WAIT)
+        page.on("dialog", dialog)
+        page.goto(f"{server}{page_name}?project={made.id}&stage={stage}", timeout=WAIT)
+        if name != "me":
+            field = page.get_by_label("Your name", exact=True)
+            field.fill(name)
+            field.press("Enter")
+            quiet(page)
+        return page
+
+    yield open_it
+    for context in contexts:
+        for page in context.pages:
+            assert page.evaluate("window.hacked") is None
+        context.close()
+    assert trouble == []
+
+
+def quiet(page: Any) -> None:
+    """Waits until no script runs: Streamlit says so on the app's root."""
+    page.wait_for_timeout(150)
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=WAIT)
+
+
+def press(page: Any, keys: str) -> None:
+    page.keyboard.press(keys)
+    quiet(page)
+
+
+def tab_to(page: Any, label: str) -> None:
+    """Moves the focus with the Tab key alone to the field with this label."""
+    for _ in range(120):
+        if page.evaluate("document.activeElement.getAttribute('aria-label')") == label:
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"no field '{label}' can be reached with Tab")
+
+
+def value(page: Any, label: str) -> str:
+    return str(page.get_by_label(label, exact=True).input_value())
+
+
+def test_two_people_annotate_at_once(person: Any, store: Store) -> None:
+    """Different items for one annotator each; each one's words are their own."""
+    made = project(store, "two at once", ["Who played Maria?", "Who played Tony?"], thresholds={"must_read": 0})
+    ada, ben = person("Ada", made), person("Ben", made)
+    for page, answer in ((ada, "from Ada"), (ben, "from Ben")):
+        page.get_by_role("button", name="A single answer").click()
+        page.get_by_label("Answer", exact=True).fill(answer)
+        page.get_by_text("Draft saved").wait_for()
+        quiet(page)
+    titles = {page.locator("h3").first.inner_text() for page in (ada, ben)}
+    assert titles == {"Who played Maria?", "Who played Tony?"}
+    for page in (ada, ben):
+        page.get_by_role("button", name="Submit").click()
+    for page in (ada, ben):
+        page.get_by_text("Nothing is left for you").wait_for()
+    sent = {(s.annotator, s.content.annotation.pairs[0].answers) for s in store.submissions(made.id, "me")}  # type: ignore[union-attr]
+    assert sent == {("Ada", ("from Ada",)), ("Ben", ("from Ben",))}
+
+
+def test_all_three_stages_by_keyboard(person: Any, store: Store) -> None:
+    store.save_prediction(predict(QUESTION, CLARIFIED))
+    made = project(store, "keyboard", [QUESTION], stages=("generation", "validation", "judging"), systems=("scripted",))
+    page = person("me", made)
+    page.get_by_role("button", name="Submit").wait_for()
+    quiet(page)
+    page.locator("h3").first.click()  # the page has the focus, not the address line
+    press(page, "e")  # reads the evidence of the first suggestion
+    page.get_by_role("button", name="Go back to the search results").wait_for()
+    for left in (1, 0):
+        press(page, "a")
+        page.get_by_text(f"{left} of 2 left").wait_for()
+    page.get_by_label("Answer 2", exact=True).wait_for()
+    tab_to(page, "Answer 2")
+    page.keyboard.press("End")
+    page.keyboard.type(" | Rachel 1a3ux")  # letters and digits of shortcuts, in a field
+    page.get_by_text("accepted, edited").wait_for()
+    assert value(page, "Answer 2") == "Rachel Zegler | Rachel 1a3ux"
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("Nothing is left for you").wait_for()
+    (sent,) = store.submissions(made.id, "me", stage="generation")
+    assert [p.answers for p in sent.content.annotation.pairs] == [("Natalie Wood",), ("Rachel Zegler", "Rachel 1a3ux")]  # type: ignore[union-attr]
+    assert [u.action for u in sent.content.suggestions] == ["accepted", "edited"]  # type: ignore[union-attr]
+    assert sent.log.viewed_passage_ids == ("p1",)
+
+    page = person("me", made, "validation")
+    page.get_by_text("Step 1 of 2").wait_for()
+    page.get_by_role("button", name="Answer 1").wait_for()  # shortcuts are there when the buttons are
+    quiet(page)
+    page.locator("h3").first.click()
+    second = page.get_by_role("button", name="Answer 2")
+    press(page, "1")
+    press(page, "2")
+    page.locator("button:not([disabled])", has_text="Combine").wait_for()
+    press(page, "m")
+    second.wait_for(state="hidden")
+    press(page, "u")
+    second.wait_for()
+    press(page, "Control+Enter")
+    page.get_by_text("Step 2 of 2").wait_for()
+    page.get_by_role("button", name="Submit").wait_for()
+    quiet(page)
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("Nothing is left for you").wait_for()
+    (final,) = store.submissions(made.id, "me", stage="validation")
+    assert len(final.content.annotation.pairs) == 2  # type: ignore[union-attr]
+
+    page = person("me", made, "judging")
+    page.get_by_text("0 of 2 answers judged").wait_for()
+    page.get_by_role("button", name="Correct").first.wait_for()
+    quiet(page)
+    page.locator("h3").first.click()
+    for key, judged in (("1", 0), ("5", 1), ("2", 1), ("6", 2)):
+        press(page, key)
+        page.get_by_text(f"{judged} of 2 answers judged").wait_for()
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("Nothing is left for you").wait_for()
+    (judgment,) = store.submissions(made.id, "me", stage="judging")
+    assert {(a.verdict, a.question) for a in judgment.content.answers} == {("correct", "fits"), ("wrong", "ambiguous_still")}  # type: ignore[union-attr]
+
+
+def test_a_draft_is_saved_while_typing_and_there_after_closing_the_tab(person: Any, store: Store) -> None:
+    made = project(store, "drafts", [QUESTION])
+    page = person("Dora", made)
+    page.get_by_role("button", name="A single answer").click()
+    field = page.get_by_label("Answer", exact=True)
+    field.wait_for()
+    quiet(page)
+    field.click()
+    page.keyboard.type("Natalie W", delay=30)
+    item = store.items(made.id, "me", stage="generation")[0].id
+    for _ in range(100):  # never left the field: typing alone saves
+        draft = store.find_draft(item, "Dora", "generation")
+        if draft is not None and draft.body["form"]["pairs"][0][2] == "Natalie W":
+            break
+        page.wait_for_timeout(200)
+    else:
+        raise AssertionError("the draft was not saved while typing")
+    page.close()
+    again = person("Dora", made)
+    again.get_by_label("Answer", exact=True).wait_for()
+    assert value(again, "Answer") == "Natalie W"
+
+
+def test_hostile_text_is_shown_and_never_run(person: Any, store: Store) -> None:
+    question = f"Who is {NASTY}?"
+    store.save_prediction(predict(question, {"Carol Lawrence": f"Who {NASTY} on stage?"}))
+    annotation = t.Annotation("single", (t.QAPair("", (NASTY,)),))
+    made = project(
+        store,
+        f"nasty {PAYLOADS[0]}",
+        [question],
+        stages=("generation", "judging"),
+        systems=("scripted",),
+        guidelines=f"# Read this\n\n{chr(10).join(PAYLOADS)}",
+        examples=(Example(True, NASTY, annotation, NASTY),),
+    )
+    page = person("Eve", made)
+    page.get_by_text("Carol Lawrence").first.wait_for()
+    quiet(page)
+    page.get_by_role("button", name="Read its evidence").click()
+    page.get_by_role("button", name="Go back to the search results").wait_for()
+    page.get_by_role("button", name="Accept").click()
+    page.get_by_label("Answer", exact=True).fill(NASTY)
+    page.get_by_role("button", name="Several answers").click()
+    page.get_by_label("Question 1", exact=True).fill(NASTY)
+    page.get_by_label("Question 1", exact=True).press("Enter")
+    quiet(page)
+    main = page.get_by_test_id("stMain")
+    shown = " ".join(main.evaluate("e => e.textContent").replace("\u2060", "").split())
+    assert f"Carol Lawrence played Maria on stage. {NASTY}" in shown  # the passage, character by character
+    no_script(page)
+    judging = person("Eve", made, "judging")
+    judging.get_by_text("answers judged").wait_for()
+    quiet(judging)
+    no_script(judging)
+    manager = person("me", made, page_name="manage")
+    manager.get_by_text("Choose a row").wait_for()
+    manager.get_by_text("Guidelines", exact=True).first.click()
+    manager.get_by_text("As annotators see it").wait_for()
+    quiet(manager)
+    no_script(manager)
+
+
+def no_script(page: Any) -> None:
+    main = page.get_by_test_id("stMain")
+    assert main.locator("a[href*='javascript' i]").count() == 0
+    assert main.locator("script, iframe[srcdoc], img[src='x'], svg[onload]").count() == 0
+    assert page.evaluate("window.hacked") is None

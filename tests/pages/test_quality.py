@@ -1,0 +1,132 @@
+"""The quality page: what it says of an empty store, a journey from judgments to a snapshot, and the loop with a stand-in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from annotate_helpers import predict
+from page_helpers import QUESTION, button, texts
+from streamlit.testing.v1 import AppTest
+
+from core import types as t
+from core.errors import AmbiscopeError
+from pages import _quality_loop, _quality_tables
+from storage import Store
+from storage.agreement import quality
+from storage.loop import Difference, LoopOptions, LoopResult
+
+PAIRS = (t.QAPair("Who played her in 1961?", ("Natalie Wood",)), t.QAPair("Who played her in 2021?", ("Rachel Zegler",)))
+
+
+def fill(store: Store) -> None:
+    saved = store.save_prediction(predict(QUESTION))
+    question = store.get_prediction(saved).question_id
+    for who, verdicts in (("Ada", ("correct", "correct", "wrong")), ("Bob", ("correct", "wrong", "wrong"))):
+        for position, verdict in enumerate(verdicts):
+            store.judge(saved, position, who, verdict)  # type: ignore[arg-type]
+    store.save_annotation(question, "Ada", t.Annotation("multiple", PAIRS))
+    store.save_annotation(question, "Bob", t.Annotation("single", PAIRS[:1]))
+    other = store.save_prediction(predict("=Where?", ("Paris",)))
+    for who in ("Ada", "Bob"):
+        store.save_annotation(store.get_prediction(other).question_id, who, t.Annotation("none"))
+
+
+def test_an_empty_store_is_told_apart_from_zero(open_app: Callable[..., AppTest]) -> None:
+    app = open_app("quality")
+    assert not app.exception
+    said = texts(app)
+    assert "No question was annotated by two people yet." in said
+    assert "There is no snapshot yet." in said
+    overall = app.dataframe[0].value
+    assert set(overall["Value"]) == {"undefined"}
+    assert all(overall["Why undefined"])
+
+
+def test_from_judgments_to_a_snapshot(open_app: Callable[..., AppTest], store: Store, settings: Any) -> None:
+    fill(store)
+    app = open_app("quality")
+    assert not app.exception
+    overall = {row["Measure"]: row for row in app.dataframe[0].value.to_dict("records")}
+    assert overall["answer F1"]["n"] == 2
+    assert overall["answer F1"]["Value"] == "0.833"  # 2/3 and 1
+    assert overall["kappa of verdicts"]["n"] == 3
+    app.text_input(key="quality.snapshot.note").set_value("first round")
+    app.checkbox(key="quality.snapshot.pseudonyms").set_value(True)
+    button(app, "Take a snapshot").click().run()
+    assert "Snapshot 1 is taken." in texts(app)
+    (made,) = store.snapshots()
+    assert (made.note, made.filters["pseudonyms"]) == ("first round", True)
+    files = store.snapshot_files(1, settings.home / "snapshots")
+    assert "Ada" not in files["csv"].read_text(encoding="utf-8-sig")
+    app.multiselect(key="quality.people").set_value(["Ada"]).run()
+    assert not app.exception
+    assert app.dataframe[0].value.set_index("Measure").loc["answer F1", "Value"] == "undefined"
+
+
+def test_who_may_see_it(open_app: Callable[..., AppTest], store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.add_person("me", "Mia", "manager", password="long enough")
+    store.add_person("Mia", "Ann", "annotator", password="long enough")
+    monkeypatch.setattr("pages._shared.annotator", lambda: "Ann")
+    app = AppTest.from_function(_page).run(timeout=60)
+    assert any("role" in str(e.value) or "may" in str(e.value) for e in app.error)
+    assert not app.dataframe
+
+
+def _page() -> None:
+    import runpy
+
+    import streamlit as st
+
+    st.session_state["app.inside"] = True
+    runpy.run_path("pages/quality.py", run_name="__main__")
+
+
+def test_tables_of_the_page(store: Store) -> None:
+    fill(store)
+    found = quality(store, "me", samples=20)
+    rows = _quality_tables.systems(found)
+    assert [r["System"] for r in rows] == ["scripted"]
+    assert rows[0]["wrong"] == 1  # a tie is nobody's word
+    csv = _quality_tables.as_csv(_quality_tables.items(found)).decode("utf-8-sig")
+    assert '"\'=Where?"' in csv
+    assert _quality_tables.periods_chart(found) is None  # one period is no line
+    assert _quality_tables.systems_chart(found) is not None
+    assert len(_quality_tables.types_chart(found).data) == 2
+    assert _quality_tables.pairs(found)[0]["And"] == "Bob"
+
+
+def test_the_loop_button(
+    open_app: Callable[..., AppTest], store: Store, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store)
+    asked: list[LoopOptions] = []
+
+    def stand_in(_store: Store, _settings: Any, options: LoopOptions, *, progress: Any) -> LoopResult:
+        asked.append(options)
+        progress("training: step 3", 0.5)
+        if options.out.name == "loop-broken":
+            raise AmbiscopeError("train answerer failed (exit 1): no room")
+        d = Difference("F1 answer", 0.4, 0.5, 40, 0.1, (0.02, 0.18), 0.01)
+        return LoopResult(1, "/weights/best", "a", "b", "better", (d,), 40, 2, 7)
+
+    monkeypatch.setattr(_quality_loop, "run_loop", stand_in)
+    app = open_app("quality")
+    app.text_input(key="quality.loop.name").set_value("Not A Name")
+    button(app, "Train and measure").click().run()
+    assert "is no name for a loop" in texts(app)
+    for name, said in (("broken", "no room"), ("first", "The trained model is better")):
+        app.text_input(key="quality.loop.name").set_value(name)
+        app.number_input(key="quality.loop.minutes").set_value(5)
+        button(app, "Train and measure").click().run()
+        from pages._shared import loops
+
+        assert loops()["loop"].wait(20)
+        app.run()
+        assert said in texts(app)
+        button(app, "Close this report").click().run()
+        assert said not in texts(app)
+    assert asked[1].out == Path(settings.runs_dir / "loop-first")
+    assert (asked[1].minutes, asked[1].steps) == (5.0, None)
