@@ -16,9 +16,18 @@ LAYOUTS = Registry(
     "question layout",
     {
         "ambignq": Entry(
-            "core.datasets.ambignq:load", "AmbigNQ light: a JSON list of id, question, annotations", "Min et al. 2020"
+            "core.datasets.ambignq:load",
+            "AmbigNQ light, full or with articles: a JSON list of id, question, annotations",
+            "Min et al. 2020",
         ),
         "rows": Entry("core.datasets.rows:load", "JSONL(.gz): question, answers, and passages where a row brings its own"),
+        "asqa": Entry("core.datasets.asqa:load", "ASQA: one JSON object of train and dev", "Stelmakh et al. 2022"),
+        "ramdocs": Entry("core.datasets.ramdocs:load", "RAMDocs: JSONL with documents and gold_answers", "Wang et al. 2025"),
+        "webqsp": Entry(
+            "core.datasets.webqsp:load",
+            "WebQSP's Questions, or a JSON list of question and answers",
+            "Yih et al. 2016; Min et al. 2021",
+        ),
         "nq-open": Entry("core.datasets.nq_open:load", "JSONL(.gz): question and the aliases of its answer", "Lee et al. 2019"),
     },
 )
@@ -30,7 +39,18 @@ def detect(path: Path) -> str:
     if first.startswith("["):
         return "ambignq"
     if first.startswith("{"):
-        _, row = next(strict_json.read_lines(path))
+        try:
+            _, row = next(strict_json.read_lines(path))
+        except FormatError:  # perhaps one object over many lines
+            if first != "{":
+                raise
+            row = strict_json.read(path)
+        if "Questions" in row:
+            return "webqsp"
+        if "gold_answers" in row:
+            return "ramdocs"
+        if isinstance(row.get("train") or row.get("dev"), dict):
+            return "asqa"
         if "answers" in row:
             return "rows"
         if "answer" in row:

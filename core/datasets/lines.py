@@ -35,6 +35,14 @@ class Line:
                 raise self.error(f"expected text, found {item!r:.80}", f"{field}[{i}]")
         return tuple(value)
 
+    def aliases(self, value: Any, field: str) -> tuple[str, ...]:
+        """The texts of one answer; the same one twice is a slip of whoever made the file."""
+        found = self.texts(value, field)
+        if len(set(found)) < len(found):
+            twice = next(text for i, text in enumerate(found) if text in found[:i])
+            raise self.error(f"the answer '{twice[:80]}' occurs twice in one list of aliases; keep one", field)
+        return found
+
     def id(self, taken: Mapping[str, int]) -> str:
         """The row's id, or one made of the file's name and the line.  Raises FormatError for one that is taken."""
         if "id" not in self.row:

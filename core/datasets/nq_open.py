@@ -16,6 +16,6 @@ def load(path: Path) -> list[ReferenceQuestion]:
 def _question(line: Line, name: str) -> ReferenceQuestion:
     row = line.row
     question = line.text(row, "question", "question")
-    annotation = Annotation("single", (QAPair(question, line.texts(row.get("answer"), "answer")),))
+    annotation = Annotation("single", (QAPair(question, line.aliases(row.get("answer"), "answer")),))
     extra = {k: v for k, v in row.items() if k not in ("id", "question", "answer")}
     return ReferenceQuestion(name, question, (annotation,), None, extra)

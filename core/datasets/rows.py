@@ -19,10 +19,11 @@ _SUPPORTING = ("gold", "correct")  # what `origin` says of a passage that is no 
 
 def load(path: Path) -> list[ReferenceQuestion]:
     """Raises FormatError with the line, or InputError where the file cannot be read."""
-    return load_lines(path, _question)
+    return load_lines(path, question_of)
 
 
-def _question(line: Line, name: str) -> ReferenceQuestion:
+def question_of(line: Line, name: str) -> ReferenceQuestion:
+    """One row.  Raises FormatError."""
     row = line.row
     question = line.text(row, "question", "question")
     aliases = _answers(line)
@@ -51,7 +52,7 @@ def _answers(line: Line) -> list[tuple[str, ...]]:
         raise line.error(f"expected a list of at least one alias list, found {value!r:.80}", "answers")
     if all(isinstance(v, str) for v in value):
         return [(text,) for text in line.texts(value, "answers")]
-    return [line.texts(group, f"answers[{i}]") for i, group in enumerate(value)]
+    return [line.aliases(group, f"answers[{i}]") for i, group in enumerate(value)]
 
 
 def _bodies(line: Line) -> list[dict[str, Any]] | None:

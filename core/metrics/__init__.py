@@ -5,9 +5,23 @@ from __future__ import annotations
 from core.metrics.base import Example, Metric, Scope, Value, aggregate, mean
 from core.registry import Entry, Registry
 
-__all__ = ["METRICS", "QUESTION_METRICS", "SCORE_METRICS", "Example", "Metric", "Scope", "Value", "aggregate", "mean", "metric"]
+__all__ = [
+    "COUNT_METRICS",
+    "METRICS",
+    "QUESTION_METRICS",
+    "SCORE_METRICS",
+    "Example",
+    "Metric",
+    "Scope",
+    "Value",
+    "aggregate",
+    "mean",
+    "metric",
+]
 
 _AMBIGQA = "Min et al. 2020, AmbigQA, section 4; the authors' ambigqa_evaluate_script.py"
+_VERDICT = "Lee et al. 2025, VerDICt, section 4.3 and appendix A"
+_ASQA = "Stelmakh et al. 2022, ASQA, section 5"
 _JPR = "Min et al. 2021, Joint Passage Ranking for Diverse Multi-Answer Retrieval, section 2"
 
 METRICS = Registry(
@@ -17,6 +31,11 @@ METRICS = Registry(
         "precision": Entry("core.metrics.answers:PRECISION", "share of the given answers that are right", _AMBIGQA),
         "recall": Entry("core.metrics.answers:RECALL", "share of the reference answers that were given", _AMBIGQA),
         "exact set": Entry("core.metrics.answers:EXACT_SET", "1 where all answers and no other are given", _AMBIGQA),
+        "EM": Entry(
+            "core.metrics.answers:EM",
+            "1 where the first answer to a question with a single answer is right",
+            "Lee et al. 2019 (NQ-open); Sun et al. 2023, Table 4",
+        ),
         "answers": Entry("core.metrics.answers:ANSWERS", "number of answers given", "Sun et al. 2023, section 5"),
         "reference answers": Entry("core.metrics.answers:REFERENCE_ANSWERS", "number of reference answers", _AMBIGQA),
         "F1 bleu1": Entry("core.metrics.questions:F1_BLEU1", "F1 with BLEU-1 of the questions", _AMBIGQA),
@@ -36,12 +55,32 @@ METRICS = Registry(
             "share of the right answers whose question passed the round trip",
             "the round trip of core.clarification",
         ),
+        "interpretations": Entry("core.metrics.grounding:INTERPRETATIONS", "number of distinct interpretations", _VERDICT),
+        "Sufficient%": Entry(
+            "core.metrics.grounding:SUFFICIENT", "1 where there are as many interpretations as in the references", _VERDICT
+        ),
+        "ungrounded precision": Entry(
+            "core.metrics.grounding:PRECISION", "share of the interpretations that are meanings of the references", _VERDICT
+        ),
+        "ungrounded recall": Entry(
+            "core.metrics.grounding:RECALL", "share of the references' meanings among the interpretations", _VERDICT
+        ),
+        "G-precision": Entry(
+            "core.metrics.grounding:G_PRECISION", "share of the interpretations that their passage supports", _VERDICT
+        ),
+        "G-recall": Entry(
+            "core.metrics.grounding:G_RECALL", "share of the meanings of the corpus that a cited passage supports", _VERDICT
+        ),
+        "G-F1": Entry("core.metrics.grounding:G_F1", "harmonic mean of G-precision and G-recall", _VERDICT),
+        "STR-EM": Entry("core.metrics.long_answers:STR_EM", "share of the short answers that occur in the text", _ASQA),
+        "ROUGE-L": Entry("core.metrics.long_answers:ROUGE_L", "longest common subsequence with long answers of people", _ASQA),
     },
 )
 
 # What AmbigQA's script prints, in its order.
 SCORE_METRICS = ("F1 answer", "F1 bleu1", "F1 bleu2", "F1 bleu3", "F1 bleu4", "F1 edit-f1")
 QUESTION_METRICS = SCORE_METRICS[1:]
+COUNT_METRICS = ("answers", "reference answers", "interpretations")  # numbers, where all others are shares
 
 
 def metric(name: str) -> Metric:

@@ -80,6 +80,14 @@ def _exact_set(example: Example) -> Value:
     return None if value is None else float(value == 1.0)
 
 
+def _exact_match(example: Example) -> Value:
+    """Single-answer exact match: of questions all of whose annotations are single, the first answer against every alias."""
+    if not example.annotations or any(a.type != "single" or not a.pairs for a in example.annotations):
+        return None
+    first = example.answers[:1]
+    return float(any(is_match(p.answers, a) for a in first for note in example.annotations for p in note.pairs))
+
+
 def _reference_answers(example: Example) -> Value:
     """Annotators disagree on the number: their mean."""
     sets = example.answer_sets
@@ -90,5 +98,6 @@ F1_ANSWER = Metric("F1 answer", _f1_answer, "higher", _SOURCE)
 PRECISION = Metric("precision", _precision, "higher", _SOURCE)
 RECALL = Metric("recall", _recall, "higher", _SOURCE)
 EXACT_SET = Metric("exact set", _exact_set, "higher", _SOURCE)
+EM = Metric("EM", _exact_match, "higher", "Lee et al. 2019, NQ-open")
 ANSWERS = Metric("answers", lambda e: float(len(e.answers)), "neither", _SOURCE)
 REFERENCE_ANSWERS = Metric("reference answers", _reference_answers, "neither", _SOURCE)

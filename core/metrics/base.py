@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from core.types import Annotation
+
+if TYPE_CHECKING:
+    from core.metrics.grounding import Grounding
 
 Value = float | None  # None: undefined for this question, and left out of the mean
 Scope = Literal["all", "multi"]
@@ -18,7 +21,8 @@ class Example:
 
     `questions[i]` is the disambiguated question of `answers[i]`; None where the system makes none.  `passed[i]`: its round trip
     passed, None where the answer has none.  `passages`: texts of the retrieved passages, the best first; None where nothing was
-    retrieved.  `k`: how many were asked for.
+    retrieved.  `k`: how many were asked for.  `grounding`: what a judge made of the interpretations; None where nobody judged.
+    `long_answers`: texts that people wrote (ASQA).
     """
 
     prompt: str
@@ -29,6 +33,8 @@ class Example:
     passages: tuple[str, ...] | None = None
     k: int | None = None
     wrong_answers: tuple[str, ...] | None = None
+    grounding: Grounding | None = None
+    long_answers: tuple[str, ...] | None = None
 
     @property
     def answer_sets(self) -> list[tuple[tuple[str, ...], ...]]:
@@ -38,13 +44,17 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """`weight`: how much a question counts in the mean (1 where absent), for shares of answers rather than of questions."""
+    """`weight`: how much a question counts in the mean (1 where absent), for shares of answers rather than of questions.
+
+    `harmonic_of`: the mean over questions is the harmonic mean of these two metrics' means.
+    """
 
     name: str
     per_example: Callable[[Example], Value]
     direction: Literal["higher", "lower", "neither"]
     source: str
     weight: Callable[[Example], float] | None = None
+    harmonic_of: tuple[str, str] | None = None
 
     def aggregate(self, values: Sequence[Value], weights: Sequence[float] | None = None) -> Value:
         """The mean of the defined values; None where none is defined."""

@@ -55,6 +55,31 @@ def interval(
     return float(low), float(high)
 
 
+def harmonic_interval(
+    a: Sequence[Value], b: Sequence[Value], *, samples: int = 1000, seed: int = 0, level: float = 0.95
+) -> tuple[float, float] | None:
+    """The percentile interval of the harmonic mean of two means over the same questions, each over those where it is defined.
+
+    None where fewer than two questions have one of them.  Raises InputError for samples < 1.
+    """
+    _check(samples)
+    rows = [(x, y) for x, y in zip(a, b, strict=True) if x is not None or y is not None]
+    if len(rows) < 2:
+        return None
+    table = np.array([[np.nan if v is None else v for v in row] for row in rows])
+    found: list[float] = []
+    for draw in _draws(len(rows), samples, seed):
+        there = ~np.isnan(table[draw])  # (samples, questions, 2)
+        sums, counts = np.nan_to_num(table[draw]).sum(axis=1), there.sum(axis=1)
+        p, r = (sums / np.maximum(counts, 1)).T
+        value = 2 * p * r / np.maximum(p + r, 1e-12)
+        found += value[(counts > 0).all(axis=1)].tolist()
+    if not found:
+        return None
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """a minus b over the `n` questions where both are defined.

@@ -56,6 +56,14 @@ class _Place:
                 raise self.error(f"expected text, found {value!r:.80}", f"{field}[{i}]")
         return tuple(values)
 
+    def aliases(self, row: Mapping[str, Any], name: str, field: str) -> tuple[str, ...]:
+        """The texts of one answer; the same one twice is a slip of whoever made the file."""
+        found = self.texts(row, name, field)
+        if len(set(found)) < len(found):
+            twice = next(text for i, text in enumerate(found) if text in found[:i])
+            raise self.error(f"the answer '{twice[:80]}' occurs twice in one list of aliases; keep one", field)
+        return found
+
 
 def _kind(row: Mapping[str, Any], name: str) -> str:
     names = {"dict": "an object", "list": "a list", "str": "text", "NoneType": "null", "bool": "a truth value"}
@@ -92,7 +100,7 @@ def parse_references(value: Any, file: object = None, *, none_allowed: bool = Fa
 def _annotation(body: Any, place: _Place, field: str, prompt: str, none_allowed: bool) -> Annotation:
     kind = body.get("type") if isinstance(body, dict) else None
     if kind == "singleAnswer":
-        pair = QAPair(prompt, place.texts(body, "answer", f"{field}.answer"), _passages(body, place, field))
+        pair = QAPair(prompt, place.aliases(body, "answer", f"{field}.answer"), _passages(body, place, field))
         return Annotation("single", (pair,))
     if kind == "multipleQAs":
         pairs = []
@@ -103,7 +111,9 @@ def _annotation(body: Any, place: _Place, field: str, prompt: str, none_allowed:
             question = place.text(row, "question", f"{where}.question")
             if not question.strip(" |"):
                 raise place.error("expected text, found none", f"{where}.question")
-            pairs.append(QAPair(question, place.texts(row, "answer", f"{where}.answer"), _passages(row, place, where)))
+            pairs.append(QAPair(question, place.aliases(row, "answer", f"{where}.answer"), _passages(row, place, where)))
+            if pairs[-1] in pairs[:-1]:
+                raise place.error("the same question with the same answers stands twice in one annotation; keep one", where)
         return Annotation("multiple", tuple(pairs))
     if kind == "noAnswer" and none_allowed:
         return Annotation("none")

@@ -13,6 +13,7 @@ from pathlib import Path
 from core.errors import InputError
 from core.metrics import SCORE_METRICS, Example, Value, metric
 from core.metrics.files import Predicted, read_predictions, read_references
+from core.metrics.grounding import harmonic
 from core.types import ReferenceQuestion
 
 Table = dict[str, dict[str, Value]]  # metric -> {"all": x, "multi": y}
@@ -44,7 +45,12 @@ def table(
     """
     found: Table = {}
     for name in names:
-        values, record = [row[name] for row in rows], metric(name)
+        record = metric(name)
+        if record.harmonic_of is not None:
+            a, b = (table(rows, ambiguous, [part])[part] for part in record.harmonic_of)
+            found[name] = {scope: harmonic(a[scope], b[scope]) for scope in ("all", "multi")}
+            continue
+        values = [row.get(name) for row in rows]
         weight = (weights or {}).get(name)
         some = [i for i, yes in enumerate(ambiguous) if yes]
         multi = record.aggregate([values[i] for i in some], [weight[i] for i in some] if weight else None)

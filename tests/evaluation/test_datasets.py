@@ -164,7 +164,7 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
 
 def test_layouts_are_a_registry(tmp_path: Path) -> None:
     path = lines(tmp_path / "q.jsonl", GOOD)
-    assert set(LAYOUTS) == {"ambignq", "rows", "nq-open"}
+    assert set(LAYOUTS) == {"ambignq", "rows", "nq-open", "asqa", "ramdocs", "webqsp"}
     with pytest.raises(UnknownNameError, match="Did you mean 'rows'"):
         load(path, "row")
 

@@ -1,0 +1,63 @@
+"""ASQA as published: one JSON object, `train` and `dev`, of AmbigNQ ids to `ambiguous_question`, `qa_pairs` and `annotations`.
+
+Source: Stelmakh et al. 2022.  The long answers that people wrote go to `extra["long_answers"]`, for STR-EM and ROUGE-L.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core.errors import FormatError
+from core.metrics import strict_json
+from core.types import Annotation, QAPair, ReferenceQuestion
+
+SPLITS = ("train", "dev")
+
+
+def load(path: Path) -> list[ReferenceQuestion]:
+    """The questions of all splits in the file, each with its split in `extra`.  Raises FormatError with question and field."""
+    value = strict_json.read(path)
+    splits = [name for name in SPLITS if isinstance(value, dict) and isinstance(value.get(name), dict)]
+    if not splits:
+        raise FormatError("expected an object with 'train' or 'dev' (ASQA)", file=path.name)
+    found = [_question(path, split, name, row) for split in splits for name, row in value[split].items()]
+    if not found:
+        raise FormatError("holds no question", file=path.name)
+    return found
+
+
+def _question(path: Path, split: str, name: str, row: Any) -> ReferenceQuestion:
+    def wrong(problem: str, field: str) -> FormatError:
+        return FormatError(f"question '{name}': {problem}", file=path.name, field=f"{split}.{name}.{field}"[:120])
+
+    def text(body: Any, key: str, field: str) -> str:
+        value = body.get(key) if isinstance(body, Mapping) else None
+        if not isinstance(value, str) or not value.strip():
+            raise wrong(f"expected text, found {value!r:.60}", field)
+        return value
+
+    if not isinstance(row, dict):
+        raise wrong(f"expected an object, found {row!r:.60}", "")
+    question = text(row, "ambiguous_question", "ambiguous_question")
+    bodies = row.get("qa_pairs")
+    if not isinstance(bodies, list) or not bodies:
+        raise wrong("expected a list of at least one pair", "qa_pairs")
+    pairs = []
+    for i, body in enumerate(bodies):
+        asked = text(body, "question", f"qa_pairs[{i}].question")
+        answers = body.get("short_answers")
+        if not isinstance(answers, list) or not answers or not all(isinstance(a, str) and a.strip() for a in answers):
+            raise wrong("expected a list of at least one text", f"qa_pairs[{i}].short_answers")
+        pairs.append(QAPair(asked, tuple(dict.fromkeys(answers))))
+    notes = row.get("annotations")
+    long_answers = [n["long_answer"] for n in notes if _written(n)] if isinstance(notes, list) else []
+    extra = {"source": "asqa", "split": split, **({"long_answers": long_answers} if long_answers else {})}
+    return ReferenceQuestion(
+        name, question, (Annotation("multiple" if len(pairs) > 1 else "single", tuple(pairs)),), None, extra
+    )
+
+
+def _written(note: Any) -> bool:
+    return isinstance(note, dict) and isinstance(note.get("long_answer"), str) and bool(note["long_answer"].strip())

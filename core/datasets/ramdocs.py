@@ -1,0 +1,45 @@
+"""RAMDocs as published: JSON lines of `question`, `documents` (text, type, answer), `gold_answers`, `wrong_answers`.
+
+Source: Wang et al. 2025.  Each question brings its documents; those of type `misinfo` are false on purpose.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.datasets.lines import Line, load_lines
+from core.text import normalize_answer
+from core.types import Annotation, Passage, QAPair, ReferenceQuestion
+
+TYPES = ("correct", "misinfo", "noise")
+
+
+def load(path: Path) -> list[ReferenceQuestion]:
+    """Raises FormatError with the line, also for a document of an unknown type."""
+    return load_lines(path, _question)
+
+
+def _question(line: Line, name: str) -> ReferenceQuestion:
+    question = line.text(line.row, "question", "question")
+    gold = line.texts(line.row.get("gold_answers"), "gold_answers")
+    wrong = line.texts(line.row.get("wrong_answers", []), "wrong_answers", empty=True)
+    documents = line.row.get("documents")
+    if not isinstance(documents, list) or not documents:
+        raise line.error(f"expected a list of at least one document, found {documents!r:.80}", "documents")
+    passages, support = [], dict[str, list[str]]()
+    for i, body in enumerate(documents):
+        where = f"documents[{i}]"
+        if not isinstance(body, dict):
+            raise line.error(f"expected an object, found {body!r:.80}", where)
+        kind = line.text(body, "type", f"{where}.type")
+        if kind not in TYPES:
+            raise line.error(f"the type '{kind[:40]}' is unknown; expected {', '.join(TYPES)}", f"{where}.type")
+        passage = Passage(f"{name}#{i + 1}", "", line.text(body, "text", f"{where}.text"))
+        passages.append(passage)
+        if kind == "correct" and isinstance(body.get("answer"), str):
+            support.setdefault(normalize_answer(body["answer"]), []).append(passage.id)
+    pairs = tuple(QAPair(question if len(gold) == 1 else "", (a,), tuple(support.get(normalize_answer(a), ()))) for a in gold)
+    kept = ("id", "question", "documents", "gold_answers", "wrong_answers")
+    extra = {"source": "ramdocs", **{k: v for k, v in line.row.items() if k not in kept}, "wrong_answers": wrong}
+    note = Annotation("single" if len(pairs) == 1 else "multiple", pairs)
+    return ReferenceQuestion(name, question, (note,), tuple(passages), extra)

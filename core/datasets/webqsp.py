@@ -1,0 +1,90 @@
+"""WebQSP as questions with textual answers, and lists of such rows.
+
+Sources: Yih et al. 2016 (the knowledge-base questions: `Questions` with `Parses` and `Answers`); Min et al. 2021, section 4 (the recast as
+text: an answer is the name of its entity, or its value).  A question's parses are alternative annotations, as in the official evaluation:
+the best counts.  A JSON list of rows with `question` and `answers` (or `answer`), which is how recasts are passed around, is read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core.datasets import rows
+from core.datasets.lines import Line
+from core.errors import FormatError
+from core.metrics import strict_json
+from core.types import Annotation, QAPair, ReferenceQuestion
+
+
+def load(path: Path) -> list[ReferenceQuestion]:
+    """Questions without any answer are left out, as Min et al. do.  Raises FormatError with question and field."""
+    value = strict_json.read(path)
+    if isinstance(value, list):
+        return of_list(value, path)
+    if not isinstance(value, dict) or not isinstance(value.get("Questions"), list):
+        raise FormatError("expected an object with 'Questions' (WebQSP), or a list of rows", file=path.name)
+    found: dict[str, ReferenceQuestion] = {}
+    for i, row in enumerate(value["Questions"]):
+        question = _question(path, i, row)
+        if question is None:
+            continue
+        if question.id in found:
+            raise FormatError(f"the id '{question.id[:80]}' occurs twice", file=path.name, field=f"Questions[{i}].QuestionId")
+        found[question.id] = question
+    if not found:
+        raise FormatError("holds no question with an answer", file=path.name)
+    return list(found.values())
+
+
+def of_list(value: list[Any], path: Path) -> list[ReferenceQuestion]:
+    """A JSON list of rows as in JSON lines; in complaints the line is the row's number."""
+    found, taken = [], dict[str, int]()
+    for number, row in enumerate(value, 1):
+        if not isinstance(row, dict):
+            raise FormatError(f"expected an object, found {row!r:.60}", file=path.name, line=number)
+        line = Line(path, number, row if "answers" in row else {**row, "answers": row.get("answer")})
+        name = line.id(taken)
+        taken[name] = number
+        found.append(rows.question_of(line, name))
+    if not found:
+        raise FormatError("holds no question", file=path.name)
+    return found
+
+
+def _question(path: Path, i: int, row: Any) -> ReferenceQuestion | None:
+    def wrong(problem: str, field: str) -> FormatError:
+        return FormatError(problem, file=path.name, field=f"Questions[{i}].{field}")
+
+    if not isinstance(row, Mapping):
+        raise FormatError(f"expected an object, found {row!r:.60}", file=path.name, field=f"Questions[{i}]")
+    name, asked = row.get("QuestionId"), row.get("RawQuestion") or row.get("ProcessedQuestion")
+    for field, value in (("QuestionId", name), ("RawQuestion", asked)):
+        if not isinstance(value, str) or not value.strip():
+            raise wrong(f"expected text, found {value!r:.60}", field)
+    parses = row.get("Parses")
+    if not isinstance(parses, list):
+        raise wrong(f"expected a list, found {parses!r:.60}", "Parses")
+    notes = []
+    for j, parse in enumerate(parses):
+        answers = parse.get("Answers") if isinstance(parse, Mapping) else None
+        if not isinstance(answers, list):
+            raise wrong("expected a list of answers", f"Parses[{j}].Answers")
+        texts = dict.fromkeys(_text(a, wrong, f"Parses[{j}].Answers[{k}]") for k, a in enumerate(answers))
+        if texts:
+            pairs = tuple(QAPair(str(asked) if len(texts) == 1 else "", (text,)) for text in texts)
+            notes.append(Annotation("single" if len(pairs) == 1 else "multiple", pairs))
+    unique = tuple(dict.fromkeys(notes))
+    return ReferenceQuestion(str(name), str(asked), unique, None, {"source": "webqsp"}) if unique else None
+
+
+def _text(answer: Any, wrong: Any, field: str) -> str:
+    """The name of an entity, the value of anything else."""
+    kind = answer.get("AnswerType") if isinstance(answer, Mapping) else None
+    if kind not in ("Entity", "Value"):
+        raise wrong(f"the answer type {kind!r:.40} is unknown; expected Entity or Value", f"{field}.AnswerType")
+    text = answer.get("EntityName") or answer.get("AnswerArgument") if kind == "Entity" else answer.get("AnswerArgument")
+    if not isinstance(text, str) or not text.strip():
+        raise wrong(f"expected text, found {text!r:.60}", f"{field}.AnswerArgument")
+    return text

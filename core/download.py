@@ -1,0 +1,226 @@
+"""Files from the web: gone on with after a break, checked, and put in place whole.
+
+HTTP ranges as in RFC 9110, section 14; a part is gone on with only where the server's validator (ETag or Last-Modified) is the same as
+before (If-Range).  Standard library only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import shutil
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from core.errors import DownloadError, InputError, StorageError
+
+CHUNK = 1 << 20
+TIMEOUT = 30.0  # seconds without a byte
+TRIES = 4
+PAUSE = 0.5  # seconds before the second try; then twice as long each time
+MOST_BYTES = 20_000_000_000  # of one member of an archive
+Progress = Callable[[int, int | None], None]  # bytes there, bytes in all (None: the server does not say)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    path: Path
+    bytes: int
+    sha256: str
+
+
+class _Broken(Exception):
+    """The connection ended early; what came is on disk."""
+
+
+class _NoDowngrade(urllib.request.HTTPRedirectHandler):
+    """Follows redirects, but never from https to http."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
+            raise DownloadError(
+                f"{req.full_url} leads to an address without encryption ({newurl[:200]}); nothing was taken from it"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None = None, pause: float = PAUSE) -> Fetched:
+    """Downloads `url` to `target`; a break is retried, and what came stays in `target.part` for the next time.
+
+    Raises DownloadError (no connection, an error of the server, a web page in the place of data, truncated, wrong checksum), StorageError
+    (disk full), InputError for an address that is not http or https.
+    """
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise InputError(f"'{url[:200]}' is no http or https address")
+    part = target.with_name(target.name + ".part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for attempt in range(TRIES):
+            try:
+                _receive(url, part, progress)
+                break
+            except _Broken as broken:
+                if attempt == TRIES - 1:
+                    raise DownloadError(
+                        f"{url}: {broken}; {_size(part)} came and are kept: run the same command again to go on"
+                    ) from None
+                time.sleep(pause * 2**attempt)
+        found = _checked(url, part, target, sha256)
+        part.replace(target)
+        _notes(part).unlink(missing_ok=True)
+        return found
+    except OSError as e:
+        if isinstance(e, urllib.error.URLError):
+            raise DownloadError(
+                f"{url} cannot be reached ({e.reason}); check the connection, then run the same command again"
+            ) from e
+        raise StorageError(f"{target} cannot be written ({e.strerror or e}); make room, then run the same command again") from e
+
+
+def _notes(part: Path) -> Path:
+    return part.with_name(part.name + ".json")
+
+
+def _size(path: Path) -> str:
+    return f"{path.stat().st_size:,} bytes" if path.exists() else "no bytes"
+
+
+def _receive(url: str, part: Path, progress: Progress | None) -> None:
+    """Appends to `part` until the end.  Raises _Broken, DownloadError, OSError of the disk."""
+    request = urllib.request.Request(url, headers={"User-Agent": "ambiscope", "Accept-Encoding": "identity"})
+    have = part.stat().st_size if part.exists() else 0
+    validator = _validator(part, url) if have else ""
+    if have and validator:
+        request.add_header("Range", f"bytes={have}-")
+        request.add_header("If-Range", validator)
+    try:
+        response = urllib.request.build_opener(_NoDowngrade).open(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as e:
+        if e.code == 416:  # nothing is left, or the file became shorter: begin anew
+            part.unlink(missing_ok=True)
+            raise _Broken("the server has no further part") from None
+        if e.code in (408, 425, 429) or e.code >= 500:
+            raise _Broken(f"the server answered {e.code} {e.reason}") from None
+        raise DownloadError(f"{url}: the server answered {e.code} {e.reason}; the address may have moved") from None
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as e:
+        raise _Broken(f"no connection ({getattr(e, 'reason', e)})") from None
+    with response:
+        start = have if response.status == 206 and _starts_at(response, have) else 0
+        length = response.headers.get("Content-Length", "")
+        total = start + int(length) if length.isdigit() else None
+        _refuse_page(url, response, part)
+        _make_room(part, (total or 0) - start)
+        _notes(part).write_text(
+            json.dumps({"url": url, "validator": response.headers.get("ETag") or response.headers.get("Last-Modified") or ""}),
+            encoding="utf-8",
+        )
+        with part.open("ab" if start else "wb") as stream:
+            _copy(url, response, stream, start, total, progress)
+
+
+def _validator(part: Path, url: str) -> str:
+    """What the server said of this very file when the part was begun; empty: it must begin anew.  Weak validators do not count."""
+    try:
+        notes = json.loads(_notes(part).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    known = isinstance(notes, dict) and notes.get("url") == url and isinstance(notes.get("validator"), str)
+    return notes["validator"] if known and not notes["validator"].startswith("W/") else ""
+
+
+def _starts_at(response: Any, have: int) -> bool:
+    return str(response.headers.get("Content-Range", "")).startswith(f"bytes {have}-")
+
+
+def _refuse_page(url: str, response: Any, part: Path) -> None:
+    kind = str(response.headers.get("Content-Type", "")).lower()
+    if kind.startswith("text/html"):
+        part.unlink(missing_ok=True)
+        raise DownloadError(
+            f"{url} gave a web page in the place of data (a login, a notice, or it has moved); nothing was kept"
+        )
+
+
+def _make_room(part: Path, wanted: int) -> None:
+    free = shutil.disk_usage(part.parent).free
+    if wanted > free:
+        raise StorageError(
+            f"{part.parent} has {free:,} bytes free and {wanted:,} are needed; make room, then run the same command again"
+        )
+
+
+def _copy(url: str, response: Any, stream: IO[bytes], start: int, total: int | None, progress: Progress | None) -> None:
+    done = start
+    if progress is not None:
+        progress(done, total)
+    while True:
+        try:
+            chunk = response.read1(CHUNK)
+        except (http.client.HTTPException, TimeoutError, ConnectionError) as e:
+            raise _Broken(f"the connection broke ({type(e).__name__})") from None
+        if not chunk:
+            break
+        stream.write(chunk)
+        done += len(chunk)
+        if progress is not None:
+            progress(done, total)
+    if total is not None and done < total:
+        raise _Broken(f"the connection ended after {done:,} of {total:,} bytes")
+
+
+def _checked(url: str, part: Path, target: Path, sha256: str) -> Fetched:
+    digest, size = hashlib.sha256(), 0
+    with part.open("rb") as stream:
+        head = stream.read(CHUNK)
+        if head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")):
+            part.unlink()
+            raise DownloadError(
+                f"{url} gave a web page in the place of data (a login, a notice, or it has moved); nothing was kept"
+            )
+        while head:
+            digest.update(head)
+            size += len(head)
+            head = stream.read(CHUNK)
+    found = digest.hexdigest()
+    if not size or (sha256 and found != sha256):
+        part.unlink()
+        what = f"its SHA-256 is {found}, expected was {sha256}" if size else "it is empty"
+        raise DownloadError(
+            f"{url} is not the file that was expected: {what}; nothing was kept, and {target.name} is as it was"
+        )
+    return Fetched(target, size, found)
+
+
+def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> list[Path]:
+    """The members whose names end so, under their new names, each put in place whole.  Raises DownloadError, StorageError."""
+    made = []
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            for wanted, name in members.items():
+                found = [m for m in opened.infolist() if m.filename == wanted or m.filename.endswith(f"/{wanted}")]
+                if not found:
+                    raise DownloadError(f"{archive.name} has no '{wanted}'; the authors may have changed it")
+                if found[0].file_size > MOST_BYTES:
+                    raise DownloadError(
+                        f"{archive.name}: '{wanted}' would have {found[0].file_size:,} bytes; that is no question file"
+                    )
+                draft, target = folder / f"{name}.part", folder / name
+                _make_room(draft, found[0].file_size)
+                with opened.open(found[0]) as source, draft.open("wb") as stream:
+                    shutil.copyfileobj(source, stream, CHUNK)
+                draft.replace(target)
+                made.append(target)
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as e:
+        archive.unlink(missing_ok=True)
+        raise DownloadError(f"{archive.name} is damaged ({e}); it was taken away: run the same command again") from None
+    except OSError as e:
+        raise StorageError(f"{folder} cannot be written ({e.strerror or e}); make room, then run the same command again") from e
+    return made

@@ -1,0 +1,105 @@
+"""Two people's answer sets of one question, compared: which answers are the same, F1, MASI distance, likeness of the questions.
+
+Source of MASI: Passonneau 2006, "Measuring Agreement on Set-Valued Items (MASI) for Semantic and Pragmatic Annotation".  It is defined on
+sets of labels; here an element is an answer with its aliases, and two answers are the same where they share an alias after normalisation.
+The size of the intersection is that of a largest one-to-one matching, so that nobody's two answers become one because another person wrote
+them as aliases.  With one alias each this is MASI itself (tests compare with nltk).  Everything here is symmetric in the two people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from core.metrics.questions import edit_f1, normal_question, variants
+from core.text import normalize_answer
+from core.types import Annotation, QAPair
+
+Aliases = frozenset[str]  # normalised
+AnswerSet = tuple[Aliases, ...]  # sorted, so that equal sets are equal values
+
+
+def aliases_of(texts: Iterable[str]) -> Aliases:
+    """Normalised aliases; those of which normalisation leaves nothing ("The") by their case-folded text.
+
+    >>> sorted(aliases_of(["The Beatles", "beatles!", "Fab Four"]))
+    ['beatles', 'fab four']
+    """
+    return frozenset(normalize_answer(t) or t.casefold().strip() for t in texts)
+
+
+def set_of(answers: Iterable[Iterable[str]]) -> AnswerSet:
+    """An answer set as a value: the order of answers and aliases does not matter."""
+    return tuple(sorted((aliases_of(a) for a in answers), key=sorted))
+
+
+def answer_set(annotation: Annotation) -> AnswerSet:
+    """Of AmbigNQ's union type; `none` is the empty set."""
+    return set_of(pair.answers for pair in annotation.pairs) if annotation.type != "none" else ()
+
+
+def matched(a: Sequence[Aliases], b: Sequence[Aliases]) -> list[tuple[int, int]]:
+    """A largest one-to-one matching of answers that share an alias (Kuhn's augmenting paths).
+
+    >>> xy, x, z = aliases_of("xy"), aliases_of("x"), aliases_of("z")
+    >>> matched([xy, x], [x, z])  # x and y are one answer here, two there: only one of them is matched
+    [(0, 0)]
+    """
+    near = [[j for j, other in enumerate(b) if not own.isdisjoint(other)] for own in a]
+    taken: dict[int, int] = {}  # of b -> of a
+
+    def place(i: int, seen: set[int]) -> bool:
+        for j in near[i]:
+            if j not in seen:
+                seen.add(j)
+                if j not in taken or place(taken[j], seen):
+                    taken[j] = i
+                    return True
+        return False
+
+    for i in range(len(a)):
+        place(i, set())
+    return sorted((i, j) for j, i in taken.items())
+
+
+def set_f1(a: AnswerSet, b: AnswerSet) -> float:
+    """2 x matched / (|a| + |b|); two empty sets ("no answer" twice) agree.  In 0..1.
+
+    >>> set_f1(set_of([["Paris"], ["Rome"]]), set_of([["paris", "City of Light"]]))
+    0.6666666666666666
+    >>> set_f1((), ()), set_f1((), set_of(["x"]))
+    (1.0, 0.0)
+    """
+    return 2 * len(matched(a, b)) / (len(a) + len(b)) if a or b else 1.0
+
+
+def masi_distance(a: AnswerSet, b: AnswerSet) -> float:
+    """1 - Jaccard x monotonicity (1 for equal sets, 2/3 for a subset, 1/3 for an overlap).  In 0..1; two empty sets: 0.
+
+    >>> round(masi_distance(set_of("ab"), set_of("abcd")), 4)  # 1 - 2/4 x 2/3
+    0.6667
+    """
+    if a == b:
+        return 0.0
+    both = len(matched(a, b))
+    if not both:
+        return 0.0 if not a and not b else 1.0
+    smaller, larger = sorted((len(a), len(b)))
+    monotone = 1.0 if both == larger else 2 / 3 if both == smaller else 1 / 3
+    return 1.0 - both / (len(a) + len(b) - both) * monotone
+
+
+def question_likeness(prompt: str, a: Sequence[QAPair], b: Sequence[QAPair]) -> float | None:
+    """Mean EDIT-F1 (Min et al. 2020) of the questions of answers that both have; the best of `|` variants on both sides.
+
+    None where no answer is shared, or none of the shared ones has questions on both sides.
+
+    >>> mine = [QAPair("who won in 2010", ("Ann",)), QAPair("who won in 2011", ("Bob",))]
+    >>> question_likeness("who won", mine, [QAPair("who won in 2010", ("ann",)), QAPair("who won last year", ("bob",))])
+    0.5
+    """
+    start, values = normal_question(prompt), []
+    for i, j in matched([aliases_of(p.answers) for p in a], [aliases_of(p.answers) for p in b]):
+        mine, theirs = variants(a[i].question), variants(b[j].question)
+        if mine and theirs:
+            values.append(max(edit_f1(question, theirs, start) for question in mine))
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,103 @@
+"""What went wrong in one answer set, counted in buckets.
+
+Every reference answer that was not matched (core.metrics.answers, the annotation with the highest F1) is in exactly one of `alias_mismatch`,
+`not_retrieved` and `missed`; every answer that matched none is in exactly one of `alias_mismatch`, `duplicate` and `spurious`.
+`stopped_early` and `ran_on` say of the whole question that too few or too many answers were given.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from core.metrics.answers import best_set, matching
+from core.metrics.base import Example
+from core.metrics.retrieval import covered
+from core.text import normalize_answer, overlapping
+
+CLOSE = 0.85  # of difflib's ratio: one letter in seven may differ
+BUCKETS = ("missed", "spurious", "alias_mismatch", "duplicate", "stopped_early", "ran_on", "not_retrieved")
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Counts; `references` = matched + missed + not_retrieved + alias_mismatch, `answers` = matched + spurious + duplicate + alias_mismatch.
+
+    `not_retrieved` is None, and such answers are among the missed, where the passages are not known.
+    """
+
+    references: int
+    answers: int
+    matched: int
+    missed: int  # in the passages that were read, and not given
+    spurious: int  # given, and no reference is like it
+    alias_mismatch: int  # pairs that are close but not equal: another spelling, a longer or a shorter name
+    duplicate: int  # an answer that says again what another one said
+    stopped_early: int  # 1: fewer answers than references, and one that could be read is missing
+    ran_on: int  # 1: more answers than references
+    not_retrieved: int | None  # no alias occurs in any passage that was read
+
+    def buckets(self) -> dict[str, int | None]:
+        return {name: value for name, value in asdict(self).items() if name in BUCKETS}
+
+
+def close(aliases: Sequence[str], answer: str) -> bool:
+    """Whether an answer is nearly one of the aliases: the words of one stand in the other, or few letters differ.
+
+    >>> close(["John F. Kennedy"], "Kennedy"), close(["Colour"], "color"), close(["Rome"], "Oslo")
+    (True, True, False)
+    """
+    found = normalize_answer(answer)
+    for alias in aliases:
+        wanted = normalize_answer(alias)
+        if not found or not wanted:
+            continue
+        if overlapping(found, wanted):
+            return True
+        # numbers that differ by a digit are not spellings of one another
+        if not any(c.isdigit() for c in found + wanted) and difflib.SequenceMatcher(None, found, wanted).ratio() >= CLOSE:
+            return True
+    return False
+
+
+def errors_of(example: Example, read: Sequence[str] | None = None) -> Errors | None:
+    """The errors of an answer set against the annotation with the highest F1; None where no annotation has an answer.
+
+    `read`: the texts of the passages that the system had, the question's own ones included.
+    """
+    references = best_set(example)
+    if references is None:
+        return None
+    pairs = matching(references, example.answers)
+    left = [i for i in range(len(references)) if i not in {i for i, _ in pairs}]
+    extra = [j for j in range(len(example.answers)) if j not in {j for _, j in pairs}]
+    said = {normalize_answer(alias) for i, _ in pairs for alias in references[i]}
+    duplicates, unknown = 0, []
+    for j in extra:
+        text = normalize_answer(example.answers[j])
+        if text in said:
+            duplicates += 1
+        else:
+            said.add(text)
+            unknown.append(j)
+    mismatched = set[int]()
+    for j in unknown:
+        near = next((i for i in left if i not in mismatched and close(references[i], example.answers[j])), None)
+        if near is not None:
+            mismatched.add(near)
+    absent = [references[i] for i in left if i not in mismatched]
+    unread = None if read is None else len(absent) - covered(read, absent)
+    missed = len(absent) - (unread or 0)
+    return Errors(
+        references=len(references),
+        answers=len(example.answers),
+        matched=len(pairs),
+        missed=missed,
+        spurious=len(unknown) - len(mismatched),
+        alias_mismatch=len(mismatched),
+        duplicate=duplicates,
+        stopped_early=int(len(example.answers) < len(references) and missed > 0),
+        ran_on=int(len(example.answers) > len(references)),
+        not_retrieved=unread,
+    )

@@ -1,0 +1,117 @@
+"""VerDICt's metrics of interpretations: their number, Sufficient%, ungrounded precision and recall, G-precision, G-recall, G-F1.
+
+Source: Lee et al. 2025, sections 4.3 and 5.1.1 and appendix A.  A judge (core.judging) decides what supports and matches what; here is only
+arithmetic over what it decided.  The paper does not say when diversity is sufficient: here, when a question got at least as many distinct
+interpretations as its references have.  Means are over questions: precision is undefined where nothing was proposed, and G-F1 is the harmonic
+mean of the two means, as in the paper's Table 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from core.metrics.base import Example, Metric, Value
+
+_SOURCE = "Lee et al. 2025, VerDICt, section 4.3 and appendix A"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedInterpretation:
+    """One interpretation and what the judge said of it; None where the judge failed.
+
+    `supported`: its passage supports its answer to its question (V of Eq. 10).  `matched`: it is one of the references' meanings (Eq. 15).
+    `relevant`, `answerable` and `right` are the axes of the paper's Figure 3: the passage speaks of the prompt question, it answers some
+    meaning of it, and the answer given is right.
+    """
+
+    question: str
+    answer: str
+    passage_id: str
+    supported: bool | None
+    matched: bool | None
+    relevant: bool | None = None
+    answerable: bool | None = None
+    right: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grounding:
+    """What a judge made of one question.
+
+    `found[j]`: reference meaning j is among the interpretations (Eq. 18).  `recalled`: for each member of the grounded gold set (Eq. 22:
+    reference meanings that the passages support, and supported interpretations that are none of these), whether a cited passage supports it
+    (Eq. 21).  `distinct`: number of interpretations without near duplicates.
+    """
+
+    interpretations: tuple[JudgedInterpretation, ...]
+    found: tuple[bool | None, ...]
+    recalled: tuple[bool | None, ...]
+    distinct: int
+
+    @property
+    def references(self) -> int:
+        return len(self.found)
+
+
+def share(values: tuple[bool | None, ...]) -> Value:
+    """Share of True among the decided ones; None where none is decided.
+
+    >>> share((True, None, False)), share((None,)), share(())
+    (0.5, None, None)
+    """
+    decided = [v for v in values if v is not None]
+    return sum(decided) / len(decided) if decided else None
+
+
+def harmonic(a: Value, b: Value) -> Value:
+    """2ab/(a+b); 0 where one of them is 0, None where one is undefined.
+
+    >>> round(harmonic(0.9282, 0.5725), 4), harmonic(0.0, 1.0), harmonic(None, 1.0)  # the first: GPT-4o of the paper's Table 2
+    (0.7082, 0.0, None)
+    """
+    if a is None or b is None:
+        return None
+    return 2 * a * b / (a + b) if a > 0 and b > 0 else 0.0
+
+
+def _interpretations(example: Example) -> Value:
+    return None if example.grounding is None else float(example.grounding.distinct)
+
+
+def _sufficient(example: Example) -> Value:
+    g = example.grounding
+    return None if g is None or not g.references else float(g.distinct >= g.references)
+
+
+def _precision(example: Example) -> Value:
+    g = example.grounding
+    return None if g is None else share(tuple(i.matched for i in g.interpretations))
+
+
+def _recall(example: Example) -> Value:
+    return None if example.grounding is None else share(example.grounding.found)
+
+
+def _g_precision(example: Example) -> Value:
+    g = example.grounding
+    return None if g is None else share(tuple(i.supported for i in g.interpretations))
+
+
+def _g_recall(example: Example) -> Value:
+    return None if example.grounding is None else share(example.grounding.recalled)
+
+
+def _g_f1(example: Example) -> Value:
+    """Of one question; a question without any interpretation has 0."""
+    recall = _g_recall(example)
+    precision = _g_precision(example)
+    return recall and harmonic(0.0 if precision is None else precision, recall)
+
+
+INTERPRETATIONS = Metric("interpretations", _interpretations, "neither", _SOURCE)
+SUFFICIENT = Metric("Sufficient%", _sufficient, "higher", _SOURCE)
+PRECISION = Metric("ungrounded precision", _precision, "higher", _SOURCE)
+RECALL = Metric("ungrounded recall", _recall, "higher", _SOURCE)
+G_PRECISION = Metric("G-precision", _g_precision, "higher", _SOURCE)
+G_RECALL = Metric("G-recall", _g_recall, "higher", _SOURCE)
+G_F1 = Metric("G-F1", _g_f1, "higher", _SOURCE, harmonic_of=("G-precision", "G-recall"))

@@ -1,0 +1,303 @@
+"""Downloads against a loopback server: what a connection, a server, a disk and an author can do wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import shutil
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from core import download
+from core.datasets import load
+from core.datasets.catalogue import DATASETS, DataSet, RemoteFile, data_set, downloaded
+from core.datasets.obtain import obtain
+from core.download import fetch, unpack
+from core.errors import ConflictError, DownloadError, InputError, StorageError, UnknownNameError
+
+BODY = bytes(range(256)) * 400  # 102,400 bytes
+SHA = hashlib.sha256(BODY).hexdigest()
+
+
+class Site:
+    """What the server says: `plan` is asked for each request, in turn; the last one stays."""
+
+    def __init__(self) -> None:
+        self.plan: list[Callable[[Any], None]] = [send()]
+        self.requests: list[dict[str, str]] = []
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                site.requests.append({k.lower(): v for k, v in self.headers.items()} | {"path": self.path})
+                (site.plan.pop(0) if len(site.plan) > 1 else site.plan[0])(self)
+
+            def log_message(self, *_: Any) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}/file"
+
+
+def send(
+    body: bytes = BODY, *, cut: int | None = None, etag: str = '"v1"', kind: str = "application/zip", ranges: bool = True
+) -> Callable[[Any], None]:
+    """The body, or from where a range asks; `cut`: the connection ends after so many bytes."""
+
+    def answer(handler: Any) -> None:
+        wanted = handler.headers.get("Range")
+        start = (
+            int(wanted.removeprefix("bytes=").rstrip("-"))
+            if wanted and ranges and handler.headers.get("If-Range") == etag
+            else 0
+        )
+        if start >= len(body) and start:
+            handler.send_response(416)
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+            return
+        handler.send_response(206 if start else 200)
+        handler.send_header("Content-Type", kind)
+        handler.send_header("Content-Length", str(len(body) - start))
+        if etag:
+            handler.send_header("ETag", etag)
+        if start:
+            handler.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
+        handler.end_headers()
+        handler.wfile.write(body[start : len(body) if cut is None else start + cut])
+        handler.close_connection = True
+
+    return answer
+
+
+def status(code: int, **headers: str) -> Callable[[Any], None]:
+    def answer(handler: Any) -> None:
+        handler.send_response(code)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    return answer
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def get(site: Site, folder: Path, **more: Any) -> download.Fetched:
+    return fetch(site.url, folder / "file", pause=0.0, **more)
+
+
+def test_a_download_with_its_size_and_checksum(site: Site, tmp_path: Path) -> None:
+    seen: list[tuple[int, int | None]] = []
+    found = get(site, tmp_path / "new", sha256=SHA, progress=lambda *p: seen.append(p))
+    assert (found.bytes, found.sha256, found.path.read_bytes()) == (len(BODY), SHA, BODY)
+    assert seen[0] == (0, len(BODY))  # the size is known before the first byte
+    assert seen[-1] == (len(BODY), len(BODY))
+    assert [p.name for p in (tmp_path / "new").iterdir()] == ["file"]
+
+
+def test_a_broken_connection_is_gone_on_with(site: Site, tmp_path: Path) -> None:
+    site.plan = [send(cut=30_000), send(cut=10_000), send()]
+    assert get(site, tmp_path, sha256=SHA).bytes == len(BODY)
+    assert [r.get("range") for r in site.requests] == [None, "bytes=30000-", "bytes=40000-"]
+    assert site.requests[1]["if-range"] == '"v1"'
+
+
+def test_what_came_is_kept_for_the_next_time(site: Site, tmp_path: Path) -> None:
+    site.plan = [send(cut=20_000), send(cut=0)]
+    with pytest.raises(DownloadError, match=r"20,000 bytes came and are kept: run the same command again"):
+        get(site, tmp_path)
+    assert not (tmp_path / "file").exists()
+    site.plan = [send()]
+    assert get(site, tmp_path, sha256=SHA).bytes == len(BODY)
+    assert site.requests[-1]["range"] == "bytes=20000-"
+
+
+def test_a_file_that_changed_in_between_begins_anew(site: Site, tmp_path: Path) -> None:
+    other = b"other" * 9000
+    site.plan = [send(cut=20_000), send(other, etag='"v2"')]
+    assert get(site, tmp_path).path.read_bytes() == other
+
+
+@pytest.mark.parametrize("later", [send(ranges=False), send(etag="")])
+def test_a_server_without_ranges_begins_anew(later: Callable[[Any], None], site: Site, tmp_path: Path) -> None:
+    site.plan = [send(cut=20_000), later]
+    assert get(site, tmp_path, sha256=SHA).bytes == len(BODY)
+
+
+def test_without_a_validator_no_range_is_asked(site: Site, tmp_path: Path) -> None:
+    site.plan = [send(cut=20_000, etag=""), send(etag="")]
+    assert get(site, tmp_path, sha256=SHA).bytes == len(BODY)
+    assert "range" not in site.requests[1]
+
+
+def test_a_part_that_is_longer_than_the_file_begins_anew(site: Site, tmp_path: Path) -> None:
+    site.plan = [send(cut=20_000), send(cut=0)]
+    with pytest.raises(DownloadError):
+        get(site, tmp_path)
+    (tmp_path / "file.part").write_bytes(BODY + b"more")
+    site.plan = [send()]
+    assert get(site, tmp_path, sha256=SHA).bytes == len(BODY)
+
+
+def test_a_truncated_file_is_no_file(site: Site, tmp_path: Path) -> None:
+    site.plan = [send(cut=50_000), send(cut=0)]
+    with pytest.raises(DownloadError, match="50,000"):
+        get(site, tmp_path)
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_wrong_checksum_keeps_nothing_and_harms_nothing(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("the old one")
+    with pytest.raises(DownloadError, match=f"SHA-256 is {SHA}, expected was 00"):
+        get(site, tmp_path, sha256="00")
+    assert (tmp_path / "file").read_text() == "the old one"
+    assert not (tmp_path / "file.part").exists()
+
+
+@pytest.mark.parametrize(
+    "page", [send(b"<html>Sign in</html>", kind="text/html"), send(b"\n<!DOCTYPE html><p>x", kind="application/zip")]
+)
+def test_a_web_page_in_the_place_of_data(page: Callable[[Any], None], site: Site, tmp_path: Path) -> None:
+    site.plan = [page]
+    with pytest.raises(DownloadError, match="a web page in the place of data"):
+        get(site, tmp_path)
+    assert not list(tmp_path.glob("file*")) or [p.name for p in tmp_path.glob("file*")] == ["file.part.json"]
+
+
+def test_an_empty_file_is_refused(site: Site, tmp_path: Path) -> None:
+    site.plan = [send(b"")]
+    with pytest.raises(DownloadError, match="it is empty"):
+        get(site, tmp_path)
+
+
+def test_redirects_are_followed(site: Site, tmp_path: Path) -> None:
+    site.plan = [status(302, Location="/elsewhere"), send()]
+    assert get(site, tmp_path, sha256=SHA).bytes == len(BODY)
+    assert site.requests[1]["path"] == "/elsewhere"
+
+
+def test_no_redirect_leaves_encryption_behind() -> None:
+    request = download.urllib.request.Request("https://example.org/a")
+    with pytest.raises(DownloadError, match="without encryption"):
+        download._NoDowngrade().redirect_request(request, None, 302, "", {}, "http://example.org/a")
+
+
+def test_an_address_that_is_not_there(site: Site, tmp_path: Path) -> None:
+    site.plan = [status(404)]
+    with pytest.raises(DownloadError, match="404"):
+        get(site, tmp_path)
+    assert len(site.requests) == 1  # no use to try again
+
+
+def test_a_busy_server_is_tried_again(site: Site, tmp_path: Path) -> None:
+    site.plan = [status(503), status(429), send()]
+    assert get(site, tmp_path, sha256=SHA).bytes == len(BODY)
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    with pytest.raises(DownloadError, match="no connection"):
+        fetch("http://127.0.0.1:9/file", tmp_path / "file", pause=0.0)
+    with pytest.raises(InputError, match="no http"):
+        fetch("file:///etc/passwd", tmp_path / "file")
+
+
+def test_a_full_disk_is_seen_before_the_first_byte(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(download.shutil, "disk_usage", lambda _: real._replace(free=1000))
+    with pytest.raises(StorageError, match=r"1,000 bytes free and 102,400 are needed"):
+        get(site, tmp_path)
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_disk_that_fills_up_on_the_way(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(download, "_copy", full)
+    with pytest.raises(StorageError, match="No space left"):
+        get(site, tmp_path)
+
+
+# ---------------------------------------------------------------- data sets
+
+
+def archive(**members: str) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as made:
+        for name, text in members.items():
+            made.writestr(f"data/{name}.json", text)
+    return out.getvalue()
+
+
+QUESTIONS = '[{"id": "a", "question": "Who?", "annotations": [{"type": "singleAnswer", "answer": ["x"]}]}]'
+
+
+def small(site: Site) -> DataSet:
+    file = RemoteFile(site.url, "small.zip", {"dev.json": "dev.json", "train.json": "train.json"})
+    return DataSet("small", "two files", "ambignq", "CC0", "nobody", site.url, (file,))
+
+
+def test_a_data_set_is_unpacked_noted_and_not_downloaded_twice(site: Site, tmp_path: Path) -> None:
+    site.plan = [send(archive(dev=QUESTIONS, train=QUESTIONS, other="x"))]
+    told: list[tuple[str, int, int | None]] = []
+    paths = obtain(small(site), tmp_path, progress=lambda *p: told.append(p), pause=0.0)
+    assert [p.name for p in paths] == ["dev.json", "train.json"]
+    assert [q.id for q in load(paths[0])] == ["a"]
+    assert told[0][0] == site.url
+    folder = tmp_path / "datasets" / "small"
+    assert {p.name for p in folder.iterdir()} == {".lock", "dev.json", "train.json", "manifest.json"}
+    obtain(small(site), tmp_path, pause=0.0)
+    assert len(site.requests) == 1
+    site.plan = [send(archive(dev="changed", train=QUESTIONS))]  # not what was downloaded first
+    with pytest.raises(DownloadError, match="SHA-256"):
+        obtain(small(site), tmp_path, again=True, pause=0.0)
+    assert paths[0].read_text() == QUESTIONS
+
+
+def test_an_archive_without_its_member_or_damaged(site: Site, tmp_path: Path) -> None:
+    site.plan = [send(archive(dev=QUESTIONS))]
+    with pytest.raises(DownloadError, match=r"has no 'train\.json'"):
+        obtain(small(site), tmp_path, pause=0.0)
+    broken = tmp_path / "x.zip"
+    broken.write_bytes(archive(dev=QUESTIONS)[:-30])
+    with pytest.raises(DownloadError, match="damaged"):
+        unpack(broken, {"dev.json": "dev.json"}, tmp_path)
+    assert not broken.exists()
+
+
+def test_two_downloads_of_one_set_at_once(site: Site, tmp_path: Path) -> None:
+    folder = tmp_path / "datasets" / "small"
+    folder.mkdir(parents=True)
+    with FileLock(folder / ".lock"), pytest.raises(ConflictError, match="another process"):
+        obtain(small(site), tmp_path)
+
+
+def test_the_catalogue_says_what_a_person_must_know(tmp_path: Path) -> None:
+    assert set(DATASETS) == {"ambignq-light", "ambignq", "ambignq-evidence", "nq-open", "webqsp", "asqa", "ramdocs"}
+    for found in DATASETS.values():
+        assert found.licence
+        assert found.homepage.startswith("https://")
+        assert all(f.url.startswith("https://") for f in found.files)
+        assert downloaded(tmp_path, found.name) == []
+    with pytest.raises(UnknownNameError, match="Did you mean 'ramdocs'"):
+        data_set("ramdoc")

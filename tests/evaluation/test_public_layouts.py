@@ -1,0 +1,193 @@
+"""ASQA, RAMDocs, WebQSP and AmbigNQ with articles, as their authors lay them out; and what may be wrong in them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.datasets import detect, load
+from core.errors import FormatError
+
+ASQA: dict[str, Any] = {
+    "train": {},
+    "dev": {
+        "77": {
+            "ambiguous_question": "Who won?",
+            "qa_pairs": [
+                {
+                    "context": "No context provided",
+                    "question": "Who won in 2010?",
+                    "short_answers": ["Spain", "Spain", "La Roja"],
+                    "wikipage": None,
+                },
+                {"context": "x", "question": "Who won in 2014?", "short_answers": ["Germany"], "wikipage": "World Cup"},
+            ],
+            "wikipages": [],
+            "annotations": [
+                {"knowledge": [], "long_answer": "Spain won in 2010, Germany in 2014."},
+                {"knowledge": [], "long_answer": " "},
+            ],
+        },
+        "78": {
+            "ambiguous_question": "Where?",
+            "qa_pairs": [{"question": "Where was it?", "short_answers": ["Rome"]}],
+            "annotations": [],
+        },
+    },
+}
+RAMDOCS: dict[str, Any] = {
+    "question": "Who is John Smith?",
+    "documents": [
+        {"text": "John Smith is a baker.", "type": "correct", "answer": "baker"},
+        {"text": "John Smith is a pilot.", "type": "misinfo", "answer": "pilot"},
+        {"text": "It rained.", "type": "noise", "answer": "unknown"},
+    ],
+    "disambig_entity": ["John Smith (baker)"],
+    "gold_answers": ["baker", "smith"],
+    "wrong_answers": ["pilot"],
+}
+WEBQSP: dict[str, Any] = {
+    "Version": "1.0",
+    "Questions": [
+        {
+            "QuestionId": "WebQTest-1",
+            "RawQuestion": "what does jamaican people speak?",
+            "Parses": [
+                {
+                    "Answers": [
+                        {"AnswerType": "Entity", "AnswerArgument": "m.01428y", "EntityName": "Jamaican English"},
+                        {"AnswerType": "Entity", "AnswerArgument": "m.04ygk0", "EntityName": "Jamaican Creole"},
+                    ]
+                },
+                {"Answers": [{"AnswerType": "Value", "AnswerArgument": "2", "EntityName": None}]},
+                {"Answers": []},
+            ],
+        },
+        {"QuestionId": "WebQTest-2", "RawQuestion": "no answer?", "Parses": [{"Answers": []}]},
+    ],
+}
+
+
+def write(folder: Path, body: Any, name: str = "q.json", indent: int | None = None) -> Path:
+    path = folder / name
+    path.write_text(json.dumps(body, indent=indent), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_asqa(indent: int | None, tmp_path: Path) -> None:
+    path = write(tmp_path, ASQA, indent=indent)
+    assert detect(path) == "asqa"
+    first, second = load(path)
+    assert (first.id, first.question, first.ambiguous, second.ambiguous) == ("77", "Who won?", True, False)
+    assert [p.answers for p in first.annotations[0].pairs] == [("Spain", "La Roja"), ("Germany",)]
+    assert first.annotations[0].pairs[1].question == "Who won in 2014?"
+    assert first.extra == {"source": "asqa", "split": "dev", "long_answers": ["Spain won in 2010, Germany in 2014."]}
+
+
+def test_ramdocs(tmp_path: Path) -> None:
+    path = write(tmp_path, RAMDOCS, "r.jsonl")
+    assert detect(path) == "ramdocs"
+    (found,) = load(path)
+    assert found.id == "r-1"
+    assert [p.text for p in found.passages or ()] == [d["text"] for d in RAMDOCS["documents"]]
+    assert found.annotations[0].pairs[0].passage_ids == ("r-1#1",)
+    assert found.annotations[0].pairs[1].passage_ids == ()
+    assert found.extra["wrong_answers"] == ("pilot",)
+    assert found.extra["disambig_entity"] == ["John Smith (baker)"]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_webqsp_recast_as_text(indent: int | None, tmp_path: Path) -> None:
+    path = write(tmp_path, WEBQSP, indent=indent)
+    assert detect(path) == "webqsp"
+    (found,) = load(path)  # the question without an answer is left out
+    assert [[p.answers for p in a.pairs] for a in found.annotations] == [
+        [("Jamaican English",), ("Jamaican Creole",)],
+        [("2",)],
+    ]
+    assert (found.id, found.ambiguous) == ("WebQTest-1", False)
+
+
+def test_a_json_list_of_rows(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, [{"id": "a", "question": "Who?", "answers": ["x", "y"]}, {"question": "Where?", "answer": [["z", "zed"]]}]
+    )
+    first, second = load(path)
+    assert [p.answers for p in first.annotations[0].pairs] == [("x",), ("y",)]
+    assert (second.id, second.annotations[0].pairs[0].answers) == ("q-2", ("z", "zed"))
+
+
+def test_ambignq_with_articles(tmp_path: Path) -> None:
+    row = {
+        "id": "a",
+        "question": "Who?",
+        "annotations": [{"type": "singleAnswer", "answer": ["Rome"]}],
+        "nq_answer": ["Rome"],
+        "articles_plain_text": ["# Dexter (season 1)\n\n" + "word " * 150, "no heading here"],
+        "articles_html_text": ["<h1>Dexter</h1>", ""],
+    }
+    (found,) = load(write(tmp_path, [row]))
+    assert [(p.id, p.title, len(p.text.split())) for p in found.passages or ()] == [
+        ("a#1.1", "Dexter (season 1)", 100),
+        ("a#1.2", "Dexter (season 1)", 50),
+        ("a#2.1", "", 3),
+    ]
+    assert found.extra == {"nq_answer": ["Rome"]}
+    with pytest.raises(FormatError, match="articles_plain_text"):
+        load(write(tmp_path, [row | {"articles_plain_text": "x"}]))
+
+
+def _changed(body: Any, *path: Any, to: Any) -> Any:
+    made = copy.deepcopy(body)
+    inner = made
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = to
+    return made
+
+
+PAIR = {"question": "Who won in 2010?", "answer": ["Spain"]}
+AMBIGNQ: list[dict[str, Any]] = [
+    {"id": "a", "question": "Who?", "annotations": [{"type": "multipleQAs", "qaPairs": [PAIR, {**PAIR, "answer": ["x"]}]}]}
+]
+Q = ("Questions", 0, "Parses", 0, "Answers", 0)
+WRONG: dict[str, tuple[Callable[[], Any], str]] = {
+    "asqa: no splits": (lambda: {"train": {}, "dev": {}}, "holds no question|a row needs"),
+    "asqa: no question": (lambda: _changed(ASQA, "dev", "77", "ambiguous_question", to=""), r"q\.json, field 'dev\.77\.ambiguous_question'.*'77'"),
+    "asqa: empty answers": (lambda: _changed(ASQA, "dev", "77", "qa_pairs", 1, "short_answers", to=[]), r"qa_pairs\[1\]\.short_answers"),
+    "asqa: no pairs": (lambda: _changed(ASQA, "dev", "77", "qa_pairs", to=[]), "qa_pairs"),
+    "ramdocs: unknown type": (lambda: _changed(RAMDOCS, "documents", 1, "type", to="rumour"), r"line 1, field 'documents\[1\]\.type'.*'rumour' is unknown"),
+    "ramdocs: no documents": (lambda: _changed(RAMDOCS, "documents", to=[]), "documents"),
+    "ramdocs: blank answer": (lambda: _changed(RAMDOCS, "gold_answers", to=["x", " "]), r"gold_answers\[1\]"),
+    "webqsp: no id": (lambda: _changed(WEBQSP, "Questions", 0, "QuestionId", to=None), r"Questions\[0\]\.QuestionId"),
+    "webqsp: unknown answer type": (lambda: _changed(WEBQSP, *Q, "AnswerType", to="Guess"), r"Answers\[0\]\.AnswerType.*'Guess' is unknown"),
+    "webqsp: no text": (lambda: _changed(_changed(WEBQSP, *Q, "EntityName", to=""), *Q, "AnswerArgument", to=""), "AnswerArgument"),
+    "webqsp: equal ids": (lambda: {"Questions": [WEBQSP["Questions"][0]] * 2}, "occurs twice"),
+    "ambignq: no id": (lambda: [{k: v for k, v in AMBIGNQ[0].items() if k != "id"}], r"\[0\]\.id"),
+    "ambignq: unknown type": (lambda: _changed(AMBIGNQ, 0, "annotations", 0, "type", to="someAnswers"), r"annotations\[0\]\.type"),
+    "ambignq: the same alias twice": (
+        lambda: _changed(AMBIGNQ, 0, "annotations", 0, "qaPairs", 0, "answer", to=["Spain", "Spain"]),
+        r"qaPairs\[0\]\.answer.*'Spain' occurs twice",
+    ),
+    "ambignq: the same pair twice": (lambda: _changed(AMBIGNQ, 0, "annotations", 0, "qaPairs", to=[PAIR, PAIR]), r"qaPairs\[1\].*stands twice"),
+    "list: equal ids": (lambda: [{"id": "a", "question": "Who?", "answers": ["x"]}] * 2, "line 2.*also the id of line 1"),
+    "list: no answers": (lambda: [{"id": "a", "question": "Who?", "answers": []}], "line 1, field 'answers'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_named_with_its_place(case: str, tmp_path: Path) -> None:
+    make, message = WRONG[case]
+    with pytest.raises(FormatError, match=message):
+        load(write(tmp_path, make()))
+
+
+def test_rows_with_an_alias_twice(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"line 1, field 'answers\[0\]'.*'x' occurs twice"):
+        load(write(tmp_path, {"question": "Who?", "answers": [["x", "x"]]}, "q.jsonl"))

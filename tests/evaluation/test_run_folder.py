@@ -1,0 +1,209 @@
+"""Run folders: traces, what a kill leaves, reports of other versions; batches; number of parameters; plans."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core import types as t
+from core.errors import FormatError, InputError
+from core.evaluation import evaluate
+from core.evaluation_plan import EvaluationPlan, run_plan
+from core.evaluation_summary import summary_of
+from core.parameters import parameters_of
+from core.run_folder import read_report, read_traces, run_states, state_of, write_json
+from core.settings import Settings
+from core.trace import prediction_from_json
+
+
+def reference(name: str) -> t.ReferenceQuestion:
+    return t.ReferenceQuestion(name, f"Which {name}?", (t.Annotation("single", (t.QAPair(f"Which {name}?", ("Rome",)),)),))
+
+
+QUESTIONS = [reference(name) for name in "abcdef"]
+
+
+class Slow:
+    """Answers after a while; remembers how many questions were asked at the same time."""
+
+    def __init__(self, fails: str = "", wait: float = 0.0) -> None:
+        self.info = t.SystemInfo("slow", {"top_k": 1})
+        self.fails, self.wait, self.asked = fails, wait, list[str]()
+        self.now, self.most, self.lock = 0, 0, threading.Lock()
+
+    def run(self, question: t.Question) -> Iterator[t.Event]:
+        with self.lock:
+            self.asked.append(question.id)
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(self.wait)
+        with self.lock:
+            self.now -= 1
+        if question.id in self.fails:
+            raise RuntimeError("boom")
+        yield t.PassagesRetrieved((t.RetrievedPassage(t.Passage("p1", "", "Rome is old"), 1, 1.0),), 0.0, question.text)
+        yield t.StepFinished(t.Step(1, (), "", (), t.Candidate("Rome", 0.9), 0.1, 0.1), t.Answer("Rome", 0.9))
+        yield t.Finished(0.1, "eoi")
+
+
+def test_traces_are_kept_and_read_back(tmp_path: Path) -> None:
+    report = evaluate(Slow("c"), QUESTIONS, out_dir=tmp_path, traces=True, bootstrap=10)
+    assert all("trace" not in row for row in report.rows)
+    found = dict(read_traces(tmp_path))
+    assert sorted(found) == ["a", "b", "d", "e", "f"]
+    prediction = prediction_from_json(found["a"])
+    assert [a.text for a in prediction.answers] == ["Rome"]
+    assert len(prediction.events) == 3
+
+
+def test_a_kill_between_trace_and_row_loses_nothing(tmp_path: Path) -> None:
+    evaluate(Slow(), QUESTIONS, out_dir=tmp_path, traces=True, bootstrap=10)
+    rows, traces = tmp_path / "rows.jsonl", tmp_path / "traces.jsonl"
+    rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:3]))
+    with traces.open("a") as stream:
+        stream.write('{"id": "e", "tra')
+    again = Slow()
+    evaluate(again, QUESTIONS, out_dir=tmp_path, traces=True, bootstrap=10)
+    assert again.asked == ["d", "e", "f"]
+    assert sorted(dict(read_traces(tmp_path))) == list("abcdef")
+
+
+def test_a_damaged_trace_is_named(tmp_path: Path) -> None:
+    (tmp_path / "traces.jsonl").write_text('{"id": "a", "trace": "AAAA"}\n')
+    with pytest.raises(FormatError, match=r"traces\.jsonl, line 1"):
+        list(read_traces(tmp_path))
+
+
+@pytest.mark.parametrize("batch", [2, 4])
+def test_a_batch_keeps_the_order_and_survives_failures(batch: int, tmp_path: Path) -> None:
+    system = Slow("be", wait=0.02)
+    report = evaluate(system, QUESTIONS, out_dir=tmp_path, batch=batch, bootstrap=10)
+    assert [row["id"] for row in report.rows] == list("abcdef")
+    assert [row["id"] for row in report.rows if row["error"]] == ["b", "e"]
+    assert 2 <= system.most <= batch
+    assert [json.loads(line)["id"] for line in (tmp_path / "rows.jsonl").read_text().splitlines()] == list("abcdef")
+
+
+def test_a_batch_of_a_wrong_size() -> None:
+    with pytest.raises(InputError, match="the batch is 0"):
+        evaluate(Slow(), QUESTIONS, batch=0)
+
+
+def test_rows_have_error_buckets_and_the_report_its_summary() -> None:
+    report = evaluate(Slow("c"), QUESTIONS, bootstrap=10, about={"tags": {"ablation": "none"}})
+    assert report.rows[0]["errors"] == {"missed": 0, "spurious": 0, "alias_mismatch": 0, "duplicate": 0, "stopped_early": 0, "ran_on": 0, "not_retrieved": 0}  # fmt: skip
+    assert report.summary["cost"]["retriever_calls"] == 1
+    assert report.provenance["tags"] == {"ablation": "none"}
+    assert report.provenance["parameters"] is None
+    assert report.scores["EM"]["all"] == 1.0
+    json.dumps(report.to_json(), allow_nan=False)
+
+
+def test_judged_interpretations_are_counted_by_cell() -> None:
+    judged = [
+        {"relevant": True, "answerable": True, "right": True},
+        {"relevant": True, "answerable": True, "right": False},
+        {"relevant": False, "answerable": False, "right": False},
+        {"relevant": None, "answerable": True, "right": True},
+    ]
+    found = summary_of([{"error": None, "interpretations": judged}, {"error": "x"}])
+    assert found["judged"]["relevant and answerable"] == {"n": 2, "right": 1}
+    assert found["judged"]["not relevant, not answerable"] == {"n": 1, "right": 0}
+    assert summary_of([]) == {}
+
+
+# ---------------------------------------------------------------- reports and states
+
+
+def test_reports_of_other_versions_and_unfinished_runs(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no run folder"):
+        read_report(tmp_path)
+    (tmp_path / "rows.jsonl").write_text("{}\n")
+    with pytest.raises(InputError, match="has not finished"):
+        read_report(tmp_path)
+    good: dict[str, Any] = {"rows": [], "scores": {}, "intervals": {}, "provenance": {}, "timings": {}}
+    for name in good:
+        write_json(tmp_path / "report.json", {k: v for k, v in good.items() if k != name})
+        with pytest.raises(FormatError, match=name):
+            read_report(tmp_path)
+    write_json(tmp_path / "report.json", good | {"rows": [{"id": "a", "error": None}]})
+    with pytest.raises(FormatError, match=r"rows\[0\]"):
+        read_report(tmp_path)
+    (tmp_path / "report.json").write_text("[1, 2")
+    with pytest.raises(FormatError, match="not JSON"):
+        read_report(tmp_path)
+
+
+def plan_of(tmp_path: Path, **more: Any) -> EvaluationPlan:
+    path = tmp_path / "questions.jsonl"
+    body = [
+        {"id": n, "question": f"Which {n}?", "answers": [["Rome"]], "passages": [{"title": "", "text": "Rome"}]} for n in "ab"
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in body))
+    table = {"Which a?": ["Rome"], "Which b?": ["Oslo"]}
+    return EvaluationPlan(questions=str(path), system="scripted", extra={"table": table}, clarify=False, **more)
+
+
+def test_a_plan_runs_and_its_folder_remembers_it(tmp_path: Path) -> None:
+    from core.engine import Engine
+
+    plan, out = plan_of(tmp_path, traces=True, tags={"training questions": 5}), tmp_path / "runs" / "one"
+    seen: list[tuple[int, int]] = []
+    report = run_plan(plan, Engine(Settings(home=tmp_path)), out, progress=lambda *p: seen.append(p))
+    assert seen == [(0, 2), (1, 2), (2, 2)]
+    assert report.scores["F1 answer"]["all"] == 0.5
+    assert read_report(out) == json.loads(json.dumps(report.to_json()))
+    (state,) = run_states(tmp_path / "runs")
+    assert (state.name, state.done, state.total) == ("one", 2, 2)
+    assert state.finished is not None
+    assert EvaluationPlan.from_json(state.about) == plan
+    with pytest.raises(InputError, match="which questions"):
+        EvaluationPlan.from_json({})
+    assert state_of(tmp_path).about == {}
+
+
+def test_another_run_does_not_overwrite_the_notes(tmp_path: Path) -> None:
+    from core.engine import Engine
+
+    engine, out = Engine(Settings(home=tmp_path)), tmp_path / "runs" / "one"
+    run_plan(plan_of(tmp_path), engine, out)
+    before = (out / "about.json").read_text()
+    with pytest.raises(InputError, match="another settings"):
+        run_plan(plan_of(tmp_path, top_k=3), engine, out)
+    assert (out / "about.json").read_text() == before
+
+
+def test_a_judge_that_does_not_exist() -> None:
+    with pytest.raises(InputError, match="the judge is 'god'"):
+        EvaluationPlan(questions="q", judge="god")
+
+
+# ---------------------------------------------------------------- parameters
+
+
+def test_parameters_are_counted_once_and_without_the_retriever() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Model:
+        def __init__(self, network: Any) -> None:
+            self.network = network
+
+        def propose(self) -> None: ...
+
+    class System:
+        def __init__(self) -> None:
+            shared = torch.nn.Linear(3, 2)  # 8
+            self.model, self.also = Model(shared), {"again": [shared]}
+            self.propose = Model(torch.nn.Linear(1, 1, bias=False)).propose  # 1, held by a bound method
+            other = torch.nn.Linear(2, 2, bias=False)  # 4, held by a closure
+            self.closed = lambda: other
+            self.retriever = torch.nn.Linear(10, 10)
+
+    assert parameters_of(System()) == 13
+    assert parameters_of(Slow()) is None

@@ -1,0 +1,332 @@
+"""Agreement: known values, the same as other people's libraries, symmetric, and undefined rather than a wrong number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from core.errors import InputError
+from core.metrics.agreement import alpha_masi, cohen_kappa, fleiss_kappa, mean_figure
+from core.metrics.agreement_tables import (
+    Mark,
+    Opinion,
+    figures,
+    item_rows,
+    judge_row,
+    majority,
+    pair_rows,
+    period_rows,
+    system_row,
+    time_rows,
+    type_rows,
+    verdict_figure,
+    verdict_pairs,
+    wilson,
+)
+from core.metrics.answer_sets import answer_set, masi_distance, matched, question_likeness, set_f1, set_of
+from core.types import Annotation, QAPair
+
+EARLY = datetime(2026, 3, 2, 12, tzinfo=UTC)  # a Monday
+LABELS = "abcd"
+few = settings(max_examples=100, derandomize=True, deadline=None)
+
+label_sets = st.frozensets(st.sampled_from(LABELS), max_size=4)
+units = st.lists(st.lists(label_sets, min_size=2, max_size=4), min_size=1, max_size=6)
+answers = st.lists(st.lists(st.sampled_from("uvwxyz"), min_size=1, max_size=3), max_size=4)
+
+
+def sets(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    # the letter itself: "a" would be dropped as an article
+    return [[set_of([[f"answer {label}"] for label in labels]) for labels in row] for row in rows]
+
+
+# ---------------------------------------------------------------- as other libraries
+
+
+def nltk_masi(a: frozenset[str], b: frozenset[str]) -> float:
+    from nltk.metrics.distance import masi_distance as theirs
+
+    return float(theirs(a, b)) if a or b else 0.0  # nltk divides by zero there
+
+
+@given(label_sets, label_sets)
+@few
+def test_masi_distance_is_nltks(a: frozenset[str], b: frozenset[str]) -> None:
+    ((ours, theirs),) = sets([[a, b]])
+    assert masi_distance(ours, theirs) == pytest.approx(nltk_masi(a, b))
+
+
+@given(units)
+@few
+def test_alpha_is_nltks(rows: list[list[frozenset[str]]]) -> None:
+    from nltk.metrics.agreement import AnnotationTask
+
+    assume(len({s for row in rows for s in row}) > 1)
+    data = [(f"person {j}", f"item {i}", s) for i, row in enumerate(rows) for j, s in enumerate(row)]
+    theirs = AnnotationTask(data, distance=nltk_masi).alpha()
+    assert alpha_masi(sets(rows), samples=2).value == pytest.approx(theirs)
+
+
+@given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("xyz")), min_size=1, max_size=20))
+@few
+def test_cohens_kappa_is_scikit_learns(pairs: list[tuple[str, str]]) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
+    first, second = zip(*pairs, strict=True)
+    ours = cohen_kappa(pairs, samples=2)
+    if len(set(first + second)) == 1:
+        assert ours.value is None
+        assert "chance" in ours.why
+    else:
+        assert ours.value == pytest.approx(float(cohen_kappa_score(first, second)))
+
+
+@given(
+    st.integers(2, 4).flatmap(
+        lambda k: st.lists(st.lists(st.sampled_from("xyz"), min_size=k, max_size=k), min_size=1, max_size=8)
+    )
+)
+@few
+def test_fleiss_kappa_is_nltks_multi_pi(rows: list[list[str]]) -> None:
+    from nltk.metrics.agreement import AnnotationTask
+
+    assume(len({label for row in rows for label in row}) > 1)
+    data = [(f"person {j}", f"item {i}", label) for i, row in enumerate(rows) for j, label in enumerate(row)]
+    assert fleiss_kappa(rows, samples=2).value == pytest.approx(float(AnnotationTask(data).pi()))
+
+
+def test_fleiss_kappa_of_the_textbook() -> None:
+    """Fleiss 1971's method on the worked example of 10 items and 14 raters that textbooks reprint: 0.210."""
+    table = [
+        (0, 0, 0, 0, 14), (0, 2, 6, 4, 2), (0, 0, 3, 5, 6), (0, 3, 9, 2, 0), (2, 2, 8, 1, 1),
+        (7, 7, 0, 0, 0), (3, 2, 6, 3, 0), (2, 5, 3, 2, 2), (6, 5, 2, 1, 0), (0, 2, 2, 3, 7),
+    ]  # fmt: skip
+    rows = [[label for label, count in enumerate(row) for _ in range(count)] for row in table]
+    assert fleiss_kappa(rows, samples=2).value == pytest.approx(0.210, abs=5e-4)
+
+
+# ---------------------------------------------------------------- properties
+
+
+@given(answers, answers)
+@few
+def test_two_sets_are_compared_symmetrically(a: list[list[str]], b: list[list[str]]) -> None:
+    x, y = set_of(a), set_of(b)
+    assert set_f1(x, y) == set_f1(y, x)
+    assert masi_distance(x, y) == masi_distance(y, x)
+    assert 0 <= set_f1(x, y) <= 1
+    assert 0 <= masi_distance(x, y) <= 1
+    assert (set_f1(x, x), masi_distance(x, x)) == (1, 0)
+    assert set_of(a[::-1]) == x  # order says nothing
+
+
+@given(units, st.randoms(use_true_random=False))
+@few
+def test_alpha_does_not_care_who_said_it_or_how_labels_are_called(rows: list[list[frozenset[str]]], random: Any) -> None:
+    found = alpha_masi(sets(rows), samples=2).value
+    mixed = [random.sample(row, len(row)) for row in random.sample(rows, len(rows))]
+    names = dict(zip(LABELS, random.sample(LABELS, len(LABELS)), strict=True))
+    renamed = [[frozenset(names[label] for label in s) for s in row] for row in rows]
+    for other in (mixed, renamed):
+        again = alpha_masi(sets(other), samples=2).value
+        assert again == (None if found is None else pytest.approx(found))
+    assert found is None or (math.isfinite(found) and found <= 1)
+
+
+@given(st.lists(label_sets, min_size=2, max_size=6), st.integers(2, 4))
+@few
+def test_identical_sets_agree_wholly_or_chance_is_certain(each: list[frozenset[str]], people: int) -> None:
+    found = alpha_masi(sets([[s] * people for s in each]), samples=20)
+    assert found.value == (1.0 if len(set(each)) > 1 else None)
+    assert (found.why == "") == (found.value is not None)
+    assert found.n == len(each)
+
+
+def test_undefined_is_none_with_its_reason() -> None:
+    alone = alpha_masi(sets([[frozenset("x")], []]))
+    assert (alone.value, alone.interval, alone.n) == (None, None, 0)
+    assert "two annotations" in alone.why
+    nobody = alpha_masi(sets([[frozenset(), frozenset()]] * 3))  # "no answer" throughout: nltk divides by zero
+    assert (nobody.value, nobody.n) == (None, 3)
+    assert "same everywhere" in nobody.why
+    assert cohen_kappa([]).value is None
+    assert fleiss_kappa([["a"]]).value is None
+    assert fleiss_kappa([["a", "a"], ["a", "a"]]).why
+    assert mean_figure("x", [None], "nothing").why == "nothing"
+    with pytest.raises(InputError, match="samples"):
+        alpha_masi([], samples=0)
+
+
+def test_intervals_hold_the_value_and_are_repeatable() -> None:
+    rows = sets([[frozenset("x"), frozenset("xy")], [frozenset("z"), frozenset("z")], [frozenset("x"), frozenset("y")]] * 8)
+    found = alpha_masi(rows, samples=300, seed=3)
+    assert found.interval is not None
+    assert found.value is not None
+    assert found.interval[0] < found.value < found.interval[1] <= 1
+    assert found == alpha_masi(rows, samples=300, seed=3)
+    assert alpha_masi(rows[:1], samples=300).interval is None  # one item says nothing of the spread
+
+
+def test_many_items_are_quick() -> None:
+    """The expected disagreement is not summed over all pairs of sets."""
+    import time
+
+    start = time.perf_counter()
+    rows = [[set_of([[f"x{i}"], [f"y{i}"]]), set_of([[f"x{i}"]])] for i in range(8000)]
+    assert alpha_masi(rows, samples=3).n == 8000
+    assert time.perf_counter() - start < 5
+
+
+# ---------------------------------------------------------------- aliases
+
+
+def test_answers_that_share_an_alias_are_one_answer() -> None:
+    mine, theirs = set_of([["New York City", "NYC"], ["Boston"]]), set_of([["the nyc"], ["boston."]])
+    assert (set_f1(mine, theirs), masi_distance(mine, theirs)) == (1.0, 0.0)
+    # one person's two answers stay two, although another person takes them for aliases
+    apart, together = set_of([["x"], ["y"]]), set_of([["x", "y"]])
+    assert matched(apart, together) == [(0, 0)]
+    assert set_f1(apart, together) == pytest.approx(2 / 3)
+    # a greedy matching would find only one
+    assert len(matched(set_of([["x"], ["w", "x"]]), set_of([["x"], ["w"]]))) == 2
+    assert set_of([["The"]]) != set_of([["?!"]])  # normalisation leaves nothing of either
+
+
+def test_questions_are_compared_where_answers_meet() -> None:
+    mine = [QAPair("Who won in 2010?|Who was the winner of 2010?", ("Ann",)), QAPair("Who won in 2011?", ("Bob",))]
+    theirs = [QAPair("who was winner of 2010", ("ann",)), QAPair("Who won in 1999?", ("Cid",))]
+    assert question_likeness("Who won?", mine, theirs) == 1.0
+    assert question_likeness("Who won?", theirs, mine) == 1.0
+    assert question_likeness("Who won?", mine, [QAPair("Who?", ("Dan",))]) is None
+    assert question_likeness("Who won?", mine, [QAPair(" ", ("Ann",))]) is None
+
+
+# ---------------------------------------------------------------- tables
+
+
+def single(answer: str) -> Annotation:
+    return Annotation("single", (QAPair("Q?", (answer,)),))
+
+
+def several(*given: str) -> Annotation:
+    return Annotation("multiple", tuple(QAPair(f"Q {a}?", (a,)) for a in given))
+
+
+def said(item: str, person: str, annotation: Annotation, day: int = 0) -> Opinion:
+    return Opinion(item, person, "Q?", annotation, EARLY + timedelta(days=day))
+
+
+OPINIONS = [
+    said("1", "Ada", several("x", "y")),
+    said("1", "Bob", several("x", "z"), 1),
+    said("2", "Ada", single("x")),
+    said("2", "Bob", single("x"), 8),
+    said("3", "Ada", Annotation("none")),
+    said("3", "Bob", single("k"), 8),
+    said("3", "Cid", Annotation("none"), 8),
+    said("4", "Cid", single("alone")),
+]
+
+
+def test_items_are_listed_from_the_least_agreed() -> None:
+    rows = item_rows(OPINIONS)
+    assert [r.item for r in rows] == ["3", "1", "2"]
+    assert rows[0].people == ("Ada", "Bob", "Cid")
+    assert rows[0].types == ("none", "single", "none")
+    assert rows[0].f1 == pytest.approx(1 / 3)
+    assert (rows[1].f1, rows[1].questions) == (0.5, 1.0)
+    assert rows[2].questions is None  # single answers have no question of their own
+
+
+def test_overall_figures() -> None:
+    alpha, f1, types, likeness = figures(OPINIONS, samples=50)
+    assert alpha.n == f1.n == types.n == 3
+    assert f1.value == pytest.approx((1 / 3 + 0.5 + 1) / 3)
+    assert (likeness.value, likeness.n) == (1.0, 1)
+    assert types.name == "kappa of types"
+    nothing = figures([OPINIONS[0]], samples=5)
+    assert [f.value for f in nothing] == [None] * 4
+    assert all(f.why for f in nothing)
+
+
+def test_pairs_and_periods() -> None:
+    rows = pair_rows(OPINIONS, samples=5)
+    assert [(r.first, r.second, r.n) for r in rows] == [("Ada", "Bob", 3), ("Ada", "Cid", 1), ("Bob", "Cid", 1)]
+    assert rows[1].figures[0].value is None  # both said "none", nothing else: chance is certain
+    assert rows[1].figures[1].value == 1.0
+    assert [(p.start, p.n) for p in period_rows(OPINIONS, samples=5)] == [("2026-03-02", 1), ("2026-03-09", 2)]
+    assert pair_rows([], samples=5) == period_rows([], samples=5) == []
+
+
+def test_a_later_opinion_of_one_person_replaces_the_earlier() -> None:
+    changed = [*OPINIONS[:2], said("1", "Bob", several("x", "y"), 5)]
+    assert figures(changed, samples=5)[1].value == 1.0
+    assert figures(changed[::-1], samples=5)[1].value == 1.0
+
+
+def test_types_against_ambignq() -> None:
+    rows = {r.type: r for r in type_rows({"multiple": 80, "single": 20})}
+    assert (rows["multiple"].count, rows["multiple"].share, rows["multiple"].expected) == (80, 0.8, 0.35)
+    assert rows["multiple"].drifted
+    assert not {r.type: r for r in type_rows({"multiple": 35, "single": 60, "none": 5})}["single"].drifted
+    assert type_rows({}) == []
+    assert wilson(0, 0) == (0.0, 1.0)
+    assert wilson(10, 10)[1] == pytest.approx(1.0)
+
+
+def test_time_spent() -> None:
+    (ada, bob) = time_rows([("Ada", 60), ("Bob", 100), ("Ada", 120), ("Ada", 3420)])
+    assert (ada.person, ada.n, ada.median_seconds, ada.hours) == ("Ada", 3, 120.0, 1.0)
+    assert bob.median_seconds == 100
+
+
+def test_verdicts() -> None:
+    marks = [
+        Mark(str(i), who, verdict, EARLY)
+        for i, row in enumerate(["cc", "ww", "cw", "cc"])
+        for who, verdict in zip("ab", row, strict=True)
+    ]
+    found = verdict_figure(marks, samples=20)
+    assert found.value == pytest.approx(0.5)
+    (row,) = verdict_pairs(marks, samples=20)
+    assert (row.n, row.figures[0].value, row.figures[1].value) == (4, found.value, 0.75)
+    changed = [*marks, Mark("2", "b", "c", EARLY + timedelta(hours=1))]
+    assert verdict_figure(changed, samples=20).value == 1.0
+    assert verdict_figure([], samples=20).why
+    three = [*marks, Mark("0", "c", "c", EARLY)]
+    assert verdict_figure(three, samples=20).n == 4
+
+
+def test_a_judge_against_people() -> None:
+    row = judge_row("round trip", [(True, True)] * 6 + [(True, False)] * 2 + [(False, True)] + [(False, False)] * 3, samples=50)
+    assert row.table == (6, 2, 1, 3)
+    assert row.accuracy.value == pytest.approx(9 / 12)
+    assert (row.precision, row.recall) == (6 / 8, 6 / 7)
+    assert row.kappa.value == pytest.approx(0.4705882)
+    empty = judge_row("round trip", [])
+    assert (empty.accuracy.value, empty.kappa.value, empty.precision, empty.recall) == (None, None, None, None)
+    assert "no answer was judged" in empty.kappa.why
+
+
+def test_a_system_against_people() -> None:
+    x, y = set_of([["x"]]), set_of([["y"]])
+    row = system_row(
+        "fid", {"1": ["correct", "wrong"], "2": ["correct"], "3": []}, [(x, [x, x]), (y, [x]), (x, [])], samples=20
+    )
+    assert dict(row.verdicts) == {"correct": 2, "wrong": 1}
+    assert (row.correct.value, row.correct.n) == (0.75, 2)
+    assert (row.f1.value, row.f1.n) == (0.5, 2)
+    assert row.alpha.n == 2
+    nothing = system_row("fid", {}, [])
+    assert (nothing.correct.value, nothing.f1.value, nothing.alpha.value) == (None, None, None)
+    assert majority([]) is None
+
+
+def test_an_annotation_of_no_answer_is_the_empty_set() -> None:
+    assert answer_set(Annotation("none")) == ()

@@ -1,0 +1,70 @@
+"""Comparing two runs: pairs, differences, significance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from core.errors import InputError
+from core.metrics.compare import compare_runs, compare_values, differences, paired
+
+
+def row(name: str, value: float | None, ambiguous: bool = True, **more: Any) -> dict[str, Any]:
+    return {"id": name, "question": f"{name}?", "ambiguous": ambiguous, "error": None, "metrics": {"F1 answer": value}, **more}
+
+
+A = [row("a", 1.0), row("b", 0.5, False), row("c", 0.0), row("d", 1.0)]
+B = [row("c", 1.0), row("b", 0.25, False), row("a", 0.75), {**row("d", None), "error": "boom", "metrics": {}}, row("e", 1.0)]
+
+
+def test_questions_are_paired_by_id_and_text() -> None:
+    assert [(x["id"], y["id"]) for x, y in paired(A, B)] == [("a", "a"), ("b", "b"), ("c", "c"), ("d", "d")]
+    assert paired(A, [row("a", 1.0, question="Another?")]) == []
+
+
+def test_the_comparison_counts_what_both_have() -> None:
+    found = compare_runs(A, B, samples=200)
+    assert (found.common, found.unpaired) == (4, 1)
+    full, multi = found.metrics["F1 answer"]["all"], found.metrics["F1 answer"]["multi"]
+    assert (full.comparison.n, full.a, full.b) == (3, 0.5, pytest.approx(2 / 3))
+    assert full.comparison.difference == pytest.approx(-1 / 6)
+    assert (multi.comparison.n, multi.comparison.difference) == (2, pytest.approx(-0.375))
+    assert found.to_json()["metrics"]["F1 answer"]["all"]["n"] == 3
+
+
+def test_the_largest_difference_comes_first() -> None:
+    assert [(d.id, d.difference) for d in differences(A, B, "F1 answer")] == [("c", -1.0), ("a", 0.25), ("b", 0.25)]
+
+
+def test_runs_without_a_common_question() -> None:
+    with pytest.raises(InputError, match="no question in common"):
+        compare_runs(A, [row("z", 1.0)])
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=30))
+def test_the_same_seed_gives_the_same_and_swapping_turns_the_sign(pairs: list[tuple[float, float]]) -> None:
+    a, b = [x for x, _ in pairs], [y for _, y in pairs]
+    one, same, swapped = (compare_values(*v, samples=100).comparison for v in ((a, b), (a, b), (b, a)))
+    assert one == same
+    assert one.difference == pytest.approx(-(swapped.difference or 0.0), abs=1e-12)
+    assert one.p_value == pytest.approx(swapped.p_value)
+
+
+def test_interval_and_p_value_agree_with_scipy() -> None:
+    draw = np.random.default_rng(1)
+    a = draw.uniform(size=120)
+    b = np.clip(a - draw.normal(0.05, 0.15, size=120), 0, 1)
+    ours = compare_values(a.tolist(), b.tolist(), samples=4000).comparison
+    d = a - b
+    ends = stats.bootstrap(
+        (d,), np.mean, n_resamples=4000, method="percentile", rng=np.random.default_rng(2)
+    ).confidence_interval
+    assert ours.interval == pytest.approx((ends.low, ends.high), abs=0.004)
+    p = stats.permutation_test((d,), np.mean, permutation_type="samples", n_resamples=4000, rng=np.random.default_rng(3)).pvalue
+    assert ours.p_value == pytest.approx(p, abs=0.01)

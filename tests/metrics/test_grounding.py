@@ -1,0 +1,230 @@
+"""Grounded metrics against values worked out by hand, the three judges, and judgments that are kept by content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import types as t
+from core.errors import InputError, StorageError
+from core.judging import JUDGES, ModelJudge, ReferenceJudge, annotated, interpretations_of, load_judge, pairs_of
+from core.judgments import Judgments
+from core.metrics import Example, metric
+from core.metrics.bootstrap import harmonic_interval
+from core.metrics.grounding import Grounding, JudgedInterpretation, harmonic
+from core.metrics.scoring import table
+from core.models.generators import Claim, Run
+from core.settings import Settings
+
+P = {
+    i: t.Passage(i, f"Title {i}", text)
+    for i, text in {"p1": "Ada won in 1990.", "p2": "Bo won in 2000.", "p3": "Cy lost."}.items()
+}
+REFERENCE = t.ReferenceQuestion(
+    "q",
+    "Who won?",
+    (
+        t.Annotation(
+            "multiple",
+            (
+                t.QAPair("Who won in 1990?", ("Ada", "Ada A."), ("p1",)),
+                t.QAPair("Who won in 2000?", ("Bo",), ("p2",)),
+                t.QAPair("Who won in 2010?", ("Di",), ("p9",)),
+                t.QAPair("Who won at sea?", ("Ed",), ()),
+            ),
+        ),
+    ),
+)
+RIGHT = t.Interpretation("p1", "Who won in 1990?", "ada", 0.9)
+WRONG_PASSAGE = t.Interpretation("p3", "Who won in 2000?", "Bo", 0.8)
+WRONG_ANSWER = t.Interpretation("p2", "Which year was it?", "2000", 0.8)
+
+
+def prediction(*said: t.Interpretation) -> t.Prediction:
+    found = tuple(t.RetrievedPassage(p, i, 1.0) for i, p in enumerate(P.values(), 1))
+    events = (t.PassagesRetrieved(found, 0.1, "Who won?"), t.InterpretationsChosen(said), t.Finished(1.0, ""))
+    return t.Prediction(t.Question("Who won?"), t.SystemInfo("verdict"), (), (), (), found, 1.0, events, said)
+
+
+def values(grounding: Grounding | None) -> dict[str, Any]:
+    names = ("interpretations", "Sufficient%", "ungrounded precision", "ungrounded recall", "G-precision", "G-recall", "G-F1")
+    example = Example("Who won?", REFERENCE.annotations, (), grounding=grounding)
+    return {name: metric(name).per_example(example) for name in names}
+
+
+def test_the_references_judge() -> None:
+    found = ReferenceJudge().judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE, WRONG_ANSWER))
+    assert found is not None
+    assert [i.supported for i in found.interpretations] == [True, False, False]
+    assert [i.matched for i in found.interpretations] == [True, True, False]
+    assert [(i.relevant, i.answerable, i.right) for i in found.interpretations] == [
+        (True, True, True),
+        (True, False, True),
+        (True, True, False),
+    ]
+    assert found.recalled == (True, False, False)  # the meaning that no passage supports is not in the grounded gold set
+    assert values(found) == {
+        "interpretations": 3.0,
+        "Sufficient%": 0.0,
+        "ungrounded precision": pytest.approx(2 / 3),
+        "ungrounded recall": 0.5,
+        "G-precision": pytest.approx(1 / 3),
+        "G-recall": pytest.approx(1 / 3),
+        "G-F1": pytest.approx(1 / 3),
+    }
+
+
+def test_near_duplicates_count_once_and_can_be_sufficient() -> None:
+    many = [t.Interpretation("p1", f"Who won in {y}?", "Ada", 0.5) for y in (1990, 1991, 1992, 1993)]
+    again = t.Interpretation("p1", "In 1990, who won?", "Ada", 0.5)
+    found = ReferenceJudge().judge(REFERENCE, prediction(*many, again))
+    assert values(found)["interpretations"] == 4.0
+    assert values(found)["Sufficient%"] == 1.0
+
+
+def test_nothing_said_has_no_precision_and_recall_0() -> None:
+    found = values(ReferenceJudge().judge(REFERENCE, prediction()))
+    assert (found["G-precision"], found["G-recall"], found["G-F1"]) == (None, 0.0, 0.0)
+
+
+def test_without_a_judge_or_passages_of_the_references_nothing_is_defined() -> None:
+    assert set(values(None).values()) == {None}
+    bare = t.ReferenceQuestion("q", "Who?", (t.Annotation("single", (t.QAPair("Who?", ("Ada",)),)),))
+    assert ReferenceJudge().judge(bare, prediction(RIGHT)) is None
+    assert not annotated([bare])
+    assert annotated([bare, REFERENCE])
+    assert pairs_of(t.ReferenceQuestion("q", "Who?", (t.Annotation("none"),))) == ()
+
+
+def test_g_f1_of_a_report_is_the_harmonic_mean_of_the_means() -> None:
+    rows = [{"G-precision": 1.0, "G-recall": 0.5, "G-F1": 2 / 3}, {"G-precision": None, "G-recall": 0.0, "G-F1": 0.0}]
+    found = table(rows, [True, False], ["G-precision", "G-recall", "G-F1"])
+    assert found["G-F1"]["all"] == pytest.approx(harmonic(1.0, 0.25))
+    assert found["G-F1"]["multi"] == pytest.approx(2 / 3)
+    assert table([{"G-F1": 0.0, "G-recall": 0.0}], [True], ["G-F1"])["G-F1"]["all"] is None
+
+
+def test_interval_of_the_harmonic_mean() -> None:
+    ends = harmonic_interval([1.0, 0.5, None, 1.0] * 10, [0.5, 0.5, 0.0, 1.0] * 10, samples=200, seed=1)
+    middle = harmonic(5 / 6, 0.5)
+    assert ends is not None
+    assert middle is not None
+    assert ends[0] < middle < ends[1]
+    assert harmonic_interval([0.6] * 5, [0.6] * 5) == pytest.approx((0.6, 0.6))
+    assert harmonic_interval([1.0], [1.0]) is None
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([True, False, None]), st.sampled_from([True, False, None])), max_size=6),
+    st.lists(st.sampled_from([True, False, None]), max_size=6),
+)
+def test_every_metric_is_a_share_or_undefined(said: list[Any], recalled: list[Any]) -> None:
+    judged = tuple(JudgedInterpretation("q", "a", "p", s, m) for s, m in said)
+    found = values(Grounding(judged, tuple(recalled), tuple(recalled), len(judged)))
+    for name, value in found.items():
+        assert value is None or (0 <= value <= 1 or name == "interpretations")
+    precision, recall = found["G-precision"], found["G-recall"]
+    if precision is not None and recall is not None:
+        assert min(precision, recall) - 1e-9 <= found["G-F1"] <= max(precision, recall) + 1e-9
+
+
+class Believes:
+    """A generator whose `verify` believes what stands in the passage; counts what it was asked."""
+
+    name, about = "believer", {"model": "believer", "prompts": {"verify": "1"}}
+
+    def __init__(self, broken: bool = False) -> None:
+        self.broken, self.asked = broken, 0
+
+    def relax(self, query: str, run: Run) -> str:
+        return query
+
+    def interpret(self, query: str, passages: Sequence[t.Passage], run: Run) -> Any:
+        return iter(())
+
+    def answer(self, question: str, passages: Sequence[t.Passage], run: Run) -> str | None:
+        return None
+
+    def verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
+        self.asked += len(claims)
+        return [None if self.broken else any(c.answer.lower() in p.text.lower() for p in c.passages) for c in claims]
+
+
+def test_a_model_judges_and_its_judgments_are_kept(tmp_path: Path) -> None:
+    generator, kept = Believes(), Judgments(tmp_path / "deep" / "judgments.sqlite")
+    judge = ModelJudge("reader", generator, kept)
+    said = prediction(RIGHT, WRONG_PASSAGE)
+    found = judge.judge(REFERENCE, said)
+    assert found is not None
+    assert [i.supported for i in found.interpretations] == [True, False]
+    # the passages hold the meanings of Ada and Bo; those cited are p1 and p3
+    assert found.recalled == (True, False)
+    assert judge.about == {"judge": "reader", "model": "believer", "prompts": {"verify": "1"}}
+    before = generator.asked
+    assert before > 0
+    assert ModelJudge("reader", generator, Judgments(tmp_path / "deep" / "judgments.sqlite")).judge(REFERENCE, said) == found
+    assert generator.asked == before
+    other = Believes()
+    other.about = {"model": "another"}
+    ModelJudge("reader", other, kept).judge(REFERENCE, said)
+    assert other.asked > 0
+
+
+def test_our_own_meanings_that_the_references_lack_join_the_grounded_gold_set(tmp_path: Path) -> None:
+    extra = t.Interpretation("p3", "Whose ship was last of all in the long regatta?", "Cy", 0.5)
+    found = ModelJudge("reader", Believes(), Judgments(tmp_path / "j.sqlite")).judge(REFERENCE, prediction(RIGHT, extra))
+    assert found is not None
+    assert found.recalled == (True, False, True)
+
+
+def test_a_judge_that_fails_decides_nothing_and_nothing_is_kept(tmp_path: Path) -> None:
+    judge = ModelJudge("reader", Believes(broken=True), Judgments(tmp_path / "j.sqlite"))
+    found = judge.judge(REFERENCE, prediction(RIGHT))
+    assert found is not None
+    assert found.interpretations[0].supported is None
+    assert values(found)["G-precision"] is None
+    assert not (tmp_path / "j.sqlite").exists()
+
+
+def test_a_damaged_file_of_judgments_is_told(tmp_path: Path) -> None:
+    (tmp_path / "j.sqlite").write_bytes(b"no database" * 100)
+    with pytest.raises(StorageError, match="move the file away"):
+        Judgments(tmp_path / "j.sqlite").get("k")
+
+
+def test_an_unknown_judge() -> None:
+    with pytest.raises(InputError, match="references, reader, language-model"):
+        load_judge("jury", Settings())
+    assert load_judge("references", Settings()).name == JUDGES[0]
+
+
+def test_any_system_has_interpretations() -> None:
+    answers = (t.Answer("Ada", 0.9, (t.Evidence("p1", 0, 3, "Ada"),)), t.Answer("Bo", 0.4))
+    clarified = (t.Clarification("Ada", "Who won in 1990?", True),)
+    plain = t.Prediction(t.Question("Who won?"), t.SystemInfo("x"), answers, clarified, (), (), 1.0, ())
+    assert [(i.passage_id, i.question, i.answer) for i in interpretations_of(plain)] == [
+        ("p1", "Who won in 1990?", "Ada"),
+        ("", "Who won?", "Bo"),
+    ]
+
+
+def test_long_answers() -> None:
+    example = Example(
+        "Who won?",
+        REFERENCE.annotations,
+        ("Ada", "Bo"),
+        ("Who won in 1990?", "Who won in 2000?"),
+        long_answers=("In 1990 Ada won, and in 2000 Bo.", "nothing like it"),
+    )
+    assert metric("STR-EM").per_example(example) == 0.5  # Ada and Bo of four meanings
+    rouge = metric("ROUGE-L").per_example(example)
+    assert rouge is not None
+    assert 0.3 < rouge < 1
+    bare = Example("Who won?", REFERENCE.annotations, ("Ada",))
+    assert metric("STR-EM").per_example(bare) is None
+    assert metric("ROUGE-L").per_example(bare) is None
