@@ -21,7 +21,8 @@ Read = Callable[[Sequence[tuple[str, Passage]]], list[tuple[str | None, float]]]
 AT_A_TIME = 4  # edits that are read together
 
 
-def _same(a: str, b: str) -> bool:
+def same_answer(a: str, b: str) -> bool:
+    """True if one is the other, or its words are a part of the other's."""
     return normalize_answer(a) == normalize_answer(b) or overlapping(a, b)
 
 
@@ -54,7 +55,7 @@ def clarify(question: str, answers: Sequence[Answer], passages: Sequence[Passage
     by_id = {p.id: p for p in passages}
     if len(answers) == 1:
         returned = ask([(question, passages)])[0]
-        passed = any(_same(r, answers[0].text) for r in returned)
+        passed = any(same_answer(r, answers[0].text) for r in returned)
         yield Clarification(answers[0].text, question, passed, 0, tuple(returned), "one answer: the question stays as it is")
         return
     for answer in answers:
@@ -106,13 +107,13 @@ def _best(
         group = edits[first : first + AT_A_TIME]
         found = ask([(e.question, deciding) for e in group])
         for edit, returned in zip(group, found):
-            if not any(_same(r, answer.text) for r in returned):
+            if not any(same_answer(r, answer.text) for r in returned):
                 rank, why = 2, "asked this way the reader does not return the answer"
             elif _confused(returned, answer, others):
                 rank, why = 1, "asked this way the reader returns another answer too"
             else:
                 returned = ask([(edit.question, passages)])[0] if others_too else returned
-                if any(_same(r, answer.text) for r in returned) and not _confused(returned, answer, others):
+                if any(same_answer(r, answer.text) for r in returned) and not _confused(returned, answer, others):
                     return Clarification(
                         answer.text, edit.question, True, first + len(group), tuple(dict.fromkeys(returned)), ""
                     )
@@ -124,4 +125,4 @@ def _best(
 
 def _confused(returned: Sequence[str], answer: Answer, others: Sequence[Answer]) -> bool:
     """True if one of the other answers is among what the reader returned."""
-    return any(_same(r, o.text) for r in returned if not _same(r, answer.text) for o in others)
+    return any(same_answer(r, o.text) for r in returned if not same_answer(r, answer.text) for o in others)

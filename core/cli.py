@@ -1,4 +1,4 @@
-"""`python -m core`: ask, index, systems, score, evaluate, train.
+"""`python -m core`: ask, index, systems, score, evaluate, compare, retrieval-eval, train and more.
 
 Exit code 0 only on success; errors in one line on stderr; with --json, stdout holds the one object and nothing else.
 """

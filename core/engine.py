@@ -8,14 +8,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.errors import AmbiscopeError
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
-from core.systems import SYSTEMS
+from core.systems import SYSTEMS, passages_to_read
 from core.systems.base import Options, Parts
-from core.types import AnsweringSystem, RetrievedPassage
+from core.types import AnsweringSystem, Passage, RetrievedPassage
 
 if TYPE_CHECKING:
     from core.retrieval.build import Progress
@@ -57,7 +57,7 @@ class Engine:
         name = name or self.settings.corpus
         with self._lock:
             kept = self._corpora.get(name)
-            if kept is not None and any(i.name == name and i.digest == kept.digest for i in self.library.list()):
+            if kept is not None and self.library.digest(name) == kept.digest:
                 return kept
             opened = self.library.open(name, progress) if progress else self.library.open(name)
             self._corpora[name] = opened
@@ -82,7 +82,7 @@ class Engine:
         """
         name = name or self.settings.system
         build = SYSTEMS.resolve(name)
-        options = options or Options(top_k=self.settings.top_k, max_answers=self.settings.max_answers)
+        options = options or Options(top_k=passages_to_read(name, self.settings.top_k), max_answers=self.settings.max_answers)
         opened = None if own_passages else self.corpus(corpus)
         parts = Parts(
             self.settings,
@@ -91,9 +91,22 @@ class Engine:
             opened.digest if opened else "",
             cancelled or (lambda: False),
             _retrieval(opened, self.settings) if opened else {},
+            similarity=self.similarity,
+            embed=self._embed,
         )
         system: AnsweringSystem = build(parts, options)
         return system
+
+    def _embed(self, texts: Sequence[str]) -> Any:
+        return self.library.encoder().encode(texts, "query")  # "query": what was embedded lately is kept
+
+    def similarity(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        """Cosines of a question and the passages that it brings itself: what retrieval would have said of them.  Raises CheckpointError."""
+        from core.retrieval.encoder import passage_text
+
+        encoder = self.library.encoder()
+        (asked,) = encoder.encode([question], "query")
+        return [float(c) for c in encoder.encode([passage_text(p) for p in passages], "passage") @ asked]
 
     def warm(self, corpus: str | None = None) -> None:
         """Loads the default system, its models and the corpus, so that the first question does not wait for them."""
@@ -116,13 +129,29 @@ def statuses(settings: Settings) -> Sequence[SystemStatus]:
         why = ""
         try:
             for need in entry.needs:
-                if need.startswith("checkpoint "):
+                if need == "checkpoint ambiguity":
+                    from core.models.ambiguity import find_ambiguity
+
+                    find_ambiguity()
+                elif need == "answering model":
+                    from core.models.answering import find_answering
+
+                    find_answering(settings.answerer)
+                elif need.startswith("checkpoint "):
                     kind = need.removeprefix("checkpoint ")
                     find_checkpoint(settings.answerer if kind == "answerer" else settings.reader, kind)
                 elif need.startswith("encoder-decoder weights"):
                     from core.models.fid import find_fid
 
                     find_fid(settings.answerer)  # a hub name passes: only loading it can tell
+                elif need == "encoder-decoder fid":
+                    from core.models.fid import find_fid
+
+                    find_fid(settings.seq2seq)
+                elif need.startswith("a language model"):
+                    from core.models.generators import require_language_model
+
+                    require_language_model(settings)  # whether the endpoint answers, asking it tells
         except AmbiscopeError as error:
             why = str(error)
         out.append(SystemStatus(name, entry.summary, entry.needs, entry.source, not why, why))

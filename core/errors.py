@@ -42,6 +42,12 @@ class NothingRetrievedError(InputError):
     """No passage was found: another corpus or another question is needed."""
 
 
+class NotAllowedError(AmbiscopeError):
+    """The person's role does not allow this: sign in as somebody else, or ask a manager."""
+
+    exit_code = 6
+
+
 class CheckpointError(AmbiscopeError):
     """Weights are missing or damaged, or do not fit the model: fetch or train them again."""
 
@@ -66,6 +72,18 @@ class ConflictError(StorageError):
 
 class NewerDatabaseError(StorageError):
     """The database was written by a newer version of Ambiscope: update Ambiscope, or use another AMBISCOPE_HOME."""
+
+
+class LanguageModelError(AmbiscopeError):
+    """A language model could not be asked, or said nothing that can be used, where all depended on it: look at the endpoint, ask again."""
+
+    exit_code = 7
+
+
+class DownloadError(AmbiscopeError):
+    """An address gave nothing, something else, or broke off: what came is kept where it can be gone on with; try again."""
+
+    exit_code = 8
 
 
 class CancelledError(AmbiscopeError):

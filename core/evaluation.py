@@ -6,17 +6,21 @@ failed questions again.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core import trace
 from core import types as t
+from core.cost import cost_of
 from core.errors import (
     AmbiscopeError,
     CancelledError,
@@ -26,14 +30,22 @@ from core.errors import (
     InputError,
     StorageError,
 )
-from core.evaluation_report import Report, build_report, plain
+from core.evaluation_report import Report, build_report, digest_of, plain
 from core.metrics import METRICS, Example, metric, strict_json
+from core.metrics.errors import errors_of
 from core.metrics.scoring import values_of
+from core.parameters import parameters_of
+from core.run_folder import ROWS, RUN, TRACES, pack, trim
+
+if TYPE_CHECKING:
+    from core.judging import Judge
+    from core.metrics.grounding import Grounding
 
 __all__ = ["Report", "evaluate"]
 
 Row = dict[str, Any]
-_FORMAT = 1
+_FORMAT = 2  # 1 had no error buckets
+MAX_BATCH = 64
 _OUR_OWN = (CancelledError, CheckpointError, IndexMismatchError, StorageError, MemoryError)  # no fault of the one question
 _CANCELLED = ("cancelled", "stopped by a person")  # what systems say in Finished.why
 
@@ -47,37 +59,77 @@ def evaluate(
     seed: int = 0,
     bootstrap: int = 1000,
     progress: Callable[[int, int], None] | None = None,
+    judge: Judge | None = None,
+    traces: bool = False,
+    batch: int = 1,
+    about: Mapping[str, Any] | None = None,
 ) -> Report:
     """Asks each question once and reports.
 
     `limit`: the first so many questions.  `out_dir`: gets `rows.jsonl` (one flushed JSON row a question) and `run.json` (what made them); if it has
     rows of the same system, settings, checkpoint and questions, these are kept and not asked again, except those that failed.  `progress` is told
-    (done, total) after each question.  `seed` draws the `bootstrap` samples.
+    (done, total) after each question.  `seed` draws the `bootstrap` samples.  `judge`: decides what passages support (core.judging), for the grounded metrics.
+    `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: so many questions are in flight at a time, for systems that wait for
+    an endpoint; the rows keep the file's order, and a question's seconds then hold its waiting for the others.  `about`: plain facts for the provenance (name of the question file, tags).
 
     Raises InputError for no questions, a bad limit, equal ids, or an `out_dir` of another run; FormatError for damaged rows; StorageError
     when the disk refuses; CancelledError when a person stops the run (what was answered stays in `out_dir`).
     """
-    _check(questions, limit, bootstrap)
-    identity = {"format": _FORMAT, "system": plain(trace.to_json(system.info)), "questions": _digest(questions)}
+    _check(questions, limit, bootstrap, batch)
+    identity = {"format": _FORMAT, "system": plain(trace.to_json(system.info)), "questions": digest_of(questions)}
+    if judge is not None:
+        identity["judge"] = plain(dict(judge.about))
     todo = list(questions[:limit])
     done: dict[str, Row] = {}
     if out_dir is not None:
         done = _resume(out_dir, identity)
     rows: list[Row] = []
-    for i, question in enumerate(todo, 1):
-        row = done.get(question.id)
-        if row is None:
-            row = run_one(system, question)
-            if out_dir is not None:
-                _append(out_dir / "rows.jsonl", row)
-        rows.append(row)
-        if progress is not None:
-            progress(i, len(todo))
-    return build_report(rows, system.info, seed=seed, bootstrap=bootstrap, questions_digest=identity["questions"])
+    fresh = in_order(lambda q: run_one(system, q, judge, traces), [q for q in todo if q.id not in done], batch)
+    with closing(fresh):
+        for i, question in enumerate(todo, 1):
+            row = done.get(question.id)
+            if row is None:
+                row = next(fresh)
+                packed = row.pop("trace", None)
+                if out_dir is not None:
+                    if packed is not None:
+                        _append(out_dir / TRACES, packed)
+                    _append(out_dir / ROWS, _line(row))
+            rows.append(row)
+            if progress is not None:
+                progress(i, len(todo))
+    return build_report(
+        rows,
+        system.info,
+        seed=seed,
+        bootstrap=bootstrap,
+        questions_digest=identity["questions"],
+        judge=dict(judge.about) if judge is not None else None,
+        about={"parameters": parameters_of(system), **(about or {})},
+    )
 
 
-def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion) -> Row:
-    """One question's row: what was said, its metrics, its seconds, or its error."""
+def in_order(
+    ask: Callable[[t.ReferenceQuestion], Row], questions: Sequence[t.ReferenceQuestion], batch: int
+) -> Generator[Row, None, None]:
+    """The rows in the order of the questions, `batch` of them being asked at a time.  Closing it begins no further one."""
+    if batch == 1:
+        yield from map(ask, questions)
+        return
+    pool, waiting = ThreadPoolExecutor(batch), deque[Future[Row]]()
+    try:
+        for question in questions:
+            waiting.append(pool.submit(ask, question))
+            if len(waiting) >= batch:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion, judge: Judge | None = None, traced: bool = False) -> Row:
+    """One question's row: what was said, its metrics, its errors, its seconds, or why it failed; `trace` where wanted, packed."""
     row: Row = {
         "id": question.id,
         "question": question.question,
@@ -98,9 +150,13 @@ def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion) -> Row:
     seconds = time.perf_counter() - started
     if any(isinstance(e, t.Finished) and e.why in _CANCELLED for e in prediction.events):
         raise CancelledError("the evaluation was stopped; start it again with the same output folder to go on")
-    example = example_of(question, prediction)
+    grounding = judge.judge(question, prediction) if judge is not None else None
+    example = replace(example_of(question, prediction), grounding=grounding)
     values = values_of(example, list(METRICS))
     clarified = [prediction.clarification_of(a.text) for a in prediction.answers]
+    errors = errors_of(example, [p.passage.text for p in prediction.passages] if prediction.passages else None)
+    if traced:
+        row["trace"] = pack(prediction, question.id)
     return row | {
         "error": None,
         "answers": [
@@ -113,13 +169,22 @@ def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion) -> Row:
             }
             for answer, c in zip(prediction.answers, clarified, strict=True)
         ],
+        "interpretations": None if grounding is None else _judged(grounding),
+        "cost": asdict(cost_of(prediction)),
         "passages": len(prediction.passages),
         "k": example.k,
         "metrics": values,
+        "errors": errors.buckets() if errors is not None else None,
         "weights": {name: weight(example) for name in METRICS if (weight := metric(name).weight) is not None},
         "seconds": seconds,
         "first_answer_seconds": first_answer_seconds(prediction.events),
     }
+
+
+def _judged(grounding: Grounding) -> list[Row]:
+    """The interpretations with what the judge said of each, for the error analysis of VerDICt's Figure 3."""
+    rows = [asdict(i) for i in grounding.interpretations]
+    return [{k: _storable(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
 
 
 def _storable(text: str) -> str:
@@ -134,7 +199,7 @@ def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Examp
     """
     clarified = [prediction.clarification_of(a.text) for a in prediction.answers]
     own = question.passages is not None
-    wrong = question.extra.get("wrong_answers")
+    wrong, long_answers = question.extra.get("wrong_answers"), question.extra.get("long_answers")
     return Example(
         prompt=question.question,
         annotations=question.annotations,
@@ -144,6 +209,7 @@ def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Examp
         passages=None if own else tuple(p.passage.text for p in sorted(prediction.passages, key=lambda p: p.rank)),
         k=None if own else _asked_for(prediction),
         wrong_answers=tuple(wrong) if wrong is not None else None,
+        long_answers=tuple(long_answers) if long_answers else None,
     )
 
 
@@ -171,13 +237,15 @@ def first_answer_seconds(events: Sequence[t.Event]) -> float | None:
 # ---------------------------------------------------------------- the folder
 
 
-def _check(questions: Sequence[t.ReferenceQuestion], limit: int | None, bootstrap: int) -> None:
+def _check(questions: Sequence[t.ReferenceQuestion], limit: int | None, bootstrap: int, batch: int) -> None:
     if not questions:
         raise InputError("there are no questions to ask; give a file with at least one")
     if limit is not None and limit < 1:
         raise InputError(f"the limit is {limit}; it must be at least 1")
     if bootstrap < 1:
         raise InputError(f"the number of bootstrap samples is {bootstrap}; it must be at least 1")
+    if not 1 <= batch <= MAX_BATCH:
+        raise InputError(f"the batch is {batch}; it must be 1 to {MAX_BATCH}")
     seen: set[str] = set()
     for question in questions:
         if question.id in seen:
@@ -185,16 +253,9 @@ def _check(questions: Sequence[t.ReferenceQuestion], limit: int | None, bootstra
         seen.add(question.id)
 
 
-def _digest(questions: Sequence[t.ReferenceQuestion]) -> str:
-    found = hashlib.sha256()
-    for question in questions:
-        found.update(json.dumps(trace.to_json(question), sort_keys=True, default=str).encode() + b"\n")
-    return found.hexdigest()
-
-
 def _resume(folder: Path, identity: Row) -> dict[str, Row]:
     """The rows of an earlier, equal run by id; failed ones leave the file, to be asked again.  Raises InputError for another run's folder."""
-    rows, run = folder / "rows.jsonl", folder / "run.json"
+    rows, run = folder / ROWS, folder / RUN
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not run.exists():
@@ -211,6 +272,7 @@ def _resume(folder: Path, identity: Row) -> dict[str, Row]:
         raise InputError(
             f"{folder} holds a run of {_difference(earlier, identity)}; give another output folder, or take this one away"
         )
+    trim(folder / TRACES)
     found = _rows(rows) if rows.exists() else {}
     kept = {name: row for name, row in found.items() if row["error"] is None}
     if len(kept) < len(found):
@@ -223,20 +285,15 @@ def _difference(earlier: Any, identity: Row) -> str:
         return "another version"
     if earlier.get("questions") != identity["questions"]:
         return "other questions"
+    if earlier.get("judge") != identity.get("judge"):
+        return "another judge"
     names = [name for name, value in identity["system"].items() if earlier["system"].get(name) != value]
     return f"a system with another {', '.join(n.replace('_', ' ') for n in names)}"
 
 
 def _rows(path: Path) -> dict[str, Row]:
     """The complete rows of a file; a last line that a kill cut short is taken off the file."""
-    try:
-        raw = path.read_bytes()
-        whole = raw.rfind(b"\n") + 1
-        if whole < len(raw):
-            with path.open("r+b") as stream:
-                stream.truncate(whole)
-    except OSError as e:
-        raise StorageError(f"{path} cannot be read ({e.strerror or e}); check the disk") from e
+    trim(path)
     found: dict[str, Row] = {}
     for number, row in strict_json.read_lines(path):
         metrics = row.get("metrics", {})
@@ -261,10 +318,10 @@ def _line(row: Row) -> str:
     return json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _append(path: Path, row: Row) -> None:
+def _append(path: Path, line: str) -> None:
     try:
         with path.open("a", encoding="utf-8", newline="\n") as stream:
-            stream.write(_line(row))
+            stream.write(line)
             stream.flush()
             os.fsync(stream.fileno())
     except OSError as e:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import subprocess
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib import metadata
 from typing import Any
 
 from core import trace
 from core import types as t
-from core.metrics import METRICS, QUESTION_METRICS, Value
-from core.metrics.bootstrap import interval
+from core.evaluation_summary import summary_of
+from core.metrics import METRICS, QUESTION_METRICS, Value, metric
+from core.metrics.bootstrap import harmonic_interval, interval
 from core.metrics.scoring import Table, table
 from core.settings import ROOT
 
@@ -38,13 +41,23 @@ class Report:
     by_ambiguity: dict[str, Row]
     timings: dict[str, Value]
     provenance: dict[str, Any]
+    summary: dict[str, Any] = field(default_factory=dict)  # core.evaluation_summary
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, in the order of the fields."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
-def build_report(rows: Sequence[Row], info: t.SystemInfo, *, seed: int, bootstrap: int, questions_digest: str) -> Report:
+def build_report(
+    rows: Sequence[Row],
+    info: t.SystemInfo,
+    *,
+    seed: int,
+    bootstrap: int,
+    questions_digest: str,
+    judge: Row | None = None,
+    about: Row | None = None,
+) -> Report:
     """The report of an evaluation's rows, which stay as they are."""
     shown = [_shown(row, clarifies=_clarifies(rows), k=_same_k(rows)) for row in rows]
     fine = [row for row in shown if row["error"] is None]
@@ -62,8 +75,10 @@ def build_report(rows: Sequence[Row], info: t.SystemInfo, *, seed: int, bootstra
             "seconds_p95": percentile([r["seconds"] for r in fine], 0.95),
             "first_answer_seconds_median": percentile([r["first_answer_seconds"] for r in fine], 0.5),
             "peak_memory_mb": peak_memory_mb(),
+            "peak_gpu_memory_mb": peak_gpu_memory_mb(),
         },
-        provenance=_provenance(info, seed, bootstrap, questions_digest),
+        provenance=_provenance(info, seed, bootstrap, questions_digest) | {"judge": plain(judge)} | plain(about or {}),
+        summary=summary_of(rows),
     )
 
 
@@ -120,7 +135,11 @@ def _intervals(rows: Sequence[Row], names: Sequence[str], seed: int, samples: in
         found[name] = {}
         for scope in ("all", "multi"):
             some = [r for r in rows if scope == "all" or r["ambiguous"]]
-            ends = interval([r["metrics"][name] for r in some], weights=_weights(some, name), samples=samples, seed=seed)
+            if parts := metric(_registered(name)).harmonic_of:
+                one, other = ([r["metrics"][part] for r in some] for part in parts)
+                ends = harmonic_interval(one, other, samples=samples, seed=seed)
+            else:
+                ends = interval([r["metrics"][name] for r in some], weights=_weights(some, name), samples=samples, seed=seed)
             found[name][scope] = list(ends) if ends else None
     return found
 
@@ -169,6 +188,14 @@ def peak_memory_mb() -> Value:
     return used / 1e6 if platform.system() == "Darwin" else used * 1024 / 1e6  # bytes there, KiB elsewhere
 
 
+def peak_gpu_memory_mb() -> Value:
+    """The most that torch held on all GPUs together, in MB of 10^6 bytes; None where it used none."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
+        return None
+    return float(sum(torch.cuda.max_memory_allocated(i) for i in range(torch.cuda.device_count()))) / 1e6
+
+
 def _provenance(info: t.SystemInfo, seed: int, bootstrap: int, questions_digest: str) -> dict[str, Any]:
     return {
         "system": plain(trace.to_json(info)),
@@ -181,6 +208,22 @@ def _provenance(info: t.SystemInfo, seed: int, bootstrap: int, questions_digest:
         "python": platform.python_version(),
         "torch": _version("torch"),
     }
+
+
+def build_provenance(
+    info: t.SystemInfo, seed: int, bootstrap: int, questions: Sequence[t.ReferenceQuestion], about: Row | None = None
+) -> Row:
+    """Of a report that is not made by `build_report`."""
+    more: Row = plain(about or {})
+    return _provenance(info, seed, bootstrap, digest_of(questions)) | more
+
+
+def digest_of(questions: Sequence[t.ReferenceQuestion]) -> str:
+    """Of the questions with their references and passages, in their order."""
+    found = hashlib.sha256()
+    for question in questions:
+        found.update(json.dumps(trace.to_json(question), sort_keys=True, default=str).encode() + b"\n")
+    return found.hexdigest()
 
 
 def plain(value: Any) -> Any:

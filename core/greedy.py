@@ -13,15 +13,22 @@ def run_answers(
     passages: Sequence[Sequence[RetrievedPassage]],
     max_answers: int = 8,
     batch: int = 8,
+    given: Sequence[Sequence[str]] = (),
 ) -> list[list[str]]:
-    """Greedy runs to [EOI]; questions of similar length are asked together."""
+    """Greedy runs to [EOI]; questions of similar length are asked together.
+
+    `given`: answers that each question has already; they stand before the others in the prompt and are not returned.
+    """
+    before = [list(g) for g in given] or [[] for _ in questions]
     done: list[list[str]] = [[] for _ in questions]
     going = sorted(range(len(questions)), key=lambda i: sum(len(p.passage.text) for p in passages[i]))
     while going:
         still = []
         for k in range(0, len(going), batch):
             group = going[k : k + batch]
-            for i, proposal in zip(group, model.propose_many([(questions[i], passages[i], done[i]) for i in group])):
+            for i, proposal in zip(
+                group, model.propose_many([(questions[i], passages[i], before[i] + done[i]) for i in group])
+            ):
                 top = proposal.candidates[0] if proposal.candidates else None
                 if top is not None and top.probability > proposal.eoi_probability:
                     done[i].append(top.text)

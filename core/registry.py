@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from core.errors import UnknownNameError
@@ -18,6 +18,8 @@ class Entry:
     source: str = ""  # paper, section
     needs: tuple[str, ...] = ()  # checkpoints or packages, in words a person understands
     hidden: bool = False  # usable by name, left out of menus (test doubles)
+    # options with a few named values, the default first: menus show them (other options are set on the command line)
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

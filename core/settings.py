@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from core.errors import InputError
@@ -26,9 +26,22 @@ class Settings:
     system: str = "ambigprompt"
     answerer: str = "default"  # bundled checkpoint name, folder or hub name
     reader: str = "default"  # bundled checkpoint name or folder
+    seq2seq: str = "fid"  # of fid and spanseqgen: bundled checkpoint name, folder or hub name of an encoder-decoder
+    rewriter: str = "rewriter"  # of clarifier=seq2seq: the same, of a model that writes disambiguated questions
     top_k: int = 10
     max_answers: int = 8
     corpus: str = "starter"
+    # a language model, for verdict, dtv and rac: an OpenAI-compatible endpoint, or a transformers model; none is needed to start
+    lm_url: str = ""  # http://127.0.0.1:8123/v1
+    lm_model: str = ""  # name that the endpoint knows; empty: the first that it lists
+    lm_key: str = field(default="", repr=False)  # sent to the endpoint alone; never shown, logged or stored
+    lm_local: str = ""  # folder or hub name of a transformers model, read on `device`; used when lm_url is empty
+    lm_timeout: int = 120  # seconds of one call, retries included
+    lm_run_timeout: int = 600  # seconds of one whole question; what is not read by then is marked failed
+    lm_concurrency: int = 4  # calls at the same time; of a local model, prompts in a batch
+    lm_retries: int = 3  # further tries of a call after "too many requests", a server's error or a broken connection
+    lm_max_tokens: int = 256  # of one completion
+    lm_max_response_kb: int = 1024
     max_upload_mb: int = 50
     max_upload_lines: int = 500_000
     max_upload_pages: int = 2_000
@@ -40,9 +53,14 @@ class Settings:
         for name, allowed in (("index_kind", ("flat", "ivfpq", "hnsw")), ("retriever", ("dense", "bm25", "hybrid"))):
             if getattr(self, name) not in allowed:
                 raise InputError(f"AMBISCOPE_{name.upper()} is '{getattr(self, name)}'; use one of {', '.join(allowed)}")
-        for name in ("top_k", "max_answers", "max_upload_mb", "max_upload_lines", "max_upload_pages", "max_question_chars"):
+        for name in (
+            *("top_k", "max_answers", "max_upload_mb", "max_upload_lines", "max_upload_pages", "max_question_chars"),
+            *("lm_timeout", "lm_run_timeout", "lm_concurrency", "lm_max_tokens", "lm_max_response_kb"),
+        ):
             if getattr(self, name) < 1:
                 raise InputError(f"AMBISCOPE_{name.upper()} is {getattr(self, name)}; it must be at least 1")
+        if not 0 <= self.lm_retries <= 20:
+            raise InputError(f"AMBISCOPE_LM_RETRIES is {self.lm_retries}; it must be 0 to 20")
 
     @property
     def corpora_dir(self) -> Path:
@@ -79,3 +97,8 @@ class Settings:
             if isinstance(default, Path):
                 values[name] = Path(raw).expanduser().resolve()
         return cls(**values)  # type: ignore[arg-type]
+
+
+def child_environment(**changes: str) -> dict[str, str]:
+    """The environment of a child process: this one's, with settings changed: `child_environment(answerer="default")`."""
+    return {**os.environ, **{f"AMBISCOPE_{name.upper()}": value for name, value in changes.items()}}

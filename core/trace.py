@@ -90,6 +90,7 @@ def fold(question: t.Question, info: t.SystemInfo, events: Iterable[t.Event]) ->
     clarifications: dict[str, t.Clarification] = {}
     steps: list[t.Step] = []
     passages: dict[str, t.RetrievedPassage] = {}
+    interpretations: tuple[t.Interpretation, ...] = ()
     seconds = 0.0
     for event in log:
         match event:
@@ -104,6 +105,8 @@ def fold(question: t.Question, info: t.SystemInfo, events: Iterable[t.Event]) ->
                 answers.pop(text, None)
             case t.QuestionClarified(clarification=c):
                 clarifications[c.answer] = c
+            case t.InterpretationsChosen(interpretations=chosen):
+                interpretations = chosen
             case t.Finished(seconds=s):
                 seconds = s
     return t.Prediction(
@@ -115,4 +118,5 @@ def fold(question: t.Question, info: t.SystemInfo, events: Iterable[t.Event]) ->
         passages=tuple(passages.values()),
         seconds=seconds,
         events=log,
+        interpretations=interpretations,
     )

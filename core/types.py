@@ -101,7 +101,10 @@ class Clarification:
 
 @dataclass(frozen=True, slots=True)
 class Interpretation:
-    """VerDICt's triple.  An abstention has an empty answer and says why."""
+    """VerDICt's triple.  An abstention has an empty answer and says why; so has a passage that could not be read (`failed`).
+
+    `passage_id` is empty where no passage is known that supports the answer.
+    """
 
     passage_id: str
     question: str = ""
@@ -109,6 +112,8 @@ class Interpretation:
     probability: float = 0.0
     evidence: Evidence | None = None
     abstained: str = ""
+    failed: str = ""
+    verified: bool | None = None  # what a second look said; None where nobody looked again
 
 
 # ---------------------------------------------------------------- events: what a system yields while it runs
@@ -173,6 +178,51 @@ class InterpretationsClustered:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionsImagined:
+    """Pseudo-interpretations: what a language model takes the question to mean before any passage was seen (VerDICt, Eq. 1)."""
+
+    questions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PassagesPruned:
+    """Which of the passages retrieved so far are read on, the best first, by id."""
+
+    kept: tuple[str, ...]
+    dropped: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionVerified:
+    """Which passages were found to answer a question (VerDICt, Eq. 3), by id."""
+
+    question: str
+    passage_ids: tuple[str, ...]
+    failed: str = ""  # why nothing could be found out
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCalled:
+    """One call of a language model or a reader by a grounded system; VerDICt's Table 1 counts these."""
+
+    role: str  # relax, interpret, verify, ...
+    passages: int  # length of the input in passages, Table 1's unit
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    error: str = ""  # empty when it succeeded
+
+
+@dataclass(frozen=True, slots=True)
+class InterpretationsChosen:
+    """What a grounded system ends with, in order.  Two of them may have the same answer."""
+
+    interpretations: tuple[Interpretation, ...]
+    why: str = ""  # in words where there is something to say: one meaning, none in the corpus, ...
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     seconds: float
     why: str  # in words: the last step's `stopped_because`, the maximum is reached, one pass, or "stopped by a person"
@@ -187,6 +237,11 @@ Event = (
     | QuestionClarified
     | InterpretationProposed
     | InterpretationsClustered
+    | QuestionsImagined
+    | PassagesPruned
+    | QuestionVerified
+    | ModelCalled
+    | InterpretationsChosen
     | Finished
 )
 
@@ -215,6 +270,7 @@ class Prediction:
     passages: tuple[RetrievedPassage, ...]
     seconds: float
     events: tuple[Event, ...]
+    interpretations: tuple[Interpretation, ...] = ()  # of a grounded system, in order; other systems have none
 
     def clarification_of(self, answer: str) -> Clarification | None:
         return next((c for c in self.clarifications if c.answer == answer), None)

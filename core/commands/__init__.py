@@ -1,3 +1,15 @@
 """The subcommands of `python -m core`: one module each, with `add_parser(commands)`."""
 
-COMMANDS = ("ask", "index", "systems", "score", "evaluate", "train")
+COMMANDS = (
+    "ask",
+    "index",
+    "systems",
+    "score",
+    "evaluate",
+    "compare",
+    "retrieval_eval",
+    "datasets",
+    "download",
+    "train",
+    "lm_server",
+)

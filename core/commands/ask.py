@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from core.commands.evaluate import read_pairs
 from core.settings import Settings
 from core.types import Prediction
 
@@ -21,6 +22,9 @@ def add_parser(commands: Any) -> None:
     ask.add_argument("--no-clarify", action="store_true", help="leave the questions unclarified")
     ask.add_argument("--pin", action="append", default=[], metavar="ANSWER", help="an answer that stands already")
     ask.add_argument("--ban", action="append", default=[], metavar="ANSWER", help="an answer that must not come")
+    ask.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="an option of the system, for instance loop=fast"
+    )
     ask.add_argument("--json", action="store_true", help="print the prediction as one JSON object")
     ask.set_defaults(run=run)
 
@@ -75,6 +79,7 @@ def _print(prediction: Prediction) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.engine import Engine
+    from core.systems import passages_to_read
     from core.systems.base import Options, answer, check_question
     from core.types import Question
 
@@ -83,10 +88,11 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         Question(args.question, pinned=tuple(args.pin), banned=tuple(args.ban)), settings.max_question_chars
     )
     options = Options(
-        top_k=settings.top_k if args.top_k is None else args.top_k,
+        top_k=passages_to_read(args.system or settings.system, settings.top_k) if args.top_k is None else args.top_k,
         max_answers=settings.max_answers if args.max_answers is None else args.max_answers,
         stop_above=args.stop_above,
         clarify=not args.no_clarify,
+        extra=read_pairs(args.set),
     )
     system = Engine(settings).system(args.system, args.corpus, options)
     prediction = answer(system, question)

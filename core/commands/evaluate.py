@@ -35,18 +35,36 @@ def add_parser(commands: Any) -> None:
     evaluate.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="an option of the system, for instance eoi_bias=-0.5"
     )
+    evaluate.add_argument(
+        "--judge",
+        choices=("references", "reader", "language-model", "none"),
+        help="who decides what a passage supports, for the grounded metrics (default: the references where they say so)",
+    )
+    evaluate.add_argument(
+        "--tag",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a fact for the report and its charts, for instance 'training questions=100'",
+    )
+    evaluate.add_argument(
+        "--traces", action="store_true", help="with --out: keep every prediction, compressed, to look into later"
+    )
+    evaluate.add_argument(
+        "--batch", type=int, default=1, help="questions in flight at a time, for systems that wait for an endpoint (default: 1)"
+    )
     evaluate.add_argument("--seed", type=int, default=0, help="seed of the bootstrap")
     evaluate.add_argument("--out", type=Path, help="folder for rows.jsonl and report.json; a killed run goes on there")
     evaluate.add_argument("--json", action="store_true", help="print the report as one JSON object")
     evaluate.set_defaults(run=run)
 
 
-def _extra(pairs: list[str]) -> dict[str, Any]:
+def read_pairs(pairs: list[str], flag: str = "--set") -> dict[str, Any]:
     out: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise InputError(f"--set {pair}: write NAME=VALUE")
+            raise InputError(f"{flag} {pair}: write NAME=VALUE")
         try:
             out[name] = json.loads(value)
         except json.JSONDecodeError:
@@ -58,38 +76,32 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """Raises AmbiscopeError, after the report is out, when every question failed: nothing was measured."""
     from tqdm import tqdm
 
-    from core.datasets import load
     from core.engine import Engine
-    from core.evaluation import evaluate
-    from core.systems.base import Options
+    from core.evaluation_plan import EvaluationPlan, run_plan
 
-    questions = load(args.questions)
-    own = all(q.passages is not None for q in questions[: args.limit])
-    options = Options(
-        top_k=settings.top_k if args.top_k is None else args.top_k,
-        max_answers=settings.max_answers if args.max_answers is None else args.max_answers,
+    plan = EvaluationPlan(
+        questions=str(args.questions.resolve()),
+        system=args.system,
+        corpus=args.corpus,
+        limit=args.limit,
+        top_k=args.top_k,
+        max_answers=args.max_answers,
         stop_above=args.stop_above,
         clarify=not args.no_clarify,
-        extra=_extra(args.set),
+        extra=read_pairs(args.set, "--set"),
+        judge=args.judge,
+        seed=args.seed,
+        traces=args.traces,
+        batch=args.batch,
+        tags=read_pairs(args.tag, "--tag"),
     )
-    system = Engine(settings).system(args.system, args.corpus, options, own_passages=own)
-    bar = tqdm(
-        total=min(len(questions), args.limit or len(questions)),
-        unit=" questions",
-        file=sys.stderr,
-        disable=not sys.stderr.isatty(),
-    )
-    with bar:
-        report = evaluate(
-            system,
-            questions,
-            out_dir=args.out,
-            limit=args.limit,
-            seed=args.seed,
-            progress=lambda done, _: bar.update(done - bar.n),
-        )
-    if args.out:
-        (args.out / "report.json").write_text(json.dumps(report.to_json(), indent=1, ensure_ascii=False))
+    with tqdm(unit=" questions", file=sys.stderr, disable=not sys.stderr.isatty()) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        report = run_plan(plan, Engine(settings), args.out, progress=progress)
     if args.json:
         print(json.dumps(report.to_json(), ensure_ascii=False))
     else:
@@ -104,7 +116,7 @@ def _print(report: Report) -> None:
     for name, values in report.scores.items():
         interval = (report.intervals.get(name) or {}).get("all")
         between = f"  [{percent(interval[0])}, {percent(interval[1])}]" if interval else ""
-        if "answers" in name and name != "F1 answer":
+        if name in ("answers", "reference answers", "interpretations"):
             print(f"{name:18} {values['all'] or 0:8.2f} {values['multi'] or 0:9.2f}")
         else:
             print(f"{name:18} {percent(values['all']):>8} {percent(values['multi']):>9}{between}")

@@ -18,7 +18,30 @@ STARTER_FILES = ("questions.json", "passages.tsv")
 def add_parser(commands: Any) -> None:
     train = commands.add_parser("train", help="train the per-passage reader or the answering model")
     train.add_argument(
-        "what", choices=["reader", "answerer", "seq2seq"], help="seq2seq: the answering model over an encoder-decoder"
+        "what",
+        choices=["reader", "answerer", "seq2seq", "disambiguation", "cotraining", "ambiguity", "rescorer"],
+        help="seq2seq: the answering model over an encoder-decoder; disambiguation: an encoder-decoder that rewrites questions; "
+        "cotraining: several answering models complete the single-answer data (AmbigQA, section 5); "
+        "ambiguity: disambig-first's classifier and lexicon, from --ambignq; "
+        "rescorer: the candidates' scores of an answering model (--init), on the held-out questions of --annotated",
+    )
+    train.add_argument("--models", type=int, default=3, help="cotraining: models that vote")
+    train.add_argument("--rounds", type=int, default=1, help="cotraining: rounds of labelling after the first training")
+    train.add_argument(
+        "--repeat",
+        type=int,
+        default=0,
+        help="small seq2seq with --freeze 6: train on the first so many chunks of 96 questions again and again; the encoder reads them once",
+    )
+    train.add_argument("--freeze", type=int, default=0, help="small seq2seq: lower encoder layers that stay as they are")
+    train.add_argument(
+        "--target",
+        choices=["step", "spliced"],
+        default="step",
+        help="seq2seq: one answer a step and [EOI] (ambigprompt-seq2seq), or the whole answer set in one pass (fid, spanseqgen)",
+    )
+    train.add_argument(
+        "--joined", type=float, default=0.25, help="with --target spliced: share of batches that read all passages as one row"
     )
     train.add_argument(
         "--stage", choices=["pretrain", "tune"], default="tune", help="answerer: post-pretraining (Eq. 8-9) or tuning (Eq. 10)"
@@ -30,9 +53,13 @@ def add_parser(commands: Any) -> None:
     )
     train.add_argument("--multi-dev", type=Path, nargs="*", default=[], help="the same layout, held out")
     train.add_argument("--ambignq", type=Path, help="AmbigNQ light JSON; its pairs become statements in passages")
+    train.add_argument("--ambignq-dev", type=Path, help="ambiguity: the same layout, held out")
     train.add_argument("--annotated", type=Path, nargs="*", default=[], help="folders with questions.json and passages.tsv")
     train.add_argument("--passages", type=Path, help="tsv(.gz) in the DPR layout: where context passages are looked for")
-    train.add_argument("--init", help="checkpoint to start from (folder or bundled name)")
+    train.add_argument(
+        "--init",
+        help="checkpoint to start from (folder or bundled name); seq2seq also takes a hub name, `small` and `small:CHECKPOINT`",
+    )
     train.add_argument("--reader", help="reader that makes the pseudo answers (stage pretrain)")
     train.add_argument("--prompting", choices=["interleaved", "separate", "learned"], default="interleaved")
     train.add_argument("--out", type=Path, help="run folder (default: runs/ under AMBISCOPE_HOME)")
@@ -47,7 +74,7 @@ def add_parser(commands: Any) -> None:
     train.add_argument("--batch-tokens", type=int, default=4096)
     train.add_argument("--seed", type=int, default=0)
     train.add_argument("--evaluate-every", type=int, default=500)
-    train.add_argument("--precision", choices=["bf16", "fp32"], default="bf16")
+    train.add_argument("--precision", choices=["auto", "bf16", "fp32"], default="auto", help="auto: bf16 where it is native")
     train.add_argument(
         "--limit",
         type=int,
@@ -65,11 +92,12 @@ def _check(paths: list[Path | None]) -> None:
 
 def _check_numbers(args: argparse.Namespace) -> None:
     """What TrainConfig does not hold."""
-    for name, least in (("context", 2), ("batch_tokens", 1), ("limit", 0)):
+    for name, least in (("context", 2), ("batch_tokens", 1), ("limit", 0), ("freeze", 0), ("repeat", 0)):
         if getattr(args, name) < least:
             raise InputError(f"--{name.replace('_', '-')} is {getattr(args, name)}; it must be at least {least}")
-    if not 0 <= args.eoi_share <= 1:
-        raise InputError(f"--eoi-share is {args.eoi_share}; it must be between 0 and 1")
+    for name in ("eoi_share", "joined"):
+        if not 0 <= getattr(args, name) <= 1:
+            raise InputError(f"--{name.replace('_', '-')} is {getattr(args, name)}; it must be between 0 and 1")
 
 
 def _digest(path: Path) -> dict[str, Any]:
@@ -84,6 +112,7 @@ def _weights(name: str | None, kind: str) -> Any:
 
     if name is None:
         return None
+    name = name.removeprefix("small:")  # a new decoder over this checkpoint's encoder
     for folder in (BUNDLED / (kind if name == "default" else name), Path(name).expanduser()):
         if (folder / "config.json").exists():
             files = sorted(f for f in folder.iterdir() if f.suffix in (".json", ".safetensors", ".bin", ".model"))
@@ -93,7 +122,20 @@ def _weights(name: str | None, kind: str) -> Any:
 
 def _identity(args: argparse.Namespace) -> dict[str, Any]:
     """What makes a run this run besides its TrainConfig: arguments, and digests of what is read (where it lies does not matter)."""
-    plain = ("what", "stage", "prompting", "context", "eoi_share", "batch_tokens", "limit")
+    plain = (
+        "what",
+        "stage",
+        "prompting",
+        "context",
+        "eoi_share",
+        "batch_tokens",
+        "limit",
+        "target",
+        "joined",
+        "freeze",
+        "models",
+        "rounds",
+    )
     files = ("reading", "reading_dev", "multi", "multi_dev", "ambignq", "passages")
     out = {name: getattr(args, name) for name in plain}
     for name in files:
@@ -121,13 +163,32 @@ def _refuse_test_set(paths: list[Path], settings: Settings) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    given = [*args.reading, *args.reading_dev, *args.multi, *args.multi_dev, *args.annotated, args.ambignq, args.passages]
+    given = [
+        *args.reading,
+        *args.reading_dev,
+        *args.multi,
+        *args.multi_dev,
+        *args.annotated,
+        args.ambignq,
+        args.passages,
+        args.ambignq_dev,
+    ]
     _check_numbers(args)
     _check(given)
     _refuse_test_set([path for path in given if path is not None], settings)
+    if args.what == "ambiguity":
+        from core.commands import train_ambiguity
+
+        return train_ambiguity.run(args, settings)
+    if args.what == "rescorer":
+        from core.commands import train_rescorer
+
+        return train_rescorer.run(args, settings)
     from core.training.trainer import TrainConfig, fit
 
-    out: Path = args.out or settings.runs_dir / (args.what if args.what == "reader" else f"{args.what}-{args.stage}")
+    out: Path = args.out or settings.runs_dir / (
+        f"{args.what}-{args.stage}" if args.what in ("answerer", "seq2seq") else args.what
+    )
     config = TrainConfig(
         steps=args.steps,
         minutes=args.minutes,
@@ -138,9 +199,15 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         precision=args.precision,
         device=settings.device,
     )
-    network, task, write = (make_seq2seq if args.what == "seq2seq" else make_span)(args, settings)
     # names, not paths: where the files lay is nobody's business, and a checkpoint travels
     about = {k: _named(v) for k, v in vars(args).items() if k not in ("run", "command")}
+    if args.what == "cotraining":
+        from core.training.cotraining_run import run as cotrain
+
+        found = cotrain(args, settings, config, out, _miner, _say, _identity(args), about)
+        print(json.dumps({"out": str(out), **found}))
+        return 0
+    network, task, write = _make(args, settings)
 
     def save(network: Any, folder: Path, row: dict[str, Any]) -> None:
         write(network, folder, {"arguments": about, "figures": row})
@@ -148,6 +215,21 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     row = fit(network, task, config, out, save, identity=_identity(args))
     print(json.dumps({"out": str(out), **row}))
     return 0
+
+
+def _make(args: argparse.Namespace, settings: Settings) -> tuple[Any, Any, Any]:
+    """(network, task, how to save)."""
+    if args.what == "disambiguation":
+        from core.training.disambiguation_task import build
+
+        return build(args, _miner, settings, _say)
+    if args.what == "seq2seq":
+        from core.models.span_network import SpanConfig
+        from core.training import seq2seq
+
+        seq2seq.check(args)
+        return seq2seq.build(args, answerer_task(args, settings, SpanConfig()))
+    return make_span(args, settings)
 
 
 def _named(value: Any) -> Any:
@@ -174,27 +256,6 @@ def make_span(args: argparse.Namespace, settings: Settings) -> tuple[Any, Any, A
         network = SpanNetwork(load_base(span.base), span)
     task = (reader_task if args.what == "reader" else answerer_task)(args, settings, network.config)
     return network, task, save_span_network
-
-
-def make_seq2seq(args: argparse.Namespace, settings: Settings) -> tuple[Any, Any, Any]:
-    """(network, task, how to save) of FidAnswerer: the same examples, generated instead of read."""
-    from dataclasses import replace
-    from functools import partial
-
-    from core.models.fid import load_network, save_fid
-    from core.models.span_network import SpanConfig
-    from core.training.fid_task import FidTask
-
-    if not args.init:
-        raise InputError("train seq2seq needs --init: a folder or hub name of encoder-decoder weights, for instance t5-base")
-    network, tokenizer = load_network(args.init)
-    if network.config.prompting != args.prompting:
-        network, tokenizer = load_network(args.init, replace(network.config, prompting=args.prompting))
-    same = answerer_task(args, settings, SpanConfig())
-    task = FidTask(
-        same.sources, same.held_out, tokenizer, network.config, args.stage, args.context, args.eoi_share, args.batch_tokens
-    )
-    return network, task, partial(save_fid, tokenizer=tokenizer)
 
 
 def _miner(args: argparse.Namespace, settings: Settings, reading: Any) -> tuple[Any, Path]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, replace
+import time
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from core.settings import ROOT
 
 BUNDLED = ROOT / "checkpoints"
 WEIGHTS = "model.safetensors"
+TICK_NS = 2_000_000_000  # coarser than the time stamps of any file system in use (FAT: 2 s)
 
 
 def save_span_network(network: nn.Module, folder: Path, about: dict[str, Any] | None = None) -> None:
@@ -74,6 +76,24 @@ def _check_kind(folder: Path) -> None:
         )
 
 
+@dataclass(frozen=True)
+class Training:
+    """What a checkpoint says of its training; empty where it does not."""
+
+    prompting: str = "interleaved"
+    stage: str = ""  # pretrain (single answers and pseudo answers: the zero-shot setting) or tune
+
+
+def training_of(folder: Path) -> Training:
+    """Raises CheckpointError when config.json cannot be read."""
+    try:
+        config = json.loads((folder / "config.json").read_text())
+        arguments = (config.get("about") or {}).get("arguments") or {}
+        return Training(str(config["config"].get("prompting", "interleaved")), str(arguments.get("stage", "")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again") from None
+
+
 def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanNetwork:
     """`prompting`: use the weights under another mechanism (ablations).  Raises CheckpointError when a file is missing, damaged, or
     does not fit the network."""
@@ -101,13 +121,31 @@ def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanN
     return network.eval()
 
 
+Stamp = tuple[int, int, int]  # time in ns, size in bytes, inode: another one means other content, or a file replaced whole
+_DIGESTS: dict[Path, tuple[Stamp, str]] = {}
+
+
 def digest(folder: Path) -> str:
-    """First 16 hex digits of the sha256 of the weights: what a prediction remembers of its model.  Raises CheckpointError."""
-    sha = hashlib.sha256()
+    """First 16 hex digits of the sha256 of the weights: what a prediction remembers of its model.  Raises CheckpointError.
+
+    The file is read again when its stamp has changed; a file written within the clock's last tick is not remembered, as a second writing
+    could have the same stamp.
+    """
+    path = folder / WEIGHTS
     try:
-        with (folder / WEIGHTS).open("rb") as file:
-            while block := file.read(1 << 20):
-                sha.update(block)
+        stamp = _stamp(path)
+        known = _DIGESTS.get(path)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        with path.open("rb") as file:
+            sha = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        if _stamp(path) == stamp and time.time_ns() - stamp[0] > TICK_NS:
+            _DIGESTS[path] = stamp, sha
     except OSError as error:
         raise CheckpointError(f"checkpoint {folder} is incomplete: {WEIGHTS} cannot be read ({error.strerror})") from None
-    return sha.hexdigest()[:16]
+    return sha
+
+
+def _stamp(path: Path) -> Stamp:
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino

@@ -25,7 +25,11 @@ from torch import Tensor, nn
 
 from core.errors import CheckpointError
 from core.evidence import occurrences
-from core.models.fid_network import FidConfig, FidNetwork, collate_fid
+from core.models.fid_network import FidConfig, FidNetwork
+from core.models.fid_network import fan_out as _fan_out
+from core.models.generation import shown as in_passage_words
+from core.models.released import find_released, load_released
+from core.models.small_seq2seq import KIND, load_small
 from core.models.span_answerer import shares_words
 from core.models.span_model import pick_device
 from core.settings import ROOT
@@ -34,6 +38,11 @@ from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
 
 DETAILS = "fid.json"  # our own part of a checkpoint, beside transformers' config.json
 PROMPTS = "prompts.safetensors"  # learned prompts, where prompting="learned"
+# checkpoints that are looked for under these names and are no hub names, and how to come by them
+OWN = {
+    "fid": "train it with `python -m core train seq2seq --target spliced --init small:reader`",
+    "rewriter": "train it with `python -m core train disambiguation --init small`",
+}
 MOST_EXTRA = 8  # first tokens looked at beyond the candidates, one for each previous answer
 
 
@@ -59,7 +68,8 @@ def locate(answer: str, passages: Sequence[RetrievedPassage]) -> Evidence | None
 class FidAnswerer:
     """An AnsweringModel.  Calls from several threads take turns."""
 
-    def __init__(self, network: FidNetwork, tokenizer: Any, device: str = "auto", generation: Generation | None = None) -> None:
+    def __init__(self, network: Any, tokenizer: Any, device: str = "auto", generation: Generation | None = None) -> None:
+        """`network`: a FidNetwork, or what has its calls (core.models.small_seq2seq)."""
         self.device = pick_device(device)
         self.network = network.to(self.device).eval()
         self.tokenizer, self.config = tokenizer, network.config
@@ -76,8 +86,9 @@ class FidAnswerer:
         # what was given before may be likely still, and is dropped: look further by as many
         wanted = [self.generation.candidates + min(len(previous), MOST_EXTRA) for _, _, previous in jobs]
         with self.lock, torch.inference_mode(), autocast:  # the tokenizer, too, serves one thread at a time
-            batch = collate_fid(self.tokenizer, self.config, texts)
-            sequences, probabilities, eoi = self._generate(*self.network.encode(batch.to(self.device)), max(wanted))
+            batch = self.network.collate(self.tokenizer, texts)
+            states, mask = self.network.encode(batch.to(self.device))
+            sequences, probabilities, eoi = self._generate(states, mask, max(wanted))
         return [
             self._proposal(sequences[b, : wanted[b]], probabilities[b].tolist(), float(eoi[b]), passages, previous)
             for b, (_, passages, previous) in enumerate(jobs)
@@ -97,14 +108,12 @@ class FidAnswerer:
         k = min(k, first.shape[1] - 3)
         probability, token = first.topk(k)  # (B, K)
         total, token = probability.log().reshape(-1), token.reshape(-1, 1)  # (B * K,)
-        cache = out.past_key_values
-        for layer in cache.cross_attention_cache.layers:  # a view where B is 1: the passages' keys are not copied K times
-            layer.keys, layer.values = _fan_out(layer.keys, k), _fan_out(layer.values, k)
-        cache.self_attention_cache.batch_repeat_interleave(k)
+        cache = network.repeat_cache(out.past_key_values, k)
         states, mask = _fan_out(states, k), _fan_out(mask, k)
         sequences, open_ = [token], torch.ones_like(total, dtype=torch.bool)
         for _ in range(self.config.max_answer_tokens - 1):
-            logits = network.decode(states, mask, sequences[-1], cache, keep=True).logits[:, -1].float()
+            out = network.decode(states, mask, sequences[-1], cache, keep=True)
+            logits, cache = out.logits[:, -1].float(), out.past_key_values
             logits[:, network.eoi] = float("-inf")
             best, token = logits.log_softmax(-1).max(-1)  # (B * K,)
             total = total + torch.where(open_, best, torch.zeros_like(best))
@@ -126,6 +135,7 @@ class FidAnswerer:
         dropped = 0.0
         for ids, probability in zip(sequences, probabilities):
             text = " ".join(self.tokenizer.decode(ids, skip_special_tokens=True).split())
+            text = in_passage_words(text, passages, getattr(self.network, "uncased", False))
             key = normalize_answer(text)
             if not key or shares_words(text, previous):
                 dropped += probability
@@ -136,11 +146,6 @@ class FidAnswerer:
         rest = max(1.0 - dropped, eoi, sum(p for _, p in kept.values()), 1e-9)
         best = sorted(kept.values(), key=lambda item: -item[1])[: self.generation.candidates]
         return Proposal(tuple(Candidate(text, min(1.0, p / rest), locate(text, passages)) for text, p in best), eoi / rest)
-
-
-def _fan_out(x: Tensor, k: int) -> Tensor:
-    """(B, ...) -> (B * K, ...), each question K times in a row."""
-    return x[:, None].expand(x.shape[0], k, *x.shape[1:]).reshape(-1, *x.shape[1:])
 
 
 def add_eoi(model: Any, tokenizer: Any) -> int:
@@ -160,9 +165,9 @@ def add_eoi(model: Any, tokenizer: Any) -> int:
     return eoi
 
 
-def make_fid(model: Any, tokenizer: Any, config: FidConfig | None = None) -> FidNetwork:
-    """A network around a transformers encoder-decoder; [EOI] is added where it is missing."""
-    eoi = add_eoi(model, tokenizer)
+def make_fid(model: Any, tokenizer: Any, config: FidConfig | None = None, eoi: int = -1) -> FidNetwork:
+    """A network around a transformers encoder-decoder; [EOI] is added where it is missing.  `eoi`: the token that stands for it (-1: its own)."""
+    eoi = add_eoi(model, tokenizer) if eoi < 0 else eoi
     tokenizer.model_max_length = 1 << 30  # lengths are ours to bound; silences a warning that does not apply
     return FidNetwork(model, config or FidConfig(), eoi)
 
@@ -191,9 +196,13 @@ def find_fid(name: str) -> str:
         raise CheckpointError(
             "no encoder-decoder is bundled; set AMBISCOPE_ANSWERER to a folder with one, or to a hub name such as t5-base"
         )
+    if (file := Path(name).expanduser()).is_file() and find_released(file) is not None:
+        return str(file)
     for folder in (ROOT / "checkpoints" / name, Path(name).expanduser()):
         if folder.is_dir():
             config = folder / "config.json"
+            if not config.exists() and find_released(folder) is not None:
+                return str(folder)
             if not config.exists():
                 raise CheckpointError(f"checkpoint {folder} is incomplete: config.json is missing; fetch or train it again")
             try:
@@ -202,11 +211,13 @@ def find_fid(name: str) -> str:
                 raise CheckpointError(
                     f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again"
                 ) from None
-            if kind is not None:
+            if kind is not None and kind != KIND:
                 raise CheckpointError(
                     f"{folder} holds a {kind} model, not an encoder-decoder; use system ambigprompt for it, or name a T5 or BART folder"
                 )
             return str(folder)
+    if name in OWN:
+        raise CheckpointError(f"checkpoint '{name}' is not bundled here; {OWN[name]}, or name a folder or a hub name instead")
     if name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise CheckpointError(
             f"there is no folder {name}; name a folder with an encoder-decoder, or a hub name such as t5-base"
@@ -224,12 +235,28 @@ def _own_file(where: str, name: str) -> Path | None:
     return Path(found) if found else None
 
 
-def load_network(name: str, config: FidConfig | None = None) -> tuple[FidNetwork, Any]:
+def _is_t5(file: Path) -> bool:
+    """Whether a file of weights is to be read by core.models.released: a bare state dict, or one beside a T5's config.json."""
+    config = file.parent / "config.json"
+    return file.suffix == ".pt" or not config.exists() or json.loads(config.read_text()).get("model_type") == "t5"
+
+
+def _is_small(where: str) -> bool:
+    config = Path(where) / "config.json"
+    return config.exists() and json.loads(config.read_text()).get("kind") == KIND
+
+
+def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
     """(network, tokenizer) from a folder or the hub.  `config`: use it instead of the stored one.  Raises CheckpointError."""
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     where = find_fid(name)
     try:
+        if _is_small(where):
+            return load_small(Path(where), config)
+        if (file := find_released(where)) is not None and not (file.parent / DETAILS).exists() and _is_t5(file):
+            found = load_released(file)
+            return make_fid(found.model, found.tokenizer, config or found.config, found.eoi), found.tokenizer
         details = _own_file(where, DETAILS)
         stored = FidConfig(**json.loads(details.read_text())["config"]) if details else FidConfig()
         tokenizer = AutoTokenizer.from_pretrained(where, use_fast=True)
@@ -247,7 +274,7 @@ def load_network(name: str, config: FidConfig | None = None) -> tuple[FidNetwork
                 network.prompts.copy_(load_file(prompts)["prompts"])
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        if Path(where).is_dir():
+        if Path(where).exists():
             raise CheckpointError(f"checkpoint {where} is incomplete or damaged ({reason}); fetch or train it again") from None
         raise CheckpointError(
             f"model '{where}' cannot be loaded from the hub ({reason}); check the name, or give a folder"
@@ -258,12 +285,12 @@ def load_network(name: str, config: FidConfig | None = None) -> tuple[FidNetwork
 _LOADING = threading.Lock()  # two threads that ask for the same weights load them once
 
 
-@lru_cache(maxsize=1)  # such weights are large: those of one model at a time
+@lru_cache(maxsize=2)  # such weights are large: an answering model and a rewriter
 def _loaded(where: str, files: object, device: str, prompting: Any) -> tuple[FidAnswerer, str]:
     """One network for all who ask for these weights; `files` changes when the folder's files do, so that they are loaded anew."""
     network, tokenizer = load_network(where)
     if prompting is not None and prompting != network.config.prompting:
-        network = FidNetwork(network.model, replace(network.config, prompting=prompting), network.eoi)
+        network, tokenizer = load_network(where, replace(network.config, prompting=prompting))
     sha = sha256()
     for key, tensor in sorted(network.state_dict().items()):
         sha.update(key.encode())
@@ -273,9 +300,10 @@ def _loaded(where: str, files: object, device: str, prompting: Any) -> tuple[Fid
 
 def _files(where: str) -> tuple[tuple[str, int, int, int], ...]:
     """Name, size, time and number of each file of a folder; nothing for a hub name."""
-    if not Path(where).is_dir():
+    path = Path(where)
+    if not path.exists():
         return ()
-    found = [(p.name, p.stat()) for p in sorted(Path(where).iterdir()) if p.is_file()]
+    found = [(p.name, p.stat()) for p in (sorted(path.iterdir()) if path.is_dir() else [path]) if p.is_file()]
     return tuple((name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in found)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,8 @@ from core.models.interleaving import use_interleaving
 from core.models.rows import clip, pad, prompt_text
 from core.models.span_network import Prompting
 
+# what a network was trained to write: one answer or [EOI], the whole answer set, or a disambiguated question
+Target = Literal["step", "spliced", "question"]
 IGNORED = -100  # label of positions that add nothing to the loss, as everywhere in transformers
 
 
@@ -34,8 +36,14 @@ class FidConfig:
     max_answer_tokens: int = 24
     learned_steps: int = 8  # prompting="learned": one prompt for each step
     learned_tokens: int = 16
+    target: Target = "step"
+    template: Literal["fid", "ambigprompt"] = "fid"  # how a row reads: as in FiD's code, or in AmbigPrompt's
 
     def __post_init__(self) -> None:
+        if self.template not in ("fid", "ambigprompt"):
+            raise ValueError(f"template is {self.template!r}; use fid or ambigprompt")
+        if self.target not in get_args(Target):
+            raise ValueError(f"target is {self.target!r}; use {' or '.join(get_args(Target))}")
         if self.prompting not in ("interleaved", "separate", "learned"):
             raise ValueError(f"prompting is {self.prompting!r}; use interleaved, separate or learned")
         if self.max_tokens < 8 or self.max_prompt_tokens < 8 or self.max_answer_tokens < 2:
@@ -56,13 +64,20 @@ class FidBatch:
     rows: int  # R
     prompt_tokens: int  # P
     steps: Tensor  # (B,) number of previous answers: picks the learned prompt
+    types: Tensor | None = None  # (B * R, L) token types, for encoders that have them
+    key: tuple[int, int] | None = None  # of the batch in its training data, where it comes again
 
     def to(self, device: torch.device) -> FidBatch:
-        return FidBatch(self.input_ids.to(device), self.mask.to(device), self.rows, self.prompt_tokens, self.steps.to(device))
+        moved: dict[str, Any] = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in self.__dict__.items()}
+        return FidBatch(**moved)
 
 
-def row_texts(question: str, passages: Sequence[tuple[str, str]], previous: Sequence[str]) -> list[str]:
-    """The prompt row and one row a passage, (title, text) each, as text."""
+def row_texts(question: str, passages: Sequence[tuple[str, str]], previous: Sequence[str], template: str = "fid") -> list[str]:
+    """The prompt row and one row a passage, (title, text) each, as text.  AmbigPrompt's code writes the question in lower case."""
+    if template == "ambigprompt":
+        question = question.lower().strip()
+        prompt = f"Question: {question} ## Previous Answers: {prompt_text(previous)}".rstrip()
+        return [prompt, *(f"Question: {question} ## Passage: {f'{title} {text}'.strip()}" for title, text in passages)]
     prompt = f"question: {question} answers: {prompt_text(previous)}".rstrip()
     return [prompt, *(f"question: {question} title: {title} context: {text}" for title, text in passages)]
 
@@ -75,7 +90,7 @@ def collate_fid(
     ids: list[list[int]] = []
     p = 0
     for question, passages, previous in jobs:
-        prompt, *rest = row_texts(clip(tokenizer, question, config.max_question_tokens), passages, previous)
+        prompt, *rest = row_texts(clip(tokenizer, question, config.max_question_tokens), passages, previous, config.template)
         first = tokenizer(prompt, truncation=True, max_length=config.max_prompt_tokens)["input_ids"]
         others = tokenizer(rest, truncation=True, max_length=config.max_tokens)["input_ids"] if rest else []
         ids += [first, *others, *([[]] * (count - 1 - len(passages)))]
@@ -90,6 +105,11 @@ def collate_fid(
         prompt_tokens=p,
         steps=torch.tensor([len(previous) for _, _, previous in jobs]),
     )
+
+
+def fan_out(x: Tensor, k: int) -> Tensor:
+    """(B, ...) -> (B * K, ...), each question K times in a row."""
+    return x[:, None].expand(x.shape[0], k, *x.shape[1:]).reshape(-1, *x.shape[1:])
 
 
 def _own_config(encoder: nn.Module) -> None:
@@ -122,6 +142,15 @@ class FidNetwork(nn.Module):
         if config.prompting == "learned":
             width = model.get_input_embeddings().weight.shape[1]
             self.prompts = nn.Parameter(torch.randn(config.learned_steps, config.learned_tokens, width) * 0.02)
+
+    def collate(
+        self,
+        tokenizer: Any,
+        jobs: Sequence[tuple[str, Sequence[tuple[str, str]], Sequence[str]]],
+        max_tokens: int | None = None,
+    ) -> FidBatch:
+        """`max_tokens`: of a row, instead of the config's."""
+        return collate_fid(tokenizer, replace(self.config, max_tokens=max_tokens) if max_tokens else self.config, jobs)
 
     def encode(self, batch: FidBatch) -> tuple[Tensor, Tensor]:
         """Cat(E, X) of Eq. 7 with its mask: (B, P + N * L, d), (B, P + N * L)."""
@@ -157,6 +186,14 @@ class FidNetwork(nn.Module):
             past_key_values=cache,
             use_cache=keep,
         )
+
+    @staticmethod
+    def repeat_cache(cache: Any, k: int) -> Any:
+        """Each question K times in a row; a view where B is 1: the passages' keys are not copied K times."""
+        for layer in cache.cross_attention_cache.layers:
+            layer.keys, layer.values = fan_out(layer.keys, k), fan_out(layer.values, k)
+        cache.self_attention_cache.batch_repeat_interleave(k)
+        return cache
 
     def forward(self, batch: FidBatch, labels: Tensor) -> Tensor:
         """`labels` (B, T): answer, end of sequence, then IGNORED."""

@@ -11,10 +11,18 @@ Row 0 of a question is its prompt (question and previous answers), rows 1..N are
 Differences from the paper, all of them choices that it leaves open: X enters Eq. 6 through the layer's own key and value projections
 (the paper prints the bare hidden states); a relative position bias (T5) applies inside a row and is 0 between rows, as it is for
 prefixes in prompt-tuning, because tokens of different rows have no distance; padding rows and padding tokens are never seen.
+
+Three layouts of the same computation.  `interleaved_attention` takes padded rows (B * R, L) and does all rows at once, which suits a GPU; on a
+CPU at inference it takes row by row, each at its own length, with torch's fused attention (no row waits for the longest one, and no (L, P + L)
+score matrix is kept).  With `packed` the rows come without padding at all, one after another in one long row (1, T): every layer of the
+encoder then computes real tokens only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal
 
 import torch
@@ -24,6 +32,21 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMa
 
 NAME = "ambiscope_interleaved"
 Mode = Literal["interleaved", "separate"]
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How T tokens in one long row divide into rows: `lengths` of all rows, those of a question side by side, its prompt first.
+
+    `rows`: R, rows a question; None: every row by itself.
+    """
+
+    lengths: tuple[int, ...]
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and len(self.lengths) % self.rows:
+            raise ValueError(f"{len(self.lengths)} rows are not a multiple of {self.rows} rows a question")
 
 
 def _seen(mask: Tensor | None, like: Tensor) -> Tensor:
@@ -60,6 +83,81 @@ def _plain(
     return _attend(scores, value, dropout, module.training)
 
 
+def _fused(query: Tensor, key: Tensor, value: Tensor, scaling: float, bias: Tensor | None = None) -> Tensor:
+    """(1, H, queries, D) over (1, H, keys, D), nothing masked."""
+    bias = None if bias is None else bias.to(query.dtype)  # under autocast a relative position bias stays in float32
+    return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=scaling)
+
+
+def _packed(query: Tensor, key: Tensor, value: Tensor, packing: Packing, scaling: float) -> Tensor:
+    """(1, H, T, D) -> (1, H, T, D).  Each row at its own length; a question's rows lie side by side, so Eq. 6's keys are one slice."""
+    edges = [0, *accumulate(packing.lengths)]
+    group = packing.rows or 1
+    parts: list[Tensor] = []
+    for first in range(0, len(packing.lengths), group):
+        begin, end = edges[first], edges[first + 1]
+        last = edges[first + group]
+        alone = packing.rows is None or group == 1
+        if end > begin:  # Eq. 6: the prompt sees itself and all passages
+            seen = slice(begin, end if alone else last)
+            parts.append(_fused(query[:, :, begin:end], key[:, :, seen], value[:, :, seen], scaling))
+        for r in range(first + 1, first + group):  # Eq. 4: a passage sees the prompt and itself
+            a, b = edges[r], edges[r + 1]
+            if a == b:
+                continue
+            k = torch.cat([key[:, :, begin:end], key[:, :, a:b]], dim=2)
+            v = torch.cat([value[:, :, begin:end], value[:, :, a:b]], dim=2)
+            parts.append(_fused(query[:, :, a:b], k, v, scaling))
+    return torch.cat(parts, dim=2)
+
+
+def _row_lengths(seen: Tensor) -> list[int] | None:
+    """Real tokens of each row, or None where padding stands before or between them."""
+    counts = seen.sum(1)
+    ends = torch.arange(1, seen.shape[1] + 1, device=seen.device)
+    prefix = (seen == (ends <= counts[:, None])).all()
+    return [int(n) for n in counts.tolist()] if bool(prefix) else None
+
+
+def _row_by_row(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    lengths: Sequence[int],
+    rows: int | None,
+    prompt_tokens: int,
+    scaling: float,
+    bias: Tensor | None,
+) -> Tensor:
+    """The padded layout without its padding: (B * R, H, L, D) -> the same, zeros where there is no token."""
+    out = torch.zeros_like(query)
+    group = rows or 1
+    for first in range(0, len(lengths), group):
+        p = min(lengths[first], prompt_tokens) if rows else 0
+        k_prompt, v_prompt = key[first, :, :p], value[first, :, :p]  # (H, P, D)
+        members = range(first + 1, first + group) if rows else range(first, first + 1)
+        if p:
+            keys = [k_prompt, *(key[r, :, : lengths[r]] for r in members)]
+            values = [v_prompt, *(value[r, :, : lengths[r]] for r in members)]
+            whole = sum(k.shape[1] for k in keys)
+            own = None if bias is None else nn.functional.pad(bias[..., :p, :p], (0, whole - p))
+            attended = _fused(
+                query[first : first + 1, :, :p], torch.cat(keys, 1)[None], torch.cat(values, 1)[None], scaling, own
+            )
+            out[first, :, :p] = attended[0]
+        for r in members:
+            n = lengths[r]
+            if not n:
+                continue
+            k, v = key[r, :, :n], value[r, :, :n]
+            own = None if bias is None else bias[..., :n, :n]
+            if p:
+                k, v = torch.cat([k_prompt, k], 1), torch.cat([v_prompt, v], 1)
+                own = None if own is None else nn.functional.pad(own, (p, 0))
+            out[r, :, :n] = _fused(query[r : r + 1, :, :n], k[None], v[None], scaling, own)[0]
+    return out
+
+
 def interleaved_attention(
     module: nn.Module,
     query: Tensor,  # (B * R, H, L, D)
@@ -71,6 +169,7 @@ def interleaved_attention(
     position_bias: Tensor | None = None,  # (1, H, L, L), T5 only
     rows: int | None = None,  # R; None: every row by itself
     prompt_tokens: int | None = None,  # P; tokens of row 0 beyond it are padding
+    packed: Packing | None = None,  # the rows come in one long row, (1, H, T, D)
     **_: Any,
 ) -> tuple[Tensor, None]:
     """The registered attention function.  Returns (B * R, L, H, D), as transformers expects.
@@ -79,11 +178,26 @@ def interleaved_attention(
     """
     total, heads, length, width = query.shape
     scaling = width**-0.5 if scaling is None else scaling
+    dropping = dropout if module.training else 0.0
+    if packed is not None:
+        if dropping or position_bias is not None or total != 1 or sum(packed.lengths) != length:
+            raise ValueError(
+                f"{total} rows of {length} tokens for a packing of {sum(packed.lengths)}: packed rows come in one, without dropout "
+                "and without a relative position bias"
+            )
+        return _packed(query, key, value, packed, scaling).transpose(1, 2).contiguous(), None
     seen = _seen(attention_mask, key)
+    if rows is not None and total % rows:
+        raise ValueError(f"{total} rows are not a multiple of {rows} rows a question")
+    if query.device.type == "cpu" and not torch.is_grad_enabled() and not dropping:
+        lengths = _row_lengths(seen)
+        if lengths is not None:
+            p = length if prompt_tokens is None else min(prompt_tokens, length)
+            group = None if rows == 1 else rows
+            out = _row_by_row(query, key, value, lengths, group, p, scaling, position_bias)
+            return out.transpose(1, 2).contiguous(), None
     if rows is None or rows == 1:
         return _plain(module, query, key, value, seen, scaling, dropout, position_bias).transpose(1, 2).contiguous(), None
-    if total % rows:
-        raise ValueError(f"{total} rows are not a multiple of {rows} rows a question")
     questions, n = total // rows, rows - 1
     p = length if prompt_tokens is None else min(prompt_tokens, length)
     lowest = torch.finfo(query.dtype).min

@@ -17,6 +17,7 @@ from core.models.span_model import SpanModel, collate, to_candidate, top_spans
 from core.types import Candidate, Passage
 
 BATCH_ROWS = 64
+LEAST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,20 @@ class Readout:
         """The best candidate, or None when abstaining is likelier than any one span."""
         top = self.candidates[0] if self.candidates else None
         return top if top is not None and top.probability > self.abstain_probability else None
+
+    @property
+    def answers_probability(self) -> float:
+        """That the passage answers; never 0."""
+        return max(LEAST, 1 - self.abstain_probability)
+
+
+def relevances(readouts: Sequence[Readout]) -> list[float]:
+    """P(passage is the one | question): a softmax over passages of the log odds that the reader does not abstain, as DPR's reader selects a
+    passage (Karpukhin et al. 2020, section 6.1)."""
+    odds = [math.log(r.answers_probability / max(LEAST, r.abstain_probability)) for r in readouts]
+    top = max(odds, default=0.0)
+    weights = [math.exp(o - top) for o in odds]
+    return [w / sum(weights) for w in weights]
 
 
 class PassageReader(SpanModel):

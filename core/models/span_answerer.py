@@ -86,6 +86,13 @@ class SpanAnswerer(SpanModel):
         read = self._read(jobs, rows_of)
         return [Scored(spans[i, : len(rows)], float(eoi[i]), rows, read[i]) for i, rows in enumerate(rows_of)]
 
+    def score_rows(self, question: str, rows: Rows, previous: Sequence[str], read: torch.Tensor | None = None) -> Scored:
+        """What the network says over rows that are made already; `read`: the reader's view of them."""
+        batch = collate([rows], [self.prompt(question, previous)])
+        batch.steps = torch.tensor([len(previous)])
+        spans, eoi = self.scores(batch)
+        return Scored(spans[0, : len(rows)], float(eoi[0]), rows, read)
+
     def _read(self, jobs: Sequence[Job], rows_of: Sequence[Rows]) -> Sequence[torch.Tensor | None]:
         """The reader's view of each job; it does not depend on previous answers, so a question's later steps find it in the cache."""
         if self.reader is None or not self.decoding.reader_weight:

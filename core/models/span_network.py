@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from core.models.interleaving import use_interleaving
+from core.models.interleaving import Packing, use_interleaving
 
 Prompting = Literal["interleaved", "separate", "learned"]
 
@@ -123,10 +123,32 @@ class SpanNetwork(nn.Module):
             extra = {"rows": batch.rows, "prompt_tokens": batch.prompt_tokens}
         if batch.prompted and prompting == "learned":
             return self._encode_learned(batch)
+        if self._packs(batch):
+            return self._encode_packed(batch, extra.get("rows"))
         out = self.encoder(
             input_ids=batch.input_ids, token_type_ids=batch.token_type_ids, attention_mask=batch.mask.long(), **extra
         )
         return out.last_hidden_state
+
+    def _packs(self, batch: RowBatch) -> bool:
+        """Whether to compute real tokens only: at inference on a CPU, where padding costs as much as text.  BERT takes explicit positions."""
+        config: Any = self.encoder.config
+        return config.model_type == "bert" and batch.input_ids.device.type == "cpu" and not torch.is_grad_enabled()
+
+    def _encode_packed(self, batch: RowBatch, rows: int | None) -> Tensor:
+        """The same states as of padded rows, and zeros where there is no token."""
+        mask = batch.mask
+        positions = torch.arange(mask.shape[1]).expand_as(mask)
+        out = self.encoder(
+            input_ids=batch.input_ids[mask][None],  # (1, T): the tokens of all rows one after another
+            token_type_ids=batch.token_type_ids[mask][None],
+            position_ids=positions[mask][None],
+            packed=Packing(tuple(mask.sum(1).tolist()), rows),
+        )
+        packed: Tensor = out.last_hidden_state[0]
+        states = packed.new_zeros(*mask.shape, packed.shape[-1])
+        states[mask] = packed
+        return states
 
     def _encode_learned(self, batch: RowBatch) -> Tensor:
         """Ablation "w/o prompting model": row 0 holds a learned prompt for the step instead of question and answers."""
@@ -158,12 +180,19 @@ class SpanNetwork(nn.Module):
         by_question = states.view(-1, batch.rows, length, width)
         p = min(self.config.learned_tokens, length) if self.config.prompting == "learned" else batch.prompt_tokens
         e = by_question[:, 0, :p]
-        x = by_question[:, 1:].reshape(by_question.shape[0], -1, width)  # all passages of a question in one row
         mask = batch.mask.view(-1, batch.rows, length)
         prompt_mask = mask[:, 0, :p] if self.config.prompting != "learned" else torch.ones_like(mask[:, 0, :p])
-        x = self.head.remember(x, e, prompt_mask)
-        eoi = self.head.eoi(e, x, mask[:, 1:].reshape(mask.shape[0], -1))
-        starts = batch.starts.view(-1, batch.rows, length)[:, 1:].reshape(-1, length)
-        ends = batch.ends.view(-1, batch.rows, length)[:, 1:].reshape(-1, length)
-        spans = self.head.spans(x.reshape(-1, length, width), starts, ends)
-        return spans.view(-1, batch.rows - 1, *spans.shape[1:]), eoi
+        starts = batch.starts.view(-1, batch.rows, length)[:, 1:]
+        ends = batch.ends.view(-1, batch.rows, length)[:, 1:]
+        return self.answer(e, prompt_mask, by_question[:, 1:], mask[:, 1:], starts, ends)
+
+    def answer(
+        self, e: Tensor, prompt_mask: Tensor, x: Tensor, mask: Tensor, starts: Tensor, ends: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The head over Cat(E, X): span scores (B, N, L, W) and [EOI] scores (B,) from E (B, P, d) and X (B, N, L, d)."""
+        questions, n, length, width = x.shape
+        flat = x.reshape(questions, n * length, width)  # all passages of a question in one row
+        flat = self.head.remember(flat, e, prompt_mask)
+        eoi = self.head.eoi(e, flat, mask.reshape(questions, n * length))
+        spans = self.head.spans(flat.reshape(-1, length, width), starts.reshape(-1, length), ends.reshape(-1, length))
+        return spans.view(questions, n, *spans.shape[1:]), eoi

@@ -15,6 +15,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -37,6 +38,16 @@ def write_atomically(path: Path, text: str) -> None:
         f.flush()
         os.fsync(f.fileno())
     part.replace(path)
+
+
+def folder_size(folder: Path) -> int:
+    """Bytes of the files in a folder; what a running build renames or removes meanwhile does not count."""
+    size = 0
+    for parent, _, names in os.walk(folder):  # unlike rglob it goes on where a folder vanishes
+        for name in names:
+            with suppress(OSError):
+                size += (Path(parent) / name).stat().st_size
+    return size
 
 
 def read_facts(path: Path) -> dict[str, Any]:

@@ -7,7 +7,6 @@ keeps two processes from building the same one.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sqlite3
@@ -29,10 +28,11 @@ from core.errors import (
 )
 from core.retrieval import build as building
 from core.retrieval.build import BuildReport, Prints, Progress, no_progress
-from core.retrieval.corpus import FACTS, PassageStore, read_facts
+from core.retrieval.corpus import FACTS, PassageStore, folder_size, read_facts
 from core.retrieval.encoder import Encoder, Vectors, load_encoder
 from core.retrieval.hybrid import checked_mode, search
 from core.retrieval.index import MANIFEST, Manifest, VectorIndex, check_manifest
+from core.retrieval.precomputed import load_precomputed
 from core.retrieval.readers import Limits, Rejected
 from core.settings import Settings
 from core.types import Passage, RetrievedPassage
@@ -56,16 +56,6 @@ class CorpusInfo:
     size_bytes: int
     source: str  # names of the files it was read from
     complete: bool
-
-
-def _size(folder: Path) -> int:
-    """Bytes of the files in a folder; what a running build renames or removes meanwhile does not count."""
-    size = 0
-    for parent, _, names in os.walk(folder):  # unlike rglob it goes on where a folder vanishes
-        for name in names:
-            with suppress(OSError):
-                size += (Path(parent) / name).stat().st_size
-    return size
 
 
 class Corpus:
@@ -228,24 +218,27 @@ class CorpusLibrary:
     def _info(self, name: str, folder: Path) -> CorpusInfo:
         facts: dict[str, object] = {}
         manifest: Manifest | None = None
-        try:
+        with suppress(OSError, IndexMismatchError):
             facts = read_facts(folder / FACTS)
             manifest = Manifest.load(folder) if folder.name == name else None
-        except (OSError, IndexMismatchError):
-            manifest = None
-        size = _size(folder)
-        passages = facts.get("passages")
         return CorpusInfo(
             name=name,
-            passages=passages if isinstance(passages, int) else 0,
+            passages=passages if isinstance(passages := facts.get("passages"), int) else 0,
             digest=str(facts.get("digest", "")),
             encoder=manifest.encoder if manifest else "",
             index_kind=manifest.kind if manifest else "",
             built=manifest.created if manifest else "",
-            size_bytes=size,
+            size_bytes=folder_size(folder),
             source=str(facts.get("source", "")),
             complete=manifest is not None,
         )
+
+    def digest(self, name: str) -> str:
+        """Digest of a complete corpus as its files say now, "" where there is none; unlike `list` it looks at nothing else."""
+        with suppress(OSError, IndexMismatchError):
+            Manifest.load(self._at(name))
+            return str(read_facts(self._at(name) / FACTS).get("digest", ""))
+        return ""
 
     # ------------------------------------------------------------ opening
 
@@ -292,7 +285,8 @@ class CorpusLibrary:
             return
         limits = Limits.for_own_files(self.settings)
         if not self._usable(STARTER, building.fingerprint([path], limits)):
-            self.create(STARTER, [path], progress, limits=limits, replace=True, wait=STARTER_WAIT_SECONDS)
+            ready = load_precomputed(path.parent, self.settings.encoder, self.encoder)
+            self.create(STARTER, [path], progress, limits=limits, replace=True, wait=STARTER_WAIT_SECONDS, encoder=ready)
 
     def _usable(self, name: str, prints: Prints) -> bool:
         """True if the corpus is complete, made of these files, and fits the settings."""
@@ -315,11 +309,13 @@ class CorpusLibrary:
         limits: Limits | None = None,
         replace: bool = False,
         wait: float = 0.0,
+        encoder: Encoder | None = None,
     ) -> BuildReport:
         """Reads the files and builds their index; goes on where an interrupted build of the same files stopped.
 
         A complete corpus of the same files, encoder and kind of index is left as it is.  `limits`: those of uploads by default.
         `replace`: give up another corpus of this name, once the new one is complete.  `wait`: seconds for another build to end.
+        `encoder`: of the settings' name; loaded when none is given.
         `on_reject` hears of the rejected rows (the first 200) when the build is done.
         Raises InputError (name, files, no passage, name in use), ConflictError (being built), StorageError (disk full).
         """
@@ -333,7 +329,7 @@ class CorpusLibrary:
                 report = building.report(name, store, resumed_at=0, seconds=0, encode=0, fraction=None, built=True)
             else:
                 self._check_replaceable(name, prints, replace)
-                report = self._build(name, paths, prints, self.encoder(), limits, progress)
+                report = self._build(name, paths, prints, encoder or self.encoder(), limits, progress)
         for row in report.rejected:
             if on_reject:
                 on_reject(row)

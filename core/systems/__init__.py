@@ -5,6 +5,8 @@
 
 from core.registry import Entry, Registry
 
+SEQ2SEQ = "encoder-decoder fid"  # bundled; another one by AMBISCOPE_SEQ2SEQ
+
 SYSTEMS = Registry(
     "system",
     {
@@ -13,12 +15,14 @@ SYSTEMS = Registry(
             "finds the answers one by one, each prompted by those before it, until [EOI]",
             "Sun et al. 2023, section 3",
             ("checkpoint answerer",),
+            choices={"loop": ("exact", "fast")},
         ),
         "ambigprompt-seq2seq": Entry(
             "core.systems.ambigprompt:build_seq2seq",
             "the same loop over an encoder-decoder (t5-base, a folder): Fusion-in-Decoder with interleaved prompting",
             "Sun et al. 2023, sections 2.2 and 3",
             ("encoder-decoder weights in AMBISCOPE_ANSWERER",),
+            choices={"loop": ("exact", "fast")},
         ),
         "one-pass": Entry(
             "core.systems.one_pass:build",
@@ -26,8 +30,119 @@ SYSTEMS = Registry(
             "Min et al. 2020 (thresholded reader); Karpukhin et al. 2020",
             ("checkpoint reader",),
         ),
+        "verdict": Entry(
+            "core.systems.verdict:build",
+            "one retrieval, one interpretation or abstention from each passage, clustered: what the corpus can answer, and nothing else",
+            "Lee et al. 2025, section 4",
+            ("checkpoint reader", "checkpoint answerer"),
+        ),
+        "dtv": Entry(
+            "core.systems.dtv:build",
+            "diversify, then verify: questions imagined without the corpus, a search for each, passages verified, then answers",
+            "Lee et al. 2025, section 3.2 (after In et al. 2024)",
+            ("a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL",),
+        ),
+        "dtv-unverified": Entry(
+            "core.systems.dtv:build_unverified",
+            "the same without verifying the passages",
+            "Lee et al. 2025, Table 2",
+            ("a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL",),
+        ),
+        "rac": Entry(
+            "core.systems.rac:build",
+            "retrieval-augmented clarification: one long-context call over all passages",
+            "Lee et al. 2025, Eq. 13 (after Kim et al. 2023)",
+            ("a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL",),
+        ),
+        "rac-tree": Entry(
+            "core.systems.rac:build_tree",
+            "Tree of Clarifications: each interpretation is clarified further, unsupported ones are pruned",
+            "Kim et al. 2023",
+            ("a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL",),
+        ),
+        "fid": Entry(
+            "core.systems.fid:build",
+            "Fusion-in-Decoder: reads every passage, writes all answers in one pass",
+            "Izacard and Grave 2021; Sun et al. 2023, section 4.3",
+            (SEQ2SEQ,),
+        ),
+        "fid-nucleus": Entry(
+            "core.systems.fid:build_nucleus",
+            "Fusion-in-Decoder, several samples (nucleus, p 0.8, t 0.8) merged into one answer set",
+            "Sun et al. 2023, Table 5",
+            (SEQ2SEQ,),
+        ),
+        "fid-top-k": Entry(
+            "core.systems.fid:build_top_k",
+            "Fusion-in-Decoder, several samples (top-k, k 40, t 0.8) merged into one answer set",
+            "Sun et al. 2023, Table 5",
+            (SEQ2SEQ,),
+        ),
+        "fid-diverse-beam": Entry(
+            "core.systems.fid:build_diverse_beam",
+            "Fusion-in-Decoder, three diverse beams (t 0.8, penalty 0.5) merged into one answer set",
+            "Sun et al. 2023, Table 5",
+            (SEQ2SEQ,),
+        ),
+        "fid-multi": Entry(
+            "core.systems.fid:build_multi",
+            "Fusion-in-Decoder that is made to write more answers: the end of the sequence is less likely",
+            "Sun et al. 2023, Figure 5",
+            (SEQ2SEQ,),
+        ),
+        "spanseqgen": Entry(
+            "core.systems.spanseqgen:build",
+            "reranked passages joined up to 1,024 tokens; a sequence-to-sequence model writes the distinct answers",
+            "Min et al. 2020, section 5",
+            (SEQ2SEQ, "checkpoint reader"),
+        ),
+        "dpr-threshold": Entry(
+            "core.systems.one_pass:build_dpr",
+            "the same reading, each span scored as DPR does, above a threshold tuned on held-out questions",
+            "Min et al. 2020, section 5; Karpukhin et al. 2020, section 6.1",
+            ("checkpoint reader",),
+            choices={"scoring": ("dpr", "passage")},
+        ),
+        "rectify": Entry(
+            "core.systems.rectify:build",
+            "recalls surplus answers passage by passage, then verifies each on its own evidence",
+            "Shao and Huang 2022, section 3",
+            ("checkpoint reader", "answering model"),
+        ),
+        "refuel": Entry(
+            "core.systems.refuel:build",
+            "asks the disambiguated question of each answer back, for further passages and answers, then verifies",
+            "Gao et al. 2021, section 3.3",
+            ("answering model",),
+            choices={"verification": ("probability", "exact-match", "none")},
+        ),
+        "jpr": Entry(
+            "core.systems.jpr:build",
+            "picks passages that complement one another by tree decoding, then reads those once",
+            "Min et al. 2021, section 3",
+            ("checkpoint reader",),
+            choices={"reranker": ("reader", "answerer")},
+        ),
+        "disambig-first": Entry(
+            "core.systems.disambig_first:build",
+            "decides whether the question is ambiguous, writes its meanings unread, then answers each",
+            "Min et al. 2020, section 5",
+            ("checkpoint ambiguity", "checkpoint reader"),
+        ),
         "scripted": Entry(
             "core.systems.scripted:build", "answers from a small table; for tests of everything around a model", hidden=True
         ),
     },
 )
+
+# Systems that read more passages than AMBISCOPE_TOP_K says where nobody asks for a number: Lee et al. 2025, appendix D
+PASSAGES = {"verdict": 20, "rac": 20, "rac-tree": 20}
+
+
+def passages_to_read(system: str, top_k: int) -> int:
+    """How many passages a system reads by default; `top_k`: what the settings say.
+
+    >>> passages_to_read("verdict", 10), passages_to_read("verdict", 40), passages_to_read("one-pass", 10)
+    (20, 40, 10)
+    """
+    return max(top_k, PASSAGES.get(system, 0))

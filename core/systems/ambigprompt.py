@@ -1,73 +1,124 @@
 """AmbigPrompt with its trained models: the bundled SpanAnswerer, or a FidAnswerer over encoder-decoder weights (core.models).
 
-Source: Sun et al. 2023, sections 2-3.  The loop itself is core.systems.iterative.
+Source: Sun et al. 2023, sections 2-3.  The loop itself is core.systems.iterative; `loop: fast` is core.models.fast_loop.  Zero-shot (appendix B.2) is a
+checkpoint after post-pretraining alone, from single-answer data: name it in AMBISCOPE_ANSWERER; a prediction remembers its stage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from core import types as t
-from core.clarification import Ask, Read, ask_each_passage, ask_with
-from core.models.passage_reader import PassageReader, load_reader
-from core.settings import Settings
+from core.errors import CheckpointError
+from core.models.passage_reader import load_reader
 from core.systems.base import Options, Parts, read_extra
+from core.systems.clarifying import clarifier_options, make_clarifier
 from core.systems.iterative import AmbigPrompt
+from core.systems.reading import check_share
+from core.types import AnsweringModel
 
-ROUND_TRIPS = ("answerer", "reader")
-
-
-def read_with(reader: PassageReader) -> Read:
-    """The reader as clarification wants it: the best span of each passage, or None where abstaining is likelier."""
-
-    def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[tuple[str | None, float]]:
-        out: list[tuple[str | None, float]] = []
-        for readout in reader.read_pairs(pairs, candidates=1):
-            best = readout.best
-            out.append((best.text, best.probability) if best else (None, readout.abstain_probability))
-        return out
-
-    return read
+ROUND_TRIPS = ("answerer", "reader")  # the first one is the default
+LOOPS = ("exact", "fast")
+RESCORING = ("on", "off")  # on: where the checkpoint has a rescorer (core.models.rescoring)
+# the ablations of Table 3 are mechanisms that weights are trained under; "trained": the checkpoint's own
+PROMPTINGS = ("trained", "interleaved", "separate", "learned")
 
 
-def _asked(
-    who: str, model: t.BatchAnsweringModel, settings: Settings, reader_weight: float = 0.0
-) -> tuple[Ask, PassageReader | None, dict[str, Any]]:
-    """Who is asked the edited question (the answering model itself, or the per-passage reader), the reader where it has any say, and
-    what SystemInfo remembers of both.  Raises CheckpointError."""
-    if who == "answerer" and not reader_weight:
-        return ask_with(model), None, {"round_trip": who}
-    reader, digest = load_reader(settings.reader, settings.device)
-    ask = ask_with(model) if who == "answerer" else ask_each_passage(read_with(reader))
-    return ask, reader, {"round_trip": who, "reader": settings.reader, "reader_digest": digest}
+def _check_prompting(wanted: str, trained: str, checkpoint: str) -> None:
+    """Raises CheckpointError for weights that were trained under another mechanism: they would run, and their answers mean nothing."""
+    if wanted not in ("trained", trained):
+        raise CheckpointError(
+            f"checkpoint '{checkpoint}' was trained with prompting {trained}, not {wanted}; train one with "
+            f"`python -m core train answerer --prompting {wanted}` (seq2seq for an encoder-decoder) and name it in AMBISCOPE_ANSWERER"
+        )
+
+
+def _loop_options() -> dict[str, Any]:
+    from core.models.fast_loop import Rereading
+
+    return {"loop": LOOPS, "reread": Rereading().share, "prompting": PROMPTINGS}
+
+
+def _rereading(chosen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """(how a fast loop rereads, or None for the exact one; what SystemInfo remembers of it).  Takes the options out of `chosen`."""
+    from core.models.fast_loop import Rereading
+
+    loop, share = chosen.pop("loop"), check_share("reread", chosen.pop("reread"))
+    rereading = Rereading(share) if loop == "fast" else None
+    return rereading, {"loop": loop} | (asdict(rereading) if rereading else {})
 
 
 def build(parts: Parts, options: Options) -> AmbigPrompt:
     """Raises InputError for an option that it does not have, CheckpointError."""
+    from core.models.checkpoints import find_checkpoint, training_of
+    from core.models.fast_loop import FastSpanLoop
+    from core.models.rescoring import RescoredAnswerer, describe, read_weights
     from core.models.span_answerer import Decoding, load_answerer
 
     default = Decoding()
-    known = {n: getattr(default, n) for n in ("retrieval_prior", "eoi_bias", "reader_weight")} | {"round_trip": ROUND_TRIPS}
-    chosen = read_extra(options, "ambigprompt", known)
-    who = chosen.pop("round_trip")
-    decoding, settings = replace(default, **chosen), parts.settings
+    known = {n: getattr(default, n) for n in ("retrieval_prior", "eoi_bias", "reader_weight")}
+    chosen = read_extra(
+        options, "ambigprompt", known | {"rescoring": RESCORING} | _loop_options() | clarifier_options(ROUND_TRIPS)
+    )
+    clarifying = {name: chosen.pop(name) for name in clarifier_options()}
+    prompting, rescoring, settings = chosen.pop("prompting"), chosen.pop("rescoring"), parts.settings
+    rereading, loop_used = _rereading(chosen)
+    decoding = replace(default, **chosen)
+    folder = find_checkpoint(settings.answerer, "answerer")
+    trained = training_of(folder)  # before weights are loaded for nothing
+    _check_prompting(prompting, trained.prompting, settings.answerer)
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
-    ask, reader, used = _asked(who, model, settings, decoding.reader_weight)
-    model.reader = reader if decoding.reader_weight else None
-    used = {"decoding": asdict(decoding), **used}
-    return AmbigPrompt("ambigprompt", parts, options, model, ask, (settings.answerer, digest), used=used)
+    used: dict[str, Any] = {"decoding": asdict(decoding), **loop_used, "prompting": trained.prompting, "stage": trained.stage}
+    rescorer = read_weights(folder) if rescoring == "on" and parts.embed is not None else None
+    used["rescoring"] = describe(rescorer) if rescorer else None
+    model.reader = None
+    if decoding.reader_weight:
+        model.reader, reader_digest = load_reader(settings.reader, settings.device)
+        used |= {"reader": settings.reader, "reader_digest": reader_digest}
+    clarifier, more = make_clarifier(clarifying, settings, options.clarify, model)
+
+    def rescored(proposing: AnsweringModel) -> AnsweringModel:
+        return RescoredAnswerer(proposing, rescorer, parts.embed) if rescorer and parts.embed else proposing
+
+    return AmbigPrompt(
+        "ambigprompt",
+        parts,
+        options,
+        rescored(model),
+        None,
+        (settings.answerer, digest),
+        used=used | more,
+        clarifier=clarifier,
+        loop=(lambda: rescored(FastSpanLoop(model, rereading))) if rereading else None,
+    )
 
 
 def build_seq2seq(parts: Parts, options: Options) -> AmbigPrompt:
     """Raises InputError for an option that it does not have, CheckpointError."""
+    from core.models.fast_loop import FastTextLoop
     from core.models.fid import Generation, load_fid
 
-    known = {"eoi_bias": Generation().eoi_bias, "round_trip": ROUND_TRIPS}
+    known = {"eoi_bias": Generation().eoi_bias, **_loop_options(), **clarifier_options(ROUND_TRIPS)}
     chosen = read_extra(options, "ambigprompt-seq2seq", known)
+    rereading, loop_used = _rereading(chosen)
     generation, settings = Generation(eoi_bias=chosen["eoi_bias"]), parts.settings
     model, digest = load_fid(settings.answerer, settings.device, generation)
-    ask, _, used = _asked(chosen["round_trip"], model, settings)
-    used = {"decoding": asdict(generation), **used}
-    return AmbigPrompt("ambigprompt-seq2seq", parts, options, model, ask, (settings.answerer, digest), used=used)
+    if model.config.target != "step":
+        raise CheckpointError(
+            f"{settings.answerer} was trained to write whole answer sets, not one answer a step: name it in AMBISCOPE_SEQ2SEQ for "
+            "fid and spanseqgen, or train one with --target step"
+        )
+    _check_prompting(chosen["prompting"], model.config.prompting, settings.answerer)
+    clarifier, more = make_clarifier(chosen, settings, options.clarify, model)
+    used = {"decoding": asdict(generation), **loop_used, "prompting": model.config.prompting, **more}
+    return AmbigPrompt(
+        "ambigprompt-seq2seq",
+        parts,
+        options,
+        model,
+        None,
+        (settings.answerer, digest),
+        used=used,
+        clarifier=clarifier,
+        loop=(lambda: FastTextLoop(model, rereading)) if rereading else None,
+    )

@@ -48,6 +48,9 @@ class Parts:
     retrieval: Mapping[str, str] = field(
         default_factory=dict
     )  # retriever mode, index kind and encoder; empty without a retriever
+    # cosines of a question and passages that it brings itself; None where no encoder is at hand
+    similarity: Callable[[str, Sequence[t.Passage]], Sequence[float]] | None = None
+    embed: Callable[[Sequence[str]], Any] | None = None  # texts -> unit vectors (n, d) of the corpora's encoder
 
 
 def read_extra(options: Options, system: str, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,7 +121,9 @@ def retrieve(question: t.Question, parts: Parts, k: int) -> t.PassagesRetrieved:
     """The question's own passages, or the k best of the corpus.  Raises NothingRetrievedError when there are none."""
     started = time.perf_counter()
     if question.passages is not None:
-        found = [t.RetrievedPassage(p, i, 1.0) for i, p in enumerate(question.passages, 1)]
+        own = question.passages
+        cosines = parts.similarity(question.text, own) if parts.similarity and len(own) > 1 else [None] * len(own)
+        found = [t.RetrievedPassage(p, i, 1.0, c) for i, (p, c) in enumerate(zip(own, cosines, strict=True), 1)]
     elif parts.retriever is None:
         raise InputError("the question brings no passages and no corpus is open; choose a corpus")
     else:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from core import types as t
-from core.clarification import Ask, clarify
+from core.clarification import Ask
+from core.clarifiers import Clarifier, by_round_trip
 from core.errors import CancelledError
 from core.evidence import occurrences
 from core.models.rows import prompt_text
@@ -28,9 +29,15 @@ class AmbigPrompt:
         checkpoint: tuple[str, str],
         template: Callable[[Sequence[str]], str] = prompt_text,
         used: Mapping[str, Any] | None = None,
+        clarifier: Clarifier | None = None,
+        loop: Callable[[], t.AnsweringModel] | None = None,
     ) -> None:
-        """`checkpoint`: name and digest of the weights; `used`: what else decides the answers, as plain JSON values."""
+        """`checkpoint`: name and digest of the weights; `used`: what else decides the answers, as plain JSON values; `clarifier`: who
+        disambiguates instead of the round trip with `ask`; `loop`: makes what is asked in `model`'s place, anew for each run (a loop that
+        remembers what it read)."""
         self.parts, self.options, self.model, self.ask, self.template = parts, options, model, ask, template
+        self.loop = loop or (lambda: model)
+        self.clarifier = clarifier or (by_round_trip(ask) if ask is not None else None)
         self.info = t.SystemInfo(
             name, effective_settings(parts, options, **(used or {})), parts.corpus, parts.corpus_digest, *checkpoint
         )
@@ -45,7 +52,7 @@ class AmbigPrompt:
         why = "the maximum number of answers is reached"
         try:
             loop = iterate(
-                self.model, question, retrieved.passages, self.template, self.options, self.parts.cancelled, occurrences
+                self.loop(), question, retrieved.passages, self.template, self.options, self.parts.cancelled, occurrences
             )
             for event in loop:
                 if isinstance(event, t.StepFinished):
@@ -54,10 +61,10 @@ class AmbigPrompt:
                     if event.step.stopped_because:
                         why = event.step.stopped_because
                 yield event
-            if self.options.clarify and self.ask is not None and answers:
+            if self.options.clarify and self.clarifier is not None and answers:
                 passages = [p.passage for p in retrieved.passages]
                 begun = time.perf_counter()
-                for clarification in clarify(question.text, answers, passages, self.ask):
+                for clarification in self.clarifier(question.text, answers, passages):
                     yield t.QuestionClarified(clarification, time.perf_counter() - begun)
                     begun = time.perf_counter()
                     if self.parts.cancelled():

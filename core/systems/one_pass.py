@@ -1,85 +1,75 @@
-"""One-pass reading: every passage is read for itself, once; each answer whose probability exceeds a threshold is kept.
+"""Thresholded reading: every passage is read for itself, once; each answer whose likelihood exceeds a threshold is kept.
 
-Sources: AmbigQA's thresholded reader (Min et al. 2020, section 5) on DPR's reader (Karpukhin et al. 2020).  The baseline that iterative
-prompting has to beat: the same reader's weights, no dependence between answers.
+Sources: AmbigQA's thresholded DPR reader (Min et al. 2020, section 5: "valid spans with likelihood larger than a hyperparameter") on DPR's
+reader (Karpukhin et al. 2020, section 6.1).  The baseline that iterative prompting has to beat: the same reader's weights, no dependence
+between answers.  `dpr-threshold` scores a span as DPR does and its threshold is tuned on held-out questions; `one-pass` is the same reading
+without either: a span's own probability and an even threshold.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
+from typing import Any
 
 from core import types as t
-from core.evidence import occurrences
+from core.clarification import ask_each_passage
 from core.models.passage_reader import PassageReader, load_reader
-from core.systems.base import Options, Parts, check_question, effective_settings, read_extra, retrieve
-from core.text import normalize_answer, overlapping
+from core.systems.base import Options, Parts, read_extra
+from core.systems.reading import Scoring, answer_events, candidates_of, check_share, choose, read_with
+from core.systems.template import PassageSystem
 
-THRESHOLD = 0.5  # not tuned: benchmarks.quality looks for the best one on the questions that it reports
+THRESHOLD = 0.5  # of one-pass: not tuned
+SCORINGS: tuple[Scoring, Scoring] = ("passage", "dpr")
+# of dpr-threshold, by scoring: benchmarks.tune_thresholds chose them on the practice questions held out from training
+TUNED: dict[str, float] = {"passage": 0.25, "dpr": 0.08}
+DPR_SCORING: Scoring = "dpr"
 
 
-def chosen_threshold(options: Options) -> float:
-    """Raises InputError for an option that one-pass does not have, or a threshold that is no number."""
-    threshold: float = read_extra(options, "one-pass", {"threshold": THRESHOLD})["threshold"]
-    return threshold
+def chosen_options(options: Options, name: str) -> tuple[Scoring, float]:
+    """(scoring, threshold).  Raises InputError for an option that the system does not have and for a value out of range."""
+    tuned = name == "dpr-threshold"
+    scorings = (DPR_SCORING, *(s for s in SCORINGS if s != DPR_SCORING)) if tuned else SCORINGS
+    known: dict[str, Any] = {"scoring": scorings, "threshold": THRESHOLD}
+    chosen = read_extra(options, name, known)
+    scoring: Scoring = chosen["scoring"]
+    threshold = chosen["threshold"] if "threshold" in options.extra or not tuned else TUNED[scoring]
+    return scoring, check_share("threshold", threshold)
 
 
-class OnePass:
-    def __init__(self, parts: Parts, options: Options, reader: PassageReader, digest: str) -> None:
-        self.parts, self.options, self.reader = parts, options, reader
-        self.threshold = chosen_threshold(options)
-        self.info = t.SystemInfo(
-            "one-pass",
-            effective_settings(parts, options, threshold=self.threshold),
-            parts.corpus,
-            parts.corpus_digest,
-            parts.settings.reader,
-            digest,
-        )
+class OnePass(PassageSystem):
+    def __init__(
+        self, parts: Parts, options: Options, reader: PassageReader, digest: str, name: str = "one-pass", asks: bool = False
+    ) -> None:
+        """`asks`: write disambiguated questions too (AmbigQA's "Thresholding + QD")."""
+        self.reader = reader
+        self.scoring, self.threshold = chosen_options(options, name)
+        ask = ask_each_passage(read_with(reader)) if asks else None
+        used = {"threshold": self.threshold, "scoring": self.scoring}
+        super().__init__(name, parts, options, ask, (parts.settings.reader, digest), used)
 
-    def run(self, question: t.Question) -> Iterator[t.Event]:
-        started = time.perf_counter()
-        question = check_question(question, self.parts.settings.max_question_chars)
-        retrieved = retrieve(question, self.parts, self.options.top_k)
-        yield retrieved
+    def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
         yield t.StepStarted(1, (), "")
         begun = time.perf_counter()
-        readouts = self.reader.read(question.text, [p.passage for p in retrieved.passages])
-        merged: dict[str, t.Candidate] = {}
-        for readout in readouts:
-            for candidate in readout.candidates[:2]:
-                key = normalize_answer(candidate.text)
-                if key and (key not in merged or merged[key].probability < candidate.probability):
-                    merged[key] = candidate
-        candidates = sorted(merged.values(), key=lambda c: -c.probability)
-        banned = {normalize_answer(b) for b in question.banned}
-        kept: list[t.Candidate] = [t.Candidate(p, 1.0) for p in question.pinned]
-        for c in candidates:
-            if c.probability < self.threshold or len(kept) >= self.options.max_answers:
-                break
-            if normalize_answer(c.text) not in banned and not any(overlapping(c.text, k.text) for k in kept):
-                kept.append(c)
+        readouts = self.reader.read(question.text, [p.passage for p in passages])
+        candidates = candidates_of(readouts, self.scoring)
+        kept = choose(candidates, question, self.threshold, self.options.max_answers)
         seconds = time.perf_counter() - begun
-        for number, c in enumerate(kept, 1):
-            evidence = (c.evidence,) if c.evidence else ()
-            extra = tuple(e for e in occurrences(c.text, retrieved.passages) if e not in evidence)
-            step = t.Step(
-                number,
-                tuple(k.text for k in kept[: number - 1]),
-                "",
-                tuple(candidates[:8]) if number == 1 else (c,),
-                c,
-                0.0,
-                seconds if number == 1 else 0.0,
-            )
-            yield t.StepFinished(
-                step, t.Answer(c.text, c.probability, evidence + extra, number, number <= len(question.pinned))
-            )
-        yield t.Finished(time.perf_counter() - started, f"one pass; every answer above {self.threshold:g}")
+        yield from answer_events(kept, candidates, len(question.pinned), passages, seconds)
+        return f"one pass; every answer above {self.threshold:g}"
+
+
+def _build(parts: Parts, options: Options, name: str, asks: bool) -> OnePass:
+    chosen_options(options, name)  # before weights are loaded for nothing
+    reader, digest = load_reader(parts.settings.reader, parts.settings.device)
+    return OnePass(parts, options, reader, digest, name, asks)
 
 
 def build(parts: Parts, options: Options) -> OnePass:
     """Raises InputError for an option that it does not have, CheckpointError."""
-    chosen_threshold(options)  # before weights are loaded for nothing
-    reader, digest = load_reader(parts.settings.reader, parts.settings.device)
-    return OnePass(parts, options, reader, digest)
+    return _build(parts, options, "one-pass", asks=False)
+
+
+def build_dpr(parts: Parts, options: Options) -> OnePass:
+    """Raises InputError for an option that it does not have, CheckpointError."""
+    return _build(parts, options, "dpr-threshold", asks=True)

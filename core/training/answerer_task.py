@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import InputError
+from core.models.precision import quick
 from core.models.rows import Rows, label_spans, passage_rows, prompt_row
 from core.models.span_answerer import SpanAnswerer, shares_words
 from core.models.span_model import collate, load_tokenizer
@@ -60,7 +61,8 @@ def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random
     rng.shuffle(order)
     if supporting is not None and rng.random() < 0.7:  # mostly keep the set whole: it is what a retriever brings
         order.sort(key=lambda i: i >= supporting)
-    order = sorted(order[:size], key=lambda _: rng.random())
+    order = _with_a_wrong_one(e, order, size, 0 if supporting is None else supporting)
+    order = sorted(order, key=lambda _: rng.random())
     passages = []
     for i in order:
         title, text = e.passages[i]
@@ -83,6 +85,16 @@ def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random
     if wrong and rng.random() < 0.2:  # people add wrong answers and models make them: the rest must still be found
         previous.insert(rng.randint(0, len(previous)), rng.choice(wrong))
     return Item(e.question, tuple(passages), tuple(previous), tuple((n, w) for n, _, w in gold[given:]))
+
+
+def _with_a_wrong_one(e: MultiExample, order: list[int], size: int, supporting: int) -> list[int]:
+    """The first `size` of an order, the last of them exchanged for a passage with an answer that was judged wrong where none of them has
+    one: its spans then stand in the loss's softmax as hard negatives.  A supporting passage is never exchanged."""
+    chosen = order[:size]
+    tempting = [i for i in order[size:] if any(find_spans(e.passages[i][1], b) for b in e.bad)] if e.bad else []
+    if tempting and chosen[-1] >= supporting and not any(find_spans(e.passages[i][1], b) for i in chosen for b in e.bad):
+        chosen[-1] = tempting[0]
+    return chosen
 
 
 def pseudo_item(e: MultiExample, size: int, rng: random.Random) -> Item:
@@ -184,7 +196,7 @@ class AnswererTask:
         """F1 answer of whole runs (no retrieval prior) on each held-out set; their mean is the figure.  {} when nothing is held out."""
         assert isinstance(network, SpanNetwork)
         answerer = SpanAnswerer(network, str(next(network.parameters()).device))
-        with torch.autocast(answerer.device.type, dtype=torch.bfloat16):  # a held-out figure, not a result: speed counts
+        with quick(answerer.device):  # a held-out figure, not a result: speed counts
             figures = {name: run_f1(answerer, examples) for name, examples in self.held_out if examples}
         network.train()
         return {**figures, "figure": sum(figures.values()) / len(figures)} if figures else {}
@@ -223,7 +235,7 @@ def add_pseudo_answers(
         for i in range(0, len(examples), 200):
             part = examples[i : i + 200]
             pairs = [(e.question, Passage(str(j), title, text)) for e in part for j, (title, text) in enumerate(e.passages)]
-            with torch.autocast(reader.device.type, dtype=torch.bfloat16):  # samples, not results: speed counts
+            with quick(reader.device):  # samples, not results: speed counts
                 readouts = iter(reader.read_pairs(pairs, candidates=1))
             for e in part:
                 best = [next(readouts) for _ in e.passages]

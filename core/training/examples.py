@@ -2,7 +2,8 @@
 
 A ReadingExample is one question over one passage; a MultiExample is one question over several passages with all its answers.
 Layouts: `reading` JSONL(.gz) rows (question, title, passage, answers), `multi` JSONL(.gz) rows (question, passages, answers as alias lists,
-optionally `negatives` and RAMDocs' `wrong_answers`), and questions.json + passages.tsv in the layout of data/starter.
+optionally `negatives`, RAMDocs' `wrong_answers`, ids of `supporting` passages, and `no_answer` where the passages hold none), and
+questions.json + passages.tsv in the layout of data/starter.
 """
 
 from __future__ import annotations
@@ -105,25 +106,46 @@ def read_multi(path: Path) -> Iterator[MultiExample]:
             raise FormatError("each passage must be an object with a text", file=path, line=number, field="passages")
         if not all(isinstance(a, list) and all(isinstance(x, str) for x in a) for a in answers):
             raise FormatError("must be a list of alias lists", file=path, line=number, field="answers")
-        gold: dict[str, tuple[str, ...]] = {}
-        for aliases in answers:  # ASQA repeats an answer for each disambiguated question
-            if aliases:
-                gold.setdefault(normalize_answer(aliases[0]), tuple(aliases))
-        bad = []
+        bad: list[str] = []
         for field_name in ("negatives", "wrong_answers"):
             for wrong in row.get(field_name) or ():
                 first = wrong[0] if isinstance(wrong, list) and wrong else wrong
                 if first and not isinstance(first, str):
                     raise FormatError("must be a list of texts or alias lists", file=path, line=number, field=field_name)
                 bad += [first] if first else []
+        wrong_keys = {normalize_answer(b) for b in bad}
+        gold: dict[str, tuple[str, ...]] = {}
+        for aliases in answers:  # ASQA repeats an answer for each disambiguated question
+            kept = tuple(a for a in aliases if normalize_answer(a) not in wrong_keys)  # what was judged wrong is no target
+            if kept:
+                gold.setdefault(normalize_answer(kept[0]), kept)
+        passages, extra = _supporting_first(passages, row, path, number)
+        extra |= {"origin": [p.get("origin") for p in passages]}
+        if row.get("no_answer") is True and not gold:
+            extra["no_answer"] = True
         yield MultiExample(
             _clean(_need(row, "question", str, path, number)),
             tuple((_clean(str(p.get("title") or "")), _clean(p["text"])) for p in passages),
             tuple(gold.values()),
             str(row.get("source", path.stem)),
             tuple(bad),
-            {"origin": [p.get("origin") for p in passages]},
+            extra,
         )
+
+
+def _supporting_first(passages: list[Any], row: dict[str, Any], path: Path, line: int) -> tuple[list[Any], dict[str, Any]]:
+    """Passages that people gave as evidence come first, as in `read_annotated`; {} where the row names none."""
+    given = row.get("supporting", [])
+    if not isinstance(given, list) or not all(isinstance(i, str) for i in given):
+        raise FormatError("must be a list of passage ids", file=path, line=line, field="supporting")
+    known = [p.get("id") for p in passages]
+    found = [i for i in dict.fromkeys(given) if i in known]
+    if not found:
+        return passages, {}
+    order = sorted(range(len(passages)), key=lambda k: known[k] not in found)  # stable
+    count = sum(i in found for i in known)  # two corpora may use one id
+    ordered = [passages[k] for k in order]
+    return ordered, {"supporting": [p["id"] for p in ordered[:count]]}
 
 
 def read_passages_tsv(path: Path) -> dict[str, Titled]:

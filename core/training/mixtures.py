@@ -190,7 +190,8 @@ def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0) -> lis
 
 
 def load_multi(paths: Sequence[Path]) -> list[MultiExample]:
-    return [e for path in paths for e in read_multi(path) if e.gold and e.passages]
+    """Examples with passages and answers; of those without answers the ones of which people say that there is none."""
+    return [e for path in paths for e in read_multi(path) if e.passages and (e.gold or e.extra.get("no_answer"))]
 
 
 __all__ = [

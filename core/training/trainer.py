@@ -1,4 +1,4 @@
-"""The training loop: resumable, logged, on CPU or CUDA, in bf16 autocast unless fp32 is asked for, several GPUs through accelerate.
+"""The training loop: resumable, logged, on CPU or CUDA, in bf16 autocast where the device multiplies it natively, several GPUs through accelerate.
 
 A run folder holds config.json (settings and what identifies the run's inputs), log.jsonl (losses and held-out figures), state/ (weights, optimizer,
 position) and best/ and last/ (weights only).
@@ -22,6 +22,9 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from core.errors import CheckpointError, InputError
+from core.models.precision import native_bf16
+
+PRECISIONS = ("auto", "bf16", "fp32")
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class TrainConfig:
     seed: int = 0
     evaluate_every: int = 500
     save_every: int = 250
-    precision: str = "bf16"
+    precision: str = "auto"  # bf16 where it is native, else fp32
     device: str = "auto"
 
     def __post_init__(self) -> None:
@@ -50,8 +53,8 @@ class TrainConfig:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be above 0")
         if not 0 <= self.minutes < math.inf:
             raise InputError(f"minutes is {self.minutes}; it must be 0 (no limit) or more")
-        if self.precision not in ("bf16", "fp32"):
-            raise InputError(f"precision is '{self.precision}'; use bf16 or fp32")
+        if self.precision not in PRECISIONS:
+            raise InputError(f"precision is '{self.precision}'; use {', '.join(PRECISIONS)}")
 
 
 class Task(Protocol):
@@ -142,6 +145,13 @@ def _load(accelerator: Any, state: Path) -> dict[str, Any]:
         ) from None
 
 
+def _bf16(config: TrainConfig) -> bool:
+    if config.precision != "auto":
+        return config.precision == "bf16"
+    on_gpu = config.device != "cpu" and torch.cuda.is_available()
+    return native_bf16(torch.device("cuda" if on_gpu else "cpu"))
+
+
 def fit(
     network: nn.Module,
     task: Task,
@@ -162,7 +172,7 @@ def fit(
     from tqdm import tqdm
 
     accelerator = Accelerator(
-        mixed_precision="bf16" if config.precision == "bf16" else "no",
+        mixed_precision="bf16" if _bf16(config) else "no",
         cpu=config.device == "cpu",
         # a batch without a prompt, or of [EOI] only, leaves some weights without a gradient
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],

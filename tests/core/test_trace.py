@@ -27,6 +27,12 @@ SAMPLES: list[t.Event] = [
     t.InterpretationProposed(t.Interpretation("p1", "q?", "text", 0.5, E)),
     t.InterpretationProposed(t.Interpretation("p1", abstained="nothing here")),
     t.InterpretationsClustered((t.InterpretationPlaced(0, 0.5, -1.5, -1, False),)),
+    t.InterpretationProposed(t.Interpretation("p1", failed="no answer within 60 s", verified=False)),
+    t.QuestionsImagined(("q in 1961?", "q on stage?")),
+    t.PassagesPruned(("p1",), ("p2", "p3"), "the nearest"),
+    t.QuestionVerified("q in 1961?", ("p1",)),
+    t.ModelCalled("interpret", 1, 120, 30, 0.4, "it said nothing"),
+    t.InterpretationsChosen((t.Interpretation("p1", "q?", "text", 0.5, E),), "one meaning"),
     t.Finished(1.5, "eoi"),
 ]
 

@@ -369,7 +369,7 @@ def test_throughput_is_reported_with_a_real_encoder(tmp_path: Path, write: Write
 
 
 def test_a_folder_that_vanishes_meanwhile_has_no_size(tmp_path: Path) -> None:
-    assert library_module._size(tmp_path / "gone") == 0
+    assert library_module.folder_size(tmp_path / "gone") == 0
     (tmp_path / "part").mkdir()
     (tmp_path / "part" / "file").write_bytes(b"12345")
-    assert library_module._size(tmp_path) == 5
+    assert library_module.folder_size(tmp_path) == 5

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from core.errors import NotFoundError, UnknownNameError
 from core.evidence import occurrences
 from core.settings import Settings
 from core.systems import SYSTEMS
-from core.systems.base import Options, answer
+from core.systems.base import Options, Parts, answer, retrieve
 
 
 @pytest.fixture
@@ -50,6 +51,29 @@ def test_a_corpus_is_opened_once_and_again_after_a_rebuild(engine: Engine, tmp_p
     assert again.digest != first.digest
     engine.forget("facts")
     assert engine.corpus("facts") is not again
+
+
+def test_an_opened_corpus_costs_no_listing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = engine.corpus("facts")
+    monkeypatch.setattr(engine.library, "list", lambda: pytest.fail("all corpora were listed"))
+    assert engine.corpus("facts") is first
+    assert engine.library.digest("facts") == first.digest
+    assert engine.library.digest("nothing") == ""
+    shutil.rmtree(engine.settings.corpora_dir / "facts")
+    with pytest.raises(NotFoundError):
+        engine.corpus("facts")
+
+
+def test_own_passages_get_their_cosines(engine: Engine) -> None:
+    """What retrieval would have said of them is what the span model takes as its prior."""
+    passages = (t.Passage("x", "Maria", "Natalie Wood played Maria."), t.Passage("y", "", "Basalt is dark."))
+    system = engine.system("scripted", options=Options(), own_passages=True)
+    found = answer(system, t.Question("Who played Maria?", passages=passages)).passages
+    assert [p.similarity for p in found] == engine.similarity("Who played Maria?", passages)
+    assert found[0].similarity > found[1].similarity  # type: ignore[operator]
+    single = answer(system, t.Question("Who played Maria?", passages=passages[:1])).passages
+    assert single[0].similarity is None  # there is nothing to compare it with, so nothing is encoded
+    assert retrieve(t.Question("Who?", passages=passages), Parts(engine.settings, None), 3).passages[0].similarity is None
 
 
 def test_several_threads_get_one_corpus(engine: Engine) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from core import types as t
 from core.errors import InputError, NothingRetrievedError, UnknownNameError
+from core.models.fid_network import FidConfig
 from core.settings import Settings
 from core.systems import SYSTEMS
 from core.systems.base import Options, Parts, answer, check_question, read_extra
@@ -255,6 +256,7 @@ def test_every_system_refuses_an_option_that_it_lacks(name: str) -> None:
 
 class Loaded:
     reader = None
+    config = FidConfig()
 
     def propose_many(self, jobs: Sequence[t.Job]) -> list[t.Proposal]:
         return [proposal(1.0) for _ in jobs]
@@ -273,7 +275,8 @@ def loading(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     monkeypatch.setattr("core.models.span_answerer.load_answerer", load)
     monkeypatch.setattr("core.models.fid.load_fid", load)
-    monkeypatch.setattr("core.systems.ambigprompt.load_reader", lambda *_: ("the reader", "r1"))
+    for module in ("ambigprompt", "clarifying"):
+        monkeypatch.setattr(f"core.systems.{module}.load_reader", lambda *_: ("the reader", "r1"))
     return got
 
 

@@ -1,0 +1,66 @@
+"""`python -m core compare RUN_A RUN_B`: two finished runs, metric by metric with interval and p-value, and the questions that differ most."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from core.commands.score import percent
+from core.errors import InputError
+from core.settings import Settings
+
+
+def add_parser(commands: Any) -> None:
+    compare = commands.add_parser("compare", help="two runs of `evaluate --out`: differences with intervals and significance")
+    compare.add_argument("a", type=Path, metavar="RUN_A", help="run folder, or its name under AMBISCOPE_HOME/runs")
+    compare.add_argument("b", type=Path, metavar="RUN_B")
+    compare.add_argument("--metric", default="F1 answer", help="by which to list the questions (default: F1 answer)")
+    compare.add_argument("--questions", type=int, default=10, metavar="N", help="list so many questions (default: 10)")
+    compare.add_argument(
+        "--samples", type=int, default=10_000, help="of the bootstrap and the permutation test (default: 10000)"
+    )
+    compare.add_argument("--seed", type=int, default=0)
+    compare.add_argument("--json", action="store_true", help="print one JSON object")
+    compare.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    from core.metrics import COUNT_METRICS
+    from core.metrics.compare import compare_runs, differences
+    from core.run_folder import read_report
+
+    if args.questions < 0:
+        raise InputError(f"--questions is {args.questions}; it must be 0 or more")
+    a, b = (read_report(p if p.is_dir() or p.is_absolute() else settings.runs_dir / p)["rows"] for p in (args.a, args.b))
+    found = compare_runs(a, b, samples=args.samples, seed=args.seed)
+    if args.metric not in found.metrics:
+        raise InputError(f"the runs do not both have the metric '{args.metric}'; they have {', '.join(found.metrics)}")
+    questions = differences(a, b, args.metric)[: args.questions]
+    if args.json:
+        listed = [{"id": q.id, "question": q.question, "a": q.a, "b": q.b, "difference": q.difference} for q in questions]
+        print(json.dumps({**found.to_json(), "metric": args.metric, "questions": listed}, ensure_ascii=False))
+        return 0
+    print(f"{found.common} common questions, {found.unpaired} in one run only; {args.samples} samples, seed {args.seed}")
+    for scope in ("all", "multi"):
+        print(f"\n{scope:22} {'n':>6} {'A':>8} {'B':>8} {'A - B':>8}  {'95% interval':18} {'p':>7}")
+        for name, by in found.metrics.items():
+            d, c = by[scope], by[scope].comparison
+            if c.n and name not in COUNT_METRICS:
+                between = f"[{_points(c.interval[0])}, {_points(c.interval[1])}]" if c.interval else ""
+                print(
+                    f"{name:22} {c.n:6} {percent(d.a):>8} {percent(d.b):>8} {_points(c.difference):>8}  {between:18} {c.p_value:7.4f}"
+                )
+            elif c.n:
+                print(f"{name:22} {c.n:6} {d.a or 0:8.2f} {d.b or 0:8.2f} {c.difference or 0:+8.2f}  {'':18} {c.p_value:7.4f}")
+    if questions:
+        print(f"\nthe largest differences of {args.metric}")
+    for q in questions:
+        print(f"{_points(q.difference):>8}  {percent(q.a):>6} {percent(q.b):>6}  {q.id}  {q.question}")
+    return 0
+
+
+def _points(value: float | None) -> str:
+    """Hundredths with their sign."""
+    return "" if value is None else f"{100 * value:+.1f}"

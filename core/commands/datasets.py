@@ -1,0 +1,51 @@
+"""`python -m core datasets`: the public data sets that can be downloaded and asked, with licence and state."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from core.settings import Settings
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "datasets", help="public data sets: licence, layout, whether they are here; and the file layouts"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    from core.datasets import LAYOUTS
+    from core.datasets.catalogue import DATASETS, downloaded
+
+    here = {name: [str(p) for p in downloaded(settings.home, name)] for name in DATASETS}
+    if args.json:
+        rows = [
+            {
+                "name": d.name,
+                "summary": d.summary,
+                "layout": d.layout,
+                "licence": d.licence,
+                "source": d.source,
+                "homepage": d.homepage,
+                "urls": [f.url for f in d.files],
+                "files": here[d.name],
+            }
+            for d in DATASETS.values()
+        ]
+        print(json.dumps({"datasets": rows, "layouts": {n: e.summary for n, e in LAYOUTS.items()}}, ensure_ascii=False))
+        return 0
+    for d in DATASETS.values():
+        state = "here" if here[d.name] else "not here"
+        print(f"{d.name} ({state}): {d.summary}\n  {d.source}; licence: {d.licence}; {d.homepage}")
+        for path in here[d.name]:
+            print(f"  {path}")
+        if d.note:
+            print(f"  note: {d.note}")
+    print("\nlayouts that `evaluate --questions` reads")
+    for name, entry in LAYOUTS.items():
+        print(f"  {name:10} {entry.summary}")
+    return 0

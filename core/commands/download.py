@@ -1,0 +1,56 @@
+"""`python -m core download NAME`: a public data set from its authors' address into AMBISCOPE_HOME, gone on with after a break."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from core.settings import Settings
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "download", help="a public data set from its authors' address; run it again to go on after a break"
+    )
+    parser.add_argument("name", help="`python -m core datasets` lists them")
+    parser.add_argument("--again", action="store_true", help="download what is there already once more")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def megabytes(size: int | None) -> str:
+    return "a size that the server does not say" if size is None else f"{size / 1e6:.1f} MB"
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    from tqdm import tqdm
+
+    from core.datasets.catalogue import data_set, folder_of
+    from core.datasets.obtain import obtain
+
+    data = data_set(args.name)
+    print(f"{data.name}: licence {data.licence}; {data.source}; {data.homepage}", file=sys.stderr)
+    bars: dict[str, Any] = {}
+
+    def progress(url: str, done: int, total: int | None) -> None:
+        if url not in bars:
+            where = folder_of(settings.home, data.name)
+            print(f"{url}: {megabytes(total)}{f', {megabytes(done)} are here' if done else ''}, into {where}", file=sys.stderr)
+            bars[url] = tqdm(
+                total=total, initial=done, unit="B", unit_scale=True, file=sys.stderr, disable=not sys.stderr.isatty()
+            )
+        bars[url].update(done - bars[url].n)
+
+    try:
+        paths = obtain(data, settings.home, again=args.again, progress=progress)
+    finally:
+        for bar in bars.values():
+            bar.close()
+    if args.json:
+        print(json.dumps({"name": data.name, "licence": data.licence, "files": [str(p) for p in paths]}, ensure_ascii=False))
+    else:
+        for path in paths:
+            print(path)
+    return 0

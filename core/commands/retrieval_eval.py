@@ -1,0 +1,71 @@
+"""`python -m core retrieval-eval`: R@k and MRecall@k of every retriever over a question file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from core.commands.score import percent
+from core.errors import InputError
+from core.settings import Settings
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("retrieval-eval", help="R@k and MRecall@k of dense, bm25 and hybrid retrieval")
+    parser.add_argument(
+        "--questions", type=Path, required=True, help="a question file; `python -m core datasets` lists the layouts"
+    )
+    parser.add_argument("--corpus", help="name of a corpus (default: starter)")
+    parser.add_argument("--retrievers", default="dense,bm25,hybrid", help="default: dense,bm25,hybrid")
+    parser.add_argument("--k", default="1,5,10,20,50,100", help="numbers of passages (default: 1,5,10,20,50,100)")
+    parser.add_argument("--limit", type=int, help="the first N questions only")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap")
+    parser.add_argument("--out", type=Path, help="folder: one run folder a retriever, for `compare` and the evaluate page")
+    parser.add_argument("--json", action="store_true", help="print one JSON object: retriever -> report")
+    parser.set_defaults(run=run)
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--k is '{text}'; write whole numbers with commas between") from None
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    from core.datasets import load
+    from core.engine import Engine
+    from core.retrieval_evaluation import RETRIEVERS, evaluate_retrieval
+    from core.run_folder import REPORT, RUN, write_json
+
+    wanted = [name.strip() for name in args.retrievers.split(",")]
+    if unknown := [name for name in wanted if name not in RETRIEVERS]:
+        raise InputError(f"there is no retriever '{unknown[0]}'; use {', '.join(RETRIEVERS)}")
+    ks, questions = _numbers(args.k), load(args.questions)
+    corpus = Engine(settings).corpus(args.corpus)
+    reports = {
+        name: evaluate_retrieval(
+            corpus, questions, name, ks=ks, limit=args.limit, seed=args.seed, about={"questions": args.questions.name}
+        )
+        for name in wanted
+    }
+    if args.out:
+        for name, report in reports.items():
+            folder = args.out / f"retrieval-{name}"
+            write_json(
+                folder / RUN, {"system": report.provenance["system"], "questions": report.provenance["questions_digest"]}
+            )
+            write_json(folder / "about.json", {"system": f"retrieval {name}", "total": report.n})
+            write_json(folder / REPORT, report.to_json())
+    if args.json:
+        print(json.dumps({name: report.to_json() for name, report in reports.items()}, ensure_ascii=False))
+        return 0
+    for name, report in reports.items():
+        print(f"{name}: {report.n} questions over {corpus.name}")
+        for metric, values in report.scores.items():
+            ends = report.intervals[metric]["all"]
+            between = f"  [{percent(ends[0])}, {percent(ends[1])}]" if ends else ""
+            print(f"  {metric:12} {percent(values['all']):>8} {percent(values['multi']):>9}{between}")
+    return 0

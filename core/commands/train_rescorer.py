@@ -1,0 +1,51 @@
+"""`python -m core train rescorer`: fits the rescorer of an answering model on annotated questions that it was not trained on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+from core.errors import InputError
+from core.settings import Settings
+
+HELD_OUT = 0.2  # the share of an annotated folder that `train answerer` leaves out
+TOP_K = 10
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Writes OUT: a copy of the checkpoint with its rescorer.json.  Raises InputError, CheckpointError."""
+    if len(args.annotated) != 1:
+        raise InputError("train rescorer needs one folder: --annotated FOLDER (questions.json and passages.tsv)")
+    folder: Path = args.annotated[0]
+    from core.engine import Engine
+    from core.models.checkpoints import find_checkpoint
+    from core.models.rescoring import write_weights
+    from core.models.span_answerer import load_answerer
+    from core.training.mixtures import annotated_examples
+    from core.training.rescorer_task import Runs, fit_rescorer
+
+    checkpoint = find_checkpoint(args.init or "default", "answerer")
+    _, examples = annotated_examples(folder, held_out=HELD_OUT)
+    examples = examples[: args.limit or None]
+    engine = Engine(settings)
+    name = folder.resolve().name
+    engine.library.create(name, [folder / "passages.tsv"])  # left as it is where it was built before
+    passages = engine.corpus(name).search_many([e.question for e in examples], TOP_K)
+    model, digest = load_answerer(str(checkpoint), settings.device)
+    said = f"{len(examples)} questions of {folder.name} held out from training"
+    runs = Runs(model, examples, passages, lambda texts: engine.library.encoder().encode(texts, "query"), _say)
+    weights, figures = fit_rescorer(runs, fitted_on=said)
+    out: Path = args.out or settings.runs_dir / "rescorer"
+    out.mkdir(parents=True, exist_ok=True)
+    for file in checkpoint.iterdir():
+        if file.is_file() and file.resolve() != (out / file.name).resolve():
+            shutil.copyfile(file, out / file.name)
+    write_weights(out, weights)
+    print(json.dumps({"out": str(out), "weights": digest, "fitted_on": said, **figures}))
+    return 0
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)

@@ -1,0 +1,239 @@
+"""Consolidation: embeddings of interpretations -> clusters -> medoids, and their places on a map.
+
+Source: Lee et al. 2025 (VerDICt), section 4.2 and Algorithm 1, lines 10-14: HDBSCAN (Campello et al. 2013; scikit-learn's) over f(question;
+answer), one medoid a cluster.  What differs from the paper: it names no parameters, so `CLUSTERING` is ours ("conservative" gives fewer clusters,
+as in its Table 4); `same_answer` splits a cluster whose members give different answers and joins clusters that give one, because a reader's answers
+are words of their passages, which tell more than the embedding; and what HDBSCAN leaves unclustered may be kept (`unclustered`): in a small
+corpus most meanings have a single passage.
+
+Everything here is a pure function of its arguments and the same on every run.  Legend: n interpretations, d dimension of a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import InputError
+from core.text import normalize_answer, overlapping
+from core.types import Interpretation, InterpretationPlaced
+
+Vectors = NDArray[np.float32]
+Labels = NDArray[np.int64]
+
+Clustering = Literal["default", "conservative"]
+Embed = Literal["question and answer", "question"]
+Unclustered = Literal["verified", "keep", "drop"]
+SameAnswer = Literal["decides", "ignored"]
+
+NOISE = -1
+EQUAL = 1e-4  # coordinates that differ by less are equal
+ONE_MEANING = 0.2  # Euclidean distance of unit vectors (a cosine of 0.98): points so near to one of them are one cluster
+MOST = 2000  # points that HDBSCAN is given; further ones join the cluster of their nearest point
+
+
+@dataclass(frozen=True)
+class Density:
+    """HDBSCAN's parameters.  `epsilon`: Euclidean distance of unit vectors (0.45 is a cosine of 0.9) below which clusters are not split."""
+
+    min_cluster_size: int
+    epsilon: float
+
+
+CLUSTERING: dict[str, Density] = {"default": Density(2, 0.0), "conservative": Density(3, 0.45)}
+
+
+@dataclass(frozen=True)
+class Consolidation:
+    """How interpretations become few.  Raises InputError for a word that is not one of the choices."""
+
+    clustering: Clustering = "default"
+    embed: Embed = "question and answer"
+    unclustered: Unclustered = "verified"  # verified: kept unless its verification failed
+    same_answer: SameAnswer = "decides"
+
+    def __post_init__(self) -> None:
+        for name, choices in (
+            ("clustering", get_args(Clustering)),
+            ("embed", get_args(Embed)),
+            ("unclustered", get_args(Unclustered)),
+            ("same_answer", get_args(SameAnswer)),
+        ):
+            if getattr(self, name) not in choices:
+                raise InputError(f"the option {name} is '{getattr(self, name)}'; use {' or '.join(choices)}")
+
+
+@dataclass(frozen=True)
+class Consolidated:
+    """`placed[i]` is interpretation i on the map.  `kept`: indexes of the final interpretations, those of the larger clusters first;
+    `dropped`: unclustered ones that did not stay, each with the reason."""
+
+    placed: tuple[InterpretationPlaced, ...]
+    kept: tuple[int, ...]
+    dropped: tuple[tuple[int, str], ...] = ()
+
+
+def text_of(interpretation: Interpretation, embed: Embed) -> str:
+    """What f reads: f(q; y), the question and its answer, or f(q) alone."""
+    return interpretation.question if embed == "question" else f"{interpretation.question} {interpretation.answer}"
+
+
+def consolidate(interpretations: Sequence[Interpretation], vectors: Vectors, how: Consolidation) -> Consolidated:
+    """The interpretations (none abstained or failed) with their vectors (n, d) in the same order.  Raises ValueError where the numbers differ."""
+    if len(interpretations) != len(vectors):
+        raise ValueError(f"{len(interpretations)} interpretations have {len(vectors)} vectors")
+    vectors = _unit(vectors)
+    labels = cluster(vectors, CLUSTERING[how.clustering])
+    if how.same_answer == "decides":
+        labels = by_answer(labels, [i.answer for i in interpretations])
+    groups = {int(label): np.flatnonzero(labels == label) for label in sorted(set(labels.tolist()) - {NOISE})}
+    prefer = [i.probability for i in interpretations]
+    medoids = {medoid(vectors, members, prefer): len(members) for members in groups.values()}
+    dropped: list[tuple[int, str]] = []
+    alone: list[int] = []
+    for i in np.flatnonzero(labels == NOISE).tolist():
+        if how.unclustered == "drop":
+            dropped.append((i, "no other interpretation is like it, and unclustered ones are dropped"))
+        elif how.unclustered == "verified" and interpretations[i].verified is False:
+            dropped.append((i, "no other interpretation is like it, and its verification failed"))
+        else:
+            alone.append(i)
+    kept = [*medoids, *alone]
+    kept.sort(key=lambda i: (-medoids.get(i, 1), -prefer[i], i))
+    xy = project(vectors)
+    chosen = set(kept)
+    placed = tuple(
+        InterpretationPlaced(i, float(xy[i, 0]), float(xy[i, 1]), int(labels[i]), i in chosen) for i in range(len(labels))
+    )
+    return Consolidated(placed, tuple(kept), tuple(dropped))
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    """Rows of length 1; what is not finite counts as 0, and a row of zeros stays one."""
+    if not len(vectors):
+        return np.zeros((0, vectors.shape[1] if vectors.ndim == 2 else 1), np.float32)
+    clean = np.nan_to_num(np.asarray(vectors, np.float32), nan=0.0, posinf=0.0, neginf=0.0)
+    length = np.linalg.norm(clean, axis=1, keepdims=True)
+    unit: Vectors = (clean / np.where(length > 0, length, 1.0)).astype(np.float32)
+    return unit
+
+
+def cluster(vectors: Vectors, density: Density) -> Labels:
+    """HDBSCAN's labels of unit vectors (n, d): 0, 1, ... in the order of their first member, -1 for the unclustered."""
+    n = len(vectors)
+    if n < density.min_cluster_size or n < 2:
+        return np.full(n, NOISE, np.int64)
+    sample = _spread(vectors) if n > MOST else np.arange(n)
+    points = vectors[sample]
+    if float(np.linalg.norm(points - points[(points @ points.sum(0)).argmax()], axis=1).max()) < ONE_MEANING:
+        found = np.zeros(len(sample), np.int64)  # HDBSCAN takes equal points for noise, or for clusters of rounding errors
+    elif len(sample) == 2:  # HDBSCAN needs a third point to tell near from far
+        found = np.full(2, NOISE, np.int64)
+    else:
+        from sklearn.cluster import HDBSCAN
+
+        def labels(epsilon: float) -> Labels:
+            model = HDBSCAN(
+                min_cluster_size=density.min_cluster_size,
+                min_samples=1,
+                cluster_selection_epsilon=epsilon,
+                metric="euclidean",
+                algorithm="brute",
+                copy=True,
+            )
+            out: Labels = model.fit_predict(points.astype(np.float64)).astype(np.int64)
+            return out
+
+        try:
+            found = labels(density.epsilon)
+        except TypeError:  # scikit-learn 1.9.1: its search by epsilon fails where the tree has one split (many equal points)
+            found = labels(0.0)
+    if len(sample) < n:
+        nearest = np.concatenate([(vectors[a : a + 4096] @ points.T).argmax(1) for a in range(0, n, 4096)])
+        found = found[nearest]
+    return _in_order(found)
+
+
+def _spread(vectors: Vectors) -> Labels:
+    """At most MOST points: distinct ones first (by their rounded values), each where it comes first."""
+    _, first = np.unique(np.round(vectors, 3), axis=0, return_index=True)
+    distinct = np.sort(first)[:MOST]
+    rest = np.setdiff1d(np.arange(len(vectors)), distinct)[: MOST - len(distinct)]
+    return np.sort(np.concatenate([distinct, rest])).astype(np.int64)
+
+
+def _in_order(labels: Labels) -> Labels:
+    """The same partition with clusters numbered by their first member.
+
+    >>> _in_order(np.array([3, -1, 0, 3])).tolist()
+    [0, -1, 1, 0]
+    """
+    numbers: dict[int, int] = {NOISE: NOISE}
+    for label in labels.tolist():
+        numbers.setdefault(label, len(numbers) - 1)
+    return np.array([numbers[label] for label in labels.tolist()], np.int64)
+
+
+def by_answer(labels: Labels, answers: Sequence[str]) -> Labels:
+    """One cluster an answer: members of a cluster with another answer leave it, members of other clusters or of none with the same answer join.
+
+    Answers are the same when they are equal after normalisation, or when one is part of the other and both are in one cluster.
+
+    >>> by_answer(np.array([0, 0, -1, -1]), ["1961", "2021", "The 1961", "Paris"]).tolist()
+    [0, -1, 0, -1]
+    """
+    keys = [normalize_answer(a) or a for a in answers]
+    parent = list(range(len(keys)))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    first: dict[str, int] = {}
+    for i, key in enumerate(keys):
+        parent[i] = first.setdefault(key, i)
+    members: dict[int, list[int]] = {}
+    for i in sorted(first.values()):
+        if labels[i] != NOISE:
+            members.setdefault(int(labels[i]), []).append(i)
+    for together in members.values():
+        for position, i in enumerate(together):
+            for j in together[:position]:
+                if root(i) != root(j) and overlapping(keys[i], keys[j]):
+                    parent[max(root(i), root(j))] = min(root(i), root(j))
+                    break
+    roots = np.array([root(i) for i in range(len(keys))], np.int64)
+    sizes = np.bincount(roots, minlength=len(keys)) if len(keys) else np.zeros(0, np.int64)
+    return _in_order(np.where(sizes[roots] > 1, roots, NOISE)) if len(keys) else labels
+
+
+def medoid(vectors: Vectors, members: NDArray[np.int64], prefer: Sequence[float]) -> int:
+    """The member whose similarities to all members sum highest (Algorithm 1, line 13); of equal ones the preferred, then the first."""
+    inside = vectors[members]
+    sums = inside @ inside.sum(0)
+    best = float(sums.max())
+    tied = [int(m) for m, s in zip(members, sums) if float(s) >= best - 1e-5 * max(1.0, abs(best))]
+    return min(tied, key=lambda i: (-prefer[i], i))
+
+
+def project(vectors: Vectors) -> NDArray[np.float64]:
+    """(n, 2): the first two principal components.  Signs are fixed by the largest entry of each; equal points get equal places."""
+    n = len(vectors)
+    if n < 2:
+        return np.zeros((n, 2))
+    centred = vectors.astype(np.float64) - vectors.astype(np.float64).mean(0)
+    if float(np.abs(centred).max()) < EQUAL:
+        return np.zeros((n, 2))
+    left, size, right = np.linalg.svd(centred, full_matrices=False)
+    found = np.zeros((n, 2))
+    for axis in range(min(2, len(size))):
+        if size[axis] > 1e-9 * size[0]:
+            sign = 1.0 if right[axis][np.abs(right[axis]).argmax()] >= 0 else -1.0
+            found[:, axis] = sign * left[:, axis] * size[axis]
+    return found

@@ -1,0 +1,66 @@
+"""What a run cost: calls of the retriever and of the generator, with the length of their inputs.
+
+Source: Lee et al. 2025 (VerDICt), Table 1 (calls and input length in passages) and Figure 5 (what runs one after the other).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from core.types import ModelCalled, PassagesRetrieved, Prediction
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one run; of several, the means (`mean_cost`)."""
+
+    retriever_calls: float = 0
+    model_calls: float = 0
+    passages_read: float = 0  # summed over the calls: a passage read twice counts twice
+    prompt_tokens: float = 0
+    completion_tokens: float = 0
+    failed_calls: float = 0
+    retriever_seconds: float = 0.0
+    model_seconds: float = 0.0  # summed over the calls; more than `seconds` where they ran at the same time
+    seconds: float = 0.0  # of the whole run
+    calls_by_role: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def passages_per_call(self) -> float | None:
+        """Input length of a call, Table 1's last column; None without calls."""
+        return self.passages_read / self.model_calls if self.model_calls else None
+
+
+def cost_of(prediction: Prediction) -> Cost:
+    """A question that brings its own passages costs no retriever call."""
+    calls = [e for e in prediction.events if isinstance(e, ModelCalled)]
+    searches = (
+        [e for e in prediction.events if isinstance(e, PassagesRetrieved)] if prediction.question.passages is None else []
+    )
+    return Cost(
+        retriever_calls=len(searches),
+        model_calls=len(calls),
+        passages_read=sum(c.passages for c in calls),
+        prompt_tokens=sum(c.prompt_tokens for c in calls),
+        completion_tokens=sum(c.completion_tokens for c in calls),
+        failed_calls=sum(1 for c in calls if c.error),
+        retriever_seconds=sum(s.seconds for s in searches),
+        model_seconds=sum(c.seconds for c in calls),
+        seconds=prediction.seconds,
+        calls_by_role=dict(Counter(c.role for c in calls)),
+    )
+
+
+def mean_cost(costs: Sequence[Cost]) -> Cost | None:
+    """The mean of each figure a question; None of nothing."""
+    if not costs:
+        return None
+    n = len(costs)
+    plain = [f for f in Cost.__dataclass_fields__ if f != "calls_by_role"]
+    roles = sorted({role for c in costs for role in c.calls_by_role})
+    return Cost(
+        **{f: sum(getattr(c, f) for c in costs) / n for f in plain},
+        calls_by_role={role: sum(c.calls_by_role.get(role, 0) for c in costs) / n for role in roles},
+    )

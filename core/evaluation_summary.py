@@ -1,0 +1,36 @@
+"""What a report says besides metrics: the mean cost of a question, and a grounded system's errors as in VerDICt's Figure 3."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+Row = dict[str, Any]
+CELLS = {
+    "relevant and answerable": (True, True),
+    "relevant, not answerable": (True, False),
+    "not relevant, answerable": (False, True),
+    "not relevant, not answerable": (False, False),
+}
+
+
+def summary_of(rows: Sequence[Row]) -> Row:
+    """`cost`: means over the questions that did not fail; `judged`: interpretations by what their passage is, and how many are right.
+
+    A part that no row knows is left out.  Source: Lee et al. 2025, Table 1 and Figure 3.
+    """
+    fine = [row for row in rows if row["error"] is None]
+    found: Row = {}
+    costs = [row["cost"] for row in fine if isinstance(row.get("cost"), dict)]
+    if costs:
+        names = [n for n, v in costs[0].items() if isinstance(v, int | float)]
+        found["cost"] = {name: sum(c.get(name) or 0 for c in costs) / len(costs) for name in names}
+    judged = [i for row in fine for i in row.get("interpretations") or []]
+    known = [i for i in judged if i.get("relevant") is not None and i.get("answerable") is not None]
+    if known:
+        found["judged"] = {
+            name: {"n": len(cell), "right": sum(1 for i in cell if i.get("right"))}
+            for name, where in CELLS.items()
+            for cell in [[i for i in known if (i["relevant"], i["answerable"]) == where]]
+        }
+    return found

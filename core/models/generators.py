@@ -1,0 +1,220 @@
+"""The generator's part in grounded disambiguation: protocols of a language model and of the roles that systems give it.
+
+Source: Lee et al. 2025 (VerDICt), sections 3-4; the equation of each role stands in its docstring.  Two kinds of generator exist: one over a
+language model (core.models.language_generator) plays every role; the bundled extractive reader plays those of `Generator` alone, so
+that `verdict` runs where no language model is configured.  `load_generator` chooses by the settings.
+
+Every role takes a `Run`: what must stop it (a deadline, a person), and where each call is counted.  No role raises for a call that failed:
+the failure is in what it returns and in `Run.calls`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from core.errors import CancelledError, InputError
+from core.settings import Settings
+from core.types import Interpretation, ModelCalled, Passage
+
+SCRIPTED = "scripted:"  # in AMBISCOPE_LM_URL: the test double of core.models.scripted_language_model
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call.  `schema`: a JSON schema of the object wanted; None asks for plain text.  `purpose`: the role it is made for."""
+
+    messages: tuple[Message, ...]
+    schema: Mapping[str, Any] | None = None
+    max_tokens: int = 256
+    purpose: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What came of a request.  `error` is empty when it succeeded; `parsed` is the object where a schema was given, else None."""
+
+    text: str = ""
+    parsed: dict[str, Any] | None = None
+    error: str = ""
+    prompt_tokens: int = 0  # as the model counted them; estimated from characters where it did not
+    completion_tokens: int = 0
+    seconds: float = 0.0
+
+
+@runtime_checkable
+class LanguageModel(Protocol):
+    """Completes requests, several at a time."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What decides its words, as plain JSON values; never a key."""
+        ...
+
+    def stream(
+        self, requests: Sequence[Request], deadline: float, cancelled: Callable[[], bool]
+    ) -> Iterator[tuple[int, Completion]]:
+        """Each request's index and completion, as each is ready; every index comes exactly once.
+
+        `deadline`: value of time.monotonic() after which nothing is waited for.  A request that failed, timed out or was cancelled is a
+        Completion with an error; nothing is raised for it.
+        """
+        ...
+
+
+def complete(
+    model: LanguageModel, requests: Sequence[Request], deadline: float, cancelled: Callable[[], bool] = lambda: False
+) -> list[Completion]:
+    """All completions in the order of the requests."""
+    done = dict(model.stream(requests, deadline, cancelled))
+    return [done[i] for i in range(len(requests))]
+
+
+@dataclass
+class Run:
+    """One run of one system: its deadline, whether a person stopped it, and every call that was made for it (Table 1).
+
+    A generator is shared by many runs; a Run belongs to one.
+    """
+
+    deadline: float  # value of time.monotonic()
+    cancelled: Callable[[], bool] = lambda: False
+    calls: list[ModelCalled] = field(default_factory=list)
+    _told: int = 0
+
+    @classmethod
+    def of(cls, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> Run:
+        """A run that may last `seconds` from now."""
+        return cls(time.monotonic() + seconds, cancelled)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline, at least 0."""
+        return max(0.0, self.deadline - time.monotonic())
+
+    def check(self) -> None:
+        """Raises CancelledError when a person stopped the run."""
+        if self.cancelled():
+            raise CancelledError("the run was stopped")
+
+    def count(self, call: ModelCalled) -> None:
+        self.calls.append(call)
+
+    def events(self) -> Iterator[ModelCalled]:
+        """The calls counted since the last time: a system yields them after each role it used."""
+        while self._told < len(self.calls):
+            self._told += 1
+            yield self.calls[self._told - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is to be verified: that the passages support `answer` as an answer to `question`."""
+
+    question: str
+    answer: str
+    passages: tuple[Passage, ...]
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """The roles that `verdict`, the judge and a picked interpretation need."""
+
+    @property
+    def name(self) -> str:
+        """What a person sees: "SmolLM2 at 127.0.0.1:8123", "bundled reader"."""
+        ...
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What SystemInfo remembers: model, prompt versions, digests; plain JSON values, never a key."""
+        ...
+
+    def relax(self, query: str, run: Run) -> str:
+        """Eq. 6: the query in words that reach every meaning.  The query itself when the call failed."""
+        ...
+
+    def interpret(self, query: str, passages: Sequence[Passage], run: Run) -> Iterator[tuple[int, Interpretation]]:
+        """Eq. 8, one call a passage, in parallel: each passage's index with an interpretation, an abstention (`abstained` says why) or a
+        failure (`failed` says why), as each is ready.  Every index comes exactly once, unless the run is stopped."""
+        ...
+
+    def verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
+        """Eq. 10 and 20: whether each claim's passages support it; None where the call failed."""
+        ...
+
+    def answer(self, question: str, passages: Sequence[Passage], run: Run) -> str | None:
+        """One short answer read from the passages; None where they hold none or the call failed."""
+        ...
+
+
+@runtime_checkable
+class LanguageGenerator(Generator, Protocol):
+    """What `dtv` and `rac` need besides: roles that only a language model can play."""
+
+    def pseudo_interpretations(self, query: str, n: int, run: Run) -> list[str]:
+        """Eq. 1: at most n readings of the query, made without any passage.  Empty when the call failed."""
+        ...
+
+    def supporting(self, questions: Sequence[str], passages: Sequence[Passage], run: Run) -> list[frozenset[int] | None]:
+        """Eq. 3's Verify, one call a question over all passages: the indexes of those that answer it; None where the call failed."""
+        ...
+
+    def clarify_long(self, query: str, passages: Sequence[Passage], run: Run, most: int = 10) -> list[Interpretation] | None:
+        """Eq. 4 and 13: at most `most` interpretations and answers from one long-context call; `passage_id` is empty where no passage given holds
+        the answer.  None when the call failed."""
+        ...
+
+
+class NoLanguageModelError(InputError):
+    """A system needs a language model and none is configured: set AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL."""
+
+
+def language_model_needed(settings: Settings) -> str:
+    """Empty when a language model is configured, else what to set."""
+    if settings.lm_url or settings.lm_local:
+        return ""
+    return (
+        "no language model is configured: set AMBISCOPE_LM_URL to an OpenAI-compatible endpoint (http://127.0.0.1:8123/v1), "
+        "or AMBISCOPE_LM_LOCAL to a transformers model (folder or hub name)"
+    )
+
+
+def load_generator(settings: Settings) -> Generator:
+    """The language model of the settings where there is one, else the bundled reader.  Raises InputError, CheckpointError."""
+    if not language_model_needed(settings):
+        return load_language_generator(settings)
+    from core.models.reader_generator import load_reader_generator
+
+    return load_reader_generator(settings)
+
+
+def require_language_model(settings: Settings) -> None:
+    """Raises NoLanguageModelError where none is configured, InputError for an address that is none or unsafe.  Asks nobody."""
+    if why := language_model_needed(settings):
+        raise NoLanguageModelError(why)
+    if settings.lm_url and settings.lm_url != SCRIPTED:
+        from core.models.language_model_address import check_url
+
+        check_url(settings.lm_url, settings.lm_key)
+
+
+def load_language_generator(settings: Settings) -> LanguageGenerator:
+    """Raises NoLanguageModelError, InputError for a wrong address, LanguageModelError where the endpoint has to be asked for its model and
+    does not answer, CheckpointError."""
+    require_language_model(settings)
+    from core.models.language_generator import load
+
+    return load(settings)

@@ -1,0 +1,67 @@
+"""The number of parameters of a system: of every network that it can reach, each counted once."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+_CORPUS = (
+    "retriever",
+    "corpus",
+    "parts",
+    "settings",
+)  # what leads to the index and its encoder, no part of the answering model
+_LIMIT = 20_000  # objects looked at; a system holds a few dozen
+
+
+def parameters_of(system: object) -> int | None:
+    """Parameters of all torch modules that hang below a system, retrieval aside; None where there is none (an endpoint, a table).
+
+    Shared weights count once.  Looks through attributes, containers, partial functions and closures of this package's objects.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:  # no network was ever loaded
+        return None
+    found: dict[int, int] = {}
+    seen: set[int] = set()
+    todo: list[Any] = [system]
+    while todo and len(seen) < _LIMIT:
+        item = todo.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, torch.nn.Module):
+            found.update((id(p), p.numel()) for p in item.parameters())
+        else:
+            todo.extend(_below(item))
+    return sum(found.values()) or None
+
+
+def _below(item: Any) -> list[Any]:
+    """What an object holds: only our own objects, containers and functions are opened."""
+    if isinstance(item, Mapping):
+        return list(item.values())
+    if isinstance(item, list | tuple | set | frozenset):
+        return list(item) if len(item) < 1000 else []  # long ones are data
+    if isinstance(item, functools.partial):
+        return [item.func, *item.args, *item.keywords.values()]
+    if (bound := getattr(item, "__self__", None)) is not None and callable(item):
+        return [bound]
+    if (cells := getattr(item, "__closure__", None)) is not None:
+        return [c.cell_contents for c in cells if _filled(c)]
+    kind = type(item)
+    if not kind.__module__.startswith(("core", "tests", "test_", "__main__")):
+        return []
+    slots = [name for k in kind.__mro__ for name in getattr(k, "__slots__", ())]
+    held = {**getattr(item, "__dict__", {}), **{name: getattr(item, name, None) for name in slots}}
+    return [value for name, value in held.items() if name.strip("_") not in _CORPUS]
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,86 @@
+"""Vectors of the starter corpus that come with the repository, so that the first start need not encode it.
+
+`data/starter/vectors.safetensors` holds each passage's digest and its vector in float16 under the name of the encoder that made it; a text that it
+does not know (the file was edited) is encoded as ever.  Made anew by `python -m core.retrieval.precomputed`; a test compares it with the encoder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.retrieval.encoder import Encoder, EncodeStats, Kind, Vectors, passage_text
+from core.types import Passage
+
+FILE = "vectors.safetensors"
+_DIGEST_BYTES = 16
+
+
+def _key(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()[:_DIGEST_BYTES]
+
+
+class PrecomputedEncoder:
+    """Looks passages up; `inner` gives the encoder for the others and for questions, loaded when it is first needed."""
+
+    def __init__(self, name: str, vectors: dict[bytes, Vectors], inner: Callable[[], Encoder]) -> None:
+        self.name, self._vectors, self._inner = name, vectors, inner
+        self.stats = EncodeStats()
+
+    @property
+    def dimension(self) -> int:
+        return len(next(iter(self._vectors.values())))
+
+    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
+        known = [self._vectors.get(_key(text)) for text in texts] if kind == "passage" else []
+        found = [v for v in known if v is not None]
+        if not texts or len(found) < len(texts):
+            return self._inner().encode(texts, kind)
+        return np.stack(found)
+
+
+def load_precomputed(folder: Path, encoder: str, inner: Callable[[], Encoder]) -> PrecomputedEncoder | None:
+    """None where the folder has no vectors of this encoder, or damaged ones: then everything is encoded."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(folder / FILE, framework="np") as file:
+            if (file.metadata() or {}).get("encoder") != encoder:
+                return None
+            keys, raw = file.get_tensor("digests"), file.get_tensor("vectors")
+    except (OSError, SafetensorError):
+        return None
+    if keys.dtype != np.uint8 or keys.shape != (len(raw), _DIGEST_BYTES) or raw.ndim != 2 or not len(raw):
+        return None
+    vectors: NDArray[np.float32] = raw.astype(np.float32)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)  # float16 rounds their length
+    return PrecomputedEncoder(encoder, {bytes(k): v for k, v in zip(keys, vectors)}, inner)
+
+
+def write_precomputed(folder: Path, passages: Iterable[Passage], encoder: Encoder) -> Path:
+    from safetensors.numpy import save_file
+
+    texts = [passage_text(p) for p in passages]
+    digests = np.frombuffer(b"".join(map(_key, texts)), dtype=np.uint8).reshape(len(texts), _DIGEST_BYTES)
+    tensors = {"digests": digests, "vectors": encoder.encode(texts).astype(np.float16)}
+    save_file(tensors, folder / FILE, metadata={"encoder": encoder.name})
+    return folder / FILE
+
+
+def main() -> None:
+    from core.retrieval.corpus import PassageStore
+    from core.retrieval.library import STARTER, CorpusLibrary
+    from core.settings import Settings
+
+    settings = Settings.from_env()
+    library = CorpusLibrary(settings)
+    library.open(STARTER)
+    print(write_precomputed(settings.starter_dir, PassageStore(library.folder / STARTER), library.encoder()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Joint passage ranking: passages are picked one after another, each given those picked, along a tree.
+
+Source: Min et al. 2021, "Joint Passage Ranking for Diverse Multi-Answer Retrieval", sections 3.1 and 3.3 (TREEDECODE), with the length penalty of
+Wu et al. 2016 (GNMT, section 7).  A node of the tree is a passage, a path from the root a sequence of picks; at each turn the best pair of a node
+and a passage that may follow it is added, so the tree grows in width where passages are good for themselves and in depth where they
+complement those before.  What is picked is the set of the tree's passages in the order of their first picking.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+NODES = 3
+
+
+class Scorer(Protocol):
+    """An autoregressive reranker over passages 0..n-1."""
+
+    def log_probabilities(self, paths: Sequence[tuple[int, ...]]) -> list[list[float]]:
+        """For each path, log P(next passage | question, path) of every passage; -inf for those that may not follow."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    passage: int  # index
+    path: tuple[int, ...]  # the picks before it on its branch
+    score: float  # its path's log probability over the length penalty
+
+
+def length_penalty(length: int, beta: float) -> float:
+    """((5 + length) / 6) ** beta: divides a path's log probability, so that a larger beta favours long paths.
+
+    >>> length_penalty(1, 2.0)
+    1.0
+    """
+    return float(((5 + length) / 6) ** beta)
+
+
+def tree_decode(scorer: Scorer, k: int, beta: float = 1.0) -> list[Pick]:
+    """min(k, n) distinct passages, in the order of picking; fewer when no passage may follow any path.
+
+    Of a passage that stands on several branches the first pick counts.  Ties go to the shorter path, then to the smaller index.  A tree
+    of more than NODES nodes for each passage wanted takes no further branch of a passage that it holds already.
+    """
+    paths: list[tuple[int, ...]] = [()]
+    totals: dict[tuple[int, ...], float] = {(): 0.0}
+    nexts: dict[tuple[int, ...], list[float]] = {(): list(scorer.log_probabilities([()])[0])}
+    picks: list[Pick] = []
+    seen: set[int] = set()
+    k = min(k, len(nexts[()]))
+    while len(seen) < k:
+        best: tuple[float, int, int, tuple[int, ...]] | None = None
+        for path in paths:
+            penalty = length_penalty(len(path) + 1, beta)
+            for j, log_p in enumerate(nexts[path]):
+                if log_p == -math.inf or j in path or (j in seen and len(paths) > NODES * k):
+                    continue
+                entry = ((totals[path] + log_p) / penalty, -len(path), -j, path)
+                if best is None or entry[:3] > best[:3]:
+                    best = entry
+        if best is None:
+            break
+        score, _, negative, path = best
+        j = -negative
+        totals[(*path, j)] = totals[path] + nexts[path][j]
+        nexts[path][j] = -math.inf  # this child exists now
+        if j not in seen:
+            seen.add(j)
+            picks.append(Pick(j, path, score))
+        longer = (*path, j)
+        paths.append(longer)
+        nexts[longer] = list(scorer.log_probabilities([longer])[0])
+    return picks

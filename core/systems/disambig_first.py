@@ -1,0 +1,97 @@
+"""Disambig-first: is the question ambiguous, how might it be meant, and then one answer to each meaning.
+
+Source: Min et al. 2020, section 5 ("Disambig-first"): a BERT classifier, a BART that writes disambiguated questions without any evidence, and a
+single-answer model of NQ-open.  Here: core.models.ambiguity decides and writes, the per-passage reader gives the best answer over the passages
+that each disambiguated question retrieves.  The paper's finding is that one cannot disambiguate without reading first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+from core import types as t
+from core.errors import NothingRetrievedError
+from core.models.ambiguity import AmbiguityModel, load_ambiguity
+from core.models.passage_reader import PassageReader, load_reader
+from core.systems.base import Options, Parts, read_extra, retrieve
+from core.systems.reading import answer_events, candidates_of, check_count, check_share
+from core.systems.template import PassageSystem
+from core.text import normalize_answer, overlapping
+
+DEFAULTS: dict[str, Any] = {
+    "ambiguous_above": 0.5,  # P(ambiguous) from which on questions are written
+    "questions": 3.0,  # disambiguated questions at most
+}
+
+
+class DisambigFirst(PassageSystem):
+    def __init__(
+        self, parts: Parts, options: Options, model: AmbiguityModel, reader: PassageReader, digests: tuple[str, str]
+    ) -> None:
+        """`digests`: of the model of ambiguity and of the reader's weights."""
+        chosen = read_extra(options, "disambig-first", DEFAULTS)
+        self.above = check_share("ambiguous_above", chosen["ambiguous_above"])
+        self.most = check_count("questions", chosen["questions"], 20)
+        self.model, self.reader = model, reader
+        used = {**chosen, "ambiguity_digest": digests[0]}
+        # no round trip: the disambiguated questions come first, and are told with their answers
+        super().__init__("disambig-first", parts, options, None, (parts.settings.reader, digests[1]), used)
+
+    def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
+        begun = time.perf_counter()
+        given = self.model.probability(question.text)
+        asked = self.model.rewrite(question.text, self.most) if given >= self.above else []
+        seen = {p.passage.id for p in passages}
+        banned = {normalize_answer(b) for b in question.banned}
+        answers: list[str] = list(question.pinned)
+        yield from answer_events([t.Candidate(p, 1.0) for p in answers], (), len(answers), passages, 0.0)
+        for text in asked or [question.text]:
+            if len(answers) >= self.options.max_answers:
+                break
+            self.check_cancelled()
+            number = len(answers) + 1
+            read = passages
+            if text != question.text and question.passages is None:
+                try:
+                    retrieved = retrieve(replace(question, text=text), self.parts, self.options.top_k)
+                except NothingRetrievedError:
+                    continue
+                new = tuple(p for p in retrieved.passages if p.passage.id not in seen)
+                if new:
+                    yield t.PassagesRetrieved(new, retrieved.seconds, text)
+                    seen.update(p.passage.id for p in new)
+                read = retrieved.passages
+            yield t.StepStarted(number, tuple(answers), text if asked else "")
+            candidates = candidates_of(self.reader.read(text, [p.passage for p in read]))
+            best = next((c for c in candidates if normalize_answer(c.text) not in banned), None)
+            if best is None:
+                continue
+            if any(overlapping(best.text, a) for a in answers):  # two meanings with one answer are one answer
+                begun = time.perf_counter()
+                continue
+            for event in answer_events([best], candidates, 0, read, time.perf_counter() - begun, number, answers):
+                yield replace(event, step=replace(event.step, prompt=text if asked else ""))
+            if self.options.clarify:
+                yield t.QuestionClarified(self._told(best.text, text, question.text), 0.0)
+            answers.append(best.text)
+            begun = time.perf_counter()
+        verdict = f"P(ambiguous) is {given:.0%}"
+        return f"{verdict}: {len(asked)} meanings were asked" if asked else f"{verdict}: the question was asked as it is"
+
+    @staticmethod
+    def _told(answer: str, asked: str, question: str) -> t.Clarification:
+        if asked == question:
+            return t.Clarification(answer, asked, True, 0, (answer,), "the question stays as it is")
+        return t.Clarification(answer, asked, False, 1, (answer,), "written before anything was read, and not asked back")
+
+
+def build(parts: Parts, options: Options) -> DisambigFirst:
+    """Raises InputError for an option that it does not have, CheckpointError."""
+    read_extra(options, "disambig-first", DEFAULTS)  # before weights are loaded for nothing
+    settings = parts.settings
+    model, digest = load_ambiguity("default", settings.device)
+    reader, reader_digest = load_reader(settings.reader, settings.device)
+    return DisambigFirst(parts, options, model, reader, (digest, reader_digest))

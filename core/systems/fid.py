@@ -1,0 +1,64 @@
+"""Fusion-in-Decoder: every passage is encoded with the question, the decoder reads all of them and writes all answers in one pass.
+
+Sources: Izacard and Grave 2021; as a baseline for several answers and with its decoding variants, Sun et al. 2023 (Tables 2 and 5, Figure 5 and appendix).
+`fid-nucleus`, `fid-top-k` and `fid-diverse-beam` write several sequences and merge their answers; `fid-multi` makes the end of the sequence
+less likely, by a bias that `python -m benchmarks.fid_multi` matches to another system's mean number of answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+from core.models.fid import load_fid
+from core.models.generation import Writer, Writing
+from core.systems.base import Options, Parts, read_extra
+from core.systems.clarifying import clarifier_options, make_clarifier
+from core.systems.written import WrittenAnswers
+
+SAMPLES = 8  # the paper does not say how many samples make a set
+# chosen on held-out practice questions with the bundled weights (benchmarks.fid_multi); other weights want another bias
+MULTI_BIAS = -3.0
+VARIANTS: Mapping[str, Writing] = {
+    "fid": Writing(),
+    "fid-nucleus": Writing("nucleus", SAMPLES, top_p=0.8, temperature=0.8),
+    "fid-top-k": Writing("top-k", SAMPLES, top_k=40, temperature=0.8),
+    "fid-diverse-beam": Writing("diverse-beam", 3, temperature=0.8, diversity=0.5),
+    "fid-multi": Writing(end_bias=MULTI_BIAS),
+}
+# the options that each variant has; the others are not its own
+TUNED: Mapping[str, tuple[str, ...]] = {
+    "fid": (),
+    "fid-nucleus": ("sequences", "top_p", "temperature", "seed"),
+    "fid-top-k": ("sequences", "top_k", "temperature", "seed"),
+    "fid-diverse-beam": ("sequences", "temperature", "diversity"),
+    "fid-multi": ("end_bias",),
+}
+
+
+def chosen_writing(name: str, options: Options) -> tuple[Writing, dict[str, Any]]:
+    """(the variant's decoding with the options of a person, how its questions are disambiguated).  Raises InputError."""
+    writing = VARIANTS[name]
+    known = {option: getattr(writing, option) for option in TUNED[name]}
+    chosen = read_extra(options, name, {**known, **clarifier_options()})
+    own: dict[str, Any] = {k: int(chosen.pop(k)) if isinstance(known[k], int) else chosen.pop(k) for k in known}
+    return replace(writing, **own), chosen
+
+
+def build(parts: Parts, options: Options, name: str = "fid") -> WrittenAnswers:
+    """Raises InputError for an option that it does not have, CheckpointError."""
+    writing, clarifying = chosen_writing(name, options)
+    settings = parts.settings
+    answerer, digest = load_fid(settings.seq2seq, settings.device)
+    clarifier, used = make_clarifier(clarifying, settings, options.clarify)
+    used = {"decoding": asdict(writing), **used}
+    return WrittenAnswers(name, parts, options, Writer(answerer, writing), (settings.seq2seq, digest), used, clarifier)
+
+
+Build = Callable[[Parts, Options], WrittenAnswers]
+build_nucleus: Build = partial(build, name="fid-nucleus")
+build_top_k: Build = partial(build, name="fid-top-k")
+build_diverse_beam: Build = partial(build, name="fid-diverse-beam")
+build_multi: Build = partial(build, name="fid-multi")

@@ -1,0 +1,105 @@
+"""Joint passage ranking, then one pass: a reranker picks passages that complement one another, a reader answers from those.
+
+Source: Min et al. 2021 (JPR), section 3.  A pool is retrieved, `top_k` passages of it are picked by tree decoding (core.retrieval.rerank), and the
+per-passage reader answers from the picked ones in one pass.  Rerankers: core.models.joint_reranker.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+from core import types as t
+from core.clarification import ask_each_passage
+from core.models.joint_reranker import AnswererScorer, ReaderScorer
+from core.models.passage_reader import PassageReader, Readout, load_reader
+from core.retrieval.rerank import Scorer, tree_decode
+from core.systems.base import Options, Parts, read_extra, retrieve
+from core.systems.reading import answer_events, candidates_of, check_count, check_share, choose, read_with
+from core.systems.template import PassageSystem
+
+KEPT = 8  # questions between retrieval and reading
+# threshold and diversity: chosen by benchmarks.tune_thresholds on the practice questions held out from training
+DEFAULTS: dict[str, Any] = {
+    "reranker": ("reader", "answerer"),
+    "pool": 30.0,  # passages retrieved
+    "threshold": 0.08,
+    "diversity": 0.9,
+    "length_penalty": 1.0,
+}
+
+
+class Jpr(PassageSystem):
+    def __init__(
+        self,
+        parts: Parts,
+        options: Options,
+        reader: PassageReader,
+        digest: str,
+        answerer: t.BatchAnsweringModel | None = None,
+        answerer_digest: str = "",
+    ) -> None:
+        """`answerer`: the model of `reranker: answerer`."""
+        chosen = read_extra(options, "jpr", DEFAULTS)
+        self.pool = check_count("pool", chosen["pool"], 500)
+        self.threshold = check_share("threshold", chosen["threshold"])
+        self.diversity = check_share("diversity", chosen["diversity"])
+        self.beta, self.reader, self.answerer = chosen["length_penalty"], reader, answerer
+        self._readouts: OrderedDict[tuple[str, ...], list[Readout]] = OrderedDict()  # by ids of picked passages
+        used = dict(chosen)
+        if answerer is not None:
+            used |= {"answerer": parts.settings.answerer, "answerer_digest": answerer_digest}
+        checkpoint = (parts.settings.reader, digest)
+        super().__init__("jpr", parts, options, ask_each_passage(read_with(reader)), checkpoint, used)
+
+    def _rank(self, question: str, pool: tuple[t.RetrievedPassage, ...], k: int) -> list[tuple[int, float, Readout]]:
+        """(index in the pool, score, readout) of the picked passages, in the order of picking."""
+        readouts = self.reader.read(question, [p.passage for p in pool])
+        self.check_cancelled()
+        scorer: Scorer
+        if self.answerer is not None:
+            scorer = AnswererScorer(self.answerer, question, pool)
+        else:
+            scorer = ReaderScorer(readouts, [p.similarity for p in pool], self.diversity)
+        return [(pick.passage, pick.score, readouts[pick.passage]) for pick in tree_decode(scorer, k, self.beta)]
+
+    def passages(self, question: t.Question) -> t.PassagesRetrieved:
+        """The picked passages, ranked by the order of picking, with what retrieving and reranking took."""
+        started = time.perf_counter()
+        k = self.options.top_k
+        found = retrieve(question, self.parts, max(self.pool, k))
+        picked = self._rank(question.text, found.passages, k)
+        self._readouts[tuple(found.passages[i].passage.id for i, _, _ in picked)] = [readout for _, _, readout in picked]
+        while len(self._readouts) > KEPT:
+            self._readouts.popitem(last=False)
+        ranked = tuple(replace(found.passages[i], rank=rank, score=score) for rank, (i, score, _) in enumerate(picked, 1))
+        return t.PassagesRetrieved(ranked, time.perf_counter() - started, question.text)
+
+    def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
+        yield t.StepStarted(1, (), "")
+        begun = time.perf_counter()
+        # the reader read the pool already, passage by passage: reading the picked ones again would say the same
+        readouts = self._readouts.pop(tuple(p.passage.id for p in passages), None)
+        if readouts is None:  # many runs at once
+            readouts = self.reader.read(question.text, [p.passage for p in passages])
+        candidates = candidates_of(readouts, "dpr")
+        kept = choose(candidates, question, self.threshold, self.options.max_answers)
+        seconds = time.perf_counter() - begun
+        yield from answer_events(kept, candidates, len(question.pinned), passages, seconds)
+        return f"one pass over {len(passages)} picked passages; every answer above {self.threshold:g}"
+
+
+def build(parts: Parts, options: Options) -> Jpr:
+    """Raises InputError for an option that it does not have, CheckpointError."""
+    chosen = read_extra(options, "jpr", DEFAULTS)  # before weights are loaded for nothing
+    settings = parts.settings
+    reader, digest = load_reader(settings.reader, settings.device)
+    if chosen["reranker"] == "reader":
+        return Jpr(parts, options, reader, digest)
+    from core.models.answering import load_answering
+
+    answerer, answerer_digest = load_answering(settings.answerer, settings.device)
+    return Jpr(parts, options, reader, digest, answerer, answerer_digest)

@@ -1,0 +1,145 @@
+"""RAC, retrieval-augmented clarification: one long-context call over all passages; also as a tree with pruning (Tree of Clarifications).
+
+Sources: Lee et al. 2025 (VerDICt), Eq. 13 and appendix D (the relaxed question retrieves, 20 passages); Kim et al. 2023, section 3: each valid
+interpretation is clarified further with passages of its own, breadth first, and a node is pruned when self-verification, asked with the question as
+it was put first, does not support its answer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator
+from dataclasses import replace
+
+from core import types as t
+from core.errors import InputError, NothingRetrievedError
+from core.models.generators import Claim, LanguageGenerator, Run, load_language_generator
+from core.systems.base import Options, Parts, read_extra
+from core.systems.grounded import Found, LanguageSystem, distinct, failed, listed
+from core.text import normalize_answer
+
+RELAX = ("yes", "no")
+DEPTH = 2.0  # expansions from the question to a leaf; Kim et al. stop at 3 or at 10 valid nodes
+KNOWN = {"relax": RELAX}
+TREE_OPTIONS = {**KNOWN, "depth": DEPTH}
+
+
+class RetrievalAugmentedClarification(LanguageSystem):
+    def __init__(self, name: str, parts: Parts, options: Options, generator: LanguageGenerator, tree: bool = False) -> None:
+        """Raises InputError for an option that it does not have or a depth out of range."""
+        chosen = read_extra(options, name, TREE_OPTIONS if tree else KNOWN)
+        depth = chosen.get("depth", 1.0)
+        if not 1 <= depth <= 4:
+            raise InputError(f"the option depth is {depth:g}; it must be 1 to 4")
+        self.relax, self.depth, self.tree = chosen["relax"] == "yes", int(depth), tree
+        used = {"relax": chosen["relax"], "tree": tree, **({"depth": self.depth} if tree else {})}
+        super().__init__(name, parts, options, generator, used)
+
+    def find(self, question: t.Question, run: Run) -> Generator[t.Event, None, Found]:
+        query = question.text
+        if self.relax and question.passages is None:
+            query = self.generator.relax(question.text, run)
+            yield from run.events()
+            run.check()
+            yield t.QuestionRelaxed(query)
+        retrieved = self.search(question, query, self.options.top_k)
+        yield retrieved
+        found = self.generator.clarify_long(
+            question.text, [p.passage for p in retrieved.passages], run, self.options.max_answers
+        )  # Eq. 13
+        yield from run.events()
+        run.check()
+        if found is None:
+            raise failed(run, "clarify_long")
+        if self.tree:
+            return (yield from self._grow(question, retrieved.passages, distinct(found), run))
+        kept = distinct(found)
+        for interpretation in kept:
+            yield t.InterpretationProposed(interpretation)
+        return Found(tuple(kept), retrieved.passages, _said(len(kept), len(retrieved.passages)))
+
+    def _grow(
+        self, question: t.Question, passages: tuple[t.RetrievedPassage, ...], roots: list[t.Interpretation], run: Run
+    ) -> Generator[t.Event, None, Found]:
+        """Breadth first: prune what a node gave, then ask what each of the valid ones leaves open."""
+        seen = {p.passage.id: p for p in passages}
+        valid: list[t.Interpretation] = []
+        known: set[tuple[str, str]] = set()
+        waiting = deque([(roots, passages, 1)])
+        nodes = pruned = 0
+        while waiting and len(valid) < self.options.max_answers:
+            children, read, depth = waiting.popleft()
+            fresh = [c for c in children if _key(c) not in known]
+            known.update(map(_key, fresh))
+            nodes += 1
+            kept: list[t.Interpretation] = []
+            for child in (yield from self._pruned(question, fresh, read, run)):
+                yield t.InterpretationProposed(child)
+                if child.abstained:
+                    pruned += 1
+                elif len(valid) < self.options.max_answers:
+                    valid.append(child)
+                    kept.append(child)
+            for child in kept if depth < self.depth else ():
+                run.check()
+                grown = yield from self._expanded(question, child, run)
+                if grown is not None:
+                    seen.update({p.passage.id: p for p in grown[1] if p.passage.id not in seen})
+                    waiting.append((*grown, depth + 1))
+        said = _said(len(valid), len(seen))
+        return Found(tuple(valid), tuple(seen.values()), f"{said}; {listed(nodes, 'node')} of the tree read, {pruned} pruned")
+
+    def _expanded(
+        self, question: t.Question, node: t.Interpretation, run: Run
+    ) -> Generator[t.Event, None, tuple[list[t.Interpretation], tuple[t.RetrievedPassage, ...]] | None]:
+        """A node's own passages and what they say of it; None where nothing was found or the call failed (the trace has the call)."""
+        try:
+            found = self.search(question, node.question, self.options.top_k)
+        except NothingRetrievedError:
+            return None
+        if question.passages is None:
+            yield found
+        children = self.generator.clarify_long(
+            node.question, [p.passage for p in found.passages], run, self.options.max_answers
+        )
+        yield from run.events()
+        return None if children is None else (distinct(children), found.passages)
+
+    def _pruned(
+        self, question: t.Question, nodes: list[t.Interpretation], read: tuple[t.RetrievedPassage, ...], run: Run
+    ) -> Generator[t.Event, None, list[t.Interpretation]]:
+        """Each node with what self-verification said; a pruned one as an abstention.  A node whose check failed stays, unverified."""
+        by_id = {p.passage.id: p.passage for p in read}
+        everything = tuple(by_id.values())
+        claims = [
+            Claim(question.text, n.answer, (by_id[n.passage_id],) if n.passage_id in by_id else everything) for n in nodes
+        ]
+        verdicts = self.generator.verify(claims, run)
+        yield from run.events()
+        run.check()
+        pruned = "pruned: its passage does not support this as an answer to the question"
+        return [replace(n, verified=v, abstained=pruned if v is False else "") for n, v in zip(nodes, verdicts, strict=True)]
+
+
+def _key(interpretation: t.Interpretation) -> tuple[str, str]:
+    return normalize_answer(interpretation.question), normalize_answer(interpretation.answer)
+
+
+def _said(interpretations: int, passages: int) -> str:
+    if not interpretations:
+        return f"the corpus answers no meaning of the question; {listed(passages, 'passage')} read"
+    if interpretations == 1:
+        return f"one meaning found in {listed(passages, 'passage')}"
+    return f"{interpretations} interpretations from {listed(passages, 'passage')}"
+
+
+def build(parts: Parts, options: Options) -> RetrievalAugmentedClarification:
+    """Raises InputError for an option that it does not have, NoLanguageModelError, LanguageModelError, CheckpointError."""
+    read_extra(options, "rac", KNOWN)  # before a language model is looked for
+    return RetrievalAugmentedClarification("rac", parts, options, load_language_generator(parts.settings))
+
+
+def build_tree(parts: Parts, options: Options) -> RetrievalAugmentedClarification:
+    """Raises as `build`."""
+    read_extra(options, "rac-tree", TREE_OPTIONS)
+    return RetrievalAugmentedClarification("rac-tree", parts, options, load_language_generator(parts.settings), tree=True)

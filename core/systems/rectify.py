@@ -1,0 +1,81 @@
+"""Recall, then verify: surplus candidates passage by passage, evidence aggregated for each, a verifier keeps or drops each.
+
+Source: Shao and Huang 2022 (RECTIFY), section 3.  Recaller: the per-passage reader.  Verifier: core.models.verifier over the bundled answering
+model, or over an encoder-decoder where AMBISCOPE_ANSWERER names one.  Candidates are judged one by one, so that no answer depends on
+another; this is what makes it several times slower than reading once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+
+from core import types as t
+from core.clarification import ask_each_passage
+from core.models.answering import load_answering
+from core.models.passage_reader import PassageReader, load_reader
+from core.models.verifier import recall, verify
+from core.systems.base import Options, Parts, read_extra
+from core.systems.reading import answer_events, check_count, check_share, choose, read_with
+from core.systems.template import PassageSystem
+from core.text import normalize_answer, overlapping
+
+# chosen by benchmarks.tune_thresholds on the practice questions held out from training
+THRESHOLD = 0.08
+SURPLUS = 1  # candidates taken from each passage
+EVIDENCE = 3  # passages a candidate is verified on
+MIX = 0.9  # weight of the recalling reader in the verdict
+MOST = 24  # candidates verified at most, the likeliest ones
+DEFAULTS = {"threshold": THRESHOLD, "surplus": float(SURPLUS), "evidence": float(EVIDENCE), "mix": MIX}
+
+
+class Rectify(PassageSystem):
+    def __init__(
+        self, parts: Parts, options: Options, reader: PassageReader, verifier: t.BatchAnsweringModel, digests: tuple[str, str]
+    ) -> None:
+        """`digests`: of the verifier's and of the reader's weights."""
+        chosen = read_extra(options, "rectify", DEFAULTS)
+        self.threshold, self.mix = check_share("threshold", chosen["threshold"]), check_share("mix", chosen["mix"])
+        self.surplus = check_count("surplus", chosen["surplus"], 20)
+        self.evidence = check_count("evidence", chosen["evidence"], 50)
+        self.reader, self.verifier = reader, verifier
+        used = {**chosen, "reader": parts.settings.reader, "reader_digest": digests[1]}
+        checkpoint = (parts.settings.answerer, digests[0])
+        super().__init__("rectify", parts, options, ask_each_passage(read_with(reader)), checkpoint, used)
+
+    def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
+        yield t.StepStarted(1, (), "")
+        begun = time.perf_counter()
+        readouts = self.reader.read(question.text, [p.passage for p in passages])
+        recalled = recall(passages, readouts, self.surplus, self.evidence)[:MOST]
+        self.check_cancelled()
+        verdicts = verify(self.verifier, question.text, recalled, self.mix)
+        judged = sorted(
+            (t.Candidate(v.recalled.candidate.text, v.probability, v.recalled.candidate.evidence) for v in verdicts),
+            key=lambda c: -c.probability,
+        )
+        kept = choose(judged, question, self.threshold, self.options.max_answers)
+        seconds = time.perf_counter() - begun
+        banned = {normalize_answer(b) for b in question.banned}
+        for c in judged:
+            if c in kept or normalize_answer(c.text) in banned:
+                continue
+            part = next((k.text for k in kept if overlapping(c.text, k.text)), None)
+            if part is not None:
+                why = f"it is read as '{part}' already"
+            elif c.probability < self.threshold:
+                why = f"the verifier gives it {c.probability:.0%} on its own evidence, less than {self.threshold:.0%}"
+            else:
+                why = f"{self.options.max_answers} answers are enough"
+            yield t.AnswerRejected(c.text, why)
+        yield from answer_events(kept, judged, len(question.pinned), passages, seconds)
+        return f"{len(judged)} candidates verified"
+
+
+def build(parts: Parts, options: Options) -> Rectify:
+    """Raises InputError for an option that it does not have, CheckpointError."""
+    read_extra(options, "rectify", DEFAULTS)  # before weights are loaded for nothing
+    settings = parts.settings
+    reader, reader_digest = load_reader(settings.reader, settings.device)
+    verifier, digest = load_answering(settings.answerer, settings.device)
+    return Rectify(parts, options, reader, verifier, (digest, reader_digest))

@@ -1,0 +1,170 @@
+"""Round-trip prediction: answers, then disambiguated questions, which are fed back into retrieval and reading for more answers, then
+verification.
+
+Source: Gao et al. 2021 (Refuel), "Answering Ambiguous Questions through Generative Evidence Fusion and Round-Trip Prediction", section 3.3.  Theirs
+generates with BART over fused passages and verifies with a language model or by exact match; here the answering model of the settings reads all
+passages in one pass, the questions come from core.clarification, and an answer stays when reading gives it enough probability (`probability`)
+or when its own disambiguated question returns it (`exact-match`, the paper's EM verification).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from core import types as t
+from core.clarification import Ask, ask_with, clarify
+from core.errors import NothingRetrievedError
+from core.models.answering import load_answering
+from core.models.verifier import probability_of
+from core.systems.base import Options, Parts, read_extra, retrieve
+from core.systems.reading import answer_events, check_count, check_share, choose
+from core.systems.template import PassageSystem
+from core.text import normalize_answer, overlapping
+
+DEFAULTS: dict[str, Any] = {
+    # chosen by benchmarks.tune_thresholds on the practice questions held out from training
+    "threshold": 0.01,  # of the first reading: what joins the set before anything is verified
+    "verify_above": 0.02,  # of verification by probability
+    "verification": ("probability", "exact-match", "none"),
+    "rounds": 2.0,  # turns of the round trip at most
+    "further": 5.0,  # passages retrieved for a disambiguated question
+}
+
+
+class Refuel(PassageSystem):
+    def __init__(self, parts: Parts, options: Options, model: t.BatchAnsweringModel, digest: str) -> None:
+        chosen = read_extra(options, "refuel", DEFAULTS)
+        self.threshold = check_share("threshold", chosen["threshold"])
+        self.verify_above = check_share("verify_above", chosen["verify_above"])
+        self.rounds = check_count("rounds", chosen["rounds"], 10)
+        self.further = check_count("further", chosen["further"], 100)
+        self.verification, self.model = chosen["verification"], model
+        self.asking: Ask = ask_with(model)
+        super().__init__("refuel", parts, options, self.asking, (parts.settings.answerer, digest), chosen)
+
+    def _read(self, question: str, passages: Sequence[t.RetrievedPassage]) -> tuple[t.Candidate, ...]:
+        """One pass over the passages together: every answer with its probability, whatever [EOI] says."""
+        return self.model.propose_many([(question, passages, ())])[0].candidates
+
+    def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
+        seen = {p.passage.id: p for p in passages}
+        yield t.StepStarted(1, (), "")
+        begun = time.perf_counter()
+        candidates = self._read(question.text, passages)
+        kept = choose(candidates, question, self.threshold, self.options.max_answers)
+        answers: list[t.Answer] = []
+        for event in answer_events(kept, candidates, len(question.pinned), passages, time.perf_counter() - begun):
+            yield event
+            answers += [event.answer] if event.answer is not None else []
+        step, done, settled = len(answers), 0, False
+        told: dict[str, tuple[t.Clarification, float]] = {}  # with what it took, in seconds
+        while done < self.rounds and answers:
+            done += 1
+            self.check_cancelled()
+            fresh = {a.text for a in answers if a.text not in told}
+            begun = time.perf_counter()
+            for c in clarify(question.text, answers, [p.passage for p in seen.values()], self.asking):
+                told[c.answer] = c, time.perf_counter() - begun
+                begun = time.perf_counter()
+                self.check_cancelled()
+            asked = [c for c, _ in told.values() if c.answer in fresh]
+            found, step = yield from self._round_trip(question, answers, asked, seen, step)
+            answers += found
+            settled = not found
+            if settled:
+                break
+        left = yield from self._verify(question, answers, {a: c for a, (c, _) in told.items()}, list(seen.values()))
+        if settled and self.options.clarify:  # the questions that were asked back are those of the set
+            yield from (t.QuestionClarified(*told[a.text]) for a in left if a.text in told)
+        dropped = len(answers) - len(left)
+        return f"{done} round trip{'' if done == 1 else 's'}, {dropped} answer{'' if dropped == 1 else 's'} dropped by verification"
+
+    def _round_trip(
+        self,
+        question: t.Question,
+        answers: Sequence[t.Answer],
+        told: Sequence[t.Clarification],
+        seen: dict[str, t.RetrievedPassage],
+        step: int,
+    ) -> Generator[t.Event, None, tuple[list[t.Answer], int]]:
+        """Each disambiguated question is asked of the corpus and of the model; what it finds beside the known answers joins them.
+
+        Returns the new answers and the number of the last step.
+        """
+        known = replace(question, pinned=tuple(a.text for a in answers))
+        out: list[t.Answer] = []
+        for c in told:
+            if normalize_answer(c.question) == normalize_answer(question.text) or len(known.pinned) >= self.options.max_answers:
+                continue
+            self.check_cancelled()
+            begun = time.perf_counter()
+            passages = list(seen.values())
+            if question.passages is None:
+                try:
+                    retrieved = retrieve(replace(question, text=c.question), self.parts, self.further)
+                except NothingRetrievedError:
+                    continue
+                new = tuple(p for p in retrieved.passages if p.passage.id not in seen)
+                if new:
+                    yield t.PassagesRetrieved(new, retrieved.seconds, c.question)
+                    seen.update({p.passage.id: p for p in new})
+                passages = list(retrieved.passages)
+            step += 1
+            yield t.StepStarted(step, known.pinned, c.question)
+            candidates = self._read(c.question, passages)
+            kept = choose(candidates, known, self.threshold, self.options.max_answers)[len(known.pinned) :]
+            took = time.perf_counter() - begun
+            if not kept:
+                none = t.Step(
+                    step, known.pinned, c.question, (), None, 0.0, took, "its disambiguated question finds no further answer"
+                )
+                yield t.StepFinished(none, None)
+                continue
+            for event in answer_events(kept, candidates, 0, passages, took, step, known.pinned):
+                step = event.step.number
+                yield replace(event, step=replace(event.step, prompt=c.question))
+                out += [event.answer] if event.answer is not None else []
+            known = replace(known, pinned=(*known.pinned, *(k.text for k in kept)))
+        return out, step
+
+    def _verify(
+        self,
+        question: t.Question,
+        answers: Sequence[t.Answer],
+        told: dict[str, t.Clarification],
+        passages: Sequence[t.RetrievedPassage],
+    ) -> Generator[t.Event, None, list[t.Answer]]:
+        """The answers that stand; rejects what fails.  A person's own answers stay."""
+        free = [a for a in answers if not a.pinned]
+        if self.verification == "none" or not free:
+            return list(answers)
+        failed: set[str] = set()
+        if self.verification == "probability":
+            self.check_cancelled()
+            evidence = [[p for p in passages if any(e.passage_id == p.passage.id for e in a.evidence)] for a in free]
+            jobs = [(question.text, found or list(passages), ()) for found in evidence]
+            for a, proposal in zip(free, self.model.propose_many(jobs)):
+                given = probability_of(a.text, proposal.candidates)
+                if given < self.verify_above:
+                    failed.add(a.text)
+                    why = f"asked over its own evidence the model gives it {given:.0%}, less than {self.verify_above:.0%}"
+                    yield t.AnswerRejected(a.text, why)
+            return [a for a in answers if a.text not in failed]
+        for a in free:
+            self.check_cancelled()
+            asked = told[a.text].question if a.text in told else question.text
+            returned = self.asking([(asked, [p.passage for p in passages])])[0]
+            if not any(overlapping(r, a.text) for r in returned):
+                failed.add(a.text)
+                yield t.AnswerRejected(a.text, f"its own question '{asked}' does not return it")
+        return [a for a in answers if a.text not in failed]
+
+
+def build(parts: Parts, options: Options) -> Refuel:
+    """Raises InputError for an option that it does not have, CheckpointError."""
+    read_extra(options, "refuel", DEFAULTS)  # before weights are loaded for nothing
+    model, digest = load_answering(parts.settings.answerer, parts.settings.device)
+    return Refuel(parts, options, model, digest)

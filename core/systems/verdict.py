@@ -1,0 +1,165 @@
+"""VerDICt: verified diversification with consolidation.  Relax the query, retrieve once, one interpretation or abstention from each passage,
+cluster, keep the medoids.
+
+Source: Lee et al. 2025, section 4 and Algorithm 1.  The generator is a language model where one is configured, else the bundled readers
+(core.models.reader_generator).  Whatever the generator, one retrieval and at most one interpreting call a passage.  What differs from the paper is
+in core.consolidation's docstring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Protocol, get_args, runtime_checkable
+
+import numpy as np
+
+from core import types as t
+from core.consolidation import Clustering, Consolidation, Embed, SameAnswer, Unclustered, Vectors, consolidate, text_of
+from core.models import generators
+from core.models.generators import Claim, Run
+from core.systems.base import Options, Parts, read_extra
+from core.systems.grounded import Found, GroundedSystem, listed
+
+BY_GENERATOR = "by generator"  # "decides" for a reader, whose answers are spans; "ignored" for a language model's free text
+
+
+@runtime_checkable
+class ReadsFound(Protocol):
+    """A generator that can also use what the retriever says of each passage."""
+
+    def interpret_found(
+        self, query: str, found: Sequence[t.RetrievedPassage], run: Run
+    ) -> Iterator[tuple[int, t.Interpretation]]: ...
+
+
+@runtime_checkable
+class Distinguishes(Protocol):
+    """A generator that words the final interpretations once more, now that all of them are known, and asks each back."""
+
+    def distinguish(
+        self, query: str, interpretations: Sequence[t.Interpretation], passages: Sequence[t.Passage], run: Run
+    ) -> list[tuple[t.Interpretation, bool]]: ...
+
+
+class Verdict(GroundedSystem):
+    def __init__(
+        self, parts: Parts, options: Options, generator: generators.Generator, how: Consolidation, used: dict[str, Any]
+    ) -> None:
+        self.generator, self.how = generator, how
+        super().__init__("verdict", parts, options, generator, {"consolidation": asdict(how), **used})
+
+    def find(self, question: t.Question, run: Run) -> Generator[t.Event, None, Found]:
+        query = question.text
+        if question.passages is None:  # Eq. 6; nothing is retrieved for a question with passages of its own
+            query = self.generator.relax(question.text, run) or question.text
+            yield from run.events()
+            run.check()
+        yield t.QuestionRelaxed(query)
+        retrieved = self.search(question, query, self.options.top_k)  # Eq. 7
+        yield retrieved
+        run.check()
+        passages = [p.passage for p in retrieved.passages]
+        proposed: list[t.Interpretation] = []
+        trouble: list[str] = []
+        abstained = 0
+        for _, one in self._interpret(question.text, retrieved.passages, run):  # Eq. 8
+            yield from run.events()
+            yield t.InterpretationProposed(one)
+            run.check()
+            if one.failed:
+                trouble.append(one.failed)
+            elif one.abstained or not one.answer:
+                abstained += 1
+            else:
+                proposed.append(one)
+        yield from run.events()
+        if not proposed:
+            return Found((), retrieved.passages, _nothing(len(passages), trouble))
+        proposed = yield from self._verified(proposed, passages, run)
+        result = consolidate(proposed, self._vectors(proposed), self.how)
+        yield t.InterpretationsClustered(result.placed)
+        for i, why in result.dropped:
+            if not any(_same(proposed[i], proposed[k]) for k in result.kept):
+                yield t.AnswerRejected(proposed[i].answer, why)
+        final = [proposed[i] for i in result.kept][: self.options.max_answers]
+        if self.options.clarify and isinstance(self.generator, Distinguishes):
+            worded = self.generator.distinguish(question.text, final, passages, run)
+            yield from run.events()
+            run.check()
+            final = [replace(one, verified=passed) for one, passed in worded]
+        return Found(tuple(final), retrieved.passages, _said(final, len(proposed), abstained, trouble))
+
+    def _interpret(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> Iterator[tuple[int, t.Interpretation]]:
+        if isinstance(self.generator, ReadsFound):
+            return self.generator.interpret_found(query, found, run)
+        return self.generator.interpret(query, [f.passage for f in found], run)
+
+    def _verified(
+        self, proposed: list[t.Interpretation], passages: Sequence[t.Passage], run: Run
+    ) -> Generator[t.Event, None, list[t.Interpretation]]:
+        """A second look at those that would stand alone, where the generator has not taken one yet and unclustered ones must be verified."""
+        if self.how.unclustered != "verified" or all(i.verified is not None for i in proposed):
+            return proposed
+        by_id = {p.id: p for p in passages}
+        placed = consolidate(proposed, self._vectors(proposed), self.how).placed
+        alone = [p.index for p in placed if p.cluster < 0 and proposed[p.index].verified is None]
+        claims = [Claim(proposed[i].question, proposed[i].answer, (by_id[proposed[i].passage_id],)) for i in alone]
+        verdicts = dict(zip(alone, self.generator.verify(claims, run) if claims else ()))
+        yield from run.events()
+        run.check()
+        return [replace(one, verified=verdicts.get(i, one.verified)) for i, one in enumerate(proposed)]
+
+    def _vectors(self, interpretations: Sequence[t.Interpretation]) -> Vectors:
+        """f of Algorithm 1, line 10: the retriever's encoder."""
+        texts = [text_of(i, self.how.embed) for i in interpretations]
+        if self.parts.embed is not None:
+            return np.asarray(self.parts.embed(texts), np.float32)
+        from core.retrieval.encoder import load_encoder
+
+        return load_encoder(self.parts.settings).encode(texts, "query")
+
+
+def _same(a: t.Interpretation, b: t.Interpretation) -> bool:
+    return a.answer.casefold() == b.answer.casefold()
+
+
+def _nothing(passages: int, trouble: Sequence[str]) -> str:
+    if trouble and len(trouble) == passages:
+        return f"none of {listed(passages, 'passage')} could be read: {trouble[0]}"
+    unread = f"; {listed(len(trouble), 'passage')} could not be read" if trouble else ""
+    return f"no interpretation: none of the nearest {listed(passages, 'passage')} answers any meaning of the question{unread}"
+
+
+def _said(final: Sequence[t.Interpretation], proposed: int, abstained: int, trouble: Sequence[str]) -> str:
+    unread = f", {len(trouble)} could not be read" if trouble else ""
+    source = f"from {listed(proposed, 'passage')} that answered; {abstained} abstained{unread}"
+    if not final:
+        return f"no interpretation: what {listed(proposed, 'passage')} proposed was unclustered and not verified; {abstained} abstained{unread}"
+    if len(final) == 1:
+        return f"one interpretation: the corpus has one meaning of the question ({source})"
+    return f"{len(final)} interpretations {source}"
+
+
+def build(parts: Parts, options: Options) -> Verdict:
+    """Raises InputError for an option that it does not have, CheckpointError, and what loading a language model raises."""
+    from core.models.reader_generator import ReaderGenerator, Sureness, load_reader_generator
+
+    default = Sureness()
+    known = {
+        "clustering": get_args(Clustering),
+        "embed": get_args(Embed),
+        "unclustered": get_args(Unclustered),
+        "same_answer": (BY_GENERATOR, *get_args(SameAnswer)),
+        "abstain_below": default.abstain_below,
+        "verified_above": default.verified_above,
+    }
+    chosen = read_extra(options, "verdict", known)
+    sureness = Sureness(chosen.pop("abstain_below"), chosen.pop("verified_above"))
+    if generators.language_model_needed(parts.settings):
+        generator: generators.Generator = load_reader_generator(parts.settings, sureness)
+    else:
+        generator = generators.load_generator(parts.settings)
+    if chosen["same_answer"] == BY_GENERATOR:
+        chosen["same_answer"] = "decides" if isinstance(generator, ReaderGenerator) else "ignored"
+    return Verdict(parts, options, generator, Consolidation(**chosen), {})

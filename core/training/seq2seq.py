@@ -1,0 +1,98 @@
+"""`python -m core train seq2seq`: which network is trained, and on what.
+
+The network is a transformers encoder-decoder (a folder or hub name, say t5-base), one that was trained here before, or a new small one: `small` starts
+from the base's encoder, `small:CHECKPOINT` from that of a trained reader or answerer (core.models.small_seq2seq).
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from core.errors import InputError
+from core.models.checkpoints import BUNDLED, find_checkpoint, load_span_network
+from core.models.fid import load_network, save_fid
+from core.models.small_seq2seq import SmallConfig, SmallSeq2Seq, from_span, make_small, save_small
+from core.training.fid_task import FidTask
+
+SMALL = "small"
+NO_INIT = (
+    "train seq2seq and disambiguation need --init: a folder or hub name of encoder-decoder weights (t5-base), `small` for a new small "
+    "encoder-decoder, or `small:reader` for one over the encoder of a bundled checkpoint"
+)
+
+
+def check(args: argparse.Namespace) -> None:
+    """What can be seen before anything is loaded.  Raises InputError."""
+    if not args.init:
+        raise InputError(NO_INIT)
+
+
+def start(init: str | None, prompting: Any, target: Any, seed: int) -> tuple[Any, Any]:
+    """(network, tokenizer) to train.  Raises InputError, CheckpointError."""
+    if not init:
+        raise InputError(NO_INIT)
+    name, _, encoder = init.partition(":")
+    if name == SMALL and not (BUNDLED / name).exists():
+        try:
+            config = SmallConfig(prompting=prompting, target=target)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        if not encoder:
+            return make_small(config, seed=seed)
+        return from_span(load_span_network(find_checkpoint(encoder, encoder)), config, seed)
+    network, tokenizer = load_network(init)
+    wanted = replace(network.config, prompting=prompting, target=target)
+    return (network, tokenizer) if wanted == network.config else load_network(init, wanted)
+
+
+def freeze(network: Any, layers: int) -> None:
+    """Keeps the lower encoder layers of a small network as they are: half of a step's time with four of six.  Raises InputError."""
+    if not layers:
+        return
+    if not isinstance(network, SmallSeq2Seq):
+        raise InputError("--freeze is for the small encoder-decoder")
+    own = network.encoder.encoder.layer  # type: ignore[union-attr]
+    if not 0 <= layers <= len(own):  # type: ignore[arg-type]
+        raise InputError(f"--freeze is {layers}; the encoder has {len(own)} layers")  # type: ignore[arg-type]
+    for layer in own[:layers]:  # type: ignore[index]
+        layer.requires_grad_(False)
+
+
+def check_repeat(network: Any, repeat: int) -> None:
+    """Raises InputError when states would be kept of an encoder that is trained."""
+    if repeat and any(
+        p.requires_grad for name, p in network.named_parameters() if name.startswith("encoder.") and ".embeddings." not in name
+    ):
+        raise InputError(
+            "--repeat keeps the encoder's states, so all its layers must be frozen: use a small network with --freeze 6"
+        )
+
+
+def saver(network: Any, tokenizer: Any) -> Any:
+    """How `fit` writes this network's weights: (network, folder, about)."""
+    return save_small if isinstance(network, SmallSeq2Seq) else partial(save_fid, tokenizer=tokenizer)
+
+
+def build(args: argparse.Namespace, same: Any) -> tuple[Any, Any, Any]:
+    """(network, task, how to save) from the command line's arguments.  `same`: the span answerer's task, whose examples are taken over."""
+    network, tokenizer = start(args.init, args.prompting, args.target, args.seed)
+    freeze(network, args.freeze)
+    check_repeat(network, args.repeat)
+    task = FidTask(
+        same.sources,
+        same.held_out,
+        tokenizer,
+        network.config,
+        args.stage,
+        args.context,
+        args.eoi_share,
+        args.batch_tokens,
+        target=args.target,
+        joined=args.joined,
+        collate=network.collate,
+        repeat=args.repeat,
+    )
+    return network, task, saver(network, tokenizer)

@@ -1,0 +1,180 @@
+"""The forms of generation and judging, and undo."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.annotating import generation as g
+from core.annotating import judging as j
+from core.annotating.history import History
+from core.errors import FormatError, InputError
+from core.types import Annotation, QAPair
+
+WOOD = g.Offered("p1", 0, "Natalie Wood", "Who played Maria in the film?", ("d1",))
+ZEGLER = g.Offered("p1", 1, "Rachel Zegler", "Who played Maria in the 2021 film?", ("d2", "d3"))
+
+
+def test_the_first_suggestion_makes_a_single_answer_the_second_several() -> None:
+    form = g.accept(g.Form(), WOOD)
+    assert form.annotation() == Annotation("single", (QAPair("", ("Natalie Wood",), ("d1",)),))
+    form = g.accept(form, ZEGLER)
+    assert form.annotation() == Annotation(
+        "multiple",
+        (QAPair(WOOD.question, ("Natalie Wood",), ("d1",)), QAPair(ZEGLER.question, ("Rachel Zegler",), ("d2", "d3"))),
+    )
+    assert [g.became(form, o) for o in (WOOD, ZEGLER)] == ["accepted", "accepted"]
+
+
+def test_what_became_of_a_suggestion_follows_from_the_pairs() -> None:
+    form = g.accept(g.accept(g.Form(), WOOD), ZEGLER)
+    first, second = (p.key for p in form.pairs)
+    edited = g.fill(form, first, answers="Natalie Wood | Natasha Gurdin")
+    assert g.became(edited, WOOD) == "edited"
+    assert g.became(g.fill(form, second, question="Who?"), ZEGLER) == "edited"
+    assert g.became(g.delete_pair(form, second), ZEGLER) == "rejected"
+    assert g.became(g.choose(form, "single"), ZEGLER) == "rejected"
+    assert g.became(g.withdraw(form, ZEGLER), ZEGLER) is None
+    assert len(g.withdraw(form, ZEGLER).pairs) == 1
+    assert g.became(g.reject(form, WOOD), WOOD) == "rejected"
+    assert g.accept(form, WOOD).kind == "multiple"
+    assert g.became(g.Form(), WOOD) is None
+
+
+def test_another_kind_loses_nothing() -> None:
+    form = g.choose(g.Form(), "multiple")
+    assert len(form.pairs) == 2
+    form = g.fill(g.fill(form, 0, question="A?", answers="a"), 1, question="B?", answers="b|c")
+    for kind in ("none", "single", "multiple"):
+        form = g.choose(form, kind)  # type: ignore[arg-type]
+    assert form.annotation() == Annotation("multiple", (QAPair("A?", ("a",)), QAPair("B?", ("b", "c"))))
+    assert g.choose(form, "none").annotation() == Annotation("none")
+    with pytest.raises(InputError, match="choose first"):
+        g.Form().annotation()
+
+
+def test_a_suggestion_after_no_answer_keeps_what_was_put_aside() -> None:
+    form = g.choose(g.fill(g.choose(g.Form(), "multiple"), 0, answers="mine"), "none")
+    form = g.accept(form, WOOD)
+    assert form.annotation() == Annotation("single", (QAPair("", ("Natalie Wood",), ("d1",)),))
+    assert "mine" in [p.answers for p in form.pairs]
+
+
+def test_the_last_pair_is_emptied_and_there_are_at_most_100() -> None:
+    form = g.delete_pair(g.fill(g.Form("single"), 0, answers="a"), 0)
+    assert [p.answers for p in form.pairs] == [""]
+    assert form.pairs[0].key != 0
+    while len(form.pairs) < g.MAX_PAIRS:
+        form = g.add_pair(form)
+    with pytest.raises(InputError, match="100"):
+        g.add_pair(form)
+
+
+def test_evidence_is_added_and_taken_out() -> None:
+    form = g.cite(g.Form("single"), 0, "d1")
+    assert form.pairs[0].passage_ids == ("d1",)
+    assert g.cite(form, 0, "d1").pairs[0].passage_ids == ()
+
+
+def test_from_annotation() -> None:
+    annotation = Annotation("multiple", (QAPair("A?", ("a", "b"), ("d1",)), QAPair("B?", ("c",))))
+    assert g.from_annotation(annotation).annotation() == annotation
+    assert g.from_annotation(Annotation("none")).annotation() == Annotation("none")
+
+
+ACTS = st.lists(st.tuples(st.sampled_from("kaqxcoruw"), st.integers(0, 4), st.text(max_size=5)), max_size=12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(ACTS)
+def test_any_changes_round_trip_and_undo(acts: list[tuple[str, int, str]]) -> None:
+    history = History(g.Form())
+    seen = [history.now]
+    for act, n, text in acts:
+        form, offer = history.now, (WOOD, ZEGLER)[n % 2]
+        match act:
+            case "k":
+                form = g.choose(form, g.KINDS[n % 3])
+            case "a":
+                form = g.add_pair(form, text)
+            case "q":
+                form = g.fill(form, n, question=text, answers=text)
+            case "x":
+                form = g.delete_pair(form, n)
+            case "c":
+                form = g.cite(form, n, text)
+            case "o":
+                form = g.accept(form, offer)
+            case "r":
+                form = g.reject(form, offer)
+            case _:
+                form = g.withdraw(form, offer)
+        assert len({p.key for p in form.pairs}) == len(form.pairs) >= 1
+        assert g.from_json(g.to_json(form)) == form
+        if history.change(form):
+            seen.append(form)
+    while len(seen) > 1:
+        assert history.now == seen.pop()
+        history.undo()
+    assert history.now == g.Form()
+
+
+def test_typing_into_one_field_is_one_step_of_undo() -> None:
+    history = History("")
+    for text in ("N", "Na", "Nat"):
+        history.change(text, "answer")
+    assert history.before == [""]
+    history.change("Nat!", "question")
+    assert history.undo()
+    assert history.now == "Nat"
+    assert history.undo()
+    assert history.now == ""
+
+
+# ---------------------------------------------------------------- judging
+
+UNITS = [j.Unit("p1.0", True), j.Unit("p1.1", False), j.Unit("p2.0", True)]
+
+
+def test_the_next_open_answer() -> None:
+    form = j.empty()
+    assert j.next_open(form, UNITS) == 0
+    form = j.judge(form, "p1.1", "correct")
+    assert j.next_open(form, UNITS, after=0) == 2
+    form = j.judge_question(j.judge(form, "p2.0", "wrong"), "p2.0", "fits")
+    assert j.next_open(form, UNITS, after=2) == 0
+    assert j.open_parts(j.judge(form, "p1.0", "wrong"), UNITS[0]) == ("question",)
+    done = j.judge_question(j.judge(form, "p1.0", "wrong"), "p1.0", "fits")
+    assert j.next_open(done, UNITS) is None
+    assert j.next_open(j.judge(done, "p1.0", None), UNITS) == 0
+
+
+def test_problems_of_a_judgment() -> None:
+    form = j.judge(j.empty(), "p1.0", "correct")
+    said = " ".join(j.problems(form, UNITS, 2))
+    assert "verdict on answer 2, 3" in said
+    assert "question of answer 1, 3" in said
+    assert "which of the two" in said
+    assert j.problems(j.empty(), [], 1) == ()
+
+
+def test_missing_answers_are_lines() -> None:
+    assert j.Form({}, {}, {}, " a | b \n\n c ").missing_answers() == (("a", "b"), ("c",))
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {**j.to_json(j.empty()), "verdicts": {"p": "good"}}, {**j.to_json(j.empty()), "notes": []}]
+)
+def test_broken_drafts_are_said(body: dict[str, object]) -> None:
+    with pytest.raises(FormatError, match="another layout"):
+        j.from_json(body)
+    with pytest.raises(FormatError, match="another layout"):
+        g.from_json(body)
+
+
+def test_drafts_of_judgments_round_trip() -> None:
+    form = j.annotate(j.judge_question(j.judge(j.empty(), "p1.0", "wrong"), "p1.0", "fits"), "p1.0", " why ")
+    assert j.from_json(j.to_json(form)) == form
+    assert form.notes == {"p1.0": "why"}
+    assert j.annotate(form, "p1.0", " ").notes == {}

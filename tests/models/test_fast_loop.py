@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from reading_fakes import TableModel
+
+from core.models.fast_loop import FastSpanLoop, FastTextLoop, Rereading, part_of, remaining
+from core.models.span_answerer import Decoding, SpanAnswerer
+from core.models.span_model import load_base
+from core.models.span_network import SpanConfig, SpanNetwork
+from core.types import Passage, RetrievedPassage
+
+TEXTS = [
+    "red ball in the town",
+    "blue car of the north",
+    "green boat",
+    "black door in the east",
+    "white film one two",
+    "song book",
+]
+PASSAGES = [RetrievedPassage(Passage(str(i), "title", text), i + 1, 1.0, 0.5) for i, text in enumerate(TEXTS)]
+QUESTION = "colour of the ball ?"
+EVEN = Rereading(margin=1e9)  # as many passages at every step
+
+
+@pytest.fixture(scope="module")
+def answerer(tiny_bert_folder: Path) -> SpanAnswerer:
+    torch.manual_seed(3)
+    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3)
+    return SpanAnswerer(SpanNetwork(load_base(config.base), config), "cpu", Decoding(eoi_bias=-20.0))
+
+
+class Counting:
+    """Counts the rows that a SpanAnswerer reads."""
+
+    def __init__(self, model: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.rows: list[int] = []
+        scores = model.scores
+
+        def counted(batch: object) -> object:
+            self.rows.append(batch.rows - 1)  # type: ignore[attr-defined]
+            return scores(batch)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(model, "scores", counted)
+
+
+def greedy(model: object, steps: int = 4, previous: Sequence[str] = ()) -> list[str]:
+    answers = list(previous)
+    for _ in range(steps):
+        proposal = model.propose(QUESTION, PASSAGES, answers)  # type: ignore[attr-defined]
+        if not proposal.candidates:
+            break
+        answers.append(proposal.candidates[0].text)
+    return answers
+
+
+def test_the_count() -> None:
+    assert [Rereading().count(n) for n in (1, 2, 5, 10, 11, 100)] == [1, 2, 2, 2, 3, 20]
+    assert Rereading(1.0).count(7) == 7
+    assert Rereading(0.0, 1).count(7) == 1
+
+
+def test_the_first_step_is_exact_and_later_ones_read_less(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = answerer.propose(QUESTION, PASSAGES, ())
+    seen = Counting(answerer, monkeypatch)
+    loop = FastSpanLoop(answerer)
+    first = loop.propose(QUESTION, PASSAGES, ())
+    assert first == exact
+    answers = greedy(FastSpanLoop(answerer, EVEN))
+    assert len(answers) == len(set(answers)) == 4
+    assert seen.rows == [6, 6, 2, 2, 2]
+
+
+def test_reading_all_again_is_the_exact_loop(answerer: SpanAnswerer) -> None:
+    assert greedy(FastSpanLoop(answerer, Rereading(1.0, margin=float("inf")))) == greedy(answerer)
+
+
+def test_what_is_read_again_can_still_hold_an_answer(answerer: SpanAnswerer) -> None:
+    loop = FastSpanLoop(answerer)
+    first = loop.propose(QUESTION, PASSAGES, ())
+    given = [first.candidates[0].text]
+    assert loop._first is not None
+    order = [i for i, _ in remaining(loop._first, PASSAGES, given, answerer.decoding.retrieval_prior)]
+    assert sorted(order) == list(range(6))
+    later = loop.propose(QUESTION, PASSAGES, given)
+    assert {c.evidence.passage_id for c in later.candidates if c.evidence} <= {str(i) for i in order[:2]}
+    covered = remaining(loop._first, PASSAGES, TEXTS[:3], 0.0)  # all words of three passages are given
+    assert {i for i, _ in covered[3:]} == {0, 1, 2}
+    assert all(logit == float("-inf") for _, logit in covered[3:])
+    assert [logit for _, logit in covered] == sorted((logit for _, logit in covered), reverse=True)
+
+
+def test_passages_far_below_the_best_are_left_out(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Counting(answerer, monkeypatch)
+    greedy(FastSpanLoop(answerer, Rereading(1.0, margin=0.0)), 2)
+    greedy(FastSpanLoop(answerer, Rereading(1.0, margin=1e9)), 2)
+    assert seen.rows == [6, 1, 6, 6]
+
+
+def test_each_run_begins_anew(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Counting(answerer, monkeypatch)
+    loop = FastSpanLoop(answerer, EVEN)
+    loop.propose(QUESTION, PASSAGES, ["white film"])  # a person pinned an answer: everything is read
+    loop.propose(QUESTION, PASSAGES, ["white film", "red"])
+    loop.propose(QUESTION, PASSAGES, ["white film"])  # an answer was taken back
+    loop.propose("another colour ?", PASSAGES, ["white film", "red"])
+    loop.propose("another colour ?", PASSAGES[:3], ["white film", "red", "blue"])
+    assert seen.rows == [6, 2, 6, 6, 3]
+
+
+def test_rows_keep_their_passages(answerer: SpanAnswerer) -> None:
+    rows = answerer.rows(QUESTION, [p.passage for p in PASSAGES])
+    part = part_of(rows, [4, 1])
+    assert part.passage == [4, 1]
+    assert len(part) == 2
+    assert part.input_ids[1] == rows.input_ids[1]
+
+
+def test_an_answer_that_is_written_is_looked_for_in_the_passages() -> None:
+    model = TableModel({"red": 0.5, "blue": 0.3, "green": 0.1})
+    loop = FastTextLoop(model)
+    assert greedy(loop, 3) == ["red", "blue", "green"]
+    assert [passages for _, passages, _ in model.jobs] == [
+        ("0", "1", "2", "3", "4", "5"),
+        ("1", "2"),  # they hold the candidates that are left
+        ("2", "3"),  # and then passages without an answer so far, the best retrieved first
+    ]

@@ -1,0 +1,156 @@
+"""The rescorer: features of candidates, one softmax with [EOI], its file, and the fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from core.errors import CheckpointError, InputError
+from core.models.rescoring import (
+    FEATURES,
+    FILE,
+    RescoredAnswerer,
+    Weights,
+    features,
+    read_weights,
+    rescore,
+    shape,
+    write_weights,
+)
+from core.training.examples import MultiExample
+from core.training.rescorer_task import Runs, fit_rescorer, fit_weights
+from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
+
+
+def embed(texts: Sequence[str]) -> NDArray[np.float32]:
+    """Letters counted: equal texts are near, no model needed."""
+    out = np.array([[1 + text.lower().count(c) for c in "abcdefghijklmnopqrstuvwxyz"] for text in texts], dtype=np.float32)
+    return out / np.linalg.norm(out, axis=1, keepdims=True)
+
+
+def weights(bias: float = 0.0, **given_: float) -> Weights:
+    return Weights(
+        {n: given_.get(n, 0.0) for n in FEATURES}, dict.fromkeys(FEATURES, 0.0), dict.fromkeys(FEATURES, 1.0), bias, "a test"
+    )
+
+
+PASSAGES = [
+    RetrievedPassage(Passage("a", "Tour", "Matteo Brisk won it in 1999. It has 12 stages."), 1, 0.9, 0.9),
+    RetrievedPassage(Passage("b", "Race", "Joren Vanhaak won the second one."), 2, 0.5, 0.5),
+]
+
+
+def candidate(text: str, probability: float, passage: int = 0) -> Candidate:
+    own = PASSAGES[passage].passage
+    start = own.text.index(text)
+    return Candidate(text, probability, Evidence(own.id, start, start + len(text), text))
+
+
+STEP = Proposal((candidate("1999", 0.5), candidate("Matteo Brisk", 0.3), candidate("Joren Vanhaak", 0.1, 1)), 0.1)
+
+
+def column(name: str, previous: Sequence[str] = ()) -> list[float]:
+    return list(features("Who won the tour?", PASSAGES, previous, STEP, embed)[:, FEATURES.index(name)])
+
+
+def test_features_of_a_step() -> None:
+    assert column("below_best") == pytest.approx([0.0, np.log(0.3 / 0.5), np.log(0.1 / 0.5)])
+    assert column("similarity") == [0.9, 0.9, 0.5]
+    assert column("below_best_passage") == pytest.approx([0.0, 0.0, -0.4])
+    assert column("kind") == [0.0, 1.0, 1.0]
+    assert column("first_step") == [1.0, 1.0, 1.0]
+    assert column("like_previous") == [0.0, 0.0, 0.0]
+    assert column("passage_taken", ["Matteo Brisk"]) == [1.0, 1.0, 0.0]
+    year, _, name = column("like_previous", ["Matteo Brisk"])
+    assert name == 1.0
+    assert year < 0
+
+
+def test_features_without_evidence_or_similarity() -> None:
+    bare = Proposal((Candidate("Paris", 0.4),), 0.6)
+    found = features("Where?", [RetrievedPassage(PASSAGES[0].passage, 1, 0.0)], [], bare, embed)
+    assert found.shape == (1, len(FEATURES))
+    assert np.isfinite(found).all()
+    assert features("Where?", PASSAGES, [], Proposal((), 1.0), embed).shape == (0, len(FEATURES))
+
+
+def test_shape() -> None:
+    assert shape("5 May 1704") == (True, True, True)
+    assert shape("41 days") == (True, False, False)
+
+
+@given(st.lists(st.floats(-30, 30).map(lambda x: round(x, 6)), min_size=1, max_size=8))
+def test_rescoring_is_one_softmax_with_eoi(scores: list[float]) -> None:
+    proposal = Proposal(tuple(Candidate(f"c{i}", 0.1) for i in range(len(scores))), 0.2)
+    found = rescore(proposal, np.array(scores))
+    assert sum(c.probability for c in found.candidates) + found.eoi_probability == pytest.approx(1.0)
+    assert [c.probability for c in found.candidates] == sorted((c.probability for c in found.candidates), reverse=True)
+    # a candidate beats [EOI] exactly where its score is above 0
+    assert (found.candidates[0].probability > found.eoi_probability) == (max(scores) > 0)
+
+
+def test_no_candidate_leaves_only_eoi() -> None:
+    assert rescore(Proposal((), 0.3), np.zeros(0)) == Proposal((), 1.0)
+
+
+class Fixed:
+    """An answering model that knows three candidates and drops what was given."""
+
+    def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
+        return Proposal(tuple(c for c in STEP.candidates if c.text not in previous), STEP.eoi_probability)
+
+    def propose_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage], Sequence[str]]]) -> list[Proposal]:
+        return [self.propose(*job) for job in jobs]
+
+
+def test_the_kind_of_answer_can_overrule_the_model() -> None:
+    model = RescoredAnswerer(Fixed(), weights(bias=-2.0, kind=4.0), embed)
+    first = model.propose("Who won the tour?", PASSAGES, [])
+    assert {c.text for c in first.candidates[:2]} == {"Matteo Brisk", "Joren Vanhaak"}
+    last = model.propose("Who won the tour?", PASSAGES, ["Matteo Brisk", "Joren Vanhaak"])
+    assert last.eoi_probability > last.candidates[0].probability
+
+
+def test_the_file_comes_back_as_it_went(tmp_path: Path) -> None:
+    assert read_weights(tmp_path) is None
+    write_weights(tmp_path, weights(bias=0.5, kind=1.25))
+    assert read_weights(tmp_path) == weights(bias=0.5, kind=1.25)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"weights": {}}', "features", "nan", "scale"])
+def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
+    body = json.loads(write_weights(tmp_path, weights()).read_text())
+    if damage == "features":
+        body["weights"].pop("kind")
+    elif damage == "nan":
+        body["weights"]["kind"] = float("nan")
+    elif damage == "scale":
+        body["scale"]["kind"] = 0.0
+    whole = damage in ("features", "nan", "scale")
+    (tmp_path / FILE).write_text(json.dumps(body) if whole else damage)
+    with pytest.raises(CheckpointError, match="fit it again"):
+        read_weights(tmp_path)
+
+
+def test_the_fit_learns_what_the_model_gets_wrong() -> None:
+    examples = [MultiExample(f"Who won the tour {i}?", (), (("Matteo Brisk",), ("Joren Vanhaak",)), "made") for i in range(12)]
+    runs = Runs(Fixed(), examples, [PASSAGES] * 12, embed, lambda _: None)
+    assert runs.answers(0, None)[0] == "1999"  # the model's own first choice is wrong
+    fitted, figures = fit_rescorer(runs)
+    assert set(runs.answers(0, fitted)) == {"Matteo Brisk", "Joren Vanhaak"}
+    assert figures["plain"]["f1"] < figures["cross_validated"]["f1"] == 1.0
+
+
+def test_too_little_to_fit_is_said() -> None:
+    few = [MultiExample("Who won?", (), (("Matteo Brisk",),), "made")] * 3
+    with pytest.raises(InputError, match="too few"):
+        fit_rescorer(Runs(Fixed(), few, [PASSAGES] * 3, embed))
+    with pytest.raises(InputError, match="nothing to fit"):
+        fit_weights(np.zeros((4, len(FEATURES))), np.zeros(4, dtype=bool))

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from core import types as t
+from core.cost import cost_of, mean_cost
+from core.engine import SystemStatus, statuses
+from core.errors import InputError, LanguageModelError, NothingRetrievedError
+from core.models.generators import NoLanguageModelError, Run
+from core.models.language_generator import PromptedGenerator
+from core.models.scripted_language_model import ScriptedLanguageModel, passages_of, question_of
+from core.settings import Settings
+from core.systems.base import Options, Parts, answer
+from core.systems.dtv import DiversifyThenVerify, build, union
+from core.trace import event_from_json, fold, prediction_from_json, to_json
+
+CORPUS = {
+    "a": ("West Side Story (film)", "Natalie Wood played Maria in the film of 1961."),
+    "b": ("West Side Story (2021)", "Rachel Zegler played Maria in the film by Steven Spielberg."),
+    "c": ("Basalt", "It is a dark rock."),
+    "d": ("West Side Story (musical)", "Carol Lawrence was Maria on the stage."),
+    "e": ("Maria", "A given name."),
+}
+
+
+class ListedRetriever:
+    """Passages by query from a table; "*" for the rest."""
+
+    def __init__(self, table: dict[str, str], similarity: bool = True) -> None:
+        self.table, self.similarity, self.queries = table, similarity, []
+
+    def search(self, query: str, k: int) -> list[t.RetrievedPassage]:
+        self.queries.append(query)
+        ids = self.table.get(query, self.table.get("*", ""))[:k]
+        return [
+            t.RetrievedPassage(t.Passage(i, *CORPUS[i]), rank, 1 / rank, 1 / rank if self.similarity else None)
+            for rank, i in enumerate(ids, 1)
+        ]
+
+
+PSEUDO = ["Who played Maria in the 1961 film?", "Who played Maria on stage?", "Who played Maria in an opera?"]
+TABLE = {PSEUDO[0]: "ab", PSEUDO[1]: "da", PSEUDO[2]: "ec"}
+
+
+def supporting(request: Any) -> str:
+    held = {PSEUDO[0]: ("Natalie",), PSEUDO[1]: ("Carol",)}.get(question_of(request), ("nothing",))
+    return json.dumps({"passages": [n for n, _, text in passages_of(request) if any(h in text for h in held)]})
+
+
+RULES = {
+    "pseudo_interpretations": json.dumps({"questions": [*PSEUDO, PSEUDO[0].upper()]}),
+    "supporting": supporting,
+}
+
+
+def system(
+    rules: dict[str, Any] | None = None, verify: bool = True, cancelled: Any = lambda: False, **options: Any
+) -> tuple[DiversifyThenVerify, ScriptedLanguageModel, ListedRetriever]:
+    model, retriever = ScriptedLanguageModel({**RULES, **(rules or {})}), ListedRetriever(TABLE)
+    parts = Parts(Settings(), retriever, "facts", "digest", cancelled)
+    return DiversifyThenVerify("dtv", parts, Options(**options), PromptedGenerator(model), verify), model, retriever
+
+
+QUESTION = t.Question("Who played Maria?")
+
+
+def test_imagine_search_prune_verify_answer() -> None:
+    dtv, model, retriever = system(top_k=4)
+    prediction = answer(dtv, QUESTION)
+    assert retriever.queries == PSEUDO  # Eq. 2: a search for each, the repetition left out
+    kinds = [type(e).__name__ for e in prediction.events]
+    order = ["QuestionsImagined", "PassagesRetrieved", "PassagesPruned", "QuestionVerified", "InterpretationProposed"]
+    assert [k for k in dict.fromkeys(kinds) if k in order] == order
+    pruned = [e for e in prediction.events if isinstance(e, t.PassagesPruned)]
+    assert pruned[0].kept == ("a", "d", "e", "b")  # a was found twice: 1 + 1/2; c falls out
+    assert pruned[0].dropped == ("c",)
+    assert (pruned[1].kept, pruned[1].dropped) == (("a", "d"), ("e", "b"))  # Eq. 3
+    verified = [e for e in prediction.events if isinstance(e, t.QuestionVerified)]
+    assert [(e.question, e.passage_ids) for e in verified] == [(PSEUDO[0], ("a",)), (PSEUDO[1], ("d",)), (PSEUDO[2], ())]
+    assert [a.text for a in prediction.answers] == ["Natalie Wood", "Carol Lawrence"]
+    assert [a.evidence[0].passage_id for a in prediction.answers] == ["a", "d"]
+    assert [i.passage_id for i in prediction.interpretations] == ["a", "d"]
+    assert all(c.question != QUESTION.text for c in prediction.clarifications)
+    assert len(prediction.clarifications) == 2
+    # Eq. 4 read the verified passages only
+    assert [n for n, _, _ in passages_of(model.requests[-1])] == [1, 2]
+
+
+def test_what_it_costs_is_table_1() -> None:
+    prediction = answer(system(top_k=4)[0], QUESTION)
+    cost = cost_of(prediction)
+    assert cost.retriever_calls == 3  # one for each pseudo-interpretation
+    assert cost.calls_by_role == {"pseudo_interpretations": 1, "supporting": 3, "clarify_long": 1}
+    assert cost.passages_read == 3 * 4 + 2  # each Verify call reads the whole universe
+    assert cost.model_calls == 5
+    assert cost.passages_per_call == 14 / 5
+    assert cost.prompt_tokens > 500
+    assert (cost.failed_calls, cost.model_seconds) == (0, pytest.approx(0.005))
+    without = cost_of(answer(system(top_k=4, verify=False)[0], QUESTION))
+    assert (without.model_calls, without.passages_read) == (2, 4)
+    mean = mean_cost([cost, without])
+    assert mean is not None
+    assert (mean.model_calls, mean.calls_by_role["supporting"]) == (3.5, 1.5)
+    assert mean_cost([]) is None
+
+
+def test_without_verification_every_kept_passage_is_read() -> None:
+    dtv, _, _ = system(verify=False, top_k=4)
+    prediction = answer(dtv, QUESTION)
+    assert [a.text for a in prediction.answers] == ["Natalie Wood", "Carol Lawrence", "Rachel Zegler"]
+    assert not [e for e in prediction.events if isinstance(e, t.QuestionVerified)]
+
+
+def test_its_trace_round_trips() -> None:
+    prediction = answer(system(top_k=4)[0], QUESTION)
+    assert [event_from_json(json.loads(json.dumps(to_json(e)))) for e in prediction.events] == list(prediction.events)
+    assert prediction_from_json(json.loads(json.dumps(to_json(prediction)))) == prediction
+    assert fold(prediction.question, prediction.system, prediction.events) == prediction
+
+
+def test_its_settings_name_model_and_prompt_versions() -> None:
+    settings = system()[0].info.settings
+    assert settings["generator"]["model"] == "scripted"
+    assert settings["generator"]["prompts"]["supporting"] >= 1
+    assert (settings["verify"], settings["interpretations"], settings["passages_each"]) == (True, 5, 5)
+
+
+def test_nothing_verified_is_nothing_found_and_said() -> None:
+    prediction = answer(system({"supporting": '{"passages": []}'})[0], QUESTION)
+    assert (prediction.answers, prediction.interpretations) == ((), ())
+    assert "verification left none of 5 passages" in prediction.events[-1].why  # type: ignore[union-attr]
+    assert prediction.passages  # the nearest ones are there to look at
+
+
+def test_pinned_and_banned_answers() -> None:
+    question = replace(QUESTION, pinned=("Marni Nixon",), banned=("natalie wood",))
+    prediction = answer(system(top_k=4)[0], question)
+    assert [(a.text, a.pinned) for a in prediction.answers] == [("Marni Nixon", True), ("Carol Lawrence", False)]
+
+
+def test_a_question_with_its_own_passages_searches_nothing() -> None:
+    dtv, _, retriever = system({"supporting": '{"passages": [1, 2]}'})
+    own = tuple(t.Passage(i, *CORPUS[i]) for i in "abc")
+    prediction = answer(dtv, replace(QUESTION, passages=own))
+    assert (retriever.queries, cost_of(prediction).retriever_calls) == ([], 0)
+    assert [a.text for a in prediction.answers] == ["Natalie Wood", "Rachel Zegler"]
+
+
+@pytest.mark.parametrize("role", ["pseudo_interpretations", "supporting", "clarify_long"])
+@pytest.mark.parametrize("words", ["", "<html>", '{"questions": ['])
+def test_a_failed_decisive_call_fails_the_question_with_its_reason(role: str, words: str) -> None:
+    dtv, _, _ = system({role: words})
+    with pytest.raises(LanguageModelError, match=f"failed at '{role}'"):
+        answer(dtv, QUESTION)
+
+
+def test_one_failed_verification_leaves_the_others() -> None:
+    prediction = answer(system({"supporting": lambda r: "" if "opera" in question_of(r) else supporting(r)})[0], QUESTION)
+    assert [e.failed != "" for e in prediction.events if isinstance(e, t.QuestionVerified)] == [False, False, True]
+    assert [a.text for a in prediction.answers] == ["Natalie Wood", "Carol Lawrence"]
+    assert cost_of(prediction).failed_calls == 1
+
+
+def test_a_search_that_finds_nothing_is_no_failure_until_all_do() -> None:
+    dtv, _, retriever = system()
+    retriever.table = {PSEUDO[0]: "a"}
+    assert [a.text for a in answer(dtv, QUESTION).answers] == ["Natalie Wood"]
+    retriever.table = {}
+    with pytest.raises(NothingRetrievedError):
+        answer(dtv, QUESTION)
+
+
+def test_a_person_stops_it_between_two_calls() -> None:
+    seen: list[t.Event] = []
+    dtv, model, _ = system(cancelled=lambda: any(isinstance(e, t.QuestionVerified) for e in seen))
+    for event in dtv.run(QUESTION):
+        seen.append(event)
+    assert isinstance(seen[-1], t.Finished)
+    assert seen[-1].why == "stopped by a person"
+    assert [r.purpose for r in model.requests][-1] == "clarify_long" or "clarify_long" not in [
+        r.purpose for r in model.requests
+    ]
+    assert not [e for e in seen if isinstance(e, t.InterpretationsChosen)]
+
+
+def test_time_that_runs_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Run, "of", classmethod(lambda cls, seconds, cancelled: cls(time.monotonic() - 1, cancelled)))
+    with pytest.raises(LanguageModelError, match="time was over"):
+        answer(system()[0], QUESTION)
+
+
+@pytest.mark.parametrize("extra", [{"interpretations": 0}, {"passages_each": 1000}, {"verfy": 1}, {"interpretations": "many"}])
+def test_wrong_options_are_refused(extra: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        system(extra=extra)
+
+
+def test_without_a_language_model_it_says_what_to_set() -> None:
+    with pytest.raises(NoLanguageModelError, match="AMBISCOPE_LM_URL"):
+        build(Parts(Settings(), None), Options())
+    scripted = build(Parts(Settings(lm_url="scripted:"), ListedRetriever({"*": "abd"})), Options())
+    assert [a.text for a in answer(scripted, QUESTION).answers] == ["Natalie Wood", "Rachel Zegler", "Carol Lawrence"]
+
+
+def test_the_union_without_similarities_goes_by_ranks() -> None:
+    def found(ids: Sequence[str], similarity: float | None) -> list[t.RetrievedPassage]:
+        return [t.RetrievedPassage(t.Passage(i, "", ""), rank, 1.0, similarity) for rank, i in enumerate(ids, 1)]
+
+    assert [p.passage.id for p in union([found("ab", None), found("cb", None)])] == ["b", "a", "c"]
+    assert [p.passage.id for p in union([found("ab", 0.4), found("cb", None)])] == ["b", "a", "c"]
+    assert union([]) == []
+
+
+@pytest.mark.parametrize("name", ["dtv", "dtv-unverified", "rac", "rac-tree"])
+def test_the_list_of_systems_says_what_is_missing(name: str) -> None:
+    def status(**changes: str) -> SystemStatus:
+        return next(s for s in statuses(Settings(**changes)) if s.name == name)  # type: ignore[arg-type]
+
+    missing, wrong, there = status(), status(lm_url="ftp://models.example.org"), status(lm_url="http://127.0.0.1:1/v1")
+    assert (missing.ready, wrong.ready, there.ready) == (False, False, True)
+    assert "AMBISCOPE_LM_URL" in missing.why_not
+    assert "http" in wrong.why_not
+    assert "language model" in missing.needs[0]

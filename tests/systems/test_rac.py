@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from core import types as t
+from core.cost import cost_of
+from core.errors import InputError, LanguageModelError, NothingRetrievedError
+from core.models.generators import Request
+from core.models.language_generator import PromptedGenerator
+from core.models.scripted_language_model import ScriptedLanguageModel, passages_of, question_of
+from core.settings import Settings
+from core.systems.base import Options, Parts, answer
+from core.systems.rac import RetrievalAugmentedClarification
+from core.trace import fold, prediction_from_json, to_json
+
+CORPUS = {
+    "a": ("Harbour House (1961)", "Nora Vance led the film of 1961."),
+    "b": ("Harbour House (2003)", "Ida Brook led the series. Tom Reed joined in its second season."),
+    "c": ("Basalt", "it is a dark rock."),
+}
+QUESTION = t.Question("Who led Harbour House?")
+
+
+class All:
+    def __init__(self, ids: str = "abc") -> None:
+        self.ids, self.queries = ids, []
+
+    def search(self, query: str, k: int) -> list[t.RetrievedPassage]:
+        self.queries.append(query)
+        return [t.RetrievedPassage(t.Passage(i, *CORPUS[i]), n, 1.0) for n, i in enumerate(self.ids[:k], 1)]
+
+
+def rows(*pairs: tuple[str, str, int]) -> str:
+    return json.dumps({"interpretations": [{"question": q, "answer": a, "passage": p} for q, a, p in pairs]})
+
+
+def run(
+    rules: dict[str, Any] | None = None, tree: bool = False, question: t.Question = QUESTION, ids: str = "abc", **options: Any
+) -> tuple[t.Prediction, ScriptedLanguageModel, All]:
+    model, retriever = ScriptedLanguageModel(rules), All(ids)
+    parts = Parts(Settings(), retriever, "facts")
+    system = RetrievalAugmentedClarification("rac", parts, Options(**options), PromptedGenerator(model), tree)
+    return answer(system, question), model, retriever
+
+
+def test_one_relaxed_search_and_one_long_call() -> None:
+    prediction, model, retriever = run()
+    relaxed = next(e for e in prediction.events if isinstance(e, t.QuestionRelaxed))
+    assert retriever.queries == [relaxed.question] == ["led harbour house"]
+    assert [r.purpose for r in model.requests] == ["relax", "clarify_long"]
+    assert [text for _, _, text in passages_of(model.requests[1])] == [text for _, text in CORPUS.values()]
+    assert [a.text for a in prediction.answers] == ["Nora Vance", "Ida Brook"]
+    assert [a.evidence[0].passage_id for a in prediction.answers] == ["a", "b"]
+    cost = cost_of(prediction)
+    assert (cost.retriever_calls, cost.model_calls, cost.passages_read) == (1, 2, 3)
+    assert fold(prediction.question, prediction.system, prediction.events) == prediction
+    assert prediction_from_json(json.loads(json.dumps(to_json(prediction)))) == prediction
+
+
+def test_a_question_may_stay_as_it_is() -> None:
+    prediction, model, retriever = run(extra={"relax": "no"})
+    assert (retriever.queries, len(model.requests)) == ([QUESTION.text], 1)
+    assert prediction.system.settings["relax"] == "no"
+
+
+def test_a_failed_relaxation_searches_with_the_question_as_it_is() -> None:
+    prediction, _, retriever = run({"relax": "sorry"})
+    assert retriever.queries == [QUESTION.text]
+    assert cost_of(prediction).failed_calls == 1
+    assert len(prediction.answers) == 2
+
+
+def test_answers_are_grounded_where_they_stand_not_where_the_model_says() -> None:
+    said = rows(
+        ("Who led the film?", "nora vance", 3), ("Who led a third one?", "Harrison Ford", 1), ("Who?", "", 1), ("", "Ida", 2)
+    )
+    prediction, _, _ = run({"clarify_long": said})
+    assert [(i.answer, i.passage_id) for i in prediction.interpretations] == [("Nora Vance", "a"), ("Harrison Ford", "")]
+    assert [bool(a.evidence) for a in prediction.answers] == [True, False]
+
+
+def test_two_questions_with_one_answer_are_one_answer_and_two_interpretations() -> None:
+    said = rows(
+        ("Who led the series?", "Ida Brook", 2),
+        ("Who was first in the series?", "Ida Brook", 2),
+        ("Who led the series?", "Ida Brook", 2),
+    )
+    prediction, _, _ = run({"clarify_long": said})
+    assert [i.question for i in prediction.interpretations] == ["Who led the series?", "Who was first in the series?"]
+    assert [(a.text, len(a.evidence)) for a in prediction.answers] == [("Ida Brook", 1)]
+    assert prediction.clarifications[0].question == "Who led the series?"
+
+
+@pytest.mark.parametrize(
+    ("said", "why"), [(rows(), "answers no meaning"), (rows(("Who led it?", "Ida Brook", 2)), "one meaning")]
+)
+def test_none_and_one_meaning_are_said(said: str, why: str) -> None:
+    prediction, _, _ = run({"clarify_long": said})
+    chosen = next(e for e in prediction.events if isinstance(e, t.InterpretationsChosen))
+    assert why in chosen.why
+    assert len(prediction.passages) == 3
+
+
+def test_at_most_as_many_as_asked_for() -> None:
+    said = rows(*[(f"Who led number {n}?", f"Name {n}", 1) for n in range(30)])
+    prediction, model, _ = run({"clarify_long": said}, max_answers=3)
+    assert len(prediction.answers) == 3
+    assert "at most 3" in model.requests[-1].messages[0].text
+
+
+@pytest.mark.parametrize("words", ["", "no", '{"interpretations": "none"}'])
+def test_a_failed_long_call_fails_the_question(words: str) -> None:
+    with pytest.raises(LanguageModelError, match="clarify_long"):
+        run({"clarify_long": words})
+
+
+def test_nothing_retrieved_is_an_error_that_says_so() -> None:
+    with pytest.raises(NothingRetrievedError):
+        run(ids="")
+
+
+# ---------------------------------------------------------------- the tree
+
+
+def grown(request: Request) -> str:
+    if "series" in question_of(request):
+        return rows(("Who joined the series later?", "Tom Reed", 2), ("Who led the film?", "Nora Vance", 1))
+    return rows(("Who led the film?", "Nora Vance", 1), ("Who led the series?", "Ida Brook", 2), ("Who is dark?", "rock", 3))
+
+
+def supported(request: Request) -> str:
+    assert question_of(request) == QUESTION.text  # self-verification asks with the question as it was put
+    return json.dumps({"supported": "<answer>\nrock" not in request.messages[-1].text})
+
+
+def test_the_tree_grows_from_valid_nodes_and_prunes_the_others() -> None:
+    prediction, _model, retriever = run({"clarify_long": grown, "verify": supported}, tree=True)
+    assert [a.text for a in prediction.answers] == ["Nora Vance", "Ida Brook", "Tom Reed"]
+    proposed = [e.interpretation for e in prediction.events if isinstance(e, t.InterpretationProposed)]
+    assert [(i.answer, i.verified, bool(i.abstained)) for i in proposed] == [
+        ("Nora Vance", True, False),
+        ("Ida Brook", True, False),
+        ("rock", False, True),
+        ("Tom Reed", True, False),
+    ]
+    # the root's search is the relaxed question's; then one for each valid node, none for the pruned one
+    assert retriever.queries[1:] == ["Who led the film?", "Who led the series?"]
+    assert cost_of(prediction).calls_by_role == {"relax": 1, "clarify_long": 3, "verify": 4}
+    assert all(c.passed for c in prediction.clarifications)
+    assert "1 pruned" in prediction.events[-1].why  # type: ignore[union-attr]
+    assert prediction.system.settings["depth"] == 2
+
+
+def test_a_tree_of_depth_one_is_a_verified_long_call() -> None:
+    prediction, _, retriever = run({"clarify_long": grown, "verify": supported}, tree=True, extra={"depth": 1})
+    assert (len(retriever.queries), [a.text for a in prediction.answers]) == (1, ["Nora Vance", "Ida Brook"])
+
+
+def test_a_tree_ends_at_the_maximum_and_at_its_depth() -> None:
+    count = iter(range(1000))
+
+    def endless(request: Request) -> str:
+        return rows(*[(f"Who led part {next(count)}?", "Ida Brook", 2) for _ in range(3)])
+
+    prediction, model, _ = run(
+        {"clarify_long": endless, "verify": '{"supported": true}'}, tree=True, extra={"depth": 4}, max_answers=5
+    )
+    assert len(prediction.interpretations) == 5
+    assert sum(r.purpose == "clarify_long" for r in model.requests) <= 6
+
+
+def test_failed_branches_and_checks_leave_the_rest() -> None:
+    def half(request: Request) -> str:
+        return "" if question_of(request) != QUESTION.text else grown(request)
+
+    prediction, _, _ = run({"clarify_long": half, "verify": "?"}, tree=True)
+    assert [i.verified for i in prediction.interpretations] == [None] * 3
+    assert not any(c.passed for c in prediction.clarifications)
+    assert cost_of(prediction).failed_calls == 6
+
+
+def test_a_question_with_its_own_passages_searches_nothing_in_a_tree() -> None:
+    own = replace(QUESTION, passages=tuple(t.Passage(i, *CORPUS[i]) for i in "ab"))
+    prediction, _, retriever = run({"clarify_long": grown, "verify": supported}, tree=True, question=own)
+    assert retriever.queries == []
+    assert len(prediction.answers) == 3
+
+
+@pytest.mark.parametrize(("extra", "tree"), [({"depth": 9}, True), ({"depth": 2}, False), ({"relax": "maybe"}, False)])
+def test_wrong_options_are_refused(extra: dict[str, Any], tree: bool) -> None:
+    with pytest.raises(InputError):
+        run(tree=tree, extra=extra)

@@ -1,0 +1,145 @@
+"""Question disambiguation as sequence to sequence: what a training example holds, what is written, and a short training."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_models import word_tokenizer
+
+from core.errors import CheckpointError, InputError
+from core.models.fid import FidAnswerer, make_fid, save_fid
+from core.models.fid_network import FidConfig
+from core.models.seq2seq import Seq2SeqRewriter, load_rewriter, truecase
+from core.training.disambiguation_task import DisambiguationTask, rewriting_edit_f1, rewriting_item
+from core.training.examples import MultiExample
+from core.training.trainer import TrainConfig, fit
+from core.types import Passage
+
+PASSAGES = (("north", "the ball of the town is red"), ("south", "the boat is blue"), ("east", "a car"))
+EXAMPLE = MultiExample(
+    "which colour is it ?",
+    PASSAGES,
+    (("red",), ("blue", "azure")),
+    "made",
+    extra={"questions": ["which colour is the ball ? | which colour ?", "which colour is the boat ?"]},
+)
+
+
+@pytest.fixture
+def parts(make_tiny: Any) -> tuple[Any, Any]:
+    tokenizer = word_tokenizer("t5")
+    return make_fid(make_tiny("t5"), tokenizer, FidConfig(target="question")), tokenizer
+
+
+def task_of(parts: tuple[Any, Any], examples: list[MultiExample] | None = None, **changes: Any) -> DisambiguationTask:
+    network, tokenizer = parts
+    values: dict[str, Any] = {"size": 2, "batch_tokens": 400, "collate": network.collate, **changes}
+    given = [EXAMPLE] if examples is None else examples
+    return DisambiguationTask([(given, 1.0)], [("made", [EXAMPLE])], tokenizer, network.config, **values)
+
+
+def test_an_item_holds_the_target_answer_first_and_its_passage() -> None:
+    seen = set()
+    for i in range(30):
+        item, target = rewriting_item(EXAMPLE, 2, random.Random(i))
+        seen.add((item.previous, target))
+        assert item.question == EXAMPLE.question
+        assert any(item.previous[0] in text for _, text in item.passages)
+        assert len(item.passages) == 2
+    assert seen == {(("red", "blue"), "which colour is the ball ?"), (("blue", "red"), "which colour is the boat ?")}
+
+
+def test_only_questions_with_several_answers_and_rewrites_are_trained_on(parts: tuple[Any, Any]) -> None:
+    alone = MultiExample("q", PASSAGES, (("red",),), "made", extra={"questions": ["q"]})
+    bare = MultiExample("q", PASSAGES, (("red",), ("blue",)), "made")
+    task = task_of(parts, [alone, EXAMPLE, bare])
+    assert task.sources[0][0] == [EXAMPLE]
+    with pytest.raises(InputError, match="several answers with a disambiguated question each"):
+        task_of(parts, [alone, bare])
+
+
+def test_the_target_is_not_cut(parts: tuple[Any, Any]) -> None:
+    task = task_of(parts)
+    _, batch = next(task.batches(0, 0))
+    long = max(row[row >= 0].numel() for row in batch[1])
+    assert long == 7  # which colour is the ball ? and the end
+    assert task.config.max_answer_tokens == 48
+
+
+def test_edit_f1_of_the_right_question_and_of_a_copy() -> None:
+    class Right:
+        def rewrite_many(self, jobs: Any) -> list[list[str]]:
+            return [
+                ["Which colour is the ball?" if answer == "red" else "Which colour is the boat?"] for _, answer, _, _ in jobs
+            ]
+
+    class Copy:
+        def rewrite_many(self, jobs: Any) -> list[list[str]]:
+            return [[question] for question, *_ in jobs]
+
+    class Silent:
+        def rewrite_many(self, jobs: Any) -> list[list[str]]:
+            return [[] for _ in jobs]
+
+    assert rewriting_edit_f1(Right(), [EXAMPLE]) == pytest.approx(1.0)
+    assert rewriting_edit_f1(Copy(), [EXAMPLE]) == rewriting_edit_f1(Silent(), [EXAMPLE]) == 0.0
+    assert rewriting_edit_f1(Copy(), []) == 0.0
+
+
+def test_candidates_are_distinct_questions(parts: tuple[Any, Any]) -> None:
+    rewriter = Seq2SeqRewriter(FidAnswerer(*parts, device="cpu"))
+    passages = [Passage(str(i), *p) for i, p in enumerate(PASSAGES)]
+    jobs = [("which colour ?", "red", ["blue"], passages), ("who ?", "a", [], [])]
+    found = rewriter.rewrite_many(jobs)
+    assert len(found) == 2
+    for candidates in found:
+        assert len({c.lower() for c in candidates}) == len(candidates) <= 3
+        assert all(c.endswith("?") for c in candidates)
+    assert rewriter.rewrite_many(jobs[:1]) == found[:1]
+
+
+@pytest.mark.parametrize(
+    ("text", "sources", "want"),
+    [
+        (
+            "who played maria in west side story?",
+            ["Who played Maria?", "West Side Story is"],
+            "Who played Maria in West Side Story?",
+        ),
+        ("when did the u.s. win?", ["The U.S. won."], "When did the U.S. win?"),
+        ("", ["A"], ""),
+        ("o'neill?", ["O'Neill wrote"], "O'Neill?"),
+    ],
+)
+def test_case_comes_from_the_sources(text: str, sources: list[str], want: str) -> None:
+    assert truecase(text, sources).lower() == want.lower()
+    if "u.s." not in text:
+        assert truecase(text, sources) == want
+
+
+def test_a_short_training_learns_and_is_loaded_as_a_rewriter(parts: tuple[Any, Any], tmp_path: Path) -> None:
+    network, tokenizer = parts
+    config = TrainConfig(
+        steps=25, lr=5e-3, head_lr=5e-3, warmup=2, evaluate_every=100, save_every=100, precision="fp32", device="cpu"
+    )
+    task = task_of(parts)
+    batch = next(task.batches(0, 0))[1]
+    before = float(task.loss(network, batch, torch.device("cpu")).detach())
+    row = fit(network, task, config, tmp_path, partial(save_fid, tokenizer=tokenizer), lambda _: None)
+    assert float(task.loss(network, batch, torch.device("cpu")).detach()) < 0.5 * before
+    assert 0.0 <= row["figure"] <= 1.0
+    rewriter, digest = load_rewriter(str(tmp_path / "last"), "cpu")
+    assert len(digest) == 16
+    assert rewriter.rewrite_many([("which colour is it ?", "red", ["blue"], [])])[0]
+
+
+def test_weights_that_write_answers_are_refused(make_tiny: Any, tmp_path: Path) -> None:
+    tokenizer = word_tokenizer("t5")
+    save_fid(make_fid(make_tiny("t5"), tokenizer), tmp_path / "t5", tokenizer=tokenizer)
+    with pytest.raises(CheckpointError, match="not trained to write disambiguated questions"):
+        load_rewriter(str(tmp_path / "t5"), "cpu")
