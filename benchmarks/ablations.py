@@ -12,7 +12,9 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -20,9 +22,11 @@ from core.cli import quiet_libraries
 from core.datasets import load
 from core.engine import Engine
 from core.greedy import run_answers
+from core.models.precision import quick
 from core.models.span_answerer import load_answerer
 from core.settings import ROOT, Settings
 from core.training.held_out import answer_f1
+from core.types import ReferenceQuestion, RetrievedPassage
 
 VARIANTS = {
     "AmbigPrompt": ("interleaved", True),
@@ -45,6 +49,26 @@ def train(name: str, args: argparse.Namespace, out: Path) -> None:
     subprocess.run(command, check=True, cwd=ROOT)
 
 
+def measure(
+    folder: Path, questions: Sequence[ReferenceQuestion], found: Sequence[list[RetrievedPassage]], device: str
+) -> dict[str, Any]:
+    """F1 answer (all and multi), mean number of answers and weights of one answering model, in half precision where that is quick, without clarification."""
+    answerer, digest = load_answerer(str(folder), device)
+    with quick(torch.device("cpu")):
+        runs = run_answers(answerer, [q.question for q in questions], found)
+    values = [
+        max(answer_f1(answers, [p.answers for p in a.pairs]) for a in question.annotations)
+        for answers, question in zip(runs, questions)
+    ]
+    multi = [v for v, q in zip(values, questions) if q.ambiguous]
+    return {
+        "f1": sum(values) / len(values),
+        "multi": sum(multi) / max(1, len(multi)),
+        "answers": sum(map(len, runs)) / len(runs),
+        "weights": digest,
+    }
+
+
 def main() -> int:
     quiet_libraries()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -55,9 +79,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", choices=list(VARIANTS), default=list(VARIANTS))
     parser.add_argument("--questions", type=Path, default=ROOT / "data" / "starter" / "questions.json")
+    parser.add_argument("--limit", type=int, default=0, help="at most this many questions (0: all)")
     args = parser.parse_args()
     settings = Settings.from_env()
-    questions = load(args.questions)
+    questions = load(args.questions)[: args.limit or None]
     found = Engine(settings).corpus("starter").search_many([q.question for q in questions], 10)
     print(
         f"{len(questions)} questions, {args.steps} steps, seed {args.seed}\n\n| variant | F1 all | F1 multi | answers |\n|---|--:|--:|--:|",
@@ -67,16 +92,9 @@ def main() -> int:
         out = settings.runs_dir / f"ablation-{args.steps}-{args.seed}" / name.replace("/", "").replace(" ", "-")
         if not (out / "last" / "config.json").exists():
             train(name, args, out)
-        answerer, digest = load_answerer(str(out / "last"), settings.device)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            runs = run_answers(answerer, [q.question for q in questions], found)
-        values = []
-        for answers, question in zip(runs, questions):
-            values.append(max(answer_f1(answers, [p.answers for p in a.pairs]) for a in question.annotations))
-        multi = [v for v, q in zip(values, questions) if q.ambiguous]
-        row = {"f1": sum(values) / len(values), "multi": sum(multi) / len(multi), "answers": sum(map(len, runs)) / len(runs)}
+        row = measure(out / "last", questions, found, settings.device)
         print(f"| {name} | {100 * row['f1']:.1f} | {100 * row['multi']:.1f} | {row['answers']:.2f} |", flush=True)
-        (out / "starter.json").write_text(json.dumps({**row, "weights": digest, "steps": args.steps, "seed": args.seed}))
+        (out / "starter.json").write_text(json.dumps({**row, "steps": args.steps, "seed": args.seed}))
     return 0
 
 

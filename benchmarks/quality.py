@@ -63,10 +63,10 @@ def best_one_pass(settings: Settings, questions: Sequence[ReferenceQuestion], co
     return best
 
 
-def line(name: str, report: Report) -> str:
+def line(name: str, report: Report, top_k: int) -> str:
     cells = [name]
     for metric in SHOWN:
-        values = report.scores.get(metric)
+        values = report.scores.get(metric.replace("@k", f"@{top_k}"))
         if values is None:
             cells.append("–")
             continue
@@ -103,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{len(questions)} questions; values are all / multi, with 95% bootstrap intervals of all\n")
     print("| system | " + " | ".join(SHOWN) + " |\n|---|" + "---|" * len(SHOWN))
     for name, report in reports.items():
-        print(line(name, report))
+        print(line(name, report, args.top_k))
     main_report = reports["ambigprompt"]
     print(f"\nfailed {main_report.failed}; {json.dumps(main_report.timings)}; {json.dumps(main_report.provenance)}")
     for group in ("by_source", "by_ambiguity"):

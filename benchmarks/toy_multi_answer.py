@@ -1,6 +1,6 @@
 """Does iterative prompting work from scratch?  A made multi-answer task, a small T5, the paper's mechanism and its three ablations.
 
-A question "colour of ball" has 1-4 answers in passages such as "ball is red" (title: a town); distractors tell of other things.  A colour may stand
+A question "colour of ball" has 1-3 answers in passages such as "ball is red" (title: a town); distractors tell of other things.  A colour may stand
 in a distractor, too, so that reading the question is needed.  Every variant takes the same number of steps in all: post-pretraining on
 single-answer questions (pseudo answers: the colour of each passage, Eq. 8-9), then tuning (Eq. 10); the variant without
 post-pretraining tunes all the time.  Run: python -m benchmarks.toy_multi_answer
@@ -35,11 +35,11 @@ from core.training.fid_task import FidTask
 from core.training.held_out import run_f1
 from core.training.trainer import TrainConfig, fit
 
-THINGS = "ball car door".split()
-TOWNS = "ada brig calw dole enns fano gap hull ivry jena kiel lund".split()
-COLOURS = "red blue green black white pink grey gold".split()
+THINGS = "ball car".split()
+TOWNS = "ada brig calw dole enns fano".split()
+COLOURS = "red blue green black white".split()
 FRAME = "question: answers: title: context: colour of is ;".split()
-MOST_ANSWERS = 4
+MOST_ANSWERS = 3
 VARIANTS = {
     "iterative prompting": ("interleaved", True),
     "w/o post-pretraining": ("interleaved", False),
@@ -52,19 +52,19 @@ VARIANTS = {
 class Plan:
     """Steps count batches; `pretrain_share` of them is post-pretraining, where a variant has it."""
 
-    steps: int = 3000
-    pretrain_share: float = 0.4
-    lr: float = 2e-3
+    steps: int = 4000
+    pretrain_share: float = 0.25
+    lr: float = 3e-3
     width: int = 64
     layers: int = 3
-    batch_tokens: int = 4096
+    batch_tokens: int = 1024
     singles: int = 20_000
     multis: int = 8_000
     held_out: int = 300
     seed: int = 0
 
 
-def make_question(rng: random.Random, most: int = MOST_ANSWERS, distractors: tuple[int, int] = (1, 2)) -> MultiExample:
+def make_question(rng: random.Random, most: int = MOST_ANSWERS, distractors: tuple[int, int] = (1, 1)) -> MultiExample:
     """1 to `most` passages that answer and some that tell of other things, in random order."""
     thing = rng.choice(THINGS)
     others = [t for t in THINGS if t != thing]
@@ -78,8 +78,8 @@ def make_question(rng: random.Random, most: int = MOST_ANSWERS, distractors: tup
 
 
 def make_single(rng: random.Random) -> MultiExample:
-    """A question with one answer among 2-4 distractors, and what a reader of each passage says: its colour (Eq. 8)."""
-    e = make_question(rng, 1, (2, 4))
+    """A question with one answer among 1-3 distractors, and what a reader of each passage says: its colour (Eq. 8)."""
+    e = make_question(rng, 1, (1, 3))
     return replace(e, extra={"pseudo": [text.split()[-1] for _, text in e.passages]})
 
 
@@ -100,7 +100,7 @@ def make_network(prompting: Any, plan: Plan, tokenizer: Any) -> FidNetwork:
         d_ff=2 * plan.width,
         num_heads=4,
         num_layers=plan.layers,
-        num_decoder_layers=2,
+        num_decoder_layers=1,
         dropout_rate=0.0,
         feed_forward_proj="gated-gelu",
         decoder_start_token_id=0,

@@ -20,6 +20,7 @@ import torch
 from core.cli import quiet_libraries
 from core.engine import Engine
 from core.models.passage_reader import load_reader
+from core.models.precision import quick
 from core.models.span_answerer import Decoding, Scored, SpanAnswerer, load_answerer
 from core.settings import ROOT, Settings
 from core.training.examples import MultiExample
@@ -44,7 +45,7 @@ class Runner:
         while len(found) < most:
             key = (i, tuple(found))
             if key not in self.kept:
-                with torch.autocast("cpu", dtype=torch.bfloat16):
+                with quick(torch.device("cpu")):
                     (self.kept[key],) = self.answerer.score_many([(self.examples[i].question, self.passages[i], found)])
             proposal = self.answerer.decide(self.kept[key], self.passages[i], found, decoding)
             top = proposal.candidates[0] if proposal.candidates else None

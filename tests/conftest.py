@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from tiny_models import WORDS, _folder, tiny_bert_config, tiny_t5_config, word_tokenizer
+
+# A run of the suite is the same each time; `HYPOTHESIS_PROFILE=search` draws new examples, to look for what is not known yet.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("search", max_examples=1000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 @pytest.fixture(scope="session")
