@@ -26,6 +26,16 @@ def same_answer(a: str, b: str) -> bool:
     return normalize_answer(a) == normalize_answer(b) or overlapping(a, b)
 
 
+def confused(returned: Sequence[str], answer: str, others: Sequence[str]) -> bool:
+    """True if one of the other answers is among what was returned."""
+    return any(same_answer(r, o) for r in returned if not same_answer(r, answer) for o in others)
+
+
+def returns_alone(returned: Sequence[str], answer: str, others: Sequence[str]) -> bool:
+    """What passes the round trip: this answer is returned, and none of the others."""
+    return any(same_answer(r, answer) for r in returned) and not confused(returned, answer, others)
+
+
 def ask_with(model: BatchAnsweringModel, most: int = 4) -> Ask:
     """Asks an answering model until [EOI], all passages in one softmax; at most `most` answers, as a question that has more is not clear."""
 
@@ -102,6 +112,7 @@ def _best(
     # the first ones mostly pass and reading is what a clarification costs
     deciding = list({p.id: p for p in (own, *rivals)}.values())
     others_too = len(deciding) < len(passages)
+    other_texts = [o.text for o in others]
     failed: list[tuple[tuple[int, float], Clarification]] = []
     for first in range(0, len(edits), AT_A_TIME):
         group = edits[first : first + AT_A_TIME]
@@ -109,11 +120,11 @@ def _best(
         for edit, returned in zip(group, found):
             if not any(same_answer(r, answer.text) for r in returned):
                 rank, why = 2, "asked this way the reader does not return the answer"
-            elif _confused(returned, answer, others):
+            elif confused(returned, answer.text, other_texts):
                 rank, why = 1, "asked this way the reader returns another answer too"
             else:
                 returned = ask([(edit.question, passages)])[0] if others_too else returned
-                if any(same_answer(r, answer.text) for r in returned) and not _confused(returned, answer, others):
+                if returns_alone(returned, answer.text, other_texts):
                     return Clarification(
                         answer.text, edit.question, True, first + len(group), tuple(dict.fromkeys(returned)), ""
                     )
@@ -121,8 +132,3 @@ def _best(
             tried = Clarification(answer.text, edit.question, False, len(edits), tuple(dict.fromkeys(returned)), why)
             failed.append(((rank, edit.cost), tried))
     return min(failed, key=lambda f: f[0])[1]
-
-
-def _confused(returned: Sequence[str], answer: Answer, others: Sequence[Answer]) -> bool:
-    """True if one of the other answers is among what the reader returned."""
-    return any(same_answer(r, o.text) for r in returned if not same_answer(r, answer.text) for o in others)

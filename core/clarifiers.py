@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from core.clarification import Ask, clarify, same_answer
+from core.clarification import Ask, clarify, returns_alone
 from core.text import normalize_answer
 from core.types import Answer, Clarification, Passage
 
@@ -64,9 +64,7 @@ def _verified(
 ) -> Clarification:
     returned = ask([(candidate, passages) for candidate in candidates])
     for candidate, found in zip(candidates, returned):
-        mine = any(same_answer(f, text) for f in found)
-        confused = any(same_answer(f, o) for f in found if not same_answer(f, text) for o in others)
-        if mine and not confused:
+        if returns_alone(found, text, others):
             return Clarification(text, candidate, True, len(candidates), tuple(dict.fromkeys(found)), "")
     why = "asked this way the reader does not return this answer alone"
     return Clarification(text, candidates[0], False, len(candidates), tuple(dict.fromkeys(returned[0])), why)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from core.errors import AmbiscopeError
+from core.needs import check
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
 from core.systems import SYSTEMS, passages_to_read
@@ -120,8 +121,6 @@ def _retrieval(corpus: Corpus, settings: Settings) -> dict[str, str]:
 
 def statuses(settings: Settings) -> Sequence[SystemStatus]:
     """Every system, what it needs, and whether it can run here.  Looks for files; loads no weights."""
-    from core.models.checkpoints import find_checkpoint
-
     out = []
     for name, entry in SYSTEMS.items():
         if entry.hidden:
@@ -129,29 +128,7 @@ def statuses(settings: Settings) -> Sequence[SystemStatus]:
         why = ""
         try:
             for need in entry.needs:
-                if need == "checkpoint ambiguity":
-                    from core.models.ambiguity import find_ambiguity
-
-                    find_ambiguity()
-                elif need == "answering model":
-                    from core.models.answering import find_answering
-
-                    find_answering(settings.answerer)
-                elif need.startswith("checkpoint "):
-                    kind = need.removeprefix("checkpoint ")
-                    find_checkpoint(settings.answerer if kind == "answerer" else settings.reader, kind)
-                elif need.startswith("encoder-decoder weights"):
-                    from core.models.fid import find_fid
-
-                    find_fid(settings.answerer)  # a hub name passes: only loading it can tell
-                elif need == "encoder-decoder fid":
-                    from core.models.fid import find_fid
-
-                    find_fid(settings.seq2seq)
-                elif need.startswith("a language model"):
-                    from core.models.generators import require_language_model
-
-                    require_language_model(settings)  # whether the endpoint answers, asking it tells
+                check(need, settings)
         except AmbiscopeError as error:
             why = str(error)
         out.append(SystemStatus(name, entry.summary, entry.needs, entry.source, not why, why))

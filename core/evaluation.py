@@ -30,7 +30,7 @@ from core.errors import (
     InputError,
     StorageError,
 )
-from core.evaluation_report import Report, build_report, digest_of, plain
+from core.evaluation_report import Report, Row, build_report, digest_of, plain, row_head
 from core.metrics import METRICS, Example, metric, strict_json
 from core.metrics.errors import errors_of
 from core.metrics.scoring import values_of
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Report", "evaluate"]
 
-Row = dict[str, Any]
 _FORMAT = 2  # 1 had no error buckets
 MAX_BATCH = 64
 _OUR_OWN = (CancelledError, CheckpointError, IndexMismatchError, StorageError, MemoryError)  # no fault of the one question
@@ -130,14 +129,7 @@ def in_order(
 
 def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion, judge: Judge | None = None, traced: bool = False) -> Row:
     """One question's row: what was said, its metrics, its errors, its seconds, or why it failed; `trace` where wanted, packed."""
-    row: Row = {
-        "id": question.id,
-        "question": question.question,
-        "source": question.extra.get("source"),
-        "ambiguity": question.extra.get("ambiguity"),
-        "ambiguous": question.ambiguous,
-        "references": [[list(p.answers) for p in a.pairs] for a in question.annotations],
-    }
+    row = row_head(question)
     asked = t.Question(question.question, id=question.id, passages=question.passages)
     started = time.perf_counter()
     try:

@@ -23,6 +23,18 @@ from core.settings import ROOT
 Row = dict[str, Any]
 
 
+def row_head(question: t.ReferenceQuestion) -> Row:
+    """What a report's row says of the question itself, whatever was measured on it."""
+    return {
+        "id": question.id,
+        "question": question.question,
+        "source": question.extra.get("source"),
+        "ambiguity": question.extra.get("ambiguity"),
+        "ambiguous": question.ambiguous,
+        "references": [[list(p.answers) for p in a.pairs] for a in question.annotations],
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """Fractions and seconds; None where undefined.  Failed questions are counted and left out of every mean.

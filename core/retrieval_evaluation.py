@@ -11,7 +11,7 @@ from typing import Any
 
 from core import types as t
 from core.errors import InputError
-from core.evaluation_report import Report, build_provenance, peak_memory_mb, percentile
+from core.evaluation_report import Report, build_provenance, peak_memory_mb, percentile, row_head
 from core.metrics.base import mean
 from core.metrics.bootstrap import interval
 from core.metrics.retrieval import mrecall_at_k, recall_at_k
@@ -92,13 +92,7 @@ def _row(question: t.ReferenceQuestion, texts: list[str], ks: Sequence[int], sec
     metrics: dict[str, float] = {}
     for label, measure in (("R", recall_at_k), ("MRecall", mrecall_at_k)):
         metrics |= {f"{label}@{k}": max(measure(texts, answers, k) for answers in sets) for k in ks}
-    return {
-        "id": question.id,
-        "question": question.question,
-        "source": question.extra.get("source"),
-        "ambiguity": question.extra.get("ambiguity"),
-        "ambiguous": question.ambiguous,
-        "references": [[list(p.answers) for p in a.pairs] for a in question.annotations],
+    return row_head(question) | {
         "error": None,
         "answers": [],
         "passages": len(texts),

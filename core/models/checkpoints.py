@@ -27,9 +27,8 @@ WEIGHTS = "model.safetensors"
 TICK_NS = 2_000_000_000  # coarser than the time stamps of any file system in use (FAT: 2 s)
 
 
-def save_span_network(network: nn.Module, folder: Path, about: dict[str, Any] | None = None) -> None:
-    """Writes config and weights; files are replaced whole, so that a kill leaves the old ones."""
-    assert isinstance(network, SpanNetwork)
+def save_network(network: nn.Module, folder: Path, config: dict[str, Any]) -> None:
+    """Half-precision weights without the frozen embeddings, and config.json.  Files are replaced whole, so that a kill leaves the old ones."""
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {
         name: tensor.detach().to("cpu", torch.float16).contiguous()
@@ -39,10 +38,14 @@ def save_span_network(network: nn.Module, folder: Path, about: dict[str, Any] | 
     temporary = folder / (WEIGHTS + ".tmp")
     save_file(tensors, temporary, metadata={"format": "pt"})
     temporary.replace(folder / WEIGHTS)
-    config = {"kind": "span", "config": asdict(network.config), "about": about or {}}
     temporary = folder / "config.json.tmp"
     temporary.write_text(json.dumps(config, indent=1) + "\n")
     temporary.replace(folder / "config.json")
+
+
+def save_span_network(network: nn.Module, folder: Path, about: dict[str, Any] | None = None) -> None:
+    assert isinstance(network, SpanNetwork)
+    save_network(network, folder, {"kind": "span", "config": asdict(network.config), "about": about or {}})
 
 
 def find_checkpoint(name: str, kind: str) -> Path:

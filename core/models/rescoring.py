@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from core.edits.shared import evidence_sentence
 from core.errors import CheckpointError
 from core.models.passage_signals import kind
-from core.text import contains_tokens, content_words, has_answer, normalize_answer, words
+from core.text import contains_tokens, content_words, normalize_answer, words
 from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 
 FILE = "rescorer.json"
@@ -120,7 +120,8 @@ def features(
     best_similarity = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
     asked = set(content_words(question))
     tokens = {p.passage.id: words(p.passage.text) for p in passages}
-    taken = {p.passage.id for p in passages if has_answer(p.passage.text, previous)} if previous else set()
+    found = [words(p) for p in previous]
+    taken = {key for key, text in tokens.items() if any(contains_tokens(text, f) for f in found)}
     vectors = embed([question, *(_sentence(c, by_id) for c in candidates)])
     sentence = vectors[1:] @ vectors[0]
     logs = [math.log(max(LEAST, c.probability)) for c in candidates]

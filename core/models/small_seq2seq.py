@@ -22,9 +22,10 @@ from types import SimpleNamespace
 from typing import Any, get_args
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from core.models.checkpoints import save_network
 from core.models.fid_network import IGNORED, FidBatch, Target, fan_out
 from core.models.interleaving import use_interleaving
 from core.models.rows import clip, pad, passage_rows, prompt_row
@@ -331,20 +332,8 @@ def from_span(span: Any, config: SmallConfig | None = None, seed: int = 0) -> tu
 
 
 def save_small(network: nn.Module, folder: Path, about: dict[str, Any] | None = None) -> None:
-    """Half-precision weights without the frozen embeddings, and config.json.  Files are replaced whole, so that a kill leaves the old ones."""
     assert isinstance(network, SmallSeq2Seq)
-    folder.mkdir(parents=True, exist_ok=True)
-    tensors = {
-        name: tensor.detach().to("cpu", torch.float16).contiguous()
-        for name, tensor in network.state_dict().items()
-        if ".embeddings." not in name
-    }
-    temporary = folder / "model.safetensors.tmp"
-    save_file(tensors, temporary, metadata={"format": "pt"})
-    temporary.replace(folder / "model.safetensors")
-    temporary = folder / "config.json.tmp"
-    temporary.write_text(json.dumps({"kind": KIND, "config": asdict(network.config), "about": about or {}}, indent=1) + "\n")
-    temporary.replace(folder / "config.json")
+    save_network(network, folder, {"kind": KIND, "config": asdict(network.config), "about": about or {}})
 
 
 def load_small(folder: Path, config: SmallConfig | None = None) -> tuple[SmallSeq2Seq, Any]:

@@ -12,6 +12,7 @@ from core import types as t
 from core.engine import Engine, statuses
 from core.errors import NotFoundError, UnknownNameError
 from core.evidence import occurrences
+from core.needs import CHECKS
 from core.settings import Settings
 from core.systems import SYSTEMS
 from core.systems.base import Options, Parts, answer, retrieve
@@ -145,3 +146,7 @@ def test_settings_say_how_passages_are_found(engine: Engine, settings: Settings)
     other = Engine(replace(settings, retriever="bm25")).system(corpus="facts").info.settings["retrieval"]
     assert other["retriever"] == "bm25"
     assert engine.system(own_passages=True).info.settings["retrieval"] == {}
+
+
+def test_each_need_of_the_systems_is_looked_for() -> None:
+    assert {need for entry in SYSTEMS.values() for need in entry.needs} == set(CHECKS)
