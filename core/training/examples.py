@@ -166,6 +166,7 @@ def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]
     """A folder with questions.json and passages.tsv (the layout of data/starter): examples with their supporting passages only.
 
     `extra["supporting"]` holds the ids, `extra["supporting_of"]` those of each pair; context passages are added by retrieval (core.training.mining).
+    `extra["split"]` is the question's field of that name ("train" or "held out"), where it has one.
     """
     passages = read_passages_tsv(folder / "passages.tsv")
     try:
@@ -192,6 +193,7 @@ def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]
                         "supporting": ids,
                         "supporting_of": [list(pair["passages"]) for pair in pairs],
                         "questions": [pair["question"] for pair in pairs],
+                        **({"split": row["split"]} if "split" in row else {}),
                     },
                 )
             )

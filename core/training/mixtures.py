@@ -119,7 +119,8 @@ def statement_examples(path: Path, miner: Miner, cache: Path | None, context: in
 def annotated_examples(folder: Path, held_out: float, context: int = 8) -> tuple[list[MultiExample], list[MultiExample]]:
     """(training, held-out) examples of a folder in the layout of data/starter, each with BM25 neighbours of its own corpus as context.
 
-    Held out is every k-th block of 15 questions in file order, k = 1 / `held_out` rounded.  A context passage may come on both sides.
+    Held out are the questions whose `split` is "held out"; where no question has that field, every k-th block of 15 questions in file
+    order, k = 1 / `held_out` rounded; with `held_out` 0, none.  A context passage may come on both sides.
     `extra["context"]` holds the ids of all passages, supporting ones first.
     """
     examples, passages = read_annotated(folder)
@@ -139,6 +140,13 @@ def annotated_examples(folder: Path, held_out: float, context: int = 8) -> tuple
                 extra={**e.extra, "context": [*e.extra["supporting"], *taken]},
             )
         )
+    if held_out and any("split" in e.extra for e in out):
+        split = [e.extra.get("split") for e in out]
+        if odd := next((s for s in split if s not in ("train", "held out")), None) or (None in split and "no split"):
+            raise FormatError(
+                f"a question has {odd!r} as its split: each has 'train' or 'held out'", file=folder / "questions.json"
+            )
+        return [e for e in out if e.extra["split"] == "train"], [e for e in out if e.extra["split"] == "held out"]
     # every k-th block of 15 neighbouring questions: a block shares its topic, so whole blocks are held out
     blocks = [out[i : i + 15] for i in range(0, len(out), 15)]
     every = round(1 / held_out) if held_out else len(blocks) + 1

@@ -174,6 +174,24 @@ def test_whole_blocks_are_held_out(tmp_path: Path) -> None:
     assert all(len(set(e.extra["context"])) == len(e.passages) for e in train)
 
 
+def test_questions_that_name_their_split_keep_it(tmp_path: Path) -> None:
+    folder = annotated(tmp_path / "mine", 40)
+    rows = json.loads((folder / "questions.json").read_text())
+    for i, row in enumerate(rows):
+        row["split"] = "held out" if i in (3, 17) else "train"
+    (folder / "questions.json").write_text(json.dumps(rows))
+    train, dev = annotated_examples(folder, held_out=0.2)
+    assert [e.question for e in dev] == [rows[3]["question"], rows[17]["question"]]
+    assert len(train) == len(rows) - 2
+    assert len(annotated_examples(folder, held_out=0.0)[0]) == len(rows)
+    for wrong in ("test", None):
+        rows[5].pop("split")
+        rows[5] |= {"split": wrong} if wrong else {}
+        (folder / "questions.json").write_text(json.dumps(rows))
+        with pytest.raises(FormatError, match="as its split: each has 'train' or 'held out'"):
+            annotated_examples(folder, held_out=0.2)
+
+
 def test_a_clarified_question_is_supported_by_its_own_passages(tmp_path: Path) -> None:
     train, _ = annotated_examples(annotated(tmp_path / "mine", 30), held_out=0.0)
     clarified = clarified_examples(train)
