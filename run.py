@@ -84,7 +84,7 @@ def main(argv: list[str]) -> int:
         return 1
     if what == "app":
         say("starting the app; stop it with Ctrl+C")
-        command = [str(PYTHON), "-m", "streamlit", "run", str(ROOT / "streamlit_app.py"), *rest]
+        command = [str(PYTHON), "-m", "pages._launch", *rest]
     elif what == "test":
         say("running the tests")
         command = [str(PYTHON), "-m", "pytest", *rest]

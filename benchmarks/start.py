@@ -2,7 +2,7 @@
 
     python -m benchmarks.start [--question "Who directed A Star Is Born?"]
 
-Starts `streamlit run streamlit_app.py` on a free loopback port with an AMBISCOPE_HOME of its own, opens the page in headless Chromium, asks a question and
+Starts the app as `run.py app` does on a free loopback port with an AMBISCOPE_HOME of its own, opens the page in headless Chromium, asks a question and
 waits for the finished answer set.  Needs Chromium.  Also reports the peak memory of the app's process.
 """
 
@@ -52,9 +52,7 @@ def one_start(home: Path, question: str) -> dict[str, float]:
         [
             sys.executable,
             "-m",
-            "streamlit",
-            "run",
-            str(ROOT / "streamlit_app.py"),
+            "pages._launch",
             "--server.port",
             str(port),
             "--server.address",

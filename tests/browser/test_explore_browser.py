@@ -57,7 +57,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     settings = {"HOME": str(home), "SYSTEM": "scripted", "ENCODER": "hashing", "CORPUS": "nasty", "DEVICE": "cpu"}
     environment = {k: v for k, v in os.environ.items() if not k.startswith("AMBISCOPE_")}
     environment |= {f"AMBISCOPE_{k}": v for k, v in settings.items()}
-    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "streamlit_app.py")]
+    command = [sys.executable, "-m", "pages._launch"]
     log = (home.parent / "server.log").open("wb")
     process = subprocess.Popen(
         [*command, "--server.port", str(port), "--server.address", "127.0.0.1"],

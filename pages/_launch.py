@@ -1,0 +1,43 @@
+"""Starts the app's server, as `streamlit run` does, and loads the models meanwhile: `python -m pages._launch [streamlit's options]`.
+
+Streamlit runs an app's first line when the first browser comes.  The libraries and the models need no browser, so they are loaded from the start;
+whoever opens the page finds them ready, or waits under the same lock (pages._shared.engine).
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Sequence
+
+from streamlit import runtime
+from streamlit.web import cli
+
+from core.settings import ROOT
+
+log = logging.getLogger("ambiscope")
+QUIET = ("streamlit.runtime.scriptrunner_utils.script_run_context", "streamlit.runtime.caching.cache_data_api")
+
+
+def preload() -> None:
+    """What goes wrong here is told by the page that needs it."""
+    try:
+        from pages import _shared
+
+        _shared.warm()
+    except Exception as error:
+        log.info("loading ahead stopped: %s", error)
+
+
+def main(argv: Sequence[str]) -> None:
+    """Does not return before the server ends; raises SystemExit then."""
+    for name in QUIET:  # they warn that a cache is used outside a session, which is what is wanted
+        logging.getLogger(name).setLevel(logging.ERROR)
+    assert not runtime.exists()
+    threading.Thread(target=preload, daemon=True, name="preload").start()
+    cli.main(["run", str(ROOT / "streamlit_app.py"), *argv])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
