@@ -21,8 +21,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     folder: Path = args.annotated[0]
     from core.engine import Engine
     from core.models.checkpoints import find_checkpoint
+    from core.models.passage_reader import load_reader
     from core.models.rescoring import write_weights
     from core.models.span_answerer import load_answerer
+    from core.models.step_features import read_with
     from core.training.mixtures import annotated_examples
     from core.training.rescorer_task import Runs, fit_rescorer
 
@@ -35,7 +37,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     passages = engine.corpus(name).search_many([e.question for e in examples], TOP_K)
     model, digest = load_answerer(str(checkpoint), settings.device)
     said = f"{len(examples)} questions of {folder.name} held out from training"
-    runs = Runs(model, examples, passages, lambda texts: engine.library.encoder().encode(texts, "query"), _say)
+    reader, reader_digest = load_reader(args.reader or settings.reader, settings.device)
+    encode = engine.library.encoder().encode
+    runs = Runs(model, examples, passages, lambda texts: encode(texts, "query"), read_with(reader), _say)
     weights, figures = fit_rescorer(runs, fitted_on=said)
     out: Path = args.out or settings.runs_dir / "rescorer"
     out.mkdir(parents=True, exist_ok=True)
@@ -43,7 +47,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         if file.is_file() and file.resolve() != (out / file.name).resolve():
             shutil.copyfile(file, out / file.name)
     write_weights(out, weights)
-    print(json.dumps({"out": str(out), "weights": digest, "fitted_on": said, **figures}))
+    print(json.dumps({"out": str(out), "weights": digest, "reader": reader_digest, "fitted_on": said, **figures}))
     return 0
 
 

@@ -150,18 +150,15 @@ class Asked:
 
 def readings(question: str, view: View) -> list[Reading]:
     """The spans that either model names, equal texts once, each with its signals."""
-    asked = {w[:_STEM] for w in content_words(question)}
     read_first = normalize_answer(view.reader[0].text) if view.reader else ""
     said_first = normalize_answer(view.answerer[0][0].text) if view.answerer else ""
     most = view.answerer[0][1] if view.answerer else LEAST
-    who = question.lower().lstrip().startswith("who")
     out = []
     for candidate in _merged(view):
         key = normalize_answer(candidate.text)
-        tokens = candidate.text.split()
         said = max((p for c, p in view.answerer if normalize_answer(c.text) == key), default=LEAST)
         near = max((p for c, p in view.answerer if overlapping(c.text, candidate.text)), default=LEAST)
-        begin, end = sentence_bounds(view.found.passage.text, candidate.evidence.start if candidate.evidence else 0)
+        worded = wording(question, candidate, view.found.passage.text)
         signals = {
             "reader": _log(sum(c.probability for c in view.reader if normalize_answer(c.text) == key)),
             "answerer": max(LEAST, said),
@@ -170,15 +167,30 @@ def readings(question: str, view: View) -> list[Reading]:
             "answerer_first": float(key == said_first),
             "both_first": float(key == read_first == said_first),
             "kind": kind(question, candidate.text),
-            "length": min(8.0, len(tokens)),
-            "long": float(len(tokens) > 5),
-            "small_first": float(tokens[0][:1].islower()),
-            "who_small": float(who and any(w[:1].islower() and w.lower() not in _SMALL for w in tokens)),
-            "joined": float("," in candidate.text or " and " in candidate.text),
-            "sentence": _covered(asked, view.found.passage.text[begin:end]),
+            "length": min(8.0, len(candidate.text.split())),
+            "long": worded["long"],
+            "small_first": worded["small_first"],
+            "who_small": worded["who_small"],
+            "joined": worded["joined"],
+            "sentence": worded["sentence_covers"],
         }
         out.append(Reading(candidate, signals))
     return out
+
+
+def wording(question: str, candidate: Candidate, text: str) -> dict[str, float]:
+    """How a span of the passage `text` is written, and what of the question its sentence has."""
+    tokens = candidate.text.split()
+    asked = {w[:_STEM] for w in content_words(question)}
+    who = question.lower().lstrip().startswith("who")
+    begin, end = sentence_bounds(text, candidate.evidence.start if candidate.evidence else 0)
+    return {
+        "long": float(len(tokens) > 5),
+        "small_first": float(candidate.text[:1].islower()),
+        "who_small": float(who and any(w[:1].islower() and w.lower() not in _SMALL for w in tokens)),
+        "joined": float("," in candidate.text or " and " in candidate.text),
+        "sentence_covers": _covered(asked, text[begin:end]),
+    }
 
 
 def _merged(view: View) -> list[Candidate]:

@@ -54,6 +54,7 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
     from core.models.fast_loop import FastSpanLoop
     from core.models.rescoring import RescoredAnswerer, describe, read_weights
     from core.models.span_answerer import Decoding, load_answerer
+    from core.models.step_features import read_with
 
     default = Decoding()
     known = {n: getattr(default, n) for n in ("retrieval_prior", "eoi_bias", "reader_weight")}
@@ -71,14 +72,18 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
     used: dict[str, Any] = {"decoding": asdict(decoding), **loop_used, "prompting": trained.prompting, "stage": trained.stage}
     rescorer = read_weights(folder) if rescoring == "on" and parts.embed is not None else None
     used["rescoring"] = describe(rescorer) if rescorer else None
-    model.reader = None
-    if decoding.reader_weight:
-        model.reader, reader_digest = load_reader(settings.reader, settings.device)
+    reader, model.reader = None, None
+    if decoding.reader_weight or rescorer:
+        reader, reader_digest = load_reader(settings.reader, settings.device)
         used |= {"reader": settings.reader, "reader_digest": reader_digest}
+    if decoding.reader_weight:
+        model.reader = reader
     clarifier, more = make_clarifier(clarifying, settings, options.clarify, model)
 
     def rescored(proposing: AnsweringModel) -> AnsweringModel:
-        return RescoredAnswerer(proposing, rescorer, parts.embed) if rescorer and parts.embed else proposing
+        if rescorer is None or parts.embed is None or reader is None:
+            return proposing
+        return RescoredAnswerer(proposing, rescorer, parts.embed, read_with(reader))
 
     return AmbigPrompt(
         "ambigprompt",

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import InputError
-from core.models.rescoring import FEATURES, Embed, Weights, correct, features, rescore
+from core.models.rescoring import Weights, correct, rescore
+from core.models.step_features import FEATURES, Embed, Read, Seen
 from core.training.examples import MultiExample
 from core.training.held_out import answer_f1
 from core.types import BatchAnsweringModel, Proposal, RetrievedPassage
@@ -32,7 +33,9 @@ class Runs:
     examples: Sequence[MultiExample]
     passages: Sequence[Sequence[RetrievedPassage]]
     embed: Embed
+    read: Read
     log: Callable[[str], None] = print
+    _seen: dict[int, Seen] = field(default_factory=dict)
     _kept: dict[tuple[int, tuple[str, ...]], tuple[Proposal, NDArray[np.float64]]] = field(default_factory=dict)
 
     def step(self, i: int, previous: Sequence[str]) -> tuple[Proposal, NDArray[np.float64]]:
@@ -40,7 +43,9 @@ class Runs:
         if key not in self._kept:
             question = self.examples[i].question
             (proposal,) = self.model.propose_many([(question, self.passages[i], list(previous))])
-            self._kept[key] = proposal, features(question, self.passages[i], previous, proposal, self.embed)
+            if i not in self._seen:
+                self._seen[i] = Seen(question, self.passages[i], self.embed, self.read)
+            self._kept[key] = proposal, self._seen[i].step(previous, proposal)
             if len(self._kept) % 100 == 0:
                 self.log(f"{len(self._kept)} steps read")
         return self._kept[key]

@@ -13,17 +13,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.errors import CheckpointError, InputError
+from core.models.passage_reader import Readout
 from core.models.rescoring import (
-    FEATURES,
     FILE,
     RescoredAnswerer,
     Weights,
-    features,
     read_weights,
     rescore,
-    shape,
     write_weights,
 )
+from core.models.step_features import FEATURES, Seen, shape
 from core.training.examples import MultiExample
 from core.training.rescorer_task import Runs, fit_rescorer, fit_weights
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
@@ -56,8 +55,19 @@ def candidate(text: str, probability: float, passage: int = 0) -> Candidate:
 STEP = Proposal((candidate("1999", 0.5), candidate("Matteo Brisk", 0.3), candidate("Joren Vanhaak", 0.1, 1)), 0.1)
 
 
+def read(question: str, passages: Sequence[RetrievedPassage]) -> list[Readout]:
+    """A reader that is sure of the first passage's name, and abstains from every other passage."""
+    return [
+        Readout(p.passage, (candidate("Matteo Brisk", 0.8), candidate("1999", 0.1)), 0.1)
+        if p.passage.id == "a"
+        else Readout(p.passage, (), 1.0)
+        for p in passages
+    ]
+
+
 def column(name: str, previous: Sequence[str] = ()) -> list[float]:
-    return list(features("Who won the tour?", PASSAGES, previous, STEP, embed)[:, FEATURES.index(name)])
+    seen = Seen("Who won the tour?", PASSAGES, embed, read)
+    return list(seen.step(previous, STEP)[:, FEATURES.index(name)])
 
 
 def test_features_of_a_step() -> None:
@@ -73,12 +83,20 @@ def test_features_of_a_step() -> None:
     assert year < 0
 
 
+def test_what_the_reader_says() -> None:
+    assert column("reader") == pytest.approx([np.log(0.1), np.log(0.8), np.log(1e-6)])
+    assert column("reader_first") == [0.0, 1.0, 0.0]
+    assert column("reader_abstains") == pytest.approx([np.log(0.1), np.log(0.1), 0.0])
+    assert column("reader_abstains_less") == pytest.approx([0.0, 0.0, -np.log(0.1)])
+    assert column("title_whole") == [1.0, 1.0, 0.0]  # Tour
+
+
 def test_features_without_evidence_or_similarity() -> None:
     bare = Proposal((Candidate("Paris", 0.4),), 0.6)
-    found = features("Where?", [RetrievedPassage(PASSAGES[0].passage, 1, 0.0)], [], bare, embed)
+    found = Seen("Where?", [RetrievedPassage(PASSAGES[0].passage, 1, 0.0)], embed, read).step([], bare)
     assert found.shape == (1, len(FEATURES))
     assert np.isfinite(found).all()
-    assert features("Where?", PASSAGES, [], Proposal((), 1.0), embed).shape == (0, len(FEATURES))
+    assert Seen("Where?", PASSAGES, embed, read).step([], Proposal((), 1.0)).shape == (0, len(FEATURES))
 
 
 def test_shape() -> None:
@@ -111,7 +129,7 @@ class Fixed:
 
 
 def test_the_kind_of_answer_can_overrule_the_model() -> None:
-    model = RescoredAnswerer(Fixed(), weights(bias=-2.0, kind=4.0), embed)
+    model = RescoredAnswerer(Fixed(), weights(bias=-2.0, kind=4.0), embed, read)
     first = model.propose("Who won the tour?", PASSAGES, [])
     assert {c.text for c in first.candidates[:2]} == {"Matteo Brisk", "Joren Vanhaak"}
     last = model.propose("Who won the tour?", PASSAGES, ["Matteo Brisk", "Joren Vanhaak"])
@@ -141,7 +159,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
 
 def test_the_fit_learns_what_the_model_gets_wrong() -> None:
     examples = [MultiExample(f"Who won the tour {i}?", (), (("Matteo Brisk",), ("Joren Vanhaak",)), "made") for i in range(12)]
-    runs = Runs(Fixed(), examples, [PASSAGES] * 12, embed, lambda _: None)
+    runs = Runs(Fixed(), examples, [PASSAGES] * 12, embed, read, lambda _: None)
     assert runs.answers(0, None)[0] == "1999"  # the model's own first choice is wrong
     fitted, figures = fit_rescorer(runs)
     assert set(runs.answers(0, fitted)) == {"Matteo Brisk", "Joren Vanhaak"}
@@ -151,6 +169,6 @@ def test_the_fit_learns_what_the_model_gets_wrong() -> None:
 def test_too_little_to_fit_is_said() -> None:
     few = [MultiExample("Who won?", (), (("Matteo Brisk",),), "made")] * 3
     with pytest.raises(InputError, match="too few"):
-        fit_rescorer(Runs(Fixed(), few, [PASSAGES] * 3, embed))
+        fit_rescorer(Runs(Fixed(), few, [PASSAGES] * 3, embed, read))
     with pytest.raises(InputError, match="nothing to fit"):
         fit_weights(np.zeros((4, len(FEATURES))), np.zeros(4, dtype=bool))

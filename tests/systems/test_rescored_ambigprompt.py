@@ -10,9 +10,10 @@ from core import types as t
 from core.engine import Engine
 from core.errors import CheckpointError, InputError
 from core.models.checkpoints import save_span_network
-from core.models.rescoring import FEATURES, FILE, Weights, write_weights
+from core.models.rescoring import FILE, Weights, write_weights
 from core.models.span_model import load_base
 from core.models.span_network import SpanConfig, SpanNetwork
+from core.models.step_features import FEATURES
 from core.settings import Settings
 from core.systems.base import Options, answer
 

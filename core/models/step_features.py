@@ -1,0 +1,165 @@
+"""What is known of each candidate of a step: signals of the answering model, the per-passage reader, the retriever and the wording.
+
+`Seen` is made once a question: the reader's readouts, the passages' words and the passage signals of
+core.models.passage_signals do not change from step to step.  `Seen.step` gives one row of features a candidate; the names are FEATURES.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.edits.shared import evidence_sentence
+from core.models.passage_reader import PassageReader, Readout
+from core.models.passage_signals import Asked, View, kind, wording
+from core.text import contains_tokens, content_words, normalize_answer, overlapping, words
+from core.types import Candidate, Proposal, RetrievedPassage
+
+SPANS = 6  # of a passage that the reader names
+LEAST = 1e-6  # probability below which candidates count alike
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]  # texts -> unit vectors (n, d)
+Read = Callable[[str, Sequence[RetrievedPassage]], Sequence[Readout]]  # question, passages -> a readout each
+
+OF_STEP = (
+    "log_probability",  # of the answering model, among spans and [EOI]
+    "over_eoi",  # log probability - log P([EOI])
+    "below_best",  # log probability - that of the step's best candidate
+    "similarity",  # cosine of question and passage
+    "below_best_passage",  # that cosine - the best passage's
+    "sentence",  # cosine of the question and the candidate's sentence with the passage's title
+    "kind",  # does the answer fit the question word
+    "like_previous",  # is it of the shape of the answers so far (0 at the first step)
+    "length",  # words, at most 8
+    "in_title",
+    "asked_again",  # share of its words that the question has
+    "support",  # other passages that hold it, at most 3
+    "passage_taken",  # its passage holds an answer found before
+    "first_step",
+    "previous",  # answers found before, at most 6
+)
+OF_READER = (
+    "reader",  # log probability of this text in its passage
+    "reader_near",  # of a text in its passage that overlaps with it
+    "reader_anywhere",  # of this text in any passage
+    "reader_first",  # the reader's best span of its passage
+    "reader_abstains",  # log probability that its passage does not answer
+    "reader_abstains_less",  # that less the least of all passages
+)
+OF_PASSAGE = ("covered", "covered_less_than_best", "title_covers", "title_run", "title_whole", "names")  # passage_signals.Asked
+OF_WORDING = ("long", "small_first", "who_small", "joined", "sentence_covers")  # passage_signals.wording
+FEATURES = OF_STEP + OF_READER + OF_PASSAGE + OF_WORDING
+
+
+def shape(text: str) -> tuple[bool, bool, bool]:
+    """(has a digit, has a four-digit year, starts a word with a capital): answers to one question mostly agree in these."""
+    return bool(re.search(r"\d", text)), bool(re.search(r"\b[12]\d{3}\b", text)), bool(re.search(r"\b[A-Z]", text))
+
+
+def _alike(answer: str, previous: Sequence[str]) -> float:
+    """-1 to 1: share of the traits of `shape` in which the answer agrees with the previous answers; 0 where there are none."""
+    if not previous:
+        return 0.0
+    own = shape(answer)
+    agree = [x == y for other in previous for x, y in zip(own, shape(other))]
+    return 2.0 * sum(agree) / len(agree) - 1.0
+
+
+def _log(probability: float) -> float:
+    return math.log(max(LEAST, probability))
+
+
+class Seen:
+    """One question over its passages."""
+
+    def __init__(self, question: str, passages: Sequence[RetrievedPassage], embed: Embed, read: Read) -> None:
+        self.question, self.embed = question, embed
+        self.passages = {p.passage.id: p for p in passages}
+        self.readouts = {r.passage.id: r for r in read(question, passages)}
+        self.least_abstaining = min((_log(r.abstain_probability) for r in self.readouts.values()), default=0.0)
+        self.best_similarity = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
+        self.tokens = {p.passage.id: words(p.passage.text) for p in passages}
+        views = [View(p, *self._read(p.passage.id)) for p in passages]
+        asked = Asked(question, views)
+        self.signals = {v.found.passage.id: asked.passage(rank, v) for rank, v in enumerate(views)}
+        self.asked = set(content_words(question))
+        self.vector: NDArray[np.float32] | None = None
+
+    def _read(self, passage_id: str) -> tuple[float, tuple[Candidate, ...]]:
+        readout = self.readouts.get(passage_id)
+        return (readout.abstain_probability, readout.candidates) if readout else (1.0, ())
+
+    def step(self, previous: Sequence[str], proposal: Proposal) -> NDArray[np.float64]:
+        """(candidates, len(FEATURES))"""
+        candidates = proposal.candidates
+        if not candidates:
+            return np.zeros((0, len(FEATURES)))
+        found = [words(p) for p in previous]
+        taken = {key for key, text in self.tokens.items() if any(contains_tokens(text, f) for f in found)}
+        vectors = self.embed([self.question, *(self._sentence(c) for c in candidates)])
+        near = vectors[1:] @ vectors[0]
+        logs = [_log(c.probability) for c in candidates]
+        eoi, best = _log(proposal.eoi_probability), max(logs)
+        rows = []
+        for i, candidate in enumerate(candidates):
+            row = self._candidate(candidate, previous, taken)
+            row |= {
+                "log_probability": logs[i],
+                "over_eoi": logs[i] - eoi,
+                "below_best": logs[i] - best,
+                "sentence": float(near[i]),
+                "first_step": float(not previous),
+                "previous": float(min(6, len(previous))),
+            }
+            rows.append([row[name] for name in FEATURES])
+        return np.array(rows)
+
+    def _candidate(self, candidate: Candidate, previous: Sequence[str], taken: set[str]) -> dict[str, float]:
+        own = self.passages.get(candidate.evidence.passage_id) if candidate.evidence else None
+        similarity = own.similarity if own is not None and own.similarity is not None else self.best_similarity
+        said = words(candidate.text)
+        content = content_words(candidate.text) or said
+        holding = sum(contains_tokens(t, said) for t in self.tokens.values())
+        signals = self.signals[own.passage.id] if own is not None else dict.fromkeys(OF_PASSAGE, 0.0)
+        return {
+            "similarity": similarity,
+            "below_best_passage": similarity - self.best_similarity,
+            "kind": kind(self.question, candidate.text),
+            "like_previous": _alike(candidate.text, previous),
+            "length": min(8.0, len(said)),
+            "in_title": float(own is not None and contains_tokens(words(own.passage.title), said)),
+            "asked_again": sum(w in self.asked for w in content) / max(1, len(content)),
+            "support": float(min(3, max(0, holding - 1))),
+            "passage_taken": float(own is not None and own.passage.id in taken),
+            **self._reader(candidate, own.passage.id if own is not None else ""),
+            **{name: signals[name] for name in OF_PASSAGE},
+            **wording(self.question, candidate, own.passage.text if own is not None else ""),
+        }
+
+    def _reader(self, candidate: Candidate, passage_id: str) -> dict[str, float]:
+        key = normalize_answer(candidate.text)
+        abstains, spans = self._read(passage_id)
+        everywhere = [c for r in self.readouts.values() for c in r.candidates if normalize_answer(c.text) == key]
+        return {
+            "reader": _log(sum(c.probability for c in spans if normalize_answer(c.text) == key)),
+            "reader_near": _log(max((c.probability for c in spans if overlapping(c.text, candidate.text)), default=0.0)),
+            "reader_anywhere": _log(max((c.probability for c in everywhere), default=0.0)),
+            "reader_first": float(bool(spans) and normalize_answer(spans[0].text) == key),
+            "reader_abstains": _log(abstains),
+            "reader_abstains_less": _log(abstains) - self.least_abstaining,
+        }
+
+    def _sentence(self, candidate: Candidate) -> str:
+        found = self.passages.get(candidate.evidence.passage_id) if candidate.evidence else None
+        if found is None or candidate.evidence is None:
+            return candidate.text
+        sentence = evidence_sentence(found.passage, candidate.evidence.start)
+        return f"{found.passage.title}. {sentence}" if found.passage.title else sentence
+
+
+def read_with(reader: PassageReader) -> Read:
+    """The reader's readouts of a question's passages, in one batch."""
+    return lambda question, passages: reader.read(question, [p.passage for p in passages], SPANS)
