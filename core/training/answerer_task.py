@@ -277,10 +277,10 @@ def build(
     clarified = mixtures.clarified_examples(annotated)
     clarified_statements = mixtures.clarified_examples(statements)
     shares = [
-        (annotated, 0.34),
-        (clarified, 0.1),
-        (multi, 0.2),
-        (statements, 0.16),
+        (annotated, 0.42),
+        (clarified, 0.08),
+        (multi, 0.16),
+        (statements, 0.14),
         (clarified_statements, 0.06),
         (singles, 0.14),
     ]
