@@ -6,12 +6,15 @@ import argparse
 import json
 import re
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from core.errors import InputError
 from core.settings import Settings
+
+SAY_SECONDS = 10.0
 
 
 def add_parser(commands: Any) -> None:
@@ -51,10 +54,15 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
     files = _files(args.passages)
     name = args.name or (re.sub(r"[^a-z0-9_-]+", "-", files[0].name.split(".")[0].lower()).strip("-")[:64] or "corpus")
+    said = [time.monotonic()]
     bar = tqdm(unit=" passages", file=sys.stderr, disable=not sys.stderr.isatty())
 
     def progress(done: int, total: int, stage: str) -> None:
-        if bar.disable:  # no terminal: the bar has no fields then
+        if bar.disable:  # no terminal: a line now and then
+            if time.monotonic() - said[0] >= SAY_SECONDS:
+                said[0] = time.monotonic()
+                of = f" of {total}" if total else ""
+                print(f"{stage}: {done}{of}", file=sys.stderr, flush=True)
             return
         if bar.desc != f"{stage}: ":
             bar.reset(total=total or None)

@@ -137,11 +137,28 @@ def test_markdown_headings_are_titles(write: Write, limits: Limits) -> None:
     passages, rejected, _ = read(write("doc.md", text), limits)
     assert [(p.title, p.text) for p in passages] == [
         ("doc", "Before."),
-        ("Sub link", "bold item code # no heading"),
-        ("Under", "last"),
+        ("Sub link (First one)", "bold item code # no heading"),
+        ("Under (First one)", "last"),
     ]
     assert not rejected
     assert len({p.id for p in passages}) == 3
+
+
+def test_markdown_sections_keep_the_document_and_rules_are_no_headings(write: Write, limits: Limits) -> None:
+    text = "httpx\n=====\nA client.\n\nin isolation.\n\n---\n\n```\ngit config x\n```\n---\nMore.\n\n## Installing httpx\nWith pip.\n\n# FAQ\nNone.\n"
+    passages, _, _ = read(write("read_me.md", text), limits)
+    assert [(p.title, p.text) for p in passages] == [
+        ("httpx", "A client. in isolation. git config x More."),
+        ("Installing httpx", "With pip."),
+        ("FAQ (httpx)", "None."),
+    ]
+
+
+def test_words_divided_at_a_line_end_are_joined(write: Write, limits: Limits) -> None:
+    passages, _, _ = read(
+        write("man.txt", "It is rec\u2010\n   ognized; soft\u00adly; in 1990\u2010\n1991; well-\nknown."), limits
+    )
+    assert passages[0].text == "It is recognized; softly; in 1990\u2010 1991; well- known."
 
 
 def test_pdf_pages(tmp_path: Path, limits: Limits) -> None:

@@ -34,6 +34,9 @@ READERS: dict[str, Reader] = {
 }
 # control characters would break the row file, a log or a terminal; white space among them is collapsed anyway
 _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
+_DIVIDED = re.compile(
+    "(?<=\\w)[\u2010\u00ad]\\s+(?=[^\\W\\d_])|\u00ad"
+)  # U+2010 and the soft hyphen, as typesetters divide; not a plain "-"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -47,8 +50,8 @@ def reader_for(path: Path) -> Reader:
 
 
 def _clean(text: str) -> str:
-    """Control characters out, white space collapsed to single blanks."""
-    return " ".join(text.translate(_CONTROLS).split())
+    """Control characters out, words joined that were divided at the end of a line, white space collapsed to single blanks."""
+    return " ".join(_DIVIDED.sub("", text.translate(_CONTROLS)).split())
 
 
 def read_passages(

@@ -17,8 +17,10 @@ from core.text import chunk_length, split_words
 PASSAGE_WORDS = 100
 PDF_WORKER = Path(__file__).with_name("pdf_pages.py")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
+_RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
+_EMPHASIS = re.compile(r"(?<![\w*])\*(?=\S)([^*]+?)(?<=\S)\*(?![\w*])")
 _MARKUP = re.compile(r"\*\*|__|`|^[ \t]*(?:[-*+]|>|\d{1,9}\.)[ \t]+")
 
 
@@ -60,13 +62,15 @@ def read_text(source: Source) -> Iterator[Row]:
 
 
 def read_markdown(source: Source) -> Iterator[Row]:
-    """Each section as a document, its heading as the title; ids `name-n`.  Light markup (links, emphasis, lists) is dropped.
+    """Each section as a document, titled `Heading (Document)`; ids `name-n`.  Light markup (links, emphasis, lists) is dropped.
 
-    A heading without text gives nothing; text before the first heading has the file's name as title.
+    The document is the file's first heading of the first level, or its name: many files have a section "Installation".  A heading without
+    text gives nothing; text before the first heading has the document as title.
     """
-    title, start, fenced, sections = _title(source.stem), 1, False, 0
+    document = title = _title(source.stem)
+    start, fenced, sections, before = 1, False, 0, 0
     body: list[str] = []
-    front_matter = False
+    front_matter = named = False
 
     def section() -> Row:
         return Row(start, f"{source.stem}-{sections}", title, " ".join(body))
@@ -85,23 +89,37 @@ def read_markdown(source: Source) -> Iterator[Row]:
             fenced = not fenced
             continue
         heading = None if fenced else _HEADING.match(line)
-        underlined = not fenced and body and re.fullmatch(r" {0,3}(?:=+|-{2,})[ \t]*", line)
+        # under a line of text, not after a blank line (a rule) or a fence
+        underlined = not fenced and body and before == number - 1 and re.fullmatch(r" {0,3}(?:=+|-{2,})[ \t]*", line)
         if heading or underlined:
             name = heading.group(2).rstrip().rstrip("#") if heading else body.pop()
             if body:
                 sections += 1
                 yield section()
-            title, start, body = _plain(name).strip()[:300] or _title(source.stem), number, []
+            name = _plain(name).strip()[:200]
+            if not named and (len(heading.group(1)) == 1 if heading else line.strip().startswith("=")):
+                document, named = name or document, True
+            title, start, body = _sectioned(name, document), number, []
+            continue
+        if not fenced and _RULE.fullmatch(line):
             continue
         body.append(line if fenced else _plain(line))
+        before = 0 if fenced else number
     if body:
         sections += 1
         yield section()
 
 
+def _sectioned(heading: str, document: str) -> str:
+    """A section's title: its heading, with the document in parentheses where the heading does not name it."""
+    if not heading or heading.casefold() == document.casefold():
+        return document
+    return heading if document.casefold() in heading.casefold() else f"{heading} ({document[:90]})"
+
+
 def _plain(line: str) -> str:
     """A Markdown line without light markup."""
-    return _MARKUP.sub("", _LINK.sub(r"\1", line))
+    return _EMPHASIS.sub(r"\1", _MARKUP.sub("", _LINK.sub(r"\1", line)))
 
 
 def read_pdf(source: Source) -> Iterator[Row]:
