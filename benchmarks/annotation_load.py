@@ -1,10 +1,11 @@
 """Many people annotate at once: is a save ever lost, refused or slow?
 
-    python -m benchmarks.annotation_load [--seconds 300] [--people 20] [--processes 5] [--every 3] [--items 2000] [--url URL] [--out FILE]
+    python -m benchmarks.annotation_load [--seconds 300] [--people 20] [--processes 5] [--every 3] [--items 2000] [--adding 0] [--url URL] [--out FILE]
 
 Each simulated person takes the next item, saves its draft at a fixed pace, and submits it after some drafts; the people are spread over
 several processes, as several app processes would be.  A fresh SQLite file (synchronous=FULL) in a temporary folder, or `--url`: an empty
-PostgreSQL database.  Afterwards everything that was acknowledged is looked up: lost saves must be 0.  Times are of single calls, in ms.
+PostgreSQL database.  `--adding 50000`: a manager, in a process of their own, meanwhile adds so many questions to the same project and then changes its
+order.  Afterwards everything that was acknowledged is looked up: lost saves must be 0.  Times are of single calls, in ms.
 """
 
 from __future__ import annotations
@@ -109,6 +110,27 @@ def process(url: str, project: str, names: list[str], every: float, seconds: flo
     results.put([(p.name, p.times, p.errors, p.drafts, p.submitted) for p in people])
 
 
+def manage(url: str, project: str, count: int, start: Any, results: Any) -> None:
+    """Adds many questions, then puts them in another order; tells the seconds of both, or the error."""
+    times: dict[str, float] = {}
+    errors: list[str] = []
+    with Store(url) as store:
+        questions = [
+            ReferenceQuestion(f"more {i}", f"Who was the number {i} of those that were added?", ()) for i in range(count)
+        ]
+        start.wait()
+        try:
+            began = time.perf_counter()
+            store.add_items("Mia", project, questions)
+            times["add_s"] = round(time.perf_counter() - began, 1)
+            began = time.perf_counter()
+            store.update_project("Mia", project, store.get_project(project).version, order="random")
+            times["order_s"] = round(time.perf_counter() - began, 1)
+        except Exception as e:
+            errors.append(f"manager: {type(e).__name__}: {e}")
+    results.put((times, errors))
+
+
 def hash_of(name: str) -> int:
     return int.from_bytes(name.encode()[-4:])
 
@@ -149,6 +171,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=5)
     parser.add_argument("--every", type=float, default=3.0, help="seconds between two saves of one person")
     parser.add_argument("--items", type=int, default=2000)
+    parser.add_argument("--adding", type=int, default=0, help="questions that a manager adds meanwhile")
     parser.add_argument("--url", default="", help="an empty database of a PostgreSQL server; default: a fresh SQLite file")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -160,7 +183,8 @@ def main() -> int:
             ).id
             store.add_items("Mia", project, [ReferenceQuestion(f"q{i}", f"Question {i}?", ()) for i in range(args.items)])
         context = multiprocessing.get_context("spawn")
-        start, results = context.Barrier(args.processes), context.Queue()
+        start, results = context.Barrier(args.processes + bool(args.adding)), context.Queue()
+        managed = context.Queue()
         names = [f"person {i:03d}" for i in range(args.people)]
         workers = [
             context.Process(
@@ -168,22 +192,25 @@ def main() -> int:
             )
             for i in range(args.processes)
         ]
-        for worker in workers:
+        manager = context.Process(target=manage, args=(url, project, args.adding, start, managed))
+        for worker in [*workers, manager] if args.adding else workers:
             worker.start()
         found = [row for _ in workers for row in results.get(timeout=args.seconds + 300)]
         for worker in workers:
             worker.join()
+        adding, refused = managed.get(timeout=args.seconds + 600) if args.adding else ({}, [])
         with Store(url) as store:
             gone = lost(store, project, found)
             health = store.health(full=True)
             over = store.progress(project, "Mia")["generation"].over
-    errors = [e for row in found for e in row[2]]
+    errors = [e for row in found for e in row[2]] + refused
     times = {kind: [t for row in found for t in row[1][kind]] for kind in ("claim", "draft", "submit")}
     out = {
         "database": "PostgreSQL" if args.url else "SQLite",
         "people": args.people,
         "processes": args.processes,
         "seconds": args.seconds,
+        **({"adding": {"items": args.adding, **adding}} if args.adding else {}),
         "lost_saves": gone,
         "errors": len(errors),
         "first_errors": errors[:5],

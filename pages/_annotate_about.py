@@ -43,13 +43,16 @@ def draw_annotation(annotation: Annotation, prompt: str) -> None:
 
 def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) -> None:
     """The one place where Markdown of a person is drawn as Markdown: a manager's guidelines, with HTML off (Streamlit's default)."""
-    label = f"Guidelines{f' (version {found.version})' if found else ''}"
+    more = f"; {len(found.examples)} examples at its end" if found and found.examples else ""
+    label = f"Guidelines{f' (version {found.version}{more})' if found else ''}"
     # of a fixed height: the work below stays on the screen while one reads
     with st.expander(label, expanded=expanded, icon=":material/menu_book:"), st.container(height=GUIDE_PIXELS, border=False):
         st.markdown(IN_SHORT[stage])
         if found is None:
             return
         if found.text.strip():
+            if stage != "generation":
+                st.caption("The guidelines of the whole project:")
             st.markdown(found.text)  # Markdown of a manager; unsafe_allow_html stays False
         for right, title, colour in ((True, "Right", "green"), (False, "Wrong", "red")):
             for example in (e for e in found.examples if e.right is right):
@@ -67,15 +70,15 @@ def _example(example: Example, title: str, colour: str) -> None:
 def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress:
     """One's own and everybody's, of this stage.  Returns one's own."""
     store = _shared.store()
-    mine = store.progress(project.id, who, annotator=who)[stage]
-    everybody = store.progress(project.id, who)[stage]
-    share = everybody.submitted / everybody.slots if everybody.slots else 0.0
+    mine = store.progress(project.id, who, annotator=who, stage=stage)[stage]
+    everybody = store.submitted(project.id, who, stage)
+    share = everybody / mine.slots if mine.slots else 0.0
     more = [
         f"{n} {what}"
         for n, what in ((mine.returned, "returned to you"), (mine.drafts, "in drafts"), (mine.skipped, "skipped"))
         if n
     ]
-    said = f"You: {mine.submitted} done{', ' + ', '.join(more) if more else ''} · everybody: {everybody.submitted} of {everybody.slots}"
+    said = f"You: {mine.submitted} done{', ' + ', '.join(more) if more else ''} · everybody: {everybody:,} of {mine.slots:,}"
     st.progress(min(1.0, share), text=said)
     return mine
 

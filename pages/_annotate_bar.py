@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import streamlit as st
 
@@ -16,6 +17,7 @@ from storage.records_annotation import Content, SourcesChangedError, SubmissionC
 
 LAST, SAID, FEEDBACK = "annotate.last", "annotate.said", "annotate.feedback"
 REASON_CHARS = 500
+NOTE_CHARS = 2_000
 
 
 def _leave(work: Work, said: str, undoable: bool = True) -> None:
@@ -86,6 +88,39 @@ def reopen() -> None:
     state.close()
 
 
+def mistake(text: str) -> None:
+    """What stands in the way of submitting, where it is.  No caption: those are drawn pale."""
+    st.markdown(f":red[:small[:material/error: {plain(text)}]]")
+
+
+def undo_button(work: Work) -> None:
+    st.button(
+        "Undo",
+        key=work.key("undo"),
+        shortcut="U",
+        icon=":material/undo:",
+        disabled=not work.history.before,
+        on_click=state.undo,
+        args=(work,),
+    )
+
+
+def _noted(work: Work) -> None:
+    state.change(work, replace(work.form, note=str(st.session_state.get(work.key("note")) or "")), typed="note")
+
+
+def note(work: Work) -> None:
+    """A word to the manager, of a form that has `note`."""
+    st.text_input(
+        "Note (optional)",
+        key=state.show_field(work.key("note"), work.form.note),
+        max_chars=NOTE_CHARS,
+        live="500ms",
+        on_change=_noted,
+        args=(work,),
+    )
+
+
 def actions(work: Work, *, make: Callable[[Work], Content], blocked: Callable[[], bool]) -> None:
     """`blocked`: errors stand in the way; they are drawn by the form."""
     state.trouble(work)
@@ -103,15 +138,7 @@ def actions(work: Work, *, make: Callable[[Work], Content], blocked: Callable[[]
             on_click=_submit,
             args=(work, make, blocked),
         )
-        st.button(
-            "Undo",
-            key=work.key("undo"),
-            shortcut="U",
-            icon=":material/undo:",
-            disabled=not work.history.before,
-            on_click=state.undo,
-            args=(work,),
-        )
+        undo_button(work)
         with st.popover("Skip", icon=":material/skip_next:", key=work.key("skip")):
             st.text_input("Why do you skip it?", key=work.key("reason"), max_chars=REASON_CHARS, live="300ms")
             st.button(

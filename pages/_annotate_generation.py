@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import streamlit as st
 
@@ -63,10 +62,6 @@ def _typed(work: Work, key: int, field: str) -> None:
     text = str(st.session_state.get(work.key(field, key)) or "")
     form = form_of.fill(work.form, key, question=text) if field == "question" else form_of.fill(work.form, key, answers=text)
     state.change(work, form, typed=f"{field}.{key}")
-
-
-def _noted(work: Work) -> None:
-    state.change(work, replace(work.form, note=str(st.session_state.get(work.key("note")) or "")), typed="note")
 
 
 def _kind(work: Work, kind: form_of.Kind) -> None:
@@ -145,23 +140,16 @@ def pane(work: Work) -> None:
         st.caption(f"{aside} more written below 'Several answers'; it comes back when you choose that again.")
     for finding in (f for f in (*shown, *doubtful) if f.pair is None):
         _say(finding, shown)
-    st.text_input(
-        "Note (optional)",
-        key=state.show_field(work.key("note"), work.form.note),
-        max_chars=CHARS,
-        live=LIVE,
-        on_change=_noted,
-        args=(work,),
-    )
+    bar.note(work)
     if work.tried and not work.form.kind:
-        st.caption(":red[:material/error: Choose first: no answer, a single answer, or several answers.]")
+        bar.mistake("Choose first: no answer, a single answer, or several answers.")
     bar.actions(work, make=content, blocked=lambda: not work.form.kind or bool(findings(work)[0]))
     legend(k for k in KEYS if work.suggestions or k[0] not in "AXE")
 
 
 def _say(finding: Finding, errors: tuple[Finding, ...]) -> None:
     if finding in errors:
-        st.caption(f":red[:material/error: {plain(finding.message)}]")
+        bar.mistake(finding.message)
     else:
         st.caption(f":orange[:material/warning: {plain(finding.message)}]")
 

@@ -117,10 +117,6 @@ def _missing(work: Work, line: int) -> None:
     state.change(work, replace(work.form, missing="\n".join(lines)), typed=f"missing.{line}")
 
 
-def _noted(work: Work) -> None:
-    state.change(work, replace(work.form, note=str(st.session_state.get(work.key("note")) or "")), typed="note")
-
-
 # ---------------------------------------------------------------- drawing
 
 
@@ -163,7 +159,7 @@ def pane(work: Work) -> None:
     _below(work)
     if work.tried:
         for problem in problems(work):
-            st.caption(f":red[:material/error: {plain(problem)}]")
+            bar.mistake(problem)
     bar.actions(work, make=content, blocked=lambda: bool(problems(work)))
     with st.container(horizontal=True):
         st.button("Next answer", key=work.key("next"), shortcut="N", type="tertiary", on_click=_move, args=(work, 1))
@@ -235,7 +231,7 @@ def _passage(work: Work, answer: ShownAnswer) -> None:
     passage = passages[first.passage_id]
     spans = [(e.start, e.end) for e in answer.evidence if e.passage_id == passage.id]
     spans = spans or find_spans(passage.text, answer.text)
-    st.caption(f"{plain(passage.title)}: {around(passage.text, spans, 110)}")
+    st.markdown(f"{plain(passage.title)}: {around(passage.text, spans, 110)}")  # no caption: it is what has to be read
     with st.popover("Whole passage", type="tertiary", key=work.key("passage", answer.prediction_id[:8], answer.position)):
         st.markdown(f"**{plain(passage.title)}**")
         st.markdown(highlighted(passage.text, spans))
@@ -255,14 +251,7 @@ def _below(work: Work) -> None:
             on_change=_missing,
             args=(work, line),
         )
-    st.text_input(
-        "Note (optional)",
-        key=state.show_field(work.key("note"), work.form.note),
-        max_chars=CHARS,
-        live=LIVE,
-        on_change=_noted,
-        args=(work,),
-    )
+    bar.note(work)
     with st.expander(f"All passages that the systems read ({len(work.sheet.passages) if work.sheet else 0})"):
         for passage in work.sheet.passages if work.sheet else ():
             st.markdown(f"**{plain(passage.title or passage.id)}**")

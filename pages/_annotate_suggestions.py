@@ -87,7 +87,10 @@ def _decided(work: Work, number: int, suggestion: Suggestion, became: Action) ->
 def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
     offer = offered(suggestion)
     with st.container(border=True, key=work.key("suggestion", number)):
-        st.markdown(f"**{plain(suggestion.text)}** :gray-badge[{percent(suggestion.probability)}]")
+        st.markdown(
+            f"**{plain(suggestion.text)}** :gray-badge[{percent(suggestion.probability)}]",
+            help="How probable the model itself finds this answer",
+        )
         if suggestion.question:
             st.markdown(changes(work.task.question, suggestion.question))
         _evidence(work, suggestion)
@@ -104,6 +107,7 @@ def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
                 st.button(
                     "Read its evidence",
                     key=work.key("read", number),
+                    icon=":material/menu_book:",
                     type="tertiary",
                     shortcut="E" if first else None,
                     on_click=_read,

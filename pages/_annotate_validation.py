@@ -192,7 +192,9 @@ def _who_said(work: Work) -> None:
 
 
 def _step_1(work: Work, sheet: Sheet) -> None:
-    st.markdown("**Step 1 of 2: the answers.** Combine what is the same, separate what is not, correct, delete.")
+    st.markdown(
+        "**Step 1 of 2: the answers.** Correct them in their fields. Tick answers to combine, separate or delete them below."
+    )
     for at, group in enumerate(sheet.groups):
         _answer(work, at, group)
     if not sheet.groups:
@@ -208,20 +210,19 @@ def _step_1(work: Work, sheet: Sheet) -> None:
             ("Delete", "X", "delete", count > 0),
         ):
             st.button(label, key=work.key(what), shortcut=key, disabled=not enough, on_click=_chosen, args=(work, what))
-        st.button("Go back to the input", key=work.key("restart"), type="tertiary", on_click=_restart, args=(work,))
+        st.button(
+            "Start over",
+            key=work.key("restart"),
+            icon=":material/restart_alt:",
+            type="tertiary",
+            on_click=_restart,
+            args=(work,),
+        )
     if len(sheet.groups) > 1:
         state.trouble(work)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button("Go to step 2", key=work.key("to2"), type="primary", shortcut=SUBMIT, on_click=_step, args=(work, 2))
-            st.button(
-                "Undo",
-                key=work.key("undo"),
-                shortcut="U",
-                icon=":material/undo:",
-                disabled=not work.history.before,
-                on_click=state.undo,
-                args=(work,),
-            )
+            bar.undo_button(work)
             st.caption(plain(state.saved_line(work)))
     else:
         bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
@@ -245,13 +246,21 @@ def _answer(work: Work, at: int, group: Group) -> None:
             by = ", ".join(people.get(name, "?") for name in group.by) or "you"
             st.caption(f"from {by}", width="content")
             if len(group.parts) > 1:
-                st.button("Separate", key=work.key("separate", at), type="tertiary", on_click=_separate, args=(work, at))
+                st.button(
+                    "Separate",
+                    key=work.key("separate", at),
+                    icon=":material/call_split:",
+                    type="tertiary",
+                    on_click=_separate,
+                    args=(work, at),
+                )
         for number, part in enumerate(group.parts):
             key = work.key("aliases", at, number)
             st.text_input(
-                f"Aliases of answer {at + 1}, part {number + 1}",
+                # of several people's: whose words they are
+                f"Answer {at + 1} as {people.get(part.by, 'you')} wrote it",
                 key=state.show_field(key, join_aliases(part.aliases)),
-                label_visibility="collapsed",
+                label_visibility="visible" if len(group.parts) > 1 else "collapsed",
                 max_chars=CHARS,
                 live=LIVE,
                 on_change=_correct,
@@ -293,8 +302,10 @@ def _step_2(work: Work, sheet: Sheet) -> None:
                 )
                 st.button("Add", key=work.key("ask", at), on_click=_ask, args=(work, at))
             for finding in (f for f in (*wrong, *doubtful) if f.pair == at):
-                colour = "red" if finding in wrong else "orange"
-                st.caption(f":{colour}[{plain(finding.message)}]")
+                if finding in wrong:
+                    bar.mistake(finding.message)
+                else:
+                    st.caption(f":orange[:material/warning: {plain(finding.message)}]")
     st.button("Go back to step 1", key=work.key("to1"), shortcut="Q", type="tertiary", on_click=_step, args=(work, 1))
     bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
     legend(KEYS_2)

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from core.metrics.compare import MetricDifference
-from pages import _shared
+from pages import _evaluate_judge, _shared
 from pages._evaluate_data import ALL, MULTI, SCOPES, Chart, draw, is_share, layout, metrics_of, names, shown
 from pages._evaluate_rows import question
 from pages._markup import plain, short
@@ -42,6 +42,8 @@ def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
         return
     st.caption(f"A: {plain(called[a])}. B: {plain(called[b])}. {SCOPES[scope]}; seed 0, {_shared.SAMPLES:,} samples.")
     draw(_metrics(found))
+    if _evaluate_judge.is_judged(common):
+        _evaluate_judge.draw([by_id[a], by_id[b]], called)
     chosen = metric if metric in common else common[0]
     _questions(a, b, chosen, called)
 

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
-from pages import _shared
+from pages import _evaluate_judge, _shared
 from pages._evaluate_data import SCOPES, csv, metrics_of, names, shown
 from pages._markup import plain
 from storage.records import EvaluationFilter, StoredEvaluation
@@ -51,6 +51,8 @@ def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
     called = names(runs)
     ranked = sorted(runs, key=lambda r: (r.mean(metric, scope) is None, -(r.mean(metric, scope) or 0.0)))
     rows = [_row(place, run, called[run.id], metric, scope) for place, run in enumerate(ranked, 1)]
+    if judged := metric in _evaluate_judge.JUDGED:
+        rows = _evaluate_judge.beside(ranked, rows)
     table = pd.DataFrame(rows)
     st.dataframe(
         table,
@@ -77,6 +79,8 @@ def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
         icon=":material/download:",
         on_click="ignore",
     )
+    if judged:
+        _evaluate_judge.explain(ranked)
 
 
 def _row(place: int, run: StoredEvaluation, name: str, metric: str, scope: str) -> dict[str, Any]:
@@ -161,6 +165,7 @@ def about(run: StoredEvaluation, name: str) -> None:
             for metric in metrics_of([run])
         ]
         st.dataframe(pd.DataFrame(means), hide_index=True, width="stretch", alt="Means of the run")
+    _evaluate_judge.draw([run], {run.id: name})
     with st.expander("Settings of the system"):
         st.json(made.get("settings", {}))
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -79,7 +79,7 @@ def draw(project: Project, who: str) -> None:
         )
     with right:
         st.caption("As annotators see it")
-        with st.container(border=True, height=480):
+        with st.container(border=True):
             preview = Guidelines(project.id, version, text or "", found.examples if found else (), who, project.created)
             about.draw_guidelines(preview, project.stages[0], expanded=True)
     _examples(project, who, found, key)
@@ -88,6 +88,12 @@ def draw(project: Project, who: str) -> None:
 
 def _save(project: Project, who: str, found: Guidelines | None, key: str) -> None:
     _store(project, who, str(st.session_state.get(key) or ""), found.examples if found else (), found)
+
+
+def _keep(project: Project, who: str, examples: tuple[Example, ...], found: Guidelines | None, key: str) -> None:
+    """These examples, with the text as it stands in the field: what was typed there and not saved yet must not be lost."""
+    stored = found.text if found else TEMPLATE
+    _store(project, who, str(st.session_state.get(f"{key}.text", stored)), examples, found)
 
 
 def _store(project: Project, who: str, text: str, examples: tuple[Example, ...], found: Guidelines | None) -> None:
@@ -101,7 +107,6 @@ def _store(project: Project, who: str, text: str, examples: tuple[Example, ...],
 def _examples(project: Project, who: str, found: Guidelines | None, key: str) -> None:
     st.markdown("**Examples** :gray[right and wrong ones, shown below the text]")
     examples = found.examples if found else ()
-    text = found.text if found else TEMPLATE
     for number, example in enumerate(examples):
         with st.container(border=True):
             st.markdown(f"{'Right' if example.right else 'Wrong'}: **{plain(example.prompt)}**")
@@ -109,7 +114,7 @@ def _examples(project: Project, who: str, found: Guidelines | None, key: str) ->
             if example.why:
                 st.caption(plain(example.why))
             rest = examples[:number] + examples[number + 1 :]
-            st.button("Delete", key=f"{key}.drop.{number}", on_click=_store, args=(project, who, text, rest, found))
+            st.button("Delete", key=f"{key}.drop.{number}", on_click=_keep, args=(project, who, rest, found, key))
     with st.expander("Add an example"), st.form(f"{key}.example", border=False):
         st.segmented_control("It is", ["right", "wrong"], default="right", required=True, key=f"{key}.right")
         st.text_input("Question as asked", key=f"{key}.prompt", max_chars=2_000)
@@ -150,8 +155,7 @@ def _add(project: Project, who: str, found: Guidelines | None, key: str) -> None
     except AmbiscopeError as error:
         state[ERROR] = error
         return
-    text = str(state.get(f"{key}.text") or (found.text if found else TEMPLATE))
-    _store(project, who, text, (*(found.examples if found else ()), example), found)
+    _keep(project, who, (*(found.examples if found else ()), example), found, key)
 
 
 def _versions(project: Project) -> None:

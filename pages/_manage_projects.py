@@ -241,7 +241,12 @@ def suggestions(project: Project, who: str) -> None:
             "Answer the questions", type="primary", key="manage.pre.go", on_click=_begin, args=(project, who, system, int(k))
         )
     st.button(
-        "Link predictions that are stored already", key="manage.pre.link", on_click=_link, args=(project, who), type="tertiary"
+        "Link predictions that are stored already",
+        key="manage.pre.link",
+        icon=":material/link:",
+        on_click=_link,
+        args=(project, who),
+        type="tertiary",
     )
 
 

@@ -201,12 +201,17 @@ def systems_chart(q: Quality) -> go.Figure | None:
         for v in ("correct", "wrong", "unsupported", "duplicate")
     ]
     figure = _framed(go.Figure(bars), "")
-    figure.update_layout(barmode="stack", xaxis_title="answers, by what most people say", height=120 + 40 * len(names))
+    figure.update_layout(barmode="stack", xaxis_title="answers, by what most people say", height=150 + 40 * len(names))
+    figure.update_xaxes(tickformat="d", dtick=1 if max(sum(r.verdicts.values()) for r in judged) < 10 else None)
     return figure
 
 
 def _framed(figure: go.Figure, title: str) -> go.Figure:
     figure.update_layout(
-        height=320, margin={"l": 10, "r": 10, "t": 10, "b": 10}, yaxis_title=title, legend={"orientation": "h", "y": 1.12}
+        height=320,
+        margin={"l": 10, "r": 10, "t": 40, "b": 10},
+        yaxis_title=title,
+        # above the plot, however low that is
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "traceorder": "normal"},
     )
     return figure

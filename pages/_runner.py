@@ -79,7 +79,9 @@ class Run(Worker):
 
 def _stage(event: t.Event) -> str:
     match event:
-        case t.PassagesRetrieved():
+        case t.QuestionsImagined():
+            return "searching for each imagined question"
+        case t.PassagesRetrieved() | t.PassagesPruned() | t.QuestionVerified():
             return "reading the passages"
         case t.InterpretationProposed():
             return "reading the passages"

@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
+from pages._imagined import Imagined, ImaginedQuestions, Ranks, became, draw_pruned
 from pages._markup import around, changes, chart_text, highlighted, plain, short
 from pages._verdict_grid import PassageGrid
 
@@ -73,10 +74,11 @@ def draw_found(passages: Sequence[t.RetrievedPassage]) -> None:
             st.caption(f"Passage {plain(found.passage.id)}")
 
 
-def draw_passages(place: DeltaGenerator, event: t.PassagesRetrieved) -> None:
+def draw_passages(place: DeltaGenerator, event: t.PassagesRetrieved, query: str = "") -> None:
+    """`query`: what was searched for, where the trace says it nowhere else."""
     count = len(event.passages)
     label = f"{count} passage{'' if count == 1 else 's'} retrieved in {seconds(event.seconds)}"
-    with place.expander(label, icon=":material/menu_book:"):
+    with place.expander(f"{label} for: {plain(short(query, 100))}" if query else label, icon=":material/menu_book:"):
         draw_found(event.passages)
 
 
@@ -112,6 +114,44 @@ def round_trip(c: t.Clarification) -> None:
     st.caption(f":orange[:material/warning:] Round trip not passed: {why}.{returned}")
 
 
+def draw_proposed(
+    place: DeltaGenerator, found: t.Interpretation, passages: dict[str, t.RetrievedPassage], checked: bool = False
+) -> None:
+    """An interpretation, or why there is none.  `checked`: each one of this run was verified, so that no verdict is a failed one."""
+    known = passages.get(found.passage_id)
+    where = plain(short((known.passage.title if known else "") or found.passage_id, 80)) if found.passage_id else "No passage"
+    said = f"**{plain(found.answer)}**: {plain(found.question)}" if found.answer else ""
+    if found.failed:
+        mark, why = ":red[:material/error: failed]", found.failed
+    elif found.abstained and found.answer:  # it was proposed, then dropped
+        mark, why = ":orange[:material/filter_alt_off: dropped]", found.abstained
+    elif found.abstained or not found.answer:
+        mark, why = ":gray[:material/do_not_disturb_on: abstained]", found.abstained or "it gave no answer"
+    elif found.verified:
+        mark, why = ":green[:material/check_circle: verified]", ""
+    elif found.verified is False:
+        mark, why = ":orange[:material/cancel: rejected]", "verification found that its passage does not support it"
+    else:
+        mark, why = (":red[:material/error: not verified]", "the call failed") if checked else ("", "")
+    parts = [mark, said, f"({where})" if said else where, plain(short(why, 200))]
+    place.caption(" · ".join(p for p in parts if p))
+
+
+class FailedCalls:
+    """Calls of a model that failed: one line for all of a role with the same reason."""
+
+    def __init__(self, place: DeltaGenerator) -> None:
+        self._place = place
+        self._lines: dict[tuple[str, str], tuple[DeltaGenerator, int]] = {}
+
+    def add(self, event: t.ModelCalled) -> None:
+        key = event.role, event.error
+        line, n = self._lines.get(key) or (self._place.empty(), 0)
+        self._lines[key] = line, n + 1
+        times = f" ({n + 1} times)" if n else ""
+        line.caption(f":red[:material/error: failed call] {plain(event.role)}{times}: {plain(short(event.error, 300))}")
+
+
 class TraceView:
     """Events in, drawing out.  `prefix` makes the keys unique; `narrow` puts chart and evidence below one another; `system`: what runs."""
 
@@ -121,16 +161,38 @@ class TraceView:
         self._clarified: DeltaGenerator | None = None
         self._grids, self._grid = system == "verdict", None
         self._open: dict[int, Any] = {}
+        self._ranks, self._imagined = Ranks(), None
+        self._searched_for, self._checked = question, False
+        self._failed = FailedCalls(place)
 
     def add(self, event: t.Event) -> None:
         match event:
             case t.PassagesRetrieved():
                 self.passages.update({p.passage.id: p for p in event.passages})
-                draw_passages(self.place, event)
+                self._ranks.note(event.passages)
+                draw_passages(self.place, event, "" if event.query == self._searched_for else event.query)
+                if self._imagined is not None:
+                    self._imagined.searched(event)
                 if self._grids:
                     self._grid = PassageGrid(self.place.container(), event.passages, self.narrow)
             case t.QuestionRelaxed(question=question):
+                self._searched_for = question
                 self.place.caption(f"Searched for: {plain(question)}")
+            case t.QuestionsImagined(questions=questions):
+                self._imagined = ImaginedQuestions(self.place, questions, self.passages, self._ranks)
+            case t.PassagesPruned():
+                draw_pruned(self.place, event, self.passages, self._ranks)
+                if self._imagined is not None:
+                    self._imagined.pruned(event)
+            case t.QuestionVerified(question=question) if self._imagined is not None and self._imagined.knows(question):
+                self._imagined.verified(event)
+            case t.QuestionVerified(question=question):
+                alone = Imagined(question, verdict=event)
+                self.place.caption(f"{plain(question)} {became(alone, self.passages, self._ranks)}")
+            case t.ModelCalled(role=role, error=error):
+                self._checked |= role == "verify"
+                if error and not (role == "interpret" and self._grid is not None):  # the grid says so of its passage
+                    self._failed.add(event)
             case t.StepStarted(number=number):
                 self._open[number] = self.place.status(f"Step {number}: looking for an answer", expanded=True)
             case t.StepFinished() if self._grid is None:
@@ -148,8 +210,7 @@ class TraceView:
             ):
                 self._grid.fill(found)
             case t.InterpretationProposed(interpretation=found):
-                said = found.failed or found.abstained or f"{found.answer}: {found.question}"
-                self.place.caption(f"Passage {plain(found.passage_id)}: {plain(said)}")
+                draw_proposed(self.place, found, self.passages, self._checked)
             case t.InterpretationsClustered(placed=placed):
                 clusters, alone = len({p.cluster for p in placed} - {-1}), sum(p.cluster < 0 for p in placed)
                 self.place.caption(f"{len(placed)} interpretations, {clusters} clusters, {alone} unclustered")
@@ -158,6 +219,7 @@ class TraceView:
                 self.place.caption(f":material/flag: Finished after {seconds(took)}: {plain(why)}.")
 
     _grid: PassageGrid | None
+    _imagined: ImaginedQuestions | None
 
     def close(self) -> None:
         """Steps that were begun and not ended: the run was stopped, or (one pass) no answer came of them."""
@@ -166,6 +228,8 @@ class TraceView:
         self._open.clear()
         if self._grid is not None:
             self._grid.close()
+        if self._imagined is not None:
+            self._imagined.close()
 
     def _step(self, event: t.StepFinished) -> None:
         step, answer = event.step, event.answer

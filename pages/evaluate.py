@@ -12,6 +12,7 @@ from core.published import PublishedTable, tables_of
 from pages import (
     _evaluate_charts,
     _evaluate_compare,
+    _evaluate_judge,
     _evaluate_more,
     _evaluate_rows,
     _evaluate_runs,
@@ -24,6 +25,8 @@ from storage.records import StoredEvaluation
 
 DRAWN = 8  # runs in a chart to begin with
 NO_TABLE = "none"
+OF_ALL = ("Training-set size", "Ablations", "Zero-shot and decoding")  # charts over all runs, not only the chosen ones
+OF_THE_METRIC = ("Quality", "Seconds and quality", "Groups", *OF_ALL)
 
 
 def _published(place: DeltaGenerator, kind: str, metric: str = "") -> PublishedTable | None:
@@ -87,6 +90,8 @@ def charts(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     else:
         draw(_evaluate_more.groups(store.group_means(ids, metric, "ambiguity"), called, metric, "ambiguity"))
         draw(_evaluate_more.groups(store.group_means(ids, metric, "source"), called, metric, "source"))
+    if view == "Grounding" or (view in OF_THE_METRIC and metric in _evaluate_judge.JUDGED):
+        _evaluate_judge.draw(runs if view in OF_ALL else chosen, called)
 
 
 def _with_retrieval(runs: Sequence[StoredEvaluation], chosen: Sequence[StoredEvaluation]) -> list[StoredEvaluation]:

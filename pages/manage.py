@@ -26,9 +26,10 @@ def progress(project: Project, who: str) -> None:
     rows = [
         {
             "stage": STAGES[p.stage],
-            "done": p.submitted / p.slots if p.slots else 0.0,
+            "done": round(p.submitted / p.slots, 2) if p.slots else 0.0,
             "submitted": f"{p.submitted:,} of {p.slots:,}",
             "items done": f"{p.done:,} of {p.items:,}",
+            "hours": round(p.seconds / 3600, 2),
             "waiting": p.waiting,
             "open with somebody": p.leased,
             "drafts": p.drafts,
@@ -36,15 +37,20 @@ def progress(project: Project, who: str) -> None:
             "skipped": p.skipped,
             "over the number": p.over,
             "qualification": p.gold,
-            "hours": round(p.seconds / 3600, 2),
         }
         for p in found.values()
     ]
+    # columns of zeros would push the others out of sight
+    rare = [
+        name
+        for name in ("drafts", "sent back", "skipped", "over the number", "qualification")
+        if not any(r[name] for r in rows)
+    ]
     st.dataframe(
-        pd.DataFrame(rows),
+        pd.DataFrame(rows).drop(columns=rare),
         hide_index=True,
         width="stretch",
-        column_config={"done": st.column_config.ProgressColumn(min_value=0.0, max_value=1.0, format="percent", width="small")},
+        column_config={"done": st.column_config.ProgressColumn(min_value=0.0, max_value=1.0, format="percent")},
         alt="Progress of the project by stage",
     )
 

@@ -33,11 +33,11 @@ def choose() -> Filters:
     names = [a.name for a in store.annotators()]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         project = st.selectbox(
-            "Project", ["", *projects], format_func=lambda i: projects.get(i, "all questions"), key="quality.project", width=240
+            "Project", ["", *projects], format_func=lambda i: projects.get(i, "all questions"), key="quality.project", width=220
         )
-        people = st.multiselect("People", names, key="quality.people", placeholder="everybody", width=300)
-        since = st.date_input("From", value=None, key="quality.since", width=150)
-        until = st.date_input("To", value=None, key="quality.until", width=150)
+        people = st.multiselect("People", names, key="quality.people", placeholder="everybody", width=220)
+        since = st.date_input("From", value=None, key="quality.since", width=140)
+        until = st.date_input("To", value=None, key="quality.until", width=140)
     store.require(me, "validator")
     last = _day(until)
     return Filters(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from sqlalchemy import and_, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError
@@ -21,7 +21,7 @@ from storage.ranking import reckon
 from storage.records import Stage, State
 from storage.records_annotation import AUTOMATIC, Content, JudgingWork, ValidationWork
 from storage.slots import counted, holders, promotable, stage_row
-from storage.tasks import new_task, task_row
+from storage.tasks import new_task, stands, task_row
 from storage.unions import identical, merged
 
 
@@ -48,15 +48,7 @@ def sources_of(session: Session, item: tables.ProjectItem) -> list[tuple[str, in
     rows = session.execute(
         select(models.Annotator.name, sent.version, sent.body)
         .join(task, task.annotator_id == models.Annotator.id)
-        .join(
-            sent,
-            and_(
-                sent.item_id == task.item_id,
-                sent.stage == task.stage,
-                sent.annotator_id == task.annotator_id,
-                sent.version == task.version,
-            ),
-        )
+        .join(sent, stands())
         .where(task.item_id == item.id, task.stage == "generation", task.state == "submitted", task.slot.is_not(None))
         .order_by(task.slot)
     )

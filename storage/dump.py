@@ -21,6 +21,7 @@ from storage import models_annotation as tables
 from storage.annotations import pairs_of
 from storage.evaluation_rows import report_of
 from storage.plain import dumps
+from storage.portions import hidden
 from storage.words import Filters, Names
 
 LAYOUT = 2  # 2: the workbench's tables; 1 is read too
@@ -208,6 +209,11 @@ def _table(session: Session, kind: str, spec: Kind, names: Names) -> Iterator[Ro
         other = aliased(NATURAL[target].class_)
         query = query.outerjoin(other, other.id == getattr(spec.table, column))
         query = query.add_columns(getattr(other, NATURAL[target].key))
+    if kind == "item":
+        query = query.where(~hidden(spec.table.project_id, spec.table.id))
+    elif kind in ("item_stage", "item_prediction"):
+        i = aliased(tables.ProjectItem)
+        query = query.join(i, i.id == spec.table.item_id).where(~hidden(i.project_id, i.id))
     for values in _stream(session, query.order_by(spec.table.id)):
         row: Row = {"kind": kind}
         for target, value in zip(spec.refs.values(), values[len(columns) :], strict=True):

@@ -116,7 +116,10 @@ def digest_of(content: Mapping[str, Any]) -> str:
     found = hashlib.sha256()
     for part in (content["system"], content["corpus"], content["questions"], content["metrics"], report):
         found.update(dumps(part).encode() + b"\n")
-    for row in content["report"].get("rows") or []:
+    rows = content["report"].get("rows") or []
+    if not isinstance(rows, list):
+        raise InputError(f"the report's rows are no list but {type(rows).__name__}: give a report that `core evaluate` wrote")
+    for row in rows:
         kept = {k: v for k, v in row.items() if k != "trace"} if isinstance(row, dict) else row
         found.update(dumps(kept).encode() + b"\n")
     return found.hexdigest()

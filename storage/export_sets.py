@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from core.text import has_answer
 from core.types import Annotation
 from storage import models
 from storage import models_annotation as tables
 from storage.consensus import annotation_of, answer_key, consensus, own_statements, validated
 from storage.plain import dumps
+from storage.portions import hidden
 from storage.words import CHUNK, Filters, Names, Said, current_submissions, said
 
 SOURCE = "ambiscope"
@@ -146,7 +148,9 @@ def passages_of(session: Session, questions: Sequence[int], filters: Filters) ->
                 found[key] = (item["rank"], {**passage, "score": item["score"]})
     out = {q: [body for _, body in sorted(found.values(), key=lambda entry: entry[0])] for q, found in ranked.items()}
     own = select(tables.ProjectItem.question_id, tables.ProjectItem.passages).where(
-        tables.ProjectItem.question_id.in_(questions), tables.ProjectItem.passages.is_not(None)
+        tables.ProjectItem.question_id.in_(questions),
+        tables.ProjectItem.passages.is_not(None),
+        ~hidden(tables.ProjectItem.project_id, tables.ProjectItem.id),
     )
     for question, passages in session.execute(own):
         known = {(p["id"], p["text"]) for p in out.setdefault(question, [])}
@@ -212,7 +216,7 @@ def training(session: Session, filters: Filters, names: Names, counts: Counter[s
             continue
         counts["questions_without_passages"] += not passages
         counts["questions_with_no_answer"] += nothing
-        cited = _cited(one, answers)
+        cited = _cited(one, answers, passages)
         counts["questions_with_evidence"] += bool(cited)
         row: Row = {
             "id": one.public_id,
@@ -226,11 +230,22 @@ def training(session: Session, filters: Filters, names: Names, counts: Counter[s
         yield dumps(row | ({"supporting": known} if known else {}) | ({"no_answer": True} if nothing else {}))
 
 
-def _cited(one: Said, answers: list[list[str]]) -> set[str]:
-    """Passages that people gave for their answers, and those of predicted answers that the majority holds correct."""
+def _cited(one: Said, answers: list[list[str]], passages: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Passages that people gave for their answers, and those of predicted answers that the majority holds correct.
+
+    Of an answer that none of these holds (a judge added it and named no passage), those that hold it: else training would take it for absent.
+    """
     right = {answer_key(alias) for aliases in answers for alias in aliases}
     given = {i for s in one.statements for p in s.annotation.pairs for i in p.passage_ids}
-    return given | {i for v in one.votes if v.verdict == "correct" and answer_key(v.answer) in right for i in v.passage_ids}
+    cited = given | {i for v in one.votes if v.verdict == "correct" and answer_key(v.answer) in right for i in v.passage_ids}
+    if not cited:
+        return cited
+    texts = {str(p["id"]): str(p["text"]) for p in passages}
+    for aliases in answers:
+        holding = {i for i, text in texts.items() if has_answer(text, aliases)}
+        if not holding & cited:
+            cited |= holding
+    return cited
 
 
 # ---------------------------------------------------------------- preferences

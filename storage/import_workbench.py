@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from core.errors import AmbiscopeError, FormatError, InputError
 from storage import contents
+from storage import models_annotation as tables
 from storage.db import Flag, JsonText, UtcDateTime
 from storage.dump import KINDS, NATURAL, Kind
 from storage.judgments import annotator_row, check_annotator
@@ -145,6 +146,8 @@ class WorkbenchRows:
     def __init__(self, session: Session, questions: Mapping[str, int]) -> None:
         self.session, self.questions = session, questions
         self._found: dict[tuple[str, str], int] = {}
+        job = tables.ProjectJob
+        self._growing = set(session.scalars(select(job.project_id).where(job.kind == "items")))
 
     def store(self, kind: str, row: Row) -> bool:
         """True: new.  Raises InputError for a reference to what is not there, and for a row that contradicts a stored one."""
@@ -158,6 +161,8 @@ class WorkbenchRows:
             values[name] = None
         known = self.session.scalar(select(spec.table).filter_by(**self._unique(spec, values)).limit(1))
         if known is None:
+            if kind == "item" and values["project_id"] in self._growing:
+                raise InputError("questions are being added to this project right now: wait until they are, then import again")
             made: Base = spec.table(**values)
             self.session.add(made)
             self.session.flush()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +15,7 @@ from sqlalchemy import and_, case, func, insert, or_, select
 from sqlalchemy.orm import Session, undefer
 
 from core import datasets
-from core.errors import InputError, NotFoundError
+from core.errors import AmbiscopeError, InputError, NotFoundError
 from core.trace import to_json
 from core.types import ReferenceQuestion
 from storage import db, models
@@ -23,9 +26,22 @@ from storage.contents import annotations_from_json, check_gold, gold_to_json, pa
 from storage.judgments import check_choice
 from storage.people import actor, can
 from storage.plain import check_text, plain_problem
+from storage.portions import (
+    AT_ONCE,
+    WAIT_SECONDS,
+    BusyError,
+    Pace,
+    Portions,
+    begin,
+    held,
+    is_stale,
+    job_of,
+    linked,
+    there,
+)
 from storage.predictions import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_page
 from storage.projects import project_row
-from storage.ranking import bulk, chunks, rank_of, reckon, table_of
+from storage.ranking import bulk, chunks, margins_of, rank_of, reckon, table_of
 from storage.records_annotation import (
     Gold,
     Item,
@@ -38,6 +54,22 @@ from storage.records_annotation import (
 )
 
 MAX_ITEMS = 1_000_000  # of one project
+
+
+def _unlinked(session: Session, project: tables.Project) -> list[tuple[int, int, int]]:
+    """(item, side, the newest prediction of that side's system) where the item has none of it yet."""
+    item, link, prediction = tables.ProjectItem, tables.ItemPrediction, models.Prediction
+    found: list[tuple[int, int, int]] = []
+    for side, system in enumerate(project.systems):
+        present = select(link.id).where(link.item_id == item.id, link.side == side).exists()
+        newest = (
+            select(item.id, func.max(prediction.id))
+            .join(prediction, prediction.question_id == item.question_id)
+            .where(item.project_id == project.id, prediction.system == system, ~present)
+            .group_by(item.id)
+        )
+        found += [(i, side, p) for i, p in session.execute(newest)]
+    return found
 
 
 def item_row(session: Session, item: str) -> tables.ProjectItem:
@@ -73,49 +105,129 @@ def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> li
     return [found[(question.question, question.id)] for question in questions]
 
 
-class Items(db.Database):
+class Items(Portions):
     """The part of the Store about a project's items."""
 
     def add_items(self, by: str, project: str, questions: Sequence[ReferenceQuestion], *, gold: bool = False) -> ItemsReport:
         """Adds questions at the end, all or none, and links stored predictions.  A question that is there already is left alone.
 
-        `gold`: their annotations become the reference of qualification items.  Raises NotAllowedError unless `by` is a
-        manager, NotFoundError, InputError naming the first wrong question by its number.
+        Many are stored in portions, so that others can save meanwhile; nobody sees one of them before all are there, and what a killed
+        process left of them is removed by the next call.  `gold`: their annotations become the reference of qualification items.
+        Raises NotAllowedError unless `by` is a manager, NotFoundError, InputError naming the first wrong question by its number,
+        ConflictError while somebody else adds to the same project for longer than `storage.portions.WAIT_SECONDS`.
         """
         bodies = [self._checked(number, question, gold) for number, question in enumerate(questions, 1)]
+        until = time.monotonic() + WAIT_SECONDS
+        while True:
+            try:
+                return self._add(by, project, questions, bodies, gold)
+            except BusyError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
+
+    def _add(
+        self, by: str, project: str, questions: Sequence[ReferenceQuestion], bodies: Sequence[dict[str, Any]], gold: bool
+    ) -> ItemsReport:
+        at_once = len(questions) <= AT_ONCE
         with self.writing() as session:
             who = actor(session, by, "manager")
             row = project_row(session, project)
-            ids = question_ids(session, questions)
-            item = tables.ProjectItem
-            known = set(session.scalars(select(item.question_id).where(item.project_id == row.id)))
-            last = session.scalar(select(func.max(item.position)).where(item.project_id == row.id))
-            position, moment = -1 if last is None else last, db.now()
-            if position + len(ids) >= MAX_ITEMS:
-                raise InputError(f"a project holds at most {MAX_ITEMS} items")
-            rows: list[dict[str, Any]] = []
-            for question, body in zip(ids, bodies, strict=True):
-                if question in known:
-                    continue
-                known.add(question)
-                position += 1
-                rows.append(
-                    {
-                        "public_id": uuid.uuid4().hex,
-                        "project_id": row.id,
-                        "question_id": question,
-                        "position": position,
-                        "margin": None,
-                        "disagreement": None,
-                        "created": moment,
-                        **body,
-                    }
-                )
-            bulk(session, insert(table_of(item)), rows)
-            added = self._queue(session, row, [r["position"] for r in rows], gold)
-            linked = self._link(session, row)
-            note(session, who.id, "items added", project=row.id, details={"added": len(rows), "gold": gold, "linked": linked})
-            return ItemsReport(added, len(questions) - len(rows), linked)
+            number = row.id
+            left = job_of(session, number, "items")
+            if left is not None and not is_stale(left):
+                raise BusyError("somebody else is adding questions to this project right now: wait a little, then do it again")
+            first = left.place if left else (session.scalar(select(func.max(tables.ProjectItem.id))) or 0) + 1
+            job = begin(session, number, "items", first)
+            token = job.token
+            if left is not None:
+                job.created = left.created
+            elif at_once:
+                added = self._put(session, row, questions, bodies, gold)
+                wanted = _unlinked(session, row)
+                report = ItemsReport(added, len(questions) - added, self._link(session, row, wanted[:AT_ONCE], None))
+                self._appear(session, who.id, job, report, gold)
+        if left is None and at_once:
+            more = self._link_all(number) if len(wanted) > AT_ONCE else 0  # items of earlier that predictions came for
+            return replace(report, linked=report.linked + more)
+        if left is not None:
+            self._take_back(number, token)
+            return self._add(by, project, questions, bodies, gold)
+        self._resume_order(number)
+        try:
+            added, done, pace = 0, 0, Pace()
+            while done < len(questions):
+                upto = done + pace.size
+                with self.writing() as session:
+                    began = time.perf_counter()
+                    self._mine(session, token)
+                    row = session.get_one(tables.Project, number)  # as it is now
+                    added += self._put(session, row, questions[done:upto], bodies[done:upto], gold)
+                pace.rest(time.perf_counter() - began)
+                done = upto
+            report = ItemsReport(added, len(questions) - added, self._link_all(number, token))
+            with self.writing() as session:
+                self._appear(session, who.id, self._mine(session, token), report, gold)
+            return report
+        except BaseException:
+            with contextlib.suppress(AmbiscopeError):  # else the next call does it
+                self._take_back(number, token)
+            raise
+
+    @staticmethod
+    def _mine(session: Session, token: str) -> tables.ProjectJob:
+        job = held(session, token)
+        if job is None:
+            raise BusyError("this took so long that another call took over: nothing was added; do it again")
+        return job
+
+    @staticmethod
+    def _appear(session: Session, who: int, job: tables.ProjectJob, report: ItemsReport, gold: bool) -> None:
+        """What makes the items be there."""
+        details = {"added": report.added, "gold": gold, "linked": report.linked}
+        note(session, who, "items added", project=job.project_id, details=details)
+        session.delete(job)
+
+    def _put(
+        self,
+        session: Session,
+        project: tables.Project,
+        questions: Sequence[ReferenceQuestion],
+        bodies: Sequence[dict[str, Any]],
+        gold: bool,
+    ) -> int:
+        """Stores those of the questions that the project has not; returns how many."""
+        item = tables.ProjectItem
+        ids = question_ids(session, questions)
+        known: set[int] = set()
+        for part in chunks(ids):
+            known.update(
+                session.scalars(select(item.question_id).where(item.project_id == project.id, item.question_id.in_(list(part))))
+            )
+        last = session.scalar(select(func.max(item.position)).where(item.project_id == project.id))
+        position, moment = -1 if last is None else last, db.now()
+        rows: list[dict[str, Any]] = []
+        for question, body in zip(ids, bodies, strict=True):
+            if question in known:
+                continue
+            known.add(question)
+            position += 1
+            rows.append(
+                {
+                    "public_id": uuid.uuid4().hex,
+                    "project_id": project.id,
+                    "question_id": question,
+                    "position": position,
+                    "margin": None,
+                    "disagreement": None,
+                    "created": moment,
+                    **body,
+                }
+            )
+        if position >= MAX_ITEMS:
+            raise InputError(f"a project holds at most {MAX_ITEMS} items")
+        bulk(session, insert(table_of(item)), rows)
+        return self._queue(session, project, [r["position"] for r in rows], gold)
 
     @staticmethod
     def _checked(number: int, question: ReferenceQuestion, gold: bool) -> dict[str, Any]:
@@ -198,36 +310,61 @@ class Items(db.Database):
 
     def link_predictions(self, by: str, project: str) -> int:
         """Links the newest stored prediction of each of the project's systems to each item that has none of it yet, and
-        returns how many were linked.  With the order `uncertainty` their margins are read from the traces.
+        returns how many were linked; many of them in portions.  With the order `uncertainty` their margins are read from the traces.
 
         Raises NotAllowedError unless `by` is a manager, NotFoundError.
         """
+        with self.reading() as session:
+            actor(session, by, "manager")
+            number = project_row(session, project).id
+        self._resume_order(number)
+        linked = self._link_all(number)
         with self.writing() as session:
             who = actor(session, by, "manager")
-            row = project_row(session, project)
-            linked = self._link(session, row)
-            note(session, who.id, "predictions linked", project=row.id, details={"linked": linked})
-            return linked
+            note(session, who.id, "predictions linked", project=number, details={"linked": linked})
+        return linked
+
+    def _link_all(self, project: int, token: str | None = None) -> int:
+        """In portions; `token`: of the job that they are a part of."""
+        with self.reading() as session:
+            wanted = sorted(_unlinked(session, session.get_one(tables.Project, project)))
+        done, count, pace = 0, 0, Pace()
+        while done < len(wanted):
+            part = wanted[done : done + pace.size]
+            done += len(part)
+            with self.reading() as session:
+                margins = None
+                if session.get_one(tables.Project, project).ordering == "uncertainty":
+                    known = linked(session, sorted({item for item, _, _ in part}))
+                    for item, _, prediction in part:
+                        known.setdefault(item, []).append(prediction)
+                    margins = margins_of(session, known)
+            with self.writing() as session:
+                began = time.perf_counter()
+                if token is not None:
+                    self._mine(session, token)
+                count += self._link(session, session.get_one(tables.Project, project), part, margins)
+            pace.rest(time.perf_counter() - began)
+        return count
 
     @staticmethod
-    def _link(session: Session, project: tables.Project) -> int:
-        item, link, prediction = tables.ProjectItem, tables.ItemPrediction, models.Prediction
-        changed: set[int] = set()
-        linked = 0
-        for side, system in enumerate(project.systems):
-            present = select(link.id).where(link.item_id == item.id, link.side == side).exists()
-            newest = (
-                select(item.id, func.max(prediction.id))
-                .join(prediction, prediction.question_id == item.question_id)
-                .where(item.project_id == project.id, prediction.system == system, ~present)
-                .group_by(item.id)
-            )
-            rows = [{"item_id": i, "side": side, "prediction_id": p} for i, p in session.execute(newest)]
-            bulk(session, insert(table_of(link)), rows)
-            linked += len(rows)
-            changed.update(r["item_id"] for r in rows)
-        reckon(session, project, sorted(changed), margins=project.ordering == "uncertainty")
-        return linked
+    def _link(
+        session: Session, project: tables.Project, wanted: Sequence[tuple[int, int, int]], margins: Mapping[int, float] | None
+    ) -> int:
+        """Links these (item, side, prediction) that are not linked yet.  `margins`: of their items, read before; None: they are read
+        here where the order needs them."""
+        link = tables.ItemPrediction
+        taken: set[tuple[int, int]] = set()
+        for part in chunks(sorted({item for item, _, _ in wanted})):
+            found = session.execute(select(link.item_id, link.side).where(link.item_id.in_(list(part))))
+            taken.update((item, side) for item, side in found)
+        rows = [{"item_id": i, "side": s, "prediction_id": p} for i, s, p in wanted if (i, s) not in taken]
+        bulk(session, insert(table_of(link)), rows)
+        changed = sorted({r["item_id"] for r in rows})
+        if margins is None and project.ordering == "uncertainty":
+            margins = margins_of(session, linked(session, changed))
+        reckon(session, project, changed, margins)
+        return len(rows)
 
     def get_item(self, item: str, by: str) -> Item:
         """References, and the systems of what is judged blind, are shown to validators and managers only.  Raises NotFoundError, NotAllowedError."""
@@ -283,11 +420,12 @@ class Items(db.Database):
         with self.reading() as session:
             actor(session, by, "validator")
             queue, item = tables.ItemStage, tables.ProjectItem
+            number = project_row(session, project).id
             query = (
                 select(queue, item, models.Question.text)
                 .join(item, item.id == queue.item_id)
                 .join(models.Question, models.Question.id == item.question_id)
-                .where(queue.project_id == project_row(session, project).id, queue.stage == stage)
+                .where(queue.project_id == number, queue.stage == stage, there(session, number, queue.item_id))
                 .order_by(queue.rank, queue.item_id)
                 .limit(limit)
                 .offset(offset)
@@ -322,35 +460,67 @@ class Items(db.Database):
                 for q, i, words in rows
             ]
 
-    def progress(self, project: str, by: str, annotator: str | None = None) -> dict[WorkStage, StageProgress]:
-        """Counts by stage: of everybody, or of one person.  Another's are for validators and managers.  Counted in SQL."""
+    def progress(
+        self, project: str, by: str, annotator: str | None = None, stage: WorkStage | None = None
+    ) -> dict[WorkStage, StageProgress]:
+        """Counts by stage (or of this one alone): of everybody, or of one person.  Another's are for validators and managers.  Counted
+        in SQL, items from an index."""
         with self.reading() as session:
             actor(session, by, "annotator" if annotator in (None, by) else "validator")
             row = project_row(session, project)
             queue, task, draft, item = tables.ItemStage, tables.Task, tables.Draft, tables.ProjectItem
-            totals: dict[str, dict[str, tuple[int, int]]] = {}
-            for stage, state, count, slots in session.execute(
-                select(queue.stage, queue.state, func.count(), func.coalesce(func.sum(queue.slots), 0))
-                .where(queue.project_id == row.id, queue.gold == False)  # noqa: E712
+            stages = [one for one in row.stages if stage in (None, one)]
+            totals: dict[str, dict[str, int]] = {}
+            for one, state, count in session.execute(
+                select(queue.stage, queue.state, func.count())
+                .where(
+                    queue.project_id == row.id,
+                    queue.stage.in_(stages),
+                    queue.gold == False,  # noqa: E712
+                    there(session, row.id, queue.item_id),
+                )
                 .group_by(queue.stage, queue.state)
             ):
-                totals.setdefault(stage, {})[state] = (count, int(slots))
-            done = select(task.stage, *_tallies(db.now())).where(task.project_id == row.id).group_by(task.stage)
+                totals.setdefault(one, {})[state] = count
+            done = select(task.stage, *_tallies(db.now())).where(task.project_id == row.id, task.stage.in_(stages))
             drafts = (
                 select(draft.stage, func.count())
                 .join(item, item.id == draft.item_id)
-                .where(item.project_id == row.id, draft.open == True)  # noqa: E712
+                .where(item.project_id == row.id, draft.stage.in_(stages), draft.open == True)  # noqa: E712
                 .group_by(draft.stage)
             )
             if annotator is not None:
                 who = session.scalar(select(models.Annotator.id).filter_by(name=annotator)) or 0
                 done, drafts = done.where(task.annotator_id == who), drafts.where(draft.annotator_id == who)
-            tally = {t.stage: t for t in session.execute(done)}
+            tally = {t.stage: t for t in session.execute(done.group_by(task.stage))}
             written: dict[str, int] = {row[0]: row[1] for row in session.execute(drafts)}
             return {
-                cast(WorkStage, stage): _progress(stage, totals.get(stage, {}), tally.get(stage), written.get(stage, 0))
-                for stage in row.stages
+                cast(WorkStage, one): _progress(
+                    one,
+                    totals.get(one, {}),
+                    1 if one == "validation" else row.annotators_per_item,  # one person validates
+                    tally.get(one),
+                    written.get(one, 0),
+                )
+                for one in stages
             }
+
+    def submitted(self, project: str, by: str, stage: WorkStage) -> int:
+        """`submitted` of everybody's progress alone, from an index: for what is drawn often."""
+        with self.reading() as session:
+            actor(session, by)
+            task = tables.Task
+            query = (
+                select(func.count())
+                .select_from(task)
+                .where(
+                    task.project_id == project_row(session, project).id,
+                    task.stage == stage,
+                    task.state == "submitted",
+                    task.slot.is_not(None),
+                )
+            )
+            return session.scalar(query) or 0
 
 
 def _tallies(moment: Any) -> list[Any]:
@@ -371,15 +541,15 @@ def _tallies(moment: Any) -> list[Any]:
     ]
 
 
-def _progress(stage: str, totals: Mapping[str, tuple[int, int]], tally: Any, drafts: int) -> StageProgress:
-    counts = {state: totals.get(state, (0, 0))[0] for state in tables.ITEM_STATES}
+def _progress(stage: str, totals: Mapping[str, int], slots: int, tally: Any, drafts: int) -> StageProgress:
+    counts = {state: totals.get(state, 0) for state in tables.ITEM_STATES}
     return StageProgress(
         stage=cast(WorkStage, stage),
         items=sum(counts.values()),
         waiting=counts["waiting"],
         open=counts["open"],
         done=counts["done"],
-        slots=sum(slots for _, slots in totals.values()),
+        slots=slots * sum(counts.values()),
         submitted=int(tally.submitted) if tally else 0,
         leased=int(tally.leased) if tally else 0,
         returned=int(tally.returned) if tally else 0,

@@ -24,6 +24,7 @@ PROJECT_STATES = ("open", "closed")
 ITEM_STATES = ("waiting", "open", "done")
 TASK_STATES = ("leased", "released", "expired", "submitted", "skipped", "returned")
 INTERACTIONS = ("search", "view")
+JOBS = ("items", "order")
 APPEND_ONLY = ("guideline", "submission", "interaction", "activity")
 
 
@@ -128,6 +129,21 @@ class ProjectItem(Base):
     created: Mapped[datetime]
 
 
+class ProjectJob(Base):
+    """Work on a whole project that takes several transactions, and is not at its end (storage.portions)."""
+
+    __tablename__ = "project_job"
+    __table_args__ = (UniqueConstraint("project_id", "kind"), CheckConstraint(_one_of("kind", JOBS), "kind"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
+    kind: Mapped[str]
+    token: Mapped[str]  # of the call that does it
+    place: Mapped[int]  # items: the id of the first that is not there yet; order: the position up to which it is done
+    created: Mapped[datetime]
+    touched: Mapped[datetime]
+
+
 class ItemPrediction(Base):
     """The stored prediction of the project's system `side` (0 or 1) for an item."""
 
@@ -180,7 +196,7 @@ class Task(Base):
         CheckConstraint("version >= 0", "version"),
         CheckConstraint("seconds >= 0", "seconds"),
         Index(None, "annotator_id", "project_id", "stage", "state"),
-        Index(None, "project_id", "stage", "state"),
+        Index(None, "project_id", "stage", "state", "slot"),
         STRICT,
     )
 

@@ -12,7 +12,6 @@ nothing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -378,7 +377,3 @@ def wait_after(failures: int) -> float:
     if failures < FREE_ATTEMPTS:
         return 0.0
     return float(min(FIRST_WAIT_SECONDS * 2 ** min(failures - FREE_ATTEMPTS, 30), LONGEST_WAIT_SECONDS))
-
-
-def names_of(session: Session, ids: Sequence[int]) -> dict[int, str]:
-    return {row.id: row.name for row in session.scalars(select(models.Annotator).where(models.Annotator.id.in_(list(ids))))}

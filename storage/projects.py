@@ -25,8 +25,8 @@ from storage.contents import examples_from_json, examples_to_json
 from storage.judgments import check_choice
 from storage.people import actor
 from storage.plain import check_text
+from storage.portions import Portions, begin
 from storage.predictions import MAX_ID_CHARS, check_page
-from storage.ranking import reckon, set_ranks
 from storage.records_annotation import Example, Guidelines, Order, Project, ProjectState, WorkStage
 from storage.slots import refresh_states
 
@@ -147,7 +147,7 @@ def latest_guidelines(session: Session, project: int) -> int:
     return session.scalar(select(func.max(tables.Guideline.version)).filter_by(project_id=project)) or 0
 
 
-class Projects(db.Database):
+class Projects(Portions):
     """The part of the Store about projects."""
 
     def create_project(
@@ -224,10 +224,15 @@ class Projects(db.Database):
         """Changes any of: name, corpus, systems, annotators_per_item, order, seed, reference_date, thresholds, lease_minutes,
         gold_first, gold_pass, state.
 
+        Another order is in force at once; the queue is put into it in portions, so that others can save meanwhile.
         More annotators an item reopen finished items; fewer are refused while an item has more.  Equal values change nothing.
         Raises ConflictError when the project was changed since `expected_version`, NotAllowedError, NotFoundError, InputError.
         """
         columns = _checked(changes)
+        with self.reading() as session:
+            actor(session, by, "manager")
+            number = project_row(session, project).id
+        self._resume_order(number)
         with self.writing() as session:
             who = actor(session, by, "manager")
             row = project_row(session, project)
@@ -250,14 +255,13 @@ class Projects(db.Database):
             session.flush()
             if "annotators_per_item" in columns:
                 self._set_slots(session, row)
-            if "ordering" in columns or "seed" in columns:
-                if row.ordering in ("uncertainty", "disagreement"):
-                    items = list(session.scalars(select(tables.ProjectItem.id).filter_by(project_id=row.id)))
-                    reckon(session, row, items, margins=row.ordering == "uncertainty")
-                else:
-                    set_ranks(session, row)
+            reorder = "ordering" in columns or "seed" in columns
+            token = begin(session, number, "order", -1).token if reorder else ""
             note(session, who.id, "project changed", project=row.id, details=columns)
-            return project_record(row)
+            record = project_record(row)
+        if reorder:
+            self._put_in_order(number, token)
+        return record
 
     @staticmethod
     def _set_slots(session: Session, row: tables.Project) -> None:

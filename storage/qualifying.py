@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from sqlalchemy import and_, case, func, select
+from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from core.metrics.answers import f1
@@ -12,8 +12,10 @@ from storage import db, models
 from storage import models_annotation as tables
 from storage.activity import note
 from storage.people import actor
+from storage.portions import there
 from storage.projects import THRESHOLDS, project_row
 from storage.records_annotation import Content, Gold, JudgingWork, Qualification
+from storage.tasks import stands
 
 
 def gold_score(gold: Gold, content: Content, systems: dict[str, str]) -> float:
@@ -46,15 +48,7 @@ def reckon_qualification(session: Session, project: tables.Project, annotator: i
     done, right = session.execute(
         select(func.count(), func.coalesce(func.sum(case((sent.score >= least, 1), else_=0)), 0))
         .select_from(task)
-        .join(
-            sent,
-            and_(
-                sent.item_id == task.item_id,
-                sent.stage == task.stage,
-                sent.annotator_id == task.annotator_id,
-                sent.version == task.version,
-            ),
-        )
+        .join(sent, stands())
         .where(task.project_id == project.id, task.annotator_id == annotator, task.slots == 0, task.state == "submitted")
     ).one()
     available = session.scalar(
@@ -62,6 +56,7 @@ def reckon_qualification(session: Session, project: tables.Project, annotator: i
             tables.ItemStage.project_id == project.id,
             tables.ItemStage.gold == True,  # noqa: E712
             tables.ItemStage.stage != "validation",
+            there(session, project.id, tables.ItemStage.item_id),
         )
     )
     needed = min(project.gold_first, available or 0)

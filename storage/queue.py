@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import and_, case, func, or_, select
+from sqlalchemy import ColumnElement, ScalarSelect, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError
@@ -15,6 +15,7 @@ from storage.counting import fill_free_slots
 from storage.judgments import MAX_NOTE_CHARS, check_choice
 from storage.people import Actor, actor
 from storage.plain import check_text
+from storage.portions import there
 from storage.predictions import check_page
 from storage.projects import project_row
 from storage.qualifying import reckon_qualification
@@ -33,6 +34,12 @@ from storage.tasks import (
 )
 
 CANDIDATES = 20  # looked at together
+
+
+def _linked(item: ColumnElement[int] | int) -> ScalarSelect[int]:
+    """How many predictions of an item are there to be judged."""
+    link = tables.ItemPrediction
+    return select(func.count()).select_from(link).where(link.item_id == item).scalar_subquery()
 
 
 class Queue(db.Database):
@@ -102,7 +109,13 @@ class Queue(db.Database):
         )
         found = session.scalar(
             select(queue)
-            .where(queue.project_id == project.id, queue.stage == stage, queue.gold == True, ~had)  # noqa: E712
+            .where(
+                queue.project_id == project.id,
+                queue.stage == stage,
+                queue.gold == True,  # noqa: E712
+                there(session, project.id, queue.item_id),
+                ~had,
+            )
             .order_by(queue.rank, queue.item_id)
             .limit(1)
         )
@@ -145,6 +158,7 @@ class Queue(db.Database):
                 queue.stage == stage,
                 queue.gold == False,  # noqa: E712
                 queue.state == "open",
+                there(session, project.id, queue.item_id),
                 live < queue.slots,
             )
             .order_by(queue.rank, queue.item_id)
@@ -157,9 +171,7 @@ class Queue(db.Database):
             )
             query = query.where(~written.exists())
         if stage == "judging":
-            link = tables.ItemPrediction
-            linked = select(func.count()).select_from(link).where(link.item_id == queue.item_id).scalar_subquery()
-            query = query.where(linked >= len(project.systems))
+            query = query.where(_linked(queue.item_id) >= len(project.systems))
         refused: list[int] = []
         while True:
             found = session.scalars(query.where(queue.id.not_in(refused)) if refused else query).all()
@@ -194,6 +206,8 @@ class Queue(db.Database):
                     raise NotQualifiedError(state)
                 if state.passed is None:
                     raise InputError("qualification items come first: take the next item of the queue")
+            if stage == "judging" and not session.scalar(select(_linked(place.item.id) >= len(place.project.systems))):
+                raise InputError("this item has no prediction to judge yet: a manager answers it first")
             if place.queue.state != "open" or not lease(session, place.project, place.queue, place.who, row):
                 return None
             found = row or task_row(session, place.item.id, stage, place.who.id)

@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Table, and_, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Table, bindparam, func, select, update
 from sqlalchemy.orm import Session
 
 from storage import models
 from storage import models_annotation as tables
+from storage.tasks import stands
 from storage.unions import disagreement
 
 CHUNK = 400  # rows of one statement: below SQLite's bound on variables
@@ -56,18 +57,16 @@ def bulk(session: Session, statement: Any, rows: Sequence[dict[str, Any]]) -> No
         session.connection().execute(statement, rows)
 
 
-def set_ranks(session: Session, project: tables.Project, items: Sequence[int] | None = None) -> None:
-    """Puts the queues of a project (or only these items of it) in its order."""
+def set_ranks(session: Session, project: tables.Project, items: Sequence[int]) -> None:
+    """Puts these items of a project in their places in its queues."""
     item, queue = tables.ProjectItem, tables.ItemStage
     session.flush()
     if project.ordering == "random":
         query = (
             select(item.id, item.position, models.Question.public_id, item.margin, item.disagreement)
             .join(models.Question, models.Question.id == item.question_id)
-            .where(item.project_id == project.id)
+            .where(item.id.in_(list(items)))
         )
-        if items is not None:
-            query = query.where(item.id.in_(list(items)))
         table = table_of(tables.ItemStage)
         rows = [{"of": r.id, "value": rank_of("random", project.seed, *r[1:])} for r in session.execute(query)]
         bulk(session, update(table).where(table.c.item_id == bindparam("of")).values(rank=bindparam("value")), rows)
@@ -78,38 +77,43 @@ def set_ranks(session: Session, project: tables.Project, items: Sequence[int] | 
             "disagreement": func.coalesce(-item.disagreement, 1.0 + item.position),
         }
         value = select(places[project.ordering]).where(item.id == queue.item_id).scalar_subquery()
-        change = update(queue).where(queue.project_id == project.id).values(rank=value)
-        if items is not None:
-            change = change.where(queue.item_id.in_(list(items)))
+        # by items alone: with the project's id too, SQLite would look through its whole queue for them
+        change = update(queue).where(queue.item_id.in_(list(items))).values(rank=value)
         session.execute(change.execution_options(synchronize_session=False))
     session.expire_all()
 
 
-def reckon(session: Session, project: tables.Project, items: Sequence[int], *, margins: bool = False) -> None:
-    """Reckons disagreement (and margins, which takes reading the traces) of these items anew, and their places in the queues.
+def margins_of(session: Session, predictions: Mapping[int, Sequence[int]]) -> dict[int, float]:
+    """The smallest margin of each item's predictions (rows of them).  Takes reading the traces: nothing to do in a write transaction."""
+    found: dict[int, float] = {}
+    of = {prediction: item for item, many in predictions.items() for prediction in many}
+    p = models.Prediction
+    for part in chunks(list(of)):
+        traces = session.execute(select(p.id, p.trace).where(p.id.in_(list(part))).execution_options(yield_per=10))
+        for prediction, trace in traces:
+            margin = margin_of(trace)
+            if margin is not None:
+                found[of[prediction]] = min(margin, found.get(of[prediction], margin))
+    return found
+
+
+def reckon(session: Session, project: tables.Project, items: Sequence[int], margins: Mapping[int, float] | None = None) -> None:
+    """Reckons disagreement of these items anew, stores their margins where some are given, and puts them in their places in the queues.
 
     Disagreement is between the counted annotations, where there are two or more, else between the linked predictions.
     """
     for part in chunks(items):
-        _reckon(session, part, margins)
+        _reckon(session, part, margins or {})
         if project.ordering in ("uncertainty", "disagreement"):
             set_ranks(session, project, part)
 
 
-def _reckon(session: Session, items: Sequence[int], margins: bool) -> None:
+def _reckon(session: Session, items: Sequence[int], margins: Mapping[int, float]) -> None:
     link, answer, task = tables.ItemPrediction, models.PredictedAnswer, tables.Task
     said: dict[int, list[list[list[str]]]] = {}
     for item, body in session.execute(
         select(tables.Submission.item_id, tables.Submission.body)
-        .join(
-            task,
-            and_(
-                task.item_id == tables.Submission.item_id,
-                task.stage == tables.Submission.stage,
-                task.annotator_id == tables.Submission.annotator_id,
-                task.version == tables.Submission.version,
-            ),
-        )
+        .join(task, stands())
         .where(task.item_id.in_(list(items)), task.stage == "generation", task.state == "submitted", task.slot.is_not(None))
     ):
         said.setdefault(item, []).append([pair["answers"] for pair in body["annotation"]["pairs"]])
@@ -123,23 +127,11 @@ def _reckon(session: Session, items: Sequence[int], margins: bool) -> None:
         answers = predicted.setdefault(item, {}).setdefault(side, [])
         if text is not None:
             answers.append([text])
-    smallest: dict[int, float] = {}
-    if margins:
-        traces = session.execute(
-            select(link.item_id, models.Prediction.trace)
-            .join(models.Prediction, models.Prediction.id == link.prediction_id)
-            .where(link.item_id.in_(list(items)))
-            .execution_options(yield_per=10)
-        )
-        for item, trace in traces:
-            margin = margin_of(trace)
-            if margin is not None:
-                smallest[item] = min(margin, smallest.get(item, margin))
     found: list[dict[str, Any]] = []
     for item in items:
         people = said.get(item, [])
         value = disagreement(people if len(people) > 1 else list(predicted.get(item, {}).values()))
-        found.append({"of": item, "value": value, "margin_of": smallest.get(item)})
+        found.append({"of": item, "value": value, "margin_of": margins.get(item)})
     table = table_of(tables.ProjectItem)
     change = update(table).where(table.c.id == bindparam("of")).values(disagreement=bindparam("value"))
     bulk(session, change, [{"of": r["of"], "value": r["value"]} for r in found])

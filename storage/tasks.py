@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from sqlalchemy import and_, select
+from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
@@ -59,6 +59,17 @@ def find_place(session: Session, item: str, annotator: str, stage: WorkStage) ->
 
 def task_row(session: Session, item: int, stage: str, annotator: int) -> tables.Task | None:
     return session.scalar(select(tables.Task).filter_by(item_id=item, stage=stage, annotator_id=annotator))
+
+
+def stands() -> ColumnElement[bool]:
+    """Joins tasks with submissions: the one that the task stands at."""
+    task, sent = tables.Task, tables.Submission
+    return and_(
+        sent.item_id == task.item_id,
+        sent.stage == task.stage,
+        sent.annotator_id == task.annotator_id,
+        sent.version == task.version,
+    )
 
 
 def new_task(session: Session, queue: tables.ItemStage, annotator: int, state: str, **values: Any) -> tables.Task:

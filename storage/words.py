@@ -21,6 +21,8 @@ from storage import models
 from storage import models_annotation as tables
 from storage.annotations import pairs_of
 from storage.consensus import Statement, Vote, agreement_of
+from storage.portions import hidden
+from storage.tasks import stands
 
 _Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])
 CHUNK = 200  # questions in memory at a time
@@ -139,6 +141,7 @@ def of_project(query: _Q, question: Any, filters: Filters) -> _Q:
             item.question_id == question,
             item.gold.is_(None),
             item.project_id == select(tables.Project.id).filter_by(public_id=filters.project).scalar_subquery(),
+            ~hidden(item.project_id, item.id),
         )
     )
 
@@ -250,10 +253,7 @@ def current_submissions(
             tables.Project.public_id.label("project"),
             tables.ProjectItem.public_id.label("item"),
         )
-        .join(
-            t,
-            (t.item_id == s.item_id) & (t.stage == s.stage) & (t.annotator_id == s.annotator_id) & (t.version == s.version),
-        )
+        .join(t, stands())
         .join(tables.ProjectItem, tables.ProjectItem.id == s.item_id)
         .join(tables.Project, tables.Project.id == s.project_id)
         .join(models.Annotator, models.Annotator.id == s.annotator_id)

@@ -6,6 +6,8 @@ import argparse
 import hashlib
 import json
 import random
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -209,12 +211,27 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         return 0
     network, task, write = _make(args, settings)
 
+    rescorer = _rescorer_of(args)
+
     def save(network: Any, folder: Path, row: dict[str, Any]) -> None:
         write(network, folder, {"arguments": about, "figures": row})
+        if rescorer:
+            rescorer(folder)
 
     row = fit(network, task, config, out, save, identity=_identity(args))
     print(json.dumps({"out": str(out), **row}))
     return 0
+
+
+def _rescorer_of(args: argparse.Namespace) -> Callable[[Path], object] | None:
+    """Weights that are trained further keep the rescorer of those they began from: without it they would do worse for that alone."""
+    if args.what != "answerer" or args.stage != "tune" or not args.init:
+        return None
+    from core.models.checkpoints import find_checkpoint
+    from core.models.rescoring import read_weights, write_weights
+
+    found = read_weights(find_checkpoint(args.init, "answerer"))
+    return partial(write_weights, weights=found) if found else None
 
 
 def _make(args: argparse.Namespace, settings: Settings) -> tuple[Any, Any, Any]:

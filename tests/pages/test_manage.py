@@ -100,6 +100,12 @@ def test_guidelines_have_versions_and_examples(open_app: Open, store: Store) -> 
     assert second.version == 2
     assert second.examples[0].annotation.pairs[1].answers == ("2001", "in 2001")
     assert "Earlier versions (1)" in [e.label for e in app.expander]
+    find(app.text_area, f"guide.{project.id}.2.text").set_value("Typed, and not saved yet.").run()
+    click(app, "drop.0")  # an example is deleted: what was typed above stays
+    fine(app)
+    third = store.guidelines(project.id)
+    assert third is not None
+    assert (third.version, third.text, third.examples) == (3, "Typed, and not saved yet.", ())
 
 
 def test_example_of() -> None:

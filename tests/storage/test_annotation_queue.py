@@ -34,6 +34,8 @@ def test_each_item_gets_exactly_its_number_of_people(store: Store) -> None:
     progress = store.progress(made.id, "Mia")["generation"]
     assert (progress.items, progress.done, progress.slots, progress.submitted, progress.leased) == (2, 1, 4, 2, 2)
     assert store.progress(made.id, "Ada", "Ada")["generation"].submitted == 1
+    assert store.progress(made.id, "Mia", stage="generation") == {"generation": progress}
+    assert store.submitted(made.id, "Ada", "generation") == 2
 
 
 def test_the_database_itself_refuses_a_slot_too_many(store: Store) -> None:
@@ -323,3 +325,12 @@ def test_unknown_things(store: Store) -> None:
     store.add_person("Mia", "Mia", "manager", "a long password")
     with pytest.raises(NotAllowedError):
         store.next_item(made.id, "Ada", "generation")
+
+
+def test_an_item_without_a_prediction_is_not_leased_for_judging(store: Store) -> None:
+    made = project(store, 1, stages=("judging",), systems=("ambigprompt",))
+    (item,) = store.items(made.id, "Mia", stage="judging")
+    with pytest.raises(InputError, match="no prediction to judge yet"):
+        store.claim_item(item.id, "Ada", "judging")
+    assert states(store, made, "judging") == ["open"]
+    assert store.progress(made.id, "Mia")["judging"].leased == 0

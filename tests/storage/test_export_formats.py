@@ -8,7 +8,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from core.training.examples import read_multi
 from storage import Store, db
 from storage.consensus import Statement, Vote, agreement_of, consensus
 from storage.dump import KINDS
+from storage.export_sets import _cited
 from storage.export_tables import COLUMNS, safe_cell, schema
 from storage.records_annotation import (
     GenerationWork,
@@ -34,7 +35,7 @@ from storage.records_annotation import (
     SuggestionUse,
     ValidationWork,
 )
-from storage.words import Filters
+from storage.words import Filters, Said
 
 QUESTION = "Who played part 0?"
 
@@ -124,6 +125,22 @@ def test_training_rows_hold_evidence_and_what_was_rejected(worked: tuple[Store, 
     assert row["supporting"] == ["p1"]
     (first, _) = read_multi(tmp_path / "t.jsonl")
     assert first.bad == ("Carol", "Nobody")
+
+
+def test_an_added_answer_without_a_passage_is_supported_by_those_that_hold_it() -> None:
+    """Else training takes it for absent, and [EOI] after the others for right."""
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    votes = [
+        Vote("Ada", "Evergreen", "", "correct", moment, passage_ids=("p1",)),
+        Vote("Ada", "Shallow", "", "correct", moment),
+    ]
+    passages = [
+        {"id": "p1", "text": "Evergreen won in 1977."},
+        {"id": "p2", "text": "Shallow won in 2019."},
+        {"id": "p3", "text": "A deep lake."},
+    ]
+    assert _cited(Said(1, "q", "Which song won?", votes), [["Evergreen"], ["Shallow"]], passages) == {"p1", "p2"}
+    assert _cited(Said(1, "q", "Which song won?", votes[1:]), [["Shallow"]], passages) == set()  # nobody named a passage at all
 
 
 def test_preferences(worked: tuple[Store, str], tmp_path: Path) -> None:

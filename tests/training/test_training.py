@@ -16,6 +16,7 @@ from torch import nn
 
 from core.errors import InputError
 from core.models.checkpoints import load_span_network, save_span_network
+from core.models.rescoring import Weights, read_weights, write_weights
 from core.models.span_answerer import SpanAnswerer
 from core.models.span_model import load_base
 from core.models.span_network import SpanConfig, SpanNetwork
@@ -433,6 +434,8 @@ def test_the_command_trains_from_files(
 ) -> None:
     """Both models, from the documented layouts to a checkpoint that loads."""
     save_span_network(network, tmp_path / "init")
+    kept = Weights({"kind": 1.0}, {"kind": 0.0}, {"kind": 1.0}, 0.25, "a test")
+    write_weights(tmp_path / "init", kept)
     multi = tmp_path / "multi.jsonl"
     multi.write_text(
         "".join(
@@ -463,6 +466,7 @@ def test_the_command_trains_from_files(
     assert command("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a") == 0
     out = capsys.readouterr().out.splitlines()
     assert json.loads(out[-1])["step"] == 2
+    assert read_weights(tmp_path / "a" / "last") == kept  # weights that are trained further keep their rescorer
     again = ("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a")
     assert command(*again) == 0  # the same run: nothing is left to do
     assert command(*again, "--eoi-share", 0.5) == 2

@@ -1,0 +1,174 @@
+"""The judge beside every judged number of the evaluate page: its name, its prompts' versions, and kappa with people or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+from page_helpers import ANSWERS, QUESTION, texts
+from streamlit.testing.v1 import AppTest
+
+from core import types as t
+from core.judging import ModelJudge, ReferenceJudge
+from core.judgments import Judgments
+from core.metrics.agreement_tables import judge_row
+from core.models.language_generator import PromptedGenerator
+from core.models.scripted_language_model import ScriptedLanguageModel
+from core.prompts import load_prompt
+from core.settings import Settings
+from pages import _evaluate_judge
+from pages._evaluate_judge import kappa_of, model_of, prompts_of
+from storage import Store
+from storage.judge_agreement import NOBODY, JudgeAgreement
+
+Open = Callable[..., AppTest]
+ABOUT = {
+    "judge": "language-model",
+    "model": "<b>tiny</b> *model*",
+    "prompts": {"relax": 9, "verify": 3, "match": 2, "deduplicate": 1},
+}
+
+
+def save(store: Store, system: str = "rac", *, about: Any = ABOUT, judged: bool = True, level: float = 0.5) -> str:
+    said = [
+        {"question": f"Who is {a}?", "answer": a, "passage_id": f"p{i}", "supported": i != 2, "matched": True}
+        for i, a in enumerate(ANSWERS, 1)
+    ]
+    values = {"F1 answer": level, **({"G-precision": level, "G-F1": level, "interpretations": 3.0} if judged else {})}
+    row = {"id": "q0", "question": QUESTION, "error": None, "ambiguous": True, "metrics": values}
+    means = {m: {"all": v, "multi": v} for m, v in values.items()}
+    report = {
+        "n": 1,
+        "failed": 0,
+        "rows": [row | {"interpretations": said if judged else None}],
+        "scores": means,
+        "intervals": {},
+        "provenance": {"system": {"name": system, "corpus": "small", "corpus_digest": "c0"}, "judge": about},
+    }
+    return store.save_evaluation(
+        system=system, corpus="small", questions="dev.json", metrics=means, report=report, label=f"by {system}"
+    )
+
+
+def judged_by_people(store: Store, *verdicts: str) -> None:
+    answers = tuple(t.Answer(a, 0.9, (t.Evidence(f"p{i}", 0, 1, "x"),)) for i, a in enumerate(ANSWERS, 1))
+    info = t.SystemInfo("fid", corpus="small", corpus_digest="c0")
+    key = store.save_prediction(t.Prediction(t.Question(QUESTION), info, answers, (), (), (), 0.1, ()))
+    for position, verdict in enumerate(verdicts):
+        store.judge(key, position, "Ada", verdict)  # type: ignore[arg-type]
+
+
+def choose(app: AppTest, view: str, metric: str = "G-F1", kind: str = "") -> AppTest:
+    app.segmented_control(key="evaluate.view").set_value(view).run()
+    app.selectbox(key="evaluate.metric").set_value(metric).run()
+    if kind:
+        app.selectbox(key="evaluate.kind").set_value(kind).run()
+    assert not app.exception
+    assert not app.error, [e.value for e in app.error]
+    return app
+
+
+def judges(app: AppTest) -> pd.DataFrame | None:
+    """The table of judges on the page."""
+    return next((d.value for d in app.dataframe if "Kappa with people" in d.value), None)
+
+
+VIEWS = [
+    ("One run", ""),
+    ("Two runs", ""),
+    ("Charts", "Grounding"),
+    ("Charts", "Quality"),
+    ("Charts", "Seconds and quality"),
+    ("Charts", "Ablations"),
+    ("Charts", "Groups"),
+]
+
+
+def test_undefined_until_people_have_judged(open_app: Open, store: Store) -> None:
+    save(store)
+    save(store, "verdict", about=dict(ReferenceJudge().about), level=0.25)
+    app = choose(open_app("evaluate"), "Leaderboard")
+    table = app.dataframe[0].value.set_index("run")
+    assert list(table.columns[2:8]) == ["G-F1", "low", "high", "judge", "prompt versions", "kappa with people"]
+    assert list(table.loc["by rac", ["judge", "prompt versions"]]) == ["language-model", "verify 3, match 2, deduplicate 1"]
+    assert list(table.loc["by verdict", ["judge", "prompt versions"]]) == ["references", "none: it asks no language model"]
+    assert set(table["kappa with people"]) == {f"undefined: {NOBODY}"}
+    assert "Undefined is not zero" in texts(app)
+    for view, kind in VIEWS:
+        found = judges(choose(app, view, kind=kind))
+        assert found is not None, (view, kind)
+        assert set(found["Kappa with people"]) == {"undefined"}
+        assert set(found["95% interval"]) == {""}
+        assert set(found["n"]) == {0}
+        assert set(found["Why undefined"]) == {NOBODY}
+    for view, kind in (("Leaderboard", ""), ("Charts", "Quality"), ("Charts", "Errors")):
+        app = choose(app, view, "F1 answer", kind)  # nothing judged on it
+        assert judges(app) is None
+        assert not any("judge" in d.value for d in app.dataframe)
+
+
+def test_kappa_with_interval_and_n(open_app: Open, store: Store) -> None:
+    save(store)
+    judged_by_people(store, "correct", "wrong", "unsupported")  # the judge said yes, no, yes
+    app = choose(open_app("evaluate"), "Leaderboard")
+    (cell,) = app.dataframe[0].value["kappa with people"]
+    assert cell.startswith("0.400 (")
+    assert cell.endswith("), n 3")
+    found = judges(choose(app, "One run"))
+    assert found is not None
+    (row,) = found.to_dict("records")
+    assert (row["Run"], row["Judge"], row["Model"]) == ("by rac", "language-model", "<b>tiny</b> *model*")
+    assert row["Prompt versions"] == "verify 3, match 2, deduplicate 1"
+    assert (row["Kappa with people"], row["n"], row["Why undefined"]) == ("0.400", 3, "")
+    assert " to " in row["95% interval"]
+    assert "<b>tiny" not in texts(app)  # a table's cell, never Markdown
+
+
+def test_a_report_that_names_no_judge_and_one_that_was_not_judged(open_app: Open, store: Store) -> None:
+    save(store, "old", about=None)
+    save(store, "plain", about=None, judged=False)
+    app = choose(open_app("evaluate"), "Leaderboard")
+    table = app.dataframe[0].value.set_index("run")
+    assert list(table.loc["by old", ["judge", "prompt versions"]]) == ["unknown", "unknown"]
+    assert list(table.loc["by plain", ["judge", "prompt versions", "kappa with people"]]) == ["", "", ""]
+    found = judges(choose(app, "Charts", kind="Grounding"))
+    assert found is not None
+    assert list(found["Run"]) == ["by old"]
+
+
+def test_more_runs_than_are_reckoned_at_once(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_evaluate_judge, "MOST", 1)
+    save(store)
+    save(store, "verdict", level=0.25)
+    app = choose(open_app("evaluate"), "Leaderboard")
+    assert "Kappa is reckoned for the first 1 of 2 judged runs" in texts(app)
+    table = app.dataframe[0].value
+    assert list(table["judge"]) == ["language-model"] * 2
+    assert list(table["kappa with people"]) == [f"undefined: {NOBODY}", "not reckoned: filter in the sidebar"]
+    found = judges(choose(app, "Charts", kind="Quality"))
+    assert found is not None
+    assert list(found["Kappa with people"]) == ["undefined", "undefined"]
+    assert list(found["Why undefined"]) == [NOBODY, "not reckoned: filter in the sidebar"]
+
+
+# ---------------------------------------------------------------- parts
+
+
+def test_what_judges_say_of_themselves(settings: Settings) -> None:
+    made = ModelJudge(
+        "language-model", PromptedGenerator(ScriptedLanguageModel()), Judgments(settings.home / "judgments.sqlite")
+    ).about
+    assert prompts_of(made) == ", ".join(f"{r} {load_prompt(r).version}" for r in ("verify", "match", "deduplicate"))
+    assert model_of(made) == "scripted"
+    assert prompts_of({"judge": "x", "prompts": {"other": 4}}) == "other 4"
+    assert (model_of(ReferenceJudge().about), model_of({})) == ("none", "unknown")
+    assert model_of({"judge": "reader", "reader": "default", "answerer": "small"}) == "reader default, answerer small"
+
+
+def test_a_kappa_that_is_undefined_is_no_number() -> None:
+    same = JudgeAgreement({}, judge_row("x", [(True, True)] * 4))
+    assert kappa_of(same).startswith("undefined: everybody said the same")
+    one = JudgeAgreement({}, judge_row("x", [(True, False)]))
+    assert kappa_of(one) == "0.000, n 1"
