@@ -250,11 +250,12 @@ def main() -> int:
     parser.add_argument("--answerer", default="default")
     parser.add_argument("--corpus", default="practice")
     parser.add_argument("--limit", type=int, default=0, help="read at most so many questions that are not in the cache")
+    parser.add_argument("--every", type=int, default=1, help="each so many held-out questions, for a quicker look")
     parser.add_argument("--write", action="store_true", help=f"write {TARGET.relative_to(ROOT)}")
     args = parser.parse_args()
     settings = replace(Settings.from_env(), reader=args.reader, answerer=args.answerer)
     _, examples = annotated_examples(Path(ROOT / "data" / "practice"), held_out=0.2)
-    seen = see(settings, examples, args.corpus, args.limit)
+    seen = see(settings, examples[:: args.every], args.corpus, args.limit)
     rows = rows_of(seen)
     found = held_out(rows, len(seen))
     grid = [round(x, 2) for x in np.arange(0.1, 0.82, 0.04)]

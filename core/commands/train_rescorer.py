@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import shutil
 from pathlib import Path
 
@@ -30,7 +31,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
     checkpoint = find_checkpoint(args.init or "default", "answerer")
     _, examples = annotated_examples(folder, held_out=HELD_OUT)
-    examples = examples[: args.limit or None]
+    chosen = list(range(len(examples)))
+    if args.limit:
+        random.Random(args.seed).shuffle(chosen)
+    examples = [examples[i] for i in sorted(chosen[: args.limit or None])]
     engine = Engine(settings)
     name = folder.resolve().name
     engine.library.create(name, [folder / "passages.tsv"])  # left as it is where it was built before

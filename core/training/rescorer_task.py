@@ -1,7 +1,8 @@
 """Fitting the rescorer (core.models.rescoring): runs of the answering model over annotated questions that it was not trained on.
 
-The candidates of every step of those runs, labelled by the references, fit a logistic regression; its runs are then collected too (two rounds,
-as in dataset aggregation, Ross et al. 2011), since other choices lead to other steps.  The figure is cross-validated by blocks of questions.
+The candidates of every step of those runs, labelled by the references, fit a conditional logit with [EOI] as the alternative; its runs are then
+collected too (two rounds, as in dataset aggregation, Ross et al. 2011), since other choices lead to other steps.  The figure is cross-validated by
+blocks of questions.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from core.types import BatchAnsweringModel, Proposal, RetrievedPassage
 SHIFTS = tuple(np.arange(-1.2, 1.21, 0.2))  # added to the fitted bias: the logistic loss is not F1
 FOLDS = 5
 MAX_ANSWERS = 8
-_STRENGTH = 0.3  # inverse of the ridge penalty
+_RIDGE = 1.0
+Labelled = tuple[NDArray[np.float64], NDArray[np.bool_]]  # a step: (candidates, features), and which candidates are right
 
 
 @dataclass
@@ -42,9 +44,9 @@ class Runs:
         key = (i, tuple(previous))
         if key not in self._kept:
             question = self.examples[i].question
-            (proposal,) = self.model.propose_many([(question, self.passages[i], list(previous))])
             if i not in self._seen:
                 self._seen[i] = Seen(question, self.passages[i], self.embed, self.read)
+            (proposal,) = self.model.propose_many([(question, self.passages[i], list(previous))])
             self._kept[key] = proposal, self._seen[i].step(previous, proposal)
             if len(self._kept) % 100 == 0:
                 self.log(f"{len(self._kept)} steps read")
@@ -66,33 +68,51 @@ class Runs:
     def f1(self, ids: Sequence[int], weights: Weights | None) -> dict[int, float]:
         return {i: answer_f1(self.answers(i, weights), self.examples[i].gold) for i in ids}
 
-    def rows(self, ids: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """(features, labels) of the candidates of every step that was ever taken for these questions."""
-        x: list[NDArray[np.float64]] = []
-        y: list[bool] = []
+    def steps(self, ids: Sequence[int]) -> list[Labelled]:
+        """Every step that was ever taken for these questions and that had a candidate."""
+        out: list[Labelled] = []
         wanted = set(ids)
         for (i, previous), (proposal, values) in sorted(self._kept.items(), key=lambda item: item[0]):
-            if i in wanted:
+            if i in wanted and len(values):
                 left = [g for g in self.examples[i].gold if not any(answer_f1([p], [g]) for p in previous)]
-                x.append(values)
-                y += [correct(c, left) for c in proposal.candidates]
-        return np.concatenate(x), np.array(y)
+                out.append((values, np.array([correct(c, left) for c in proposal.candidates])))
+        return out
 
 
-def fit_weights(x: NDArray[np.float64], y: NDArray[np.bool_], fitted_on: str = "") -> Weights:
-    """Raises InputError when all candidates are right, or all wrong."""
-    from sklearn.linear_model import LogisticRegression
+def fit_weights(steps: Sequence[Labelled], fitted_on: str = "") -> Weights:
+    """The weights under which each step's right candidates, or [EOI] where none is left, get most of the softmax that decides (`rescore`):
+    the marginal likelihood of Eq. 10's targets, with a ridge penalty.  Raises InputError when all candidates are right, or all wrong.
+    """
+    from scipy.optimize import minimize
 
-    if len(set(y.tolist())) < 2:
+    rows = np.concatenate([x for x, _ in steps]) if steps else np.zeros((0, len(FEATURES)))
+    right = np.concatenate([y for _, y in steps]) if steps else np.zeros(0, dtype=bool)
+    if len(set(right.tolist())) < 2:
         raise InputError("the candidates are all right or all wrong, so there is nothing to fit; give more annotated questions")
-    mean, scale = x.mean(0), x.std(0)
+    mean, scale = rows.mean(0), rows.std(0)
     scale[scale < 1e-6] = 1.0
-    model = LogisticRegression(C=_STRENGTH, max_iter=1000).fit((x - mean) / scale, y)
+    x = (rows - mean) / scale
+    step = np.repeat(np.arange(len(steps)), [len(y) for _, y in steps])
+    any_right = np.bincount(step, right, len(steps)) > 0
+
+    def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        z = x @ parameters[:-1] + parameters[-1]
+        top = np.zeros(len(steps))  # [EOI] has the score 0
+        np.maximum.at(top, step, z)
+        mass = np.exp(z - top[step])
+        total = np.bincount(step, mass, len(steps)) + np.exp(-top)
+        good = np.where(any_right, np.bincount(step, mass * right, len(steps)), np.exp(-top))
+        gradient = mass / total[step] - mass * right / good[step]
+        penalty = _RIDGE * float(parameters[:-1] @ parameters[:-1])
+        slope = np.append(x.T @ gradient + 2 * _RIDGE * parameters[:-1], gradient.sum())
+        return float((np.log(total) - np.log(good)).sum()) + penalty, slope
+
+    found = minimize(loss, np.zeros(x.shape[1] + 1), jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
 
     def named(values: NDArray[np.float64]) -> dict[str, float]:
         return {name: float(v) for name, v in zip(FEATURES, values)}
 
-    return Weights(named(model.coef_[0]), named(mean), named(scale), float(model.intercept_[0]), fitted_on)
+    return Weights(named(found[:-1]), named(mean), named(scale), float(found[-1]), fitted_on)
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -121,13 +141,13 @@ def fit_rescorer(runs: Runs, rounds: int = 2, fitted_on: str = "") -> tuple[Weig
     figures = {"plain": _figures(runs, runs.f1(everything, None))}
     runs.log(f"plain: {figures['plain']}")
     for _ in range(rounds):
-        weights = fit_weights(*runs.rows(everything), fitted_on)
+        weights = fit_weights(runs.steps(everything), fitted_on)
         runs.f1(everything, weights)  # collects the steps that these weights lead to
-    weights = _shifted(runs, everything, fit_weights(*runs.rows(everything), fitted_on))
+    weights = _shifted(runs, everything, fit_weights(runs.steps(everything), fitted_on))
     scores: dict[int, float] = {}
     for part in np.array_split(everything, FOLDS):  # blocks: neighbours share passages
         rest = [i for i in everything if i not in set(part.tolist())]
-        own = _shifted(runs, rest, fit_weights(*runs.rows(rest)))
+        own = _shifted(runs, rest, fit_weights(runs.steps(rest)))
         scores |= runs.f1(part.tolist(), own)
     figures["cross_validated"] = _figures(runs, scores)
     runs.log(f"cross-validated: {figures['cross_validated']}")

@@ -171,4 +171,24 @@ def test_too_little_to_fit_is_said() -> None:
     with pytest.raises(InputError, match="too few"):
         fit_rescorer(Runs(Fixed(), few, [PASSAGES] * 3, embed, read))
     with pytest.raises(InputError, match="nothing to fit"):
-        fit_weights(np.zeros((4, len(FEATURES))), np.zeros(4, dtype=bool))
+        fit_weights([(np.zeros((4, len(FEATURES))), np.zeros(4, dtype=bool))])
+
+
+def test_the_fit_is_at_a_minimum_and_its_softmax_finds_what_decides() -> None:
+    """Two steps with a right candidate, which one feature tells, and two where [EOI] is right, which another tells."""
+    rng = np.random.default_rng(0)
+    steps = []
+    for _ in range(60):
+        x = rng.normal(size=(4, len(FEATURES)))
+        y = np.zeros(4, dtype=bool)
+        if rng.random() < 0.5:
+            y[int(x[:, 0].argmax())] = True
+            x[:, 1] += 3
+        steps.append((x, y))
+    fitted = fit_weights(steps)
+    assert fitted.weights[FEATURES[0]] > 0 < fitted.weights[FEATURES[1]]
+    right = 0
+    for x, y in steps:
+        scores = fitted.scores(x)
+        right += bool(y[scores.argmax()]) if y.any() else bool(scores.max() <= 0)
+    assert right >= 54
