@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, ScalarSelect, and_, case, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ScalarSelect, and_, case, func, or_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from core.errors import InputError
 from storage import db, models
@@ -36,7 +36,7 @@ from storage.tasks import (
 CANDIDATES = 20  # looked at together
 
 
-def _linked(item: ColumnElement[int] | int) -> ScalarSelect[int]:
+def _linked(item: InstrumentedAttribute[int] | int) -> ScalarSelect[int]:
     """How many predictions of an item are there to be judged."""
     link = tables.ItemPrediction
     return select(func.count()).select_from(link).where(link.item_id == item).scalar_subquery()
