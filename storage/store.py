@@ -19,6 +19,7 @@ from storage.annotations import Annotations
 from storage.db import parse_url
 from storage.drafts import Drafts
 from storage.evaluations import Evaluations
+from storage.item_views import ItemViews
 from storage.items import Items
 from storage.judgments import Judgments
 from storage.maintenance import Maintenance
@@ -34,7 +35,7 @@ from storage.upgrade import ensure_current
 from storage.work import Work
 
 
-class Workbench(People, Activity, Projects, Items, Qualifying, Queue, Rework, Drafts, Submissions, Reviews):
+class Workbench(People, Activity, Projects, Items, ItemViews, Qualifying, Queue, Rework, Drafts, Submissions, Reviews):
     """The part of the Store for annotation by several people: each method checks who asks (storage.people)."""
 
 
