@@ -91,3 +91,8 @@ def find_spans(text: str, answer: str) -> list[tuple[int, int]]:
     if not n:
         return []
     return [(found[i].start(), found[i + n - 1].end()) for i in range(len(have) - n + 1) if have[i : i + n] == want]
+
+
+def listed(n: int, what: str) -> str:
+    """ "1 passage", "3 passages"."""
+    return f"{n} {what}{'' if n == 1 else 's'}"

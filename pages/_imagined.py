@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
+from core.text import listed
 from pages._markup import plain, short
 
 TITLE, WHY = 80, 200  # characters shown of each
@@ -85,7 +86,7 @@ class ImaginedQuestions:
     def _show(self, ended: bool = False) -> None:
         outcomes = [i.outcome for i in self._all]
         said = [f"{n} {'not searched' if ended and o == 'waiting' else o}" for o in OUTCOMES if (n := outcomes.count(o))]
-        self._counts.caption(" · ".join([counted(len(self._all), "question"), *said]))
+        self._counts.caption(" · ".join([listed(len(self._all), "question"), *said]))
         for number, (place, one) in enumerate(zip(self._lines, self._all, strict=True), 1):
             with place.container():
                 st.markdown(f"{number}\\. {plain(one.question)}")
@@ -113,9 +114,9 @@ def draw_pruned(
     """Which passages are read no further, and why."""
     total, why = len(event.kept) + len(event.dropped), plain(short(event.why, WHY))
     if not event.dropped:
-        place.caption(f":material/filter_alt: None of {counted(total, 'passage')} pruned. Kept: {why}.")
+        place.caption(f":material/filter_alt: None of {listed(total, 'passage')} pruned. Kept: {why}.")
         return
-    with place.expander(f"{len(event.dropped)} of {counted(total, 'passage')} pruned", icon=":material/filter_alt:"):
+    with place.expander(f"{len(event.dropped)} of {listed(total, 'passage')} pruned", icon=":material/filter_alt:"):
         st.caption(f"Kept: {why}. Pruned, because not among these:")
         st.markdown("\n".join(f"- {titled(i, passages, ranks)}" for i in event.dropped[:LISTED]))
         if len(event.dropped) > LISTED:
@@ -124,7 +125,7 @@ def draw_pruned(
 
 def became(one: Imagined, passages: Mapping[str, t.RetrievedPassage], ranks: Ranks, ended: bool = False) -> str:
     """The outcome and what made it, as Markdown."""
-    found = counted(len(one.found or ()), "passage")
+    found = listed(len(one.found or ()), "passage")
     match one.outcome:
         case "verified":
             ids = one.verdict.passage_ids if one.verdict else ()
@@ -155,8 +156,3 @@ def titled(passage_id: str, passages: Mapping[str, t.RetrievedPassage], ranks: R
     if not at:
         return f"{name} :gray-badge[not among the retrieved]"
     return f"{name} :gray-badge[rank{'s' if len(at) > 1 else ''} {', '.join(map(str, at))}]"
-
-
-def counted(n: int, what: str) -> str:
-    """ "1 passage", "3 passages"."""
-    return f"{n} {what}{'' if n == 1 else 's'}"

@@ -17,7 +17,8 @@ from streamlit.web import cli
 from core.settings import ROOT
 
 log = logging.getLogger("ambiscope")
-QUIET = ("streamlit.runtime.scriptrunner_utils.script_run_context", "streamlit.runtime.caching.cache_data_api")
+OUTSIDE = "streamlit.runtime.scriptrunner_utils.script_run_context"  # warns that a thread belongs to no session
+THREAD = "preload"
 
 
 def preload() -> None:
@@ -32,10 +33,10 @@ def preload() -> None:
 
 def main(argv: Sequence[str]) -> None:
     """Does not return before the server ends; raises SystemExit then."""
-    for name in QUIET:  # they warn that a cache is used outside a session, which is what is wanted
-        logging.getLogger(name).setLevel(logging.ERROR)
+    # a filter, as Streamlit sets the levels of its loggers itself; other threads without a session are still told of
+    logging.getLogger(OUTSIDE).addFilter(lambda record: record.threadName != THREAD)
     assert not runtime.exists()
-    threading.Thread(target=preload, daemon=True, name="preload").start()
+    threading.Thread(target=preload, daemon=True, name=THREAD).start()
     cli.main(["run", str(ROOT / "streamlit_app.py"), *argv])
 
 

@@ -168,11 +168,8 @@ def readings(question: str, view: View) -> list[Reading]:
             "both_first": float(key == read_first == said_first),
             "kind": kind(question, candidate.text),
             "length": min(8.0, len(candidate.text.split())),
-            "long": worded["long"],
-            "small_first": worded["small_first"],
-            "who_small": worded["who_small"],
-            "joined": worded["joined"],
-            "sentence": worded["sentence_covers"],
+            "sentence": worded.pop("sentence_covers"),
+            **worded,
         }
         out.append(Reading(candidate, signals))
     return out

@@ -86,7 +86,6 @@ class Seen:
         asked = Asked(question, views)
         self.signals = {v.found.passage.id: asked.passage(rank, v) for rank, v in enumerate(views)}
         self.asked = set(content_words(question))
-        self.vector: NDArray[np.float32] | None = None
 
     def _read(self, passage_id: str) -> tuple[float, tuple[Candidate, ...]]:
         readout = self.readouts.get(passage_id)

@@ -13,9 +13,10 @@ from collections.abc import Generator, Sequence
 
 from core import types as t
 from core.errors import InputError, NothingRetrievedError
-from core.models.generators import LanguageGenerator, Run, load_language_generator
+from core.models.generators import LanguageGenerator, Run
 from core.systems.base import Options, Parts, read_extra
-from core.systems.grounded import Found, LanguageSystem, distinct, failed, listed
+from core.systems.grounded import Found, LanguageSystem, distinct, failed
+from core.text import listed
 
 KNOWN = {"interpretations": 5.0, "passages_each": 5.0}
 RANK_OFFSET = 60  # reciprocal rank fusion (Cormack et al. 2009)
@@ -34,7 +35,9 @@ def union(searches: Sequence[Sequence[t.RetrievedPassage]]) -> list[t.RetrievedP
 
 
 class DiversifyThenVerify(LanguageSystem):
-    def __init__(self, name: str, parts: Parts, options: Options, generator: LanguageGenerator, verify: bool = True) -> None:
+    def __init__(
+        self, name: str, parts: Parts, options: Options, generator: LanguageGenerator | None = None, verify: bool = True
+    ) -> None:
         """Raises InputError for an option that it does not have or a number out of range."""
         chosen = read_extra(options, name, KNOWN)
         for option, most in (("interpretations", 20), ("passages_each", 100)):
@@ -124,11 +127,9 @@ class DiversifyThenVerify(LanguageSystem):
 
 def build(parts: Parts, options: Options) -> DiversifyThenVerify:
     """Raises InputError for an option that it does not have, NoLanguageModelError, LanguageModelError, CheckpointError."""
-    read_extra(options, "dtv", KNOWN)  # before a language model is looked for
-    return DiversifyThenVerify("dtv", parts, options, load_language_generator(parts.settings))
+    return DiversifyThenVerify("dtv", parts, options)
 
 
 def build_unverified(parts: Parts, options: Options) -> DiversifyThenVerify:
     """Raises as `build`."""
-    read_extra(options, "dtv-unverified", KNOWN)
-    return DiversifyThenVerify("dtv-unverified", parts, options, load_language_generator(parts.settings), verify=False)
+    return DiversifyThenVerify("dtv-unverified", parts, options, verify=False)

@@ -1,4 +1,4 @@
-"""What systems that end in interpretations share: the frame of a run, where an answer stands, and how interpretations become answers."""
+"""What systems that end in interpretations share: the frame of a run, and how interpretations become answers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,9 @@ from core import types as t
 from core.errors import CancelledError, LanguageModelError
 from core.evidence import occurrences
 from core.models.generators import Generator as Generates
-from core.models.generators import LanguageGenerator, Run
+from core.models.generators import LanguageGenerator, Run, load_language_generator
 from core.systems.base import Options, Parts, check_question, effective_settings, retrieve
-from core.text import find_spans, normalize_answer
-
-
-def ground(answer: str, passages: Sequence[t.Passage], passage_id: str = "") -> tuple[str, t.Evidence | None]:
-    """The passage that holds the words of the answer, and where: the named one if it does, else the first that does.
-
-    Where none does, the named one (or "" when it is not among the passages) without evidence.
-    """
-    named = [p for p in passages if p.id == passage_id]
-    for passage in [*named, *(p for p in passages if p.id != passage_id)]:
-        for start, end in find_spans(passage.text, answer):
-            return passage.id, t.Evidence(passage.id, start, end, passage.text[start:end])
-    return (passage_id if named else ""), None
+from core.text import normalize_answer
 
 
 def distinct(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretation]:
@@ -145,18 +133,19 @@ class LanguageSystem(GroundedSystem):
     """A grounded system over a generator that plays every role."""
 
     def __init__(
-        self, name: str, parts: Parts, options: Options, generator: LanguageGenerator, used: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        parts: Parts,
+        options: Options,
+        generator: LanguageGenerator | None,
+        used: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(name, parts, options, generator, used)
-        self.generator = generator
+        """`generator` None: the configured language model.  Raises NoLanguageModelError, LanguageModelError, CheckpointError then."""
+        self.generator = generator or load_language_generator(parts.settings)
+        super().__init__(name, parts, options, self.generator, used)
 
 
 def failed(run: Run, role: str) -> LanguageModelError:
     """What to raise when all depended on a role's calls and none succeeded: the reason of the last one."""
     why = next((c.error for c in reversed(run.calls) if c.role == role and c.error), "it said nothing that can be used")
     return LanguageModelError(f"the language model failed at '{role}': {why}")
-
-
-def listed(n: int, what: str) -> str:
-    """ "1 passage", "3 passages"."""
-    return f"{n} {what}{'' if n == 1 else 's'}"

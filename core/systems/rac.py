@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from core import types as t
 from core.errors import InputError, NothingRetrievedError
-from core.models.generators import Claim, LanguageGenerator, Run, load_language_generator
+from core.models.generators import Claim, LanguageGenerator, Run
 from core.systems.base import Options, Parts, read_extra
-from core.systems.grounded import Found, LanguageSystem, distinct, failed, listed
-from core.text import normalize_answer
+from core.systems.grounded import Found, LanguageSystem, distinct, failed
+from core.text import listed, normalize_answer
 
 RELAX = ("yes", "no")
 DEPTH = 2.0  # expansions from the question to a leaf; Kim et al. stop at 3 or at 10 valid nodes
@@ -25,7 +25,9 @@ TREE_OPTIONS = {**KNOWN, "depth": DEPTH}
 
 
 class RetrievalAugmentedClarification(LanguageSystem):
-    def __init__(self, name: str, parts: Parts, options: Options, generator: LanguageGenerator, tree: bool = False) -> None:
+    def __init__(
+        self, name: str, parts: Parts, options: Options, generator: LanguageGenerator | None = None, tree: bool = False
+    ) -> None:
         """Raises InputError for an option that it does not have or a depth out of range."""
         chosen = read_extra(options, name, TREE_OPTIONS if tree else KNOWN)
         depth = chosen.get("depth", 1.0)
@@ -135,11 +137,9 @@ def _said(interpretations: int, passages: int) -> str:
 
 def build(parts: Parts, options: Options) -> RetrievalAugmentedClarification:
     """Raises InputError for an option that it does not have, NoLanguageModelError, LanguageModelError, CheckpointError."""
-    read_extra(options, "rac", KNOWN)  # before a language model is looked for
-    return RetrievalAugmentedClarification("rac", parts, options, load_language_generator(parts.settings))
+    return RetrievalAugmentedClarification("rac", parts, options)
 
 
 def build_tree(parts: Parts, options: Options) -> RetrievalAugmentedClarification:
     """Raises as `build`."""
-    read_extra(options, "rac-tree", TREE_OPTIONS)
-    return RetrievalAugmentedClarification("rac-tree", parts, options, load_language_generator(parts.settings), tree=True)
+    return RetrievalAugmentedClarification("rac-tree", parts, options, tree=True)

@@ -19,7 +19,8 @@ from core.consolidation import Clustering, Consolidation, Embed, SameAnswer, Unc
 from core.models import generators
 from core.models.generators import Claim, Run
 from core.systems.base import Options, Parts, read_extra
-from core.systems.grounded import Found, GroundedSystem, listed
+from core.systems.grounded import Found, GroundedSystem
+from core.text import listed
 
 BY_GENERATOR = "by generator"  # "decides" for a reader, whose answers are spans; "ignored" for a language model's free text
 

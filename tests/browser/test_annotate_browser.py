@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from serving import MARKS, chromium, serve
 
 from core import types as t
 from core.retrieval.library import CorpusLibrary
-from core.settings import ROOT, Settings
+from core.settings import Settings
 from storage import Store
 from storage.records_annotation import Example, Project
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")]
-ARGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+pytestmark = MARKS
 WAIT = 90_000  # milliseconds; a busy machine
 PAYLOADS = (
     "<script>window.hacked=1</script>",
@@ -88,40 +77,14 @@ def store(settings: Settings) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def server(settings: Settings, store: Store) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    wanted = {"HOME": str(settings.home), "SYSTEM": "scripted", "ENCODER": "hashing", "CORPUS": "small", "DEVICE": "cpu"}
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("AMBISCOPE_")}
-    environment |= {f"AMBISCOPE_{k}": v for k, v in wanted.items()}
-    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "streamlit_app.py"), "--server.port", str(port)]
-    log = (settings.home.parent / "server.log").open("wb")
-    process = subprocess.Popen(
-        [*command, "--server.address", "127.0.0.1"], env=environment, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT
-    )
-    address = f"http://127.0.0.1:{port}/"
-    try:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(address + "_stcore/health", timeout=2).close()
-                break
-            except OSError:
-                assert process.poll() is None, (settings.home.parent / "server.log").read_text()
-                time.sleep(0.2)
+    with serve(settings.home, "small") as address:
         yield address
-    finally:
-        process.terminate()
-        process.wait(20)
-        log.close()
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+    with chromium() as launched:
         yield launched
-        launched.close()
 
 
 @pytest.fixture

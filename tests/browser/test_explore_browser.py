@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from serving import MARKS, chromium, serve
 
 from core.retrieval.library import CorpusLibrary
-from core.settings import ROOT, Settings
+from core.settings import Settings
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")]
-ARGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+pytestmark = MARKS
 WAIT = 60_000  # milliseconds
 PAYLOADS = [
     "<script>window.hacked=1</script>",
@@ -51,44 +40,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     rows = [("n1", FIRST, f"Anna {PAYLOADS[0]} {PAYLOADS[6]}"), ("n2", "Boris Birch met Clara Cedar.", "Boris")]
     passages.write_text("id\ttext\ttitle\n" + "".join(f"{i}\t{x}\t{t}\n" for i, x, t in rows), encoding="utf-8")
     CorpusLibrary(Settings(home=home, encoder="hashing")).create("nasty", [passages])
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    settings = {"HOME": str(home), "SYSTEM": "scripted", "ENCODER": "hashing", "CORPUS": "nasty", "DEVICE": "cpu"}
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("AMBISCOPE_")}
-    environment |= {f"AMBISCOPE_{k}": v for k, v in settings.items()}
-    command = [sys.executable, "-m", "pages._launch"]
-    log = (home.parent / "server.log").open("wb")
-    process = subprocess.Popen(
-        [*command, "--server.port", str(port), "--server.address", "127.0.0.1"],
-        env=environment,
-        cwd=ROOT,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-    )
-    address = f"http://127.0.0.1:{port}/"
-    try:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(address + "_stcore/health", timeout=2).close()
-                break
-            except OSError:
-                assert process.poll() is None, (home.parent / "server.log").read_text()
-                time.sleep(0.2)
+    with serve(home, "nasty") as address:
         yield address
-    finally:
-        process.terminate()
-        process.wait(20)
-        log.close()
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+    with chromium() as launched:
         yield launched
-        launched.close()
 
 
 @pytest.fixture
