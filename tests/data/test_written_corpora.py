@@ -1,4 +1,4 @@
-"""data/starter and data/practice keep the layout that README, training and evaluation rely on."""
+"""data/starter and the practice folders keep the layout that README, training and evaluation rely on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.settings import ROOT
 from core.text import contains_tokens, normalize_answer
 
 TYPES = {"event references", "properties", "entity references", "answer types", "time dependency", "multiple sub-questions"}
-FOLDERS = [ROOT / "data" / "starter", ROOT / "data" / "practice"]
+FOLDERS = [ROOT / "data" / name for name in ("starter", "practice", "practice_facts", "practice_documents")]
 
 
 def read(folder: Path) -> tuple[dict[str, tuple[str, str]], list[dict[str, Any]]]:
@@ -88,9 +88,10 @@ def test_starter_is_large_and_varied_enough() -> None:
     assert len(passages) - len(used) >= 100, "passages that answer nothing are part of the test"
 
 
-def test_starter_and_practice_share_nothing() -> None:
+@pytest.mark.parametrize("folder", FOLDERS[1:], ids=lambda f: f.name)
+def test_starter_and_practice_share_nothing(folder: Path) -> None:
     starter, asked = read(FOLDERS[0])
-    practice, trained = read(FOLDERS[1])
+    practice, trained = read(folder)
     assert not {q["question"].lower() for q in asked} & {q["question"].lower() for q in trained}
     assert not {text for _, text in starter.values()} & {text for _, text in practice.values()}
 
