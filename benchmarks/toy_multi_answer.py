@@ -52,8 +52,8 @@ VARIANTS = {
 class Plan:
     """Steps count batches; `pretrain_share` of them is post-pretraining, where a variant has it."""
 
-    steps: int = 4000
-    pretrain_share: float = 0.25
+    steps: int = 10_000
+    pretrain_share: float = 0.1
     lr: float = 3e-3
     width: int = 64
     layers: int = 3

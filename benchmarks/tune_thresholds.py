@@ -1,8 +1,7 @@
 """Chooses the thresholds of dpr-threshold, rectify, jpr and refuel on practice questions held out from training; never on a test set.
 
-    python -m benchmarks.tune_thresholds [--every 1] [--only SYSTEM ...] [--out FILE]
+    python -m benchmarks.tune_thresholds [--annotated FOLDER ...] [--limit 200] [--only SYSTEM ...] [--out FILE]
 
-Needs the practice corpus: python -m core index --passages data/practice/passages.tsv --name practice
 Everything is read once (readouts, verdicts, first readings); the settings are then tried on what was read.  Chosen is what has the highest sum of
 F1 over all and over ambiguous questions.  The defaults in core/systems are what this printed for the bundled weights.
 """
@@ -27,11 +26,11 @@ from core.models.joint_reranker import ReaderScorer
 from core.models.passage_reader import Readout, load_reader
 from core.models.verifier import LEAST, probability_of, recall
 from core.retrieval.rerank import tree_decode
-from core.settings import ROOT, Settings
+from core.settings import Settings
 from core.systems.reading import Scoring, candidates_of, choose
 from core.training.examples import MultiExample
 from core.training.held_out import answer_f1
-from core.training.mixtures import annotated_examples
+from core.training.held_out_passages import WRITTEN, held_out_passages
 
 POOL = 30
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -158,16 +157,14 @@ def score(cases: Sequence[Case], run: Callable[[Case], list[str]]) -> dict[str, 
 def main() -> int:
     quiet_libraries()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", default="practice")
+    parser.add_argument("--annotated", type=Path, nargs="+", default=list(WRITTEN), metavar="FOLDER")
     parser.add_argument("--top-k", type=int, default=10)
-    parser.add_argument("--every", type=int, default=1, help="each so many held-out questions, for a quicker look")
+    parser.add_argument("--limit", type=int, default=0, help="at most so many questions, drawn evenly from the folders")
     parser.add_argument("--only", nargs="*", choices=list(TUNED), default=list(TUNED))
     parser.add_argument("--out", type=Path, help="the best settings as JSON")
     args = parser.parse_args()
     settings = Settings.from_env()
-    _, held_out = annotated_examples(ROOT / "data" / "practice", held_out=0.2)
-    held_out = held_out[:: args.every]
-    found = Engine(settings).corpus(args.corpus).search_many([e.question for e in held_out], POOL)
+    held_out, found = held_out_passages(Engine(settings), args.annotated, POOL, args.limit)
     reader, reader_digest = load_reader(settings.reader, settings.device)
     model, digest = load_answering(settings.answerer, settings.device)
     pool = POOL if "jpr" in args.only else args.top_k

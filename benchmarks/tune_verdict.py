@@ -1,8 +1,7 @@
 """Fits what `verdict` trusts without a language model, on practice questions held out from training; never on a test set.
 
-    python -m benchmarks.tune_verdict [--reader FOLDER] [--answerer FOLDER] [--write]
+    python -m benchmarks.tune_verdict [--reader FOLDER] [--answerer FOLDER] [--annotated FOLDER ...] [--limit 300] [--write]
 
-Needs the practice corpus: python -m core index --passages data/practice/passages.tsv --name practice
 What the two models say of each question's 20 passages is kept under AMBISCOPE_HOME/cache, so that fitting again costs seconds.  The weights of the
 signals (core.models.passage_signals) are fitted on all held-out questions; the thresholds are chosen by cross-validation over blocks of
 neighbouring questions, by grounded F0.5: what is shown should be right, so precision counts twice as much as recall.  `--write` puts weights and
@@ -17,6 +16,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from core.metrics.grounding import harmonic
 from core.models.passage_signals import Asked, Reading, View, Weighing, look, readings
 from core.settings import ROOT, Settings
 from core.training.examples import MultiExample
-from core.training.mixtures import annotated_examples
+from core.training.held_out_passages import WRITTEN, held_out_passages
 from core.types import Candidate, Evidence, Passage, RetrievedPassage
 
 TOP_K = 20
@@ -48,7 +48,7 @@ class Seen:
     views: list[View]
 
 
-def see(settings: Settings, examples: Sequence[MultiExample], corpus: str, limit: int) -> list[Seen]:
+def see(settings: Settings, folders: Sequence[Path], limit: int) -> list[Seen]:
     """Reads every question's passages with both models, or takes them from the cache of an earlier call with these weights."""
     import torch
 
@@ -58,14 +58,16 @@ def see(settings: Settings, examples: Sequence[MultiExample], corpus: str, limit
 
     reader, first = load_reader(settings.reader, settings.device)
     answerer, second = load_answerer(settings.answerer, settings.device)
-    opened = Engine(settings).corpus(corpus)
-    path = settings.home / "cache" / f"verdict-{corpus}-{opened.digest[:12]}-{first[:12]}-{second[:12]}.jsonl"
+    engine = Engine(settings)
+    examples, passages = held_out_passages(engine, folders, TOP_K, limit)
+    corpora = sha256("".join(engine.corpus(f.resolve().name).digest for f in folders).encode()).hexdigest()
+    path = settings.home / "cache" / f"verdict-{corpora[:12]}-{first[:12]}-{second[:12]}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = {row["question"]: row for row in map(json.loads, path.open(encoding="utf-8"))} if path.exists() else {}
     print(f"{len(kept)} questions in {path}", file=sys.stderr)
-    todo = [e for e in examples if e.question not in kept][: limit or None]
+    todo = [(e, p) for e, p in zip(examples, passages) if e.question not in kept]
     with path.open("a", encoding="utf-8") as stream, torch.inference_mode():
-        for number, (example, found) in enumerate(zip(todo, opened.search_many([e.question for e in todo], TOP_K)), 1):
+        for number, (example, found) in enumerate(todo, 1):
             views = look(answerer, example.question, found, SPANS)
             outs = reader.read(example.question, [f.passage for f in found], SPANS)
             views = [replace(v, abstain=o.abstain_probability, reader=o.candidates) for v, o in zip(views, outs)]
@@ -248,14 +250,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reader", default="default")
     parser.add_argument("--answerer", default="default")
-    parser.add_argument("--corpus", default="practice")
-    parser.add_argument("--limit", type=int, default=0, help="read at most so many questions that are not in the cache")
-    parser.add_argument("--every", type=int, default=1, help="each so many held-out questions, for a quicker look")
+    parser.add_argument("--annotated", type=Path, nargs="+", default=list(WRITTEN), metavar="FOLDER")
+    parser.add_argument("--limit", type=int, default=0, help="at most so many questions, drawn evenly from the folders")
     parser.add_argument("--write", action="store_true", help=f"write {TARGET.relative_to(ROOT)}")
     args = parser.parse_args()
     settings = replace(Settings.from_env(), reader=args.reader, answerer=args.answerer)
-    _, examples = annotated_examples(Path(ROOT / "data" / "practice"), held_out=0.2)
-    seen = see(settings, examples[:: args.every], args.corpus, args.limit)
+    seen = see(settings, args.annotated, args.limit)
     rows = rows_of(seen)
     found = held_out(rows, len(seen))
     grid = [round(x, 2) for x in np.arange(0.1, 0.82, 0.04)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from core.annotating.aliases import join_aliases, parse_aliases
@@ -11,20 +13,62 @@ from pages import _annotate_about as about
 from pages import _shared
 from pages._manage_items import ERROR, SAID
 from pages._markup import plain
-from storage.records_annotation import Example, Guidelines, Project
+from storage.records_annotation import Example, Guidelines, Project, WorkStage
 
 CHARS = 20_000
-TEMPLATE = """\
-**What you do.** You see a question as somebody typed it. Find all the answers that it can have, and for each of them a question that has this answer only.
+# what a stage's part says; each is put in where the project has the stage
+GENERATION = """\
+**Writing answers.** You see a question as somebody typed it. Find all the answers that it can have, and for each of them a question that has this answer only.
 
 1. **Search and read first.** Answer from the passages, not from memory. Open the passages that you use.
 2. **No answer**: the passages answer the question in no reading. **A single answer**: every reader would mean the same.
    **Several answers**: the question can be read in several ways (other years, places, versions, persons of one name, parts of a whole).
-3. **Change the question as little as possible.** Keep its words and its question word; add what tells the readings apart: a year, a place, a title.
-4. **Answers are short**: a name, a date, a number. Part other spellings of the same answer with `|`.
-5. **Each question stands alone.** Do not write *other*, *another* or *the second one*.
-6. **Time.** Name years instead of *last* or *current*. Of a list that grows every year, give the three latest cases.
 """
+VALIDATION = """\
+**Validating.** You see what several people answered to one question, and make one answer set of it.
+
+1. **Combine** answers that say the same, and keep every spelling as an alias. **Separate** what is not the same.
+2. **Check each answer in the passages.** Correct or delete what they do not say; add an answer that everybody missed.
+3. **Keep the best question of each answer**, mend it, or strike it: it has this answer only.
+"""
+ANSWER_SETS = """\
+**Answers and their questions.**
+
+1. **Change the question as little as possible.** Keep its words and its question word; add what tells the readings apart: a year, a place, a title.
+2. **Answers are short**: a name, a date, a number. Part other spellings of the same answer with `|`.
+3. **Each question stands alone.** Do not write *other*, *another* or *the second one*.
+4. **Time.** Name years instead of *last* or *current*. Of a list that grows every year, give the three latest cases.
+"""
+JUDGING = """\
+**Judging.** You see what a system answered to a question as somebody typed it. Say of each answer, and of each rewritten question, what it is worth.
+
+1. **Read the passage of each answer first.** Judge by what it says, not from memory.
+2. **Correct**: an answer to the question in some reading, and its passage says so. **Wrong**: no answer to it.
+   **Unsupported**: may be true, but the passage does not say so. **Duplicate**: the same as an earlier answer of the set, in other words.
+3. **A rewritten question fits** where it has this answer and no other, and still asks what was asked.
+   **Ambiguous still**: other answers fit it too. **Changes the meaning**: it asks something else.
+4. **Add what is missing**: answers that the passages hold and the system did not give, short, with other spellings after `|`.
+5. **Two sets**: prefer the one with more right answers and fewer wrong ones; how many there are is no merit.
+"""
+
+
+def template(stages: Sequence[WorkStage]) -> str:
+    """The text that a project with these stages starts from."""
+    writes = {"generation", "validation"} & set(stages)
+    parts = (
+        (GENERATION, "generation" in stages),
+        (VALIDATION, "validation" in stages),
+        (ANSWER_SETS, bool(writes)),
+        (JUDGING, "judging" in stages),
+    )
+    return "\n".join(text for text, wanted in parts if wanted)
+
+
+def first_examples(stages: Sequence[WorkStage]) -> tuple[Example, ...]:
+    """They show answer sets as people write them: none for a project that only judges."""
+    return EXAMPLES if {"generation", "validation"} & set(stages) else ()
+
+
 EXAMPLES = (
     Example(
         True,
@@ -68,7 +112,11 @@ def draw(project: Project, who: str) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         text = st.text_area(
-            "Text (Markdown)", value=found.text if found else TEMPLATE, key=f"{key}.text", height=420, max_chars=CHARS
+            "Text (Markdown)",
+            value=found.text if found else template(project.stages),
+            key=f"{key}.text",
+            height=420,
+            max_chars=CHARS,
         )
         st.button(
             "Save as a new version",
@@ -92,7 +140,7 @@ def _save(project: Project, who: str, found: Guidelines | None, key: str) -> Non
 
 def _keep(project: Project, who: str, examples: tuple[Example, ...], found: Guidelines | None, key: str) -> None:
     """These examples, with the text as it stands in the field: what was typed there and not saved yet must not be lost."""
-    stored = found.text if found else TEMPLATE
+    stored = found.text if found else template(project.stages)
     _store(project, who, str(st.session_state.get(f"{key}.text", stored)), examples, found)
 
 

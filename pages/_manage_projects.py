@@ -16,7 +16,7 @@ from core.types import ReferenceQuestion
 from pages import _manage_import as importing
 from pages import _shared
 from pages._annotate_about import STAGES
-from pages._manage_guidelines import EXAMPLES, TEMPLATE
+from pages._manage_guidelines import first_examples, template
 from pages._manage_items import ERROR, SAID
 from pages._markup import plain
 from pages._preannotate import Preannotation
@@ -148,7 +148,9 @@ def create(who: str, expanded: bool) -> None:
                 help="AmbigNQ light JSON, or JSON lines with question and answers (a list of alias lists)",
             )
         _fields(key, None)
-        st.caption("A text with examples is put in as guidelines; you can change it afterwards.")
+        st.caption(
+            "A text for these stages is put in as guidelines, with examples where people write answers; you can change it."
+        )
         st.button("Make the project", type="primary", key=f"{key}.make", on_click=_create, args=(who,))
 
 
@@ -175,7 +177,9 @@ def _create(who: str) -> None:
         store.require(who, "manager")
         questions = _questions(str(st.session_state.get("manage.new.source")))
         values = _values("manage.new", None)
-        project = store.create_project(who, name, stages=tuple(stages), guidelines=TEMPLATE, examples=EXAMPLES, **values)
+        project = store.create_project(
+            who, name, stages=tuple(stages), guidelines=template(stages), examples=first_examples(stages), **values
+        )
         said = f"Project {name} is made."
         if questions:
             report = store.add_items(who, project.id, questions)
@@ -237,8 +241,18 @@ def suggestions(project: Project, who: str) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         system = st.selectbox("System", list(project.systems), key="manage.pre.system")
         k = st.number_input("Passages to read", 1, 200, value=min(_shared.settings().top_k, 200), key="manage.pre.k")
+        clarify = st.checkbox(
+            "Write disambiguated questions",
+            value=True,
+            key="manage.pre.clarify",
+            help="A question of its own for each answer. It takes most of the time; without, the answers alone are suggested and judged.",
+        )
         st.button(
-            "Answer the questions", type="primary", key="manage.pre.go", on_click=_begin, args=(project, who, system, int(k))
+            "Answer the questions",
+            type="primary",
+            key="manage.pre.go",
+            on_click=_begin,
+            args=(project, who, system, int(k), clarify),
         )
     st.button(
         "Link predictions that are stored already",
@@ -250,13 +264,13 @@ def suggestions(project: Project, who: str) -> None:
     )
 
 
-def _begin(project: Project, who: str, system: str, k: int) -> None:
+def _begin(project: Project, who: str, system: str, k: int, clarify: bool) -> None:
     try:
         _shared.store().require(who, "manager")
         running = _shared.preannotations().get(project.id)
         if running is not None and not running.done:
             raise InputError("a run over this project is going on; wait until it has ended, or stop it")
-        options = Options(top_k=k, max_answers=_shared.settings().max_answers)
+        options = Options(top_k=k, max_answers=_shared.settings().max_answers, clarify=clarify)
         _shared.preannotations()[project.id] = Preannotation(_shared.engine(), _shared.store(), project, system, who, options)
     except AmbiscopeError as error:
         st.session_state[ERROR] = error

@@ -5,8 +5,8 @@ Answers are told apart by `core.text.normalize_answer`; where that leaves nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
@@ -16,12 +16,18 @@ from core.types import Annotation, QAPair
 
 RULE = (
     "Only submitted judgments and annotations count. An annotator's verdict on an answer is the latest over all predictions "
-    "of the question; 'duplicate' is no vote; an answer of their own annotation, or one that they added as missing, counts as "
+    "of the question; an answer of their own annotation, or one that they added as missing, counts as "
     "correct, and their validation replaces their generation. Where a question was validated, the validations stand for all "
     "annotations of it. ambignq: one annotation per annotator (per validator where it was validated), with the answers that they "
     "hold correct. fid, training: an answer is correct when more annotators hold it correct than wrong or unsupported, a negative "
     "when fewer do; a tie counts as not correct and is left out of both. A suggestion that was rejected, and an answer that "
-    "validation took out, count as wrong, but are no negatives where their words are part of a correct answer's or the reverse."
+    "validation took out, count as wrong, but are no negatives where their words are part of a correct answer's or the reverse. "
+    "'duplicate' is no vote, and of which answer is not noted: it is taken for a further form of the one answer that the same "
+    "annotator holds correct and whose words contain its words or are part of them; where none or several are so, or they gave "
+    "the same words another verdict, nothing follows. In fid and training that answer is one of the correct ones, all who said so "
+    "mean the same one, and they are more than those who call the form wrong or unsupported, or correct beside it. A question "
+    "without a correct answer is in training only: with no_answer where most annotations say that there is none; else with its "
+    "negatives alone, and answers_known false, where most annotators hold nothing correct."
 )
 
 
@@ -72,6 +78,24 @@ def latest(votes: Iterable[Vote]) -> dict[tuple[str, str], Vote]:
     return found
 
 
+def duplicates(votes: Iterable[Vote], standing: Mapping[tuple[str, str], Vote]) -> Iterator[tuple[str, str, Vote]]:
+    """(annotator, answer key, vote) of the answers that somebody called a duplicate and gave no other verdict.
+
+    `standing`: what `latest` found.  A rejected suggestion is none: that it is a duplicate may be why it was rejected.
+    """
+    for vote in votes:
+        key = answer_key(vote.answer)
+        other = standing.get((vote.annotator, key))
+        if vote.verdict == "duplicate" and (other is None or other.soft):
+            yield vote.annotator, key, vote
+
+
+def form_of(text: str, answers: Mapping[int, Sequence[str]]) -> int | None:
+    """Which of these answers (number -> aliases) a duplicate says again: the only one whose words contain its or are part of them."""
+    found = [number for number, aliases in answers.items() if any(overlapping(text, alias) for alias in aliases)]
+    return found[0] if len(found) == 1 else None
+
+
 def own_statements(statements: Iterable[Statement]) -> dict[str, Annotation]:
     """Annotator -> the annotation that stands: validation before generation."""
     found: dict[str, Annotation] = {}
@@ -83,8 +107,8 @@ def own_statements(statements: Iterable[Statement]) -> dict[str, Annotation]:
 def annotation_of(annotator: str, votes: Sequence[Vote], statements: Sequence[Statement], prompt: str) -> Annotation | None:
     """One annotator's answer set: their own pairs, then the answers that they judged correct.  None when nothing is left.
 
-    A judged answer that is an alias of an earlier pair adds nothing new.  A pair without a disambiguated question gets
-    the prompt question.
+    A judged answer that is an alias of an earlier pair adds nothing new, a duplicate is an alias (see RULE).  A pair without a
+    disambiguated question gets the prompt question.
     """
     own = own_statements(s for s in statements if s.annotator == annotator).get(annotator)
     pairs = [QAPair(p.question.strip() or prompt, p.answers, p.passage_ids) for p in (own.pairs if own else ())]
@@ -103,6 +127,12 @@ def annotation_of(annotator: str, votes: Sequence[Vote], statements: Sequence[St
     pairs += [QAPair(questions[key] or prompt, tuple(forms)) for key, forms in surfaces.items()]
     if not pairs:
         return None
+    answers = {number: pair.answers for number, pair in enumerate(pairs)}
+    known = {answer_key(alias) for pair in pairs for alias in pair.answers}
+    for _, key, vote in duplicates((v for v in votes if v.annotator == annotator), standing):
+        target = form_of(vote.answer, answers) if key not in known else None
+        if target is not None and vote.answer not in pairs[target].answers:
+            pairs[target] = replace(pairs[target], answers=(*pairs[target].answers, vote.answer))
     return Annotation("single" if len(pairs) == 1 else "multiple", tuple(pairs))
 
 
@@ -152,6 +182,22 @@ class _Groups:
                 self.surfaces[target].append(text)
         return target
 
+    def move(self, text: str, target: int) -> None:
+        """This text, and the answer that it alone is where it is one, become a form of the answer `target`."""
+        key = answer_key(text)
+        own = self.of.get(key)
+        forms = [text]
+        if own is not None:
+            forms = list(dict.fromkeys([*self.surfaces[own], text]))
+            self.surfaces[own] = []
+        self.of[key] = target
+        self.surfaces[target] += [form for form in forms if form not in self.surfaces[target]]
+
+    def alone(self, text: str) -> bool:
+        """No other answer was joined to it."""
+        key = answer_key(text)
+        return key not in self.of or all(answer_key(form) == key for form in self.surfaces[self.of[key]])
+
 
 def consensus(votes: Sequence[Vote], statements: Sequence[Statement]) -> Consensus:
     """The majority's answers as alias lists, the negatives, and the number of ties (see RULE)."""
@@ -185,6 +231,7 @@ def consensus(votes: Sequence[Vote], statements: Sequence[Statement]) -> Consens
     balance: dict[int, int] = {}
     for (group, _), correct in stance.items():
         balance[group] = balance.get(group, 0) + (1 if correct else -1)
+    _add_duplicates(groups, list(duplicates(votes, standing)), stance, balance)
     kept = [(g, forms) for g, forms in enumerate(groups.surfaces) if forms and g in balance]
     answers = [tuple(forms) for g, forms in kept if balance[g] > 0]
     correct_forms = [form for forms in answers for form in forms]
@@ -196,3 +243,35 @@ def consensus(votes: Sequence[Vote], statements: Sequence[Statement]) -> Consens
         if g in firm or not any(overlapping(form, other) for other in correct_forms)
     ]
     return Consensus(tuple(answers), tuple(negatives), sum(balance[g] == 0 for g, _ in kept))
+
+
+def _add_duplicates(
+    groups: _Groups,
+    said: Sequence[tuple[str, str, Vote]],
+    stance: Mapping[tuple[int, str], bool],
+    balance: Mapping[int, int],
+) -> None:
+    """Duplicates become forms of what they say again.  After the vote: a guess from words must not decide which answer is correct."""
+    before = dict(enumerate(map(tuple, groups.surfaces)))
+    held: dict[str, dict[int, Sequence[str]]] = {}  # annotator -> the answers that they hold correct
+    for (group, annotator), correct in stance.items():
+        if correct:
+            held.setdefault(annotator, {})[group] = before[group]
+    meant: dict[str, dict[str, int]] = {}  # answer key -> annotator -> the answer that it is a form of
+    texts: dict[str, str] = {}
+    for annotator, key, vote in said:
+        target = form_of(vote.answer, held.get(annotator, {}))
+        if target is not None:
+            meant.setdefault(key, {})[annotator] = target
+            texts.setdefault(key, vote.answer)
+    for key, of in meant.items():
+        text, own = texts[key], groups.of.get(key)
+        (target, *others) = dict.fromkeys(of.values())
+        if others or own == target or balance[target] <= 0 or not groups.surfaces[target] or not groups.alone(text):
+            continue
+        against = sum(
+            group == own and annotator not in of and (not correct or stance.get((target, annotator), False))
+            for (group, annotator), correct in stance.items()
+        )
+        if len(of) > against:
+            groups.move(text, target)

@@ -1,4 +1,4 @@
-"""The commands about data going out, coming in, and around: export, import, snapshot, snapshots, loop."""
+"""The commands about data going out, coming in, and around: export, import, snapshot, snapshots, answer, loop."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from core.errors import CancelledError, InputError
+from core.cli import quiet_libraries
+from core.engine import Engine  # loads a model's libraries when it builds a system, not before
+from core.errors import AmbiscopeError, CancelledError, InputError
 from core.settings import Settings
+from core.systems import passages_to_read
+from core.systems.base import Options
+from core.types import AnsweringSystem
+from storage.answering import Answering
 from storage.export import FORMATS
 from storage.exporting import SNAPSHOT_FORMATS
 from storage.importing import FORMATS as READ
@@ -104,6 +110,40 @@ def _snapshots(url: str, args: argparse.Namespace) -> Result:
     return {"snapshots": [s.to_json() for s in found]}, "\n".join(rows) or "there is no snapshot yet"
 
 
+def _answer(url: str, args: argparse.Namespace) -> Result:
+    """Raises AmbiscopeError when every question failed."""
+    quiet_libraries()  # before a model imports them
+    settings = Settings.from_env()
+    by = args.by or settings.annotator
+    with Store(url) as store:
+        store.require(by, "manager")
+        project = store.find_project_named(args.project) or store.get_project(args.project)
+        options = Options(
+            top_k=passages_to_read(args.system, settings.top_k), max_answers=settings.max_answers, clarify=args.clarify
+        )
+        engine = Engine(settings)
+
+        def build(own_passages: bool) -> AnsweringSystem:
+            return engine.system(args.system, args.corpus or project.corpus or None, options, own_passages=own_passages)
+
+        run, told = Answering(store, project, args.system, by, build, args.limit), _Said()
+        run.answer_items(said=lambda: told(f"answering: {run.stage}", run.share))
+    if run.failures and not run.answered:
+        raise AmbiscopeError(f"every question failed; the first one, '{run.failed[0][0][:80]}': {run.failed[0][1]}")
+    body = {
+        "project": project.id,
+        "system": args.system,
+        "answered": run.answered,
+        "linked": run.linked,
+        "failed": run.failures,
+        "failures": [{"question": question, "reason": reason} for question, reason in run.failed],
+    }
+    words = f"{project.name}: {run.answered} questions answered by {args.system}; {run.linked} predictions linked"
+    if run.failures:
+        words += f"; {run.failures} could not be answered, the first one '{run.failed[0][0][:80]}': {run.failed[0][1]}"
+    return body, words
+
+
 def _loop(url: str, args: argparse.Namespace) -> Result:
     settings = Settings.from_env()
     with Store(url) as store:
@@ -165,6 +205,17 @@ def add_data_commands(add: Add) -> None:
     _add_filters(snap)
     listed = add("snapshots", _snapshots, "list the snapshots, or check the files of one")
     listed.add_argument("--check", type=int, metavar="N", help="compare the files of snapshot N with its digests")
+    answer = add(
+        "answer", _answer, "have a system answer a project's questions that it has not answered yet, as the manage page does"
+    )
+    answer.add_argument("--project", required=True, metavar="NAME", help="the project's name or id")
+    answer.add_argument("--system", required=True, metavar="NAME", help="one of the project's systems")
+    answer.add_argument("--corpus", default="", metavar="NAME", help="where passages come from (default: the project's)")
+    answer.add_argument("--limit", type=int, metavar="N", help="answer N questions at most")
+    answer.add_argument(
+        "--no-clarify", dest="clarify", action="store_false", help="no disambiguated questions, several times faster"
+    )
+    answer.add_argument("--by", default="", metavar="NAME", help="the manager who asks for it (default: AMBISCOPE_ANNOTATOR)")
     loop = add("loop", _loop, "train the default model further from a snapshot; measure it before and after on other questions")
     loop.add_argument(
         "--out", required=True, type=Path, metavar="DIR", help="a folder for this loop; a killed one goes on there"

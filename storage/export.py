@@ -5,7 +5,7 @@
 | `ambignq` | AmbigNQ light: a list of {id, question, annotations} | AmbigQA's scripts, `python -m core train`, `evaluate`, `score` |
 | `ambignq-full` | AmbigNQ full: also used_queries, viewed_doc_titles, and the evidence | evidence supervision |
 | `fid` | FiD's layout: a list of {id, question, target, answers, ctxs, negatives} | readers of the FiD family |
-| `training` | JSONL of {id, source, question, passages, answers, negatives, supporting} | `python -m core train --multi` |
+| `training` | JSONL of {id, source, question, passages, answers, negatives, supporting, no_answer, answers_known} | `python -m core train --multi` |
 | `preferences` | JSONL of {id, prompt, chosen, rejected, chosen_set, rejected_set} | preference training |
 | `csv` | a row a statement, formula-safe | spreadsheets |
 | `parquet` | the same rows, typed | data frames, data lakes |
@@ -58,7 +58,11 @@ FORMATS: Mapping[str, Format] = {
     "ambignq": Format(".json", _AMBIGNQ, export_sets.ambignq, as_list=True),
     "ambignq-full": Format(".json", (*_AMBIGNQ, "used_queries"), export_sets.ambignq_full, as_list=True),
     "fid": Format(".json", _MAJORITY, export_sets.fid, as_list=True),
-    "training": Format(".jsonl", (*_MAJORITY, "questions_with_evidence", "questions_with_no_answer"), export_sets.training),
+    "training": Format(
+        ".jsonl",
+        (*_MAJORITY, "questions_with_evidence", "questions_with_no_answer", "questions_with_negatives_only"),
+        export_sets.training,
+    ),
     "preferences": Format(".jsonl", ("pairs", "ties"), export_sets.preferences),
     "csv": Format(".csv", _STATEMENTS, whole=export_tables.write_csv),
     "parquet": Format(".parquet", _STATEMENTS, whole=export_tables.write_parquet),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -160,10 +161,19 @@ def passages_of(session: Session, questions: Sequence[int], filters: Filters) ->
     return out
 
 
-def _agreed(
-    session: Session, filters: Filters, counts: Counter[str]
-) -> Iterator[tuple[Said, list[list[str]], list[str], list[Row], bool]]:
-    """Question, alias lists, negatives, passages of what the majority holds; True at the end: most said that there is no answer."""
+@dataclass(frozen=True, slots=True)
+class _Agreed:
+    """What the majority holds of a question.  Without answers, either most said that there is none (`nothing`), or it is only known
+    what is wrong: then there are negatives, and most hold nothing correct."""
+
+    said: Said
+    answers: list[list[str]]  # alias lists
+    negatives: list[str]
+    passages: list[Row]
+    nothing: bool
+
+
+def _agreed(session: Session, filters: Filters, counts: Counter[str]) -> Iterator[_Agreed]:
     for batch in batched(said(session, filters, counts)):
         passages = passages_of(session, [one.id for one in batch], filters)
         for one in batch:
@@ -172,14 +182,14 @@ def _agreed(
             nothing = not view.answers and _no_answer(one)
             if not view.answers:
                 counts["questions_without_a_correct_answer"] += 1
-                if not nothing:
+                if not nothing and not (view.negatives and _mostly_wrong(one)):
                     continue
             else:
                 counts["questions"] += 1
                 counts["answers"] += len(view.answers)
                 counts["negatives"] += len(view.negatives)
             found = passages.get(one.id, [])
-            yield one, [list(a) for a in view.answers], list(view.negatives), found, nothing
+            yield _Agreed(one, [list(a) for a in view.answers], list(view.negatives), found, nothing)
 
 
 def _no_answer(one: Said) -> bool:
@@ -190,44 +200,58 @@ def _no_answer(one: Said) -> bool:
     return 2 * none > len(own)
 
 
+def _mostly_wrong(one: Said) -> bool:
+    """Most of those whose words stand hold nothing correct."""
+    final = validated(one.statements)
+    standing = [s for s in one.statements if not final or s.stage == "validation"]
+    names = {s.annotator for s in standing} | {v.annotator for v in one.votes}
+    return 2 * sum(annotation_of(name, one.votes, standing, one.text) is None for name in names) > len(names)
+
+
 def fid(session: Session, filters: Filters, names: Names, counts: Counter[str]) -> Iterator[str]:
-    for one, answers, negatives, passages, nothing in _agreed(session, filters, counts):
-        if nothing:  # FiD's layout needs a target
+    for one in _agreed(session, filters, counts):
+        if not one.answers:  # FiD's layout needs a target
             continue
-        counts["questions_without_passages"] += not passages
+        counts["questions_without_passages"] += not one.passages
         yield dumps(
             {
-                "id": one.public_id,
-                "question": one.text,
-                "target": answers[0][0],
-                "answers": answers,
-                "ctxs": passages,
-                "negatives": negatives,
+                "id": one.said.public_id,
+                "question": one.said.text,
+                "target": one.answers[0][0],
+                "answers": one.answers,
+                "ctxs": one.passages,
+                "negatives": one.negatives,
             }
         )
 
 
 def training(session: Session, filters: Filters, names: Names, counts: Counter[str]) -> Iterator[str]:
     """Rows of `core train --multi`.  `supporting`: ids of the passages that people gave as evidence, where they gave some;
-    `no_answer`: most said that the passages hold none, so that [EOI] comes at once."""
-    for one, answers, negatives, found, nothing in _agreed(session, filters, counts):
-        passages = [{k: p[k] for k in ("id", "title", "text")} for p in found]
-        if nothing and not passages:
+    `no_answer`: most said that the passages hold none, so that [EOI] comes at once; `answers_known` (false): the judged ones were all
+    wrong and nobody said more, so that the negatives are a lesson and [EOI] is none."""
+    for one in _agreed(session, filters, counts):
+        passages = [{k: p[k] for k in ("id", "title", "text")} for p in one.passages]
+        row: Row = {
+            "id": one.said.public_id,
+            "source": SOURCE,
+            "question": one.said.text,
+            "passages": passages,
+            "answers": one.answers,
+            "negatives": one.negatives,
+        }
+        if not one.answers and not one.nothing:
+            if any(has_answer(p["text"], one.negatives) for p in passages):  # else there is no span to avoid
+                counts["questions_with_negatives_only"] += 1
+                yield dumps(row | {"answers_known": False})
+            continue
+        if one.nothing and not passages:
             continue
         counts["questions_without_passages"] += not passages
-        counts["questions_with_no_answer"] += nothing
-        cited = _cited(one, answers, passages)
+        counts["questions_with_no_answer"] += one.nothing
+        cited = _cited(one.said, one.answers, passages)
         counts["questions_with_evidence"] += bool(cited)
-        row: Row = {
-            "id": one.public_id,
-            "source": SOURCE,
-            "question": one.text,
-            "passages": passages,
-            "answers": answers,
-            "negatives": negatives,
-        }
         known = [p["id"] for p in passages if p["id"] in cited]
-        yield dumps(row | ({"supporting": known} if known else {}) | ({"no_answer": True} if nothing else {}))
+        yield dumps(row | ({"supporting": known} if known else {}) | ({"no_answer": True} if one.nothing else {}))
 
 
 def _cited(one: Said, answers: list[list[str]], passages: Sequence[Mapping[str, Any]]) -> set[str]:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from core import datasets
-from core.errors import AmbiscopeError, InputError, NotFoundError
+from core.errors import AmbiscopeError, InputError
 from core.trace import to_json
 from core.types import ReferenceQuestion
 from storage import db, models
@@ -23,6 +23,7 @@ from storage import models_annotation as tables
 from storage.activity import note
 from storage.annotations import check_annotation
 from storage.contents import check_gold, gold_to_json
+from storage.linking import Links, item_row, unlinked
 from storage.people import actor
 from storage.plain import check_text, plain_problem
 from storage.portions import (
@@ -30,45 +31,19 @@ from storage.portions import (
     WAIT_SECONDS,
     BusyError,
     Pace,
-    Portions,
     begin,
-    held,
     is_stale,
     job_of,
-    linked,
 )
 from storage.predictions import MAX_ID_CHARS, MAX_QUESTION_CHARS
 from storage.projects import project_row
-from storage.ranking import bulk, chunks, margins_of, rank_of, reckon, table_of
+from storage.ranking import bulk, chunks, rank_of, table_of
 from storage.records_annotation import (
     Gold,
     ItemsReport,
 )
 
 MAX_ITEMS = 1_000_000  # of one project
-
-
-def _unlinked(session: Session, project: tables.Project) -> list[tuple[int, int, int]]:
-    """(item, side, the newest prediction of that side's system) where the item has none of it yet."""
-    item, link, prediction = tables.ProjectItem, tables.ItemPrediction, models.Prediction
-    found: list[tuple[int, int, int]] = []
-    for side, system in enumerate(project.systems):
-        present = select(link.id).where(link.item_id == item.id, link.side == side).exists()
-        newest = (
-            select(item.id, func.max(prediction.id))
-            .join(prediction, prediction.question_id == item.question_id)
-            .where(item.project_id == project.id, prediction.system == system, ~present)
-            .group_by(item.id)
-        )
-        found += [(i, side, p) for i, p in session.execute(newest)]
-    return found
-
-
-def item_row(session: Session, item: str) -> tables.ProjectItem:
-    row = session.scalar(select(tables.ProjectItem).filter_by(public_id=item))
-    if row is None:
-        raise NotFoundError(f"there is no item '{item[:80]}'")
-    return row
 
 
 def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> list[int]:
@@ -97,7 +72,7 @@ def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> li
     return [found[(question.question, question.id)] for question in questions]
 
 
-class Items(Portions):
+class Items(Links):
     """The part of the Store about a project's items."""
 
     def add_items(self, by: str, project: str, questions: Sequence[ReferenceQuestion], *, gold: bool = False) -> ItemsReport:
@@ -136,7 +111,7 @@ class Items(Portions):
                 job.created = left.created
             elif at_once:
                 added = self._put(session, row, questions, bodies, gold)
-                wanted = _unlinked(session, row)
+                wanted = unlinked(session, row)
                 report = ItemsReport(added, len(questions) - added, self._link(session, row, wanted[:AT_ONCE], None))
                 self._appear(session, who.id, job, report, gold)
         if left is None and at_once:
@@ -165,13 +140,6 @@ class Items(Portions):
             with contextlib.suppress(AmbiscopeError):  # else the next call does it
                 self._take_back(number, token)
             raise
-
-    @staticmethod
-    def _mine(session: Session, token: str) -> tables.ProjectJob:
-        job = held(session, token)
-        if job is None:
-            raise BusyError("this took so long that another call took over: nothing was added; do it again")
-        return job
 
     @staticmethod
     def _appear(session: Session, who: int, job: tables.ProjectJob, report: ItemsReport, gold: bool) -> None:
@@ -299,61 +267,3 @@ class Items(Portions):
                         queue.state = "waiting" if gold or "generation" in project.stages else "open"
             row.gold = gold_to_json(gold) if gold else None
             note(session, who.id, "gold set", project=row.project_id, item=row.id, details={"gold": gold is not None})
-
-    def link_predictions(self, by: str, project: str) -> int:
-        """Links the newest stored prediction of each of the project's systems to each item that has none of it yet, and
-        returns how many were linked; many of them in portions.  With the order `uncertainty` their margins are read from the traces.
-
-        Raises NotAllowedError unless `by` is a manager, NotFoundError.
-        """
-        with self.reading() as session:
-            actor(session, by, "manager")
-            number = project_row(session, project).id
-        self._resume_order(number)
-        linked = self._link_all(number)
-        with self.writing() as session:
-            who = actor(session, by, "manager")
-            note(session, who.id, "predictions linked", project=number, details={"linked": linked})
-        return linked
-
-    def _link_all(self, project: int, token: str | None = None) -> int:
-        """In portions; `token`: of the job that they are a part of."""
-        with self.reading() as session:
-            wanted = sorted(_unlinked(session, session.get_one(tables.Project, project)))
-        done, count, pace = 0, 0, Pace()
-        while done < len(wanted):
-            part = wanted[done : done + pace.size]
-            done += len(part)
-            with self.reading() as session:
-                margins = None
-                if session.get_one(tables.Project, project).ordering == "uncertainty":
-                    known = linked(session, sorted({item for item, _, _ in part}))
-                    for item, _, prediction in part:
-                        known.setdefault(item, []).append(prediction)
-                    margins = margins_of(session, known)
-            with self.writing() as session:
-                began = time.perf_counter()
-                if token is not None:
-                    self._mine(session, token)
-                count += self._link(session, session.get_one(tables.Project, project), part, margins)
-            pace.rest(time.perf_counter() - began)
-        return count
-
-    @staticmethod
-    def _link(
-        session: Session, project: tables.Project, wanted: Sequence[tuple[int, int, int]], margins: Mapping[int, float] | None
-    ) -> int:
-        """Links these (item, side, prediction) that are not linked yet.  `margins`: of their items, read before; None: they are read
-        here where the order needs them."""
-        link = tables.ItemPrediction
-        taken: set[tuple[int, int]] = set()
-        for part in chunks(sorted({item for item, _, _ in wanted})):
-            found = session.execute(select(link.item_id, link.side).where(link.item_id.in_(list(part))))
-            taken.update((item, side) for item, side in found)
-        rows = [{"item_id": i, "side": s, "prediction_id": p} for i, s, p in wanted if (i, s) not in taken]
-        bulk(session, insert(table_of(link)), rows)
-        changed = sorted({r["item_id"] for r in rows})
-        if margins is None and project.ordering == "uncertainty":
-            margins = margins_of(session, linked(session, changed))
-        reckon(session, project, changed, margins)
-        return len(rows)

@@ -343,15 +343,17 @@ def _placed(name: str) -> str:
 
 
 def _trainable(file: Path) -> int:
-    """Rows that can be trained on.  Raises InputError where there are none."""
-    count = 0
+    """Rows that are trained on.  Raises InputError where none says what is right: wrong answers alone teach no answering."""
+    right, wrong = 0, 0
     with file.open(encoding="utf-8") as rows:
         for line in rows:
             row = json.loads(line)
-            count += bool(row["passages"]) and bool(row["answers"] or row.get("no_answer"))
-    if not count:
+            if row["passages"]:
+                right += bool(row["answers"] or row.get("no_answer"))
+                wrong += row.get("answers_known") is False
+    if not right:
         raise InputError("the snapshot holds no question with a correct answer and passages to read: judge some answers first")
-    return count
+    return right + wrong
 
 
 def _difference(metric: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:

@@ -106,6 +106,25 @@ def insert_prediction(
     return row
 
 
+def check_key(key: str | None) -> None:
+    if key is not None:
+        check_text(key, "the key", limit=MAX_ID_CHARS, empty=False)
+
+
+def put_prediction(session: Session, prediction: Prediction, trace: dict[str, Any], key: str | None) -> models.Prediction:
+    """`insert_prediction` under a new id; where the key is known already, the row that bears it.
+
+    Raises ConflictError when the key belongs to another question or system.
+    """
+    known = session.scalar(select(models.Prediction).filter_by(key=key)) if key is not None else None
+    if known is None:
+        return insert_prediction(session, prediction, trace, public_id=uuid.uuid4().hex, key=key, created=now())
+    question = session.get_one(models.Question, known.question_id)
+    if question.text != prediction.question.text or known.system != prediction.system.name:
+        raise ConflictError(f"the key '{str(key)[:80]}' names another run (question '{question.text[:80]}', {known.system})")
+    return known
+
+
 def plain_trace(prediction: Prediction) -> dict[str, Any]:
     """`to_json(prediction)`.
 
@@ -151,21 +170,9 @@ class Predictions(Database):
         another question or system, StorageError when the database refuses; then nothing was stored.
         """
         trace = plain_trace(prediction)
-        if key is not None:
-            check_text(key, "the key", limit=MAX_ID_CHARS, empty=False)
+        check_key(key)
         with self.writing() as session:
-            if key is not None:
-                known = session.scalar(select(models.Prediction).filter_by(key=key))
-                if known is not None:
-                    question = session.get_one(models.Question, known.question_id)
-                    if question.text != prediction.question.text or known.system != prediction.system.name:
-                        raise ConflictError(
-                            f"the key '{key[:80]}' names another run (question '{question.text[:80]}', {known.system})"
-                        )
-                    return known.public_id
-            public_id = uuid.uuid4().hex
-            insert_prediction(session, prediction, trace, public_id=public_id, key=key, created=now())
-            return public_id
+            return put_prediction(session, prediction, trace, key).public_id
 
     def find_prediction(self, prediction_id: str) -> StoredPrediction | None:
         """None for an unknown id.  Raises StorageError for a damaged trace."""

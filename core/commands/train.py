@@ -17,6 +17,11 @@ from core.settings import Settings
 STARTER_FILES = ("questions.json", "passages.tsv")
 
 
+# passages without an answer that the reader is shown of each annotated question: all of them would be nine tenths of its rows
+EMPTY = 2
+HELD_OUT_ROWS = 1_500  # of the annotated folders: reading them all would take minutes at each evaluation
+
+
 def add_parser(commands: Any) -> None:
     train = commands.add_parser("train", help="train the per-passage reader or the answering model")
     train.add_argument(
@@ -35,7 +40,7 @@ def add_parser(commands: Any) -> None:
         default=0,
         help="small seq2seq with --freeze 6: train on the first so many chunks of 96 questions again and again; the encoder reads them once",
     )
-    train.add_argument("--freeze", type=int, default=0, help="small seq2seq: lower encoder layers that stay as they are")
+    train.add_argument("--freeze", type=int, default=0, help="lower encoder layers that stay as they are")
     train.add_argument(
         "--target",
         choices=["step", "spliced"],
@@ -265,12 +270,14 @@ def make_span(args: argparse.Namespace, settings: Settings) -> tuple[Any, Any, A
     from core.models.checkpoints import find_checkpoint, load_span_network, save_span_network
     from core.models.span_model import load_base
     from core.models.span_network import SpanConfig, SpanNetwork
+    from core.training.freezing import freeze
 
     if args.init:
         network = load_span_network(find_checkpoint(args.init, args.what), args.prompting)
     else:
         span = SpanConfig(prompting=args.prompting)
         network = SpanNetwork(load_base(span.base), span)
+    freeze(network, args.freeze)
     task = (reader_task if args.what == "reader" else answerer_task)(args, settings, network.config)
     return network, task, save_span_network
 
@@ -303,12 +310,13 @@ def reader_task(args: argparse.Namespace, settings: Settings, config: Any) -> An
     held: list[Reading] = []
     for folder in args.annotated:
         train, dev = mixtures.annotated_examples(folder, held_out=0.2)
-        rows += 2 * mixtures.reader_rows_of_multi([*train, *mixtures.clarified_examples(train)])
+        rows += mixtures.reader_rows_of_multi(train, args.seed, EMPTY)
+        rows += mixtures.reader_rows_of_multi(mixtures.clarified_examples(train), args.seed, EMPTY)
         held += mixtures.reader_rows_of_multi(dev)
     rng = random.Random(args.seed)
     dev_reading = mixtures.load_reading(args.reading_dev, keep={})
     dev_reading = rng.sample(dev_reading, min(400, len(dev_reading)))
-    held += mixtures.reader_rows(dev_reading, miner, cache, args.seed, _say)
+    held = rng.sample(held, min(HELD_OUT_ROWS, len(held))) + mixtures.reader_rows(dev_reading, miner, cache, args.seed, _say)
     _say(f"{len(rows)} training rows ({sum(not r.answers for r in rows)} without an answer), {len(held)} held out")
     return ReaderTask(rows, held, config, args.batch_tokens)
 

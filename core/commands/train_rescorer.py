@@ -4,43 +4,30 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import shutil
 from pathlib import Path
 
-from core.errors import InputError
 from core.settings import Settings
 
-HELD_OUT = 0.2  # the share of an annotated folder that `train answerer` leaves out
 TOP_K = 10
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Writes OUT: a copy of the checkpoint with its rescorer.json.  Raises InputError, CheckpointError."""
-    if len(args.annotated) != 1:
-        raise InputError("train rescorer needs one folder: --annotated FOLDER (questions.json and passages.tsv)")
-    folder: Path = args.annotated[0]
     from core.engine import Engine
     from core.models.checkpoints import find_checkpoint
     from core.models.passage_reader import load_reader
     from core.models.rescoring import write_weights
     from core.models.span_answerer import load_answerer
     from core.models.step_features import read_with
-    from core.training.mixtures import annotated_examples
+    from core.training.held_out_passages import held_out_passages
     from core.training.rescorer_task import Runs, fit_rescorer
 
     checkpoint = find_checkpoint(args.init or "default", "answerer")
-    _, examples = annotated_examples(folder, held_out=HELD_OUT)
-    chosen = list(range(len(examples)))
-    if args.limit:
-        random.Random(args.seed).shuffle(chosen)
-    examples = [examples[i] for i in sorted(chosen[: args.limit or None])]
     engine = Engine(settings)
-    name = folder.resolve().name
-    engine.library.create(name, [folder / "passages.tsv"])  # left as it is where it was built before
-    passages = engine.corpus(name).search_many([e.question for e in examples], TOP_K)
+    examples, passages = held_out_passages(engine, args.annotated, TOP_K, args.limit, args.seed)
     model, digest = load_answerer(str(checkpoint), settings.device)
-    said = f"{len(examples)} questions of {folder.name} held out from training"
+    said = f"{len(examples)} questions of {', '.join(f.resolve().name for f in args.annotated)} held out from training"
     reader, reader_digest = load_reader(args.reader or settings.reader, settings.device)
     encode = engine.library.encoder().encode
     runs = Runs(model, examples, passages, lambda texts: encode(texts, "query"), read_with(reader), _say)

@@ -40,7 +40,10 @@ HELD_OUT = 40  # questions of each held-out set that are run to their end at eac
 
 @dataclass(frozen=True)
 class Item:
-    """One training step: the targets are what is left of `gold` after `previous`; none left: [EOI]."""
+    """One training step: the targets are what is left of `gold` after `previous`; none left: [EOI].
+
+    `avoid`: nothing is known but that these are wrong.  Then the step asks for any other span, and leaves [EOI] alone.
+    """
 
     question: str
     passages: tuple[Titled, ...]
@@ -48,6 +51,7 @@ class Item:
     targets: tuple[
         tuple[tuple[str, ...], frozenset[int] | None], ...
     ]  # aliases, and the passages in which they count (None: all)
+    avoid: tuple[str, ...] = ()
 
 
 def _occurring(aliases: Sequence[str], passages: Sequence[Titled]) -> list[str]:
@@ -64,10 +68,14 @@ def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random
     order = _with_a_wrong_one(e, order, size, 0 if supporting is None else supporting)
     order = sorted(order, key=lambda _: rng.random())
     passages = []
+    only_wrong = bool(e.extra.get("negatives_only"))
     for i in order:
         title, text = e.passages[i]
-        hit = [a for names in e.gold for a in names if find_spans(text, a)]
+        hit = [a for names in ((e.bad,) if only_wrong else e.gold) for a in names if find_spans(text, a)]
         passages.append((title, crop(text, tuple(hit), mixtures.PASSAGE_WORDS, rng)))
+    if only_wrong:  # no previous answers: whether one of these follows a right one is not known
+        avoid = tuple(_occurring(e.bad, passages))
+        return Item(e.question, tuple(passages), (), (), avoid) if avoid else None
     # where the supporting passages are known, a one-word answer ("3", "Paris") counts in them only
     known = frozenset(j for j, i in enumerate(order) if supporting is not None and i < supporting)
     gold = []
@@ -158,10 +166,12 @@ class AnswererTask:
                 for r, s, e in label_spans(rows, texts, aliases, window):
                     if where is None or rows.passage[r] in where:
                         gold[i, r, s, e - s] = True
-        want_eoi = torch.tensor([not item.targets for item in items])
+            for r, s, e in label_spans(rows, texts, item.avoid, window) if item.avoid else ():
+                gold[i, r, s, e - s] = True
+        want_eoi = torch.tensor([not item.targets and not item.avoid for item in items])
         # an answer cut off by a window leaves nothing to learn from
         weight = (gold.flatten(1).any(1) | want_eoi).float()
-        return batch, gold, want_eoi, weight
+        return batch, gold, want_eoi, weight, torch.tensor([bool(item.avoid) for item in items])
 
     def _groups(self, seed: int, chunk: int) -> list[list[Item]]:
         """The items of each batch of a chunk: like with like, in a random order."""
@@ -187,9 +197,16 @@ class AnswererTask:
             yield position, self._batch(items)
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
-        rows, gold, want_eoi, weight = batch
+        rows, gold, want_eoi, weight, avoiding = batch
         spans, eoi = network(rows.to(device))
-        return marginal_loss(spans.flatten(1), eoi, gold.flatten(1).to(device), want_eoi.to(device), weight.to(device))
+        spans, gold, weight = spans.flatten(1), gold.flatten(1).to(device), weight.to(device)
+        if avoiding.any():
+            avoiding = avoiding.to(device)
+            gold = gold ^ avoiding[:, None]  # every span but the wrong ones
+            weight = weight * ~(avoiding & ~(gold & spans.isfinite()).any(1))  # there may be no other
+            # the softmax is over spans then: whether to stop is not asked, so [EOI] gets no gradient
+            eoi = eoi.masked_fill(avoiding, float("-inf"))
+        return marginal_loss(spans, eoi, gold, want_eoi.to(device), weight)
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
@@ -273,16 +290,16 @@ def build(
         return AnswererTask([(singles, 1.0)], held, config, "pretrain", args.context, 0.0, args.batch_tokens)
     singles = single_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed + 1, log) if reading else []
     statements = mixtures.statement_examples(args.ambignq, miner, cache, args.context, args.seed) if args.ambignq else []
-    multi = mixtures.load_multi(args.multi)
+    multi = mixtures.load_multi(args.multi, negatives=True)
     clarified = mixtures.clarified_examples(annotated)
     clarified_statements = mixtures.clarified_examples(statements)
     shares = [
-        (annotated, 0.42),
-        (clarified, 0.08),
-        (multi, 0.16),
-        (statements, 0.14),
-        (clarified_statements, 0.06),
-        (singles, 0.14),
+        (annotated, 0.54),
+        (clarified, 0.12),
+        (multi, 0.12),
+        (statements, 0.07),
+        (clarified_statements, 0.03),
+        (singles, 0.12),
     ]
     log("tuning on " + ", ".join(f"{len(e)} x {s}" for e, s in shares))
     return AnswererTask(shares, held, config, "tune", args.context, args.eoi_share, args.batch_tokens)

@@ -2,8 +2,8 @@
 
 A ReadingExample is one question over one passage; a MultiExample is one question over several passages with all its answers.
 Layouts: `reading` JSONL(.gz) rows (question, title, passage, answers), `multi` JSONL(.gz) rows (question, passages, answers as alias lists,
-optionally `negatives`, RAMDocs' `wrong_answers`, ids of `supporting` passages, and `no_answer` where the passages hold none), and
-questions.json + passages.tsv in the layout of data/starter.
+optionally `negatives`, RAMDocs' `wrong_answers`, ids of `supporting` passages, `no_answer` where the passages hold none, and
+`answers_known`, false where it is only known that the negatives are wrong), and questions.json + passages.tsv in the layout of data/starter.
 """
 
 from __future__ import annotations
@@ -123,6 +123,8 @@ def read_multi(path: Path) -> Iterator[MultiExample]:
         extra |= {"origin": [p.get("origin") for p in passages]}
         if row.get("no_answer") is True and not gold:
             extra["no_answer"] = True
+        elif row.get("answers_known") is False and bad and not row["answers"]:
+            extra["negatives_only"] = True
         yield MultiExample(
             _clean(_need(row, "question", str, path, number)),
             tuple((_clean(str(p.get("title") or "")), _clean(p["text"])) for p in passages),

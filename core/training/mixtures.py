@@ -185,21 +185,37 @@ def _own_passages(e: MultiExample, number: int) -> list[str]:
     return list(dict.fromkeys(known[number])) if known else []
 
 
-def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0) -> list[Reading]:
-    """Every passage of a multi-answer example as a reading row: its answers, or none."""
+def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0, empty: int | None = None) -> list[Reading]:
+    """The passages of a multi-answer example as reading rows: their answers, or none.
+
+    `empty`: at most so many rows without an answer for each example, drawn from twice as many of its first ones (those that look most like
+    an answer).  Where the supporting passages are known, another passage in which an answer occurs is left out: it may or may not answer.
+    """
     rows = []
-    for e in examples:
-        for title, text in e.passages:
+    for number, e in enumerate(examples):
+        supporting = len(e.extra["supporting"]) if "supporting" in e.extra else len(e.passages)
+        found: list[Reading] = []
+        silent: list[Reading] = []
+        for i, (title, text) in enumerate(e.passages):
             answers = tuple(a for names in e.gold for a in names if has_answer(text, [a]))
+            if answers and i >= supporting:
+                continue
             if len(text.split()) > PASSAGE_WORDS + 20:
                 text = crop(text, answers, PASSAGE_WORDS, random.Random(f"{seed}{e.question}"))
-            rows.append(Reading(e.question, (title, text), answers))
+            (found if answers else silent).append(Reading(e.question, (title, text), answers))
+        if empty is not None:
+            silent = random.Random(f"{seed}-{number}").sample(silent[: 2 * empty], min(empty, len(silent)))
+        rows += found + silent
     return rows
 
 
-def load_multi(paths: Sequence[Path]) -> list[MultiExample]:
-    """Examples with passages and answers; of those without answers the ones of which people say that there is none."""
-    return [e for path in paths for e in read_multi(path) if e.passages and (e.gold or e.extra.get("no_answer"))]
+def load_multi(paths: Sequence[Path], negatives: bool = False) -> list[MultiExample]:
+    """Examples with passages and answers; of those without answers the ones of which people say that there is none.
+
+    `negatives`: also those of which only wrong answers are known, for a task that takes nothing else from them (`sample_item`).
+    """
+    wanted = ("no_answer", "negatives_only") if negatives else ("no_answer",)
+    return [e for path in paths for e in read_multi(path) if e.passages and (e.gold or any(e.extra.get(w) for w in wanted))]
 
 
 __all__ = [

@@ -16,6 +16,7 @@ from core.models.checkpoints import BUNDLED, find_checkpoint, load_span_network
 from core.models.fid import load_network, save_fid
 from core.models.small_seq2seq import SmallConfig, SmallSeq2Seq, from_span, make_small, save_small
 from core.training.fid_task import FidTask
+from core.training.freezing import freeze
 
 SMALL = "small"
 NO_INIT = (
@@ -46,19 +47,6 @@ def start(init: str | None, prompting: Any, target: Any, seed: int) -> tuple[Any
     network, tokenizer = load_network(init)
     wanted = replace(network.config, prompting=prompting, target=target)
     return (network, tokenizer) if wanted == network.config else load_network(init, wanted)
-
-
-def freeze(network: Any, layers: int) -> None:
-    """Keeps the lower encoder layers of a small network as they are: half of a step's time with four of six.  Raises InputError."""
-    if not layers:
-        return
-    if not isinstance(network, SmallSeq2Seq):
-        raise InputError("--freeze is for the small encoder-decoder")
-    own = network.encoder.encoder.layer  # type: ignore[union-attr]
-    if not 0 <= layers <= len(own):  # type: ignore[arg-type]
-        raise InputError(f"--freeze is {layers}; the encoder has {len(own)} layers")  # type: ignore[arg-type]
-    for layer in own[:layers]:  # type: ignore[index]
-        layer.requires_grad_(False)
 
 
 def check_repeat(network: Any, repeat: int) -> None:

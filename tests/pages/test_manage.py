@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import combinations
+from typing import get_args
 
 import pytest
 from annotate_helpers import click, find, make_project
@@ -13,8 +15,9 @@ from streamlit.testing.v1 import AppTest
 from core.engine import Engine
 from core.errors import InputError
 from core.settings import Settings
-from pages._manage_guidelines import example_of
+from pages._manage_guidelines import example_of, first_examples, template
 from storage import Store
+from storage.records_annotation import WorkStage
 
 Open = Callable[..., AppTest]
 PASSWORD = "a long password"
@@ -108,6 +111,33 @@ def test_guidelines_have_versions_and_examples(open_app: Open, store: Store) -> 
     assert (third.version, third.text, third.examples) == (3, "Typed, and not saved yet.", ())
 
 
+def test_guidelines_are_about_what_is_done(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages._manage_projects._names", lambda what: ["scripted"] if what == "systems" else ["small"])
+    app = open_app("manage")
+    app.text_input(key="manage.new.name").set_value("Verdicts")
+    app.radio(key="manage.new.source").set_value("None yet")
+    app.button_group(key="manage.new.stages").set_value(["judging"])
+    app.multiselect(key="manage.new.systems").set_value(["scripted"]).run()
+    click(app, "manage.new.make")
+    fine(app)
+    (project,) = store.projects()
+    found = store.guidelines(project.id)
+    assert found is not None
+    assert "Duplicate" in found.text
+    assert "Search and read first" not in found.text
+    assert found.examples == ()
+
+
+@pytest.mark.parametrize("stages", [c for n in (1, 2, 3) for c in combinations(get_args(WorkStage), n)])
+def test_each_stage_has_its_part_of_the_guidelines(stages: tuple[WorkStage, ...]) -> None:
+    text = template(stages)
+    assert ("Search and read first" in text) is ("generation" in stages)
+    assert ("Combine" in text) is ("validation" in stages)
+    assert ("Unsupported" in text) is ("judging" in stages)
+    assert ("Answers are short" in text) is (stages != ("judging",))
+    assert bool(first_examples(stages)) is (stages != ("judging",))
+
+
 def test_example_of() -> None:
     assert example_of(True, " q? ", "a | b", "").annotation.type == "single"
     assert example_of(False, "q?", "", "why").annotation.type == "none"
@@ -137,6 +167,24 @@ def test_suggestions_in_the_background(corpus: str, open_app: Open, store: Store
     again = _shared.preannotations()[project.id]
     assert again.wait(TIMEOUT)
     assert (again.total, again.answered, again.error) == (0, 0, None)
+
+
+def test_suggestions_without_disambiguated_questions(corpus: str, open_app: Open, store: Store) -> None:
+    from pages import _shared
+
+    project = make_project(store, systems=("scripted",))
+    app = section(open_app("manage"), "Suggestions")
+    assert app.checkbox(key="manage.pre.clarify").value is True
+    app.checkbox(key="manage.pre.clarify").set_value(False).run()
+    click(app, "manage.pre.go")
+    run = _shared.preannotations()[project.id]
+    assert run.wait(TIMEOUT)
+    assert (run.answered, run.linked, run.error) == (2, 2, None)
+    for item in store.items(project.id, "me", stage="generation"):
+        (linked,) = store.get_item(item.id, "me").predictions
+        found = store.get_prediction(linked.prediction_id).prediction
+        assert found.answers
+        assert not found.clarifications
 
 
 def test_settings_close_and_conflict(open_app: Open, store: Store) -> None:

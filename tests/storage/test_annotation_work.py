@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from storage_samples import prediction
 
 from core import types as t
-from core.errors import ConflictError, FormatError, InputError
+from core.errors import CancelledError, ConflictError, FormatError, InputError
 from storage import Store, unions
+from storage.answering import Answering
 from storage.records_annotation import (
     DraftConflictError,
     Example,
@@ -21,6 +23,7 @@ from storage.records_annotation import (
     Gold,
     JudgingWork,
     MissingAnswer,
+    NotAllowedError,
     SourcesChangedError,
     SubmissionConflictError,
     SuggestionUse,
@@ -399,3 +402,66 @@ def test_gold_verdicts(store: Store) -> None:
     assert sent.feedback is not None
     assert (sent.feedback.score, sent.feedback.right, sent.counted) == (0.5, False, False)
     assert store.counts()["judgment"] == 0
+
+
+# ---------------------------------------------------------------- a system's answers
+
+
+def test_an_answer_is_linked_with_its_saving_and_nothing_else_is_looked_at(store: Store) -> None:
+    made = project(store, 3, systems=("ambigprompt", "fid"), order="uncertainty")
+    first, second, _ = store.items(made.id, "Mia", stage="generation")
+    answer = prediction(first.question, ["Ann"], id="q0", system="fid")
+    other = store.save_prediction(prediction(second.question, ["Ben"], id="q1", system="fid"))  # stored, not linked yet
+    assert store.save_for_item("Mia", first.id, answer, key="run-1") is True
+    assert store.save_for_item("Mia", first.id, answer, key="run-1") is False  # again: nothing new
+    assert store.save_for_item("Mia", first.id, prediction(first.question, ["Eve"], id="q0", system="fid")) is False
+    (linked,) = store.get_item(first.id, "Mia").predictions
+    assert (linked.system, store.get_prediction(linked.prediction_id).prediction.answers[0].text) == ("fid", "Ann")
+    assert not store.get_item(second.id, "Mia").predictions
+    assert store.items(made.id, "Mia", stage="generation")[0].margin is not None  # its place in the queue is reckoned
+    told = store.activity("Mia", action="predictions linked")
+    assert [(a.item, a.details["linked"]) for a in told] == [(first.id, 1)]
+    before = store.counts()["prediction"]
+    for wrong, words in (
+        (prediction(second.question, id="q1", system="fid"), "another question"),
+        (prediction(first.question, id="q0", system="rac"), "no system of the project"),
+    ):
+        with pytest.raises(InputError, match=words):
+            store.save_for_item("Mia", first.id, wrong)
+    with pytest.raises(ConflictError, match="another run"):
+        store.save_for_item("Mia", second.id, prediction(second.question, id="q1", system="fid"), key="run-1")
+    assert store.counts()["prediction"] == before  # nothing half stored
+    assert store.link_predictions("Mia", made.id) == 1
+    assert store.get_item(second.id, "Mia").predictions[0].prediction_id == other
+    store.add_person("Mia", "Mia", "manager", "a long password")
+    store.add_person("Mia", "Ann", "annotator", "a long password")
+    with pytest.raises(NotAllowedError):
+        store.save_for_item("Ann", first.id, answer)
+
+
+def test_each_item_has_its_answer_while_the_next_one_is_asked(store: Store) -> None:
+    made = project(store, 4, systems=("fid",))
+    items = store.items(made.id, "Mia", stage="generation")
+    seen: list[int] = []
+
+    class System:
+        info = t.SystemInfo("fid")
+
+        def run(self, question: t.Question) -> Iterator[t.Event]:
+            seen.append(sum(bool(store.get_item(i.id, "Mia").predictions) for i in items))
+            if question.id == "q1":
+                raise InputError("it cannot be read")
+            yield t.Finished(0.1, "eoi")
+
+    run = Answering(store, made, "fid", "Mia", lambda own: System(), limit=3)
+    run.answer_items()
+    assert seen == [0, 1, 1]
+    assert (run.total, run.answered, run.linked, run.failures, run.share) == (3, 2, 2, 1, 1.0)
+    assert run.failed == [("Who played part 1?", "it cannot be read")]
+    again = Answering(store, made, "fid", "Mia", lambda own: System())
+    with pytest.raises(CancelledError, match="kept"):
+        again.answer_items(stopping=lambda: again.answered + again.failures == 1)
+    assert again.total == 2  # the one that failed, and the one beyond the limit
+    for system, limit, words in (("rac", None, r"no system of the project parts \(fid\)"), ("fid", 0, "at least 1")):
+        with pytest.raises(InputError, match=words):
+            Answering(store, made, system, "Mia", lambda own: System(), limit)

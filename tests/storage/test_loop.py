@@ -181,6 +181,17 @@ def test_what_is_refused(store: Store, settings: Settings, questions: Path, tmp_
         LoopOptions(out=tmp_path, steps=1, replay=tmp_path / "nowhere")
 
 
+def test_wrong_answers_are_trained_on_beside_right_ones_only(
+    store: Store, settings: Settings, questions: Path, tmp_path: Path
+) -> None:
+    saved = store.save_prediction(prediction("Who is it?", ["Natalie Wood"], id="w"))
+    store.judge(saved, 0, "Bob", "wrong")
+    assert run_loop(store, settings, options(tmp_path, questions), run=Commands()).trained_on == 2
+    wrong = LoopOptions(out=tmp_path / "w", filters=Filters(annotators=("Bob",)), steps=1, questions=questions, replay=None)
+    with pytest.raises(InputError, match="no question with a correct answer"):
+        run_loop(store, settings, wrong, run=Commands())
+
+
 def test_a_changed_snapshot_is_not_trained_on(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:
     store.take_snapshot(settings.home / "snapshots")
     file = settings.home / "snapshots" / "0001" / "training.jsonl"

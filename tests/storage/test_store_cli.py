@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from storage_samples import fill
 
+from core import types as t
 from core.settings import ROOT
 from storage import Store
 from storage.__main__ import main
@@ -103,6 +104,8 @@ def test_backup_check_restore(home: Path, tmp_path: Path, capsys: pytest.Capture
         (["export", "--format", "fid"], 2, "--out"),
         (["export", "--format", "fid", "--out", "/dev/null/x"], 5, "cannot be written"),
         (["export", "--format", "fid", "--out", "x", "--annotator", "Zoe"], 2, "Zoe"),
+        (["answer", "--project", "nowhere", "--system", "fid"], 2, "no project 'nowhere'"),
+        (["answer", "--project", "nowhere"], 2, "--system"),
         (["import", "nowhere"], 2, "nowhere"),
         (["restore", "nowhere"], 2, "nowhere"),
         (["backup", "/dev/null"], 2, "exists"),
@@ -164,3 +167,39 @@ def test_predictions_from_the_command_line(home: Path, tmp_path: Path, capsys: p
     file.write_text(file.read_text().splitlines()[0])
     assert main(["import", str(file)]) == 0
     assert "prediction 1" in capsys.readouterr().out
+
+
+def test_a_system_answers_a_project_from_the_command_line(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages = (t.Passage("p1", "The play", "Arthur Miller wrote it in 1953."),)
+    asked = [t.ReferenceQuestion(f"a{n}", f"Who wrote play {n}?", (), passages) for n in range(3)]
+    with Store(f"sqlite:///{home / 'ambiscope.db'}") as store:
+        made = store.create_project("me", "Plays", systems=("scripted",))
+        store.add_items("me", made.id, asked)
+        command = ["answer", "--project", "Plays", "--system", "scripted"]
+        assert main([*command, "--limit", "2", "--no-clarify", "--json"]) == 0
+        said = capsys.readouterr()
+        body = json.loads(said.out)
+        assert (body["project"], body["answered"], body["linked"], body["failed"]) == (made.id, 2, 2, 0)
+        assert "answering: question 2 of 2" in said.err
+        items = store.items(made.id, "me", stage="generation")
+        linked = [store.get_item(i.id, "me").predictions for i in items]
+        assert [len(p) for p in linked] == [1, 1, 0]
+        found = store.get_prediction(linked[0][0].prediction_id).prediction
+        assert [a.text for a in found.answers] == ["Arthur Miller", "1953"]
+        assert found.clarifications == ()
+        assert main(["answer", "--project", made.id, "--system", "scripted"]) == 0
+        assert "Plays: 1 questions answered by scripted; 1 predictions linked" in capsys.readouterr().out
+        last = store.get_item(items[2].id, "me").predictions[0].prediction_id
+        assert store.get_prediction(last).prediction.clarifications
+        assert main(["answer", "--project", "Plays", "--system", "fid"]) == 2
+        assert "no system of the project Plays (scripted)" in capsys.readouterr().err
+        store.add_items("me", made.id, [t.ReferenceQuestion("?", "??!", (), passages)])
+        assert main(command) == 1
+        assert "every question failed; the first one, '??!'" in capsys.readouterr().err
+        store.add_person("me", "Mia", "manager", "a long password")
+        assert main(command) != 0
+        assert "'me' may not work here" in capsys.readouterr().err
+        assert main([*command, "--by", "Mia"]) == 1
+        assert "every question failed" in capsys.readouterr().err

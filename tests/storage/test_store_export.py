@@ -174,6 +174,101 @@ def test_the_latest_verdict_on_an_answer_counts() -> None:
     assert latest([vote("a", "x", "correct"), vote("a", "X", "duplicate", minutes=9)])["a", "x"].verdict == "correct"
 
 
+def test_a_duplicate_is_a_further_form_of_the_answer_that_it_says_again() -> None:
+    votes = [
+        vote("a", "Natalie Wood", "correct"),
+        vote("a", "Wood", "duplicate"),
+        vote("a", "actress Natalie Wood of California", "duplicate"),
+        vote("a", "Rachel Zegler", "correct"),
+        vote("a", "the star of it", "duplicate"),  # in other words: of which one is not known
+    ]
+    found = annotation_of("a", votes, [], "Q?")
+    assert found is not None
+    expected = (("Natalie Wood", "Wood", "actress Natalie Wood of California"), ("Rachel Zegler",))
+    assert tuple(p.answers for p in found.pairs) == expected
+    assert (consensus(votes, []).answers, consensus(votes, []).negatives) == (expected, ())
+    own = Statement("a", "generation", t.Annotation("single", (t.QAPair("", ("Natalie Wood",)),)))
+    assert consensus(votes[1:2], [own]).answers == (("Natalie Wood", "Wood"),)  # held correct in an annotation
+    said = annotation_of("a", votes[1:2], [own], "Q?")
+    assert said is not None
+    assert said.pairs[0].answers == ("Natalie Wood", "Wood")
+    assert "'duplicate' is no vote" in RULE
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [("a", "Lana Wood", "correct")],  # two fit
+        [("a", "Wood", "wrong")],  # they said otherwise of the same words
+        [("b", "Natalie Wood", "correct"), ("b", "Wood", "wrong")],  # as many call the form wrong
+        [("b", "Lana Wood", "correct"), ("b", "Wood", "duplicate")],  # they mean different ones
+    ],
+)
+def test_a_duplicate_of_which_it_is_not_known_changes_nothing(others: list[tuple[str, str, str]]) -> None:
+    told = [("a", "Natalie Wood", "correct"), *others]
+    votes = [vote(*v) for v in told]
+    without = consensus([v for v in votes if v.verdict != "duplicate"], [])
+    assert consensus([*votes, vote("a", "Wood", "duplicate")], []).answers[0] == without.answers[0] == ("Natalie Wood",)
+    if others[0][0] == "a":
+        assert annotation_of("a", [*votes, vote("a", "Wood", "duplicate")], [], "Q?") == annotation_of("a", votes, [], "Q?")
+
+
+def test_duplicates_of_several_people() -> None:
+    both = [vote(who, "Natalie Wood", "correct") for who in "abc"]
+    said = [vote(who, "Wood", verdict) for who, verdict in zip("abc", ("duplicate", "duplicate", "wrong"), strict=True)]
+    view = consensus([*both, *said], [])
+    assert (view.answers, view.negatives, view.ties) == ((("Natalie Wood", "Wood"),), (), 0)
+    # who holds the form correct and did not see the whole name is no obstacle, and it is no answer of its own any more
+    view = consensus([both[0], said[0], vote("b", "Wood", "correct")], [])
+    assert view.answers == (("Natalie Wood", "Wood"),)
+    # of an answer that most hold wrong: no form of a correct answer, and no negative either
+    view = consensus([both[0], said[0], vote("b", "Natalie Wood", "wrong"), vote("c", "Natalie Wood", "wrong")], [])
+    assert (view.answers, view.negatives) == ((), ("Natalie Wood",))
+    # each is called a duplicate of the other: one answer remains
+    view = consensus([both[0], said[0], vote("b", "Wood", "correct"), vote("b", "Natalie Wood", "duplicate")], [])
+    assert [set(a) for a in view.answers] == [{"Natalie Wood", "Wood"}]
+
+
+def test_an_alias_of_a_duplicate_reaches_the_files(store: Store, tmp_path: Path) -> None:
+    saved = store.save_prediction(prediction("Who?", ["Natalie Wood", "Wood"], id="w"))
+    store.judge(saved, 0, "Ada", "correct")
+    store.judge(saved, 1, "Ada", "duplicate")
+    store.export("training", tmp_path / "t.jsonl")
+    assert lines(tmp_path / "t.jsonl")[0]["answers"] == [["Natalie Wood", "Wood"]]
+    (row,) = ambignq(store, tmp_path)
+    assert row["annotations"] == [{"type": "singleAnswer", "answer": ["Natalie Wood", "Wood"]}]
+
+
+def test_wrong_answers_alone_are_negatives_and_no_claim_of_silence(store: Store, tmp_path: Path) -> None:
+    missed = store.save_prediction(prediction("Who missed?", ["Natalie Wood", "Nobody"], id="m"))
+    for who in ("Ada", "Bob"):
+        store.judge(missed, 0, who, "wrong")
+        store.judge(missed, 1, who, "unsupported")
+    halved = store.save_prediction(prediction("Who knows?", ["Natalie Wood", "Rachel Zegler"], id="h"))
+    for who, verdict in (("Ada", "wrong"), ("Bob", "correct")):  # half hold something correct
+        store.judge(halved, 0, who, verdict)  # type: ignore[arg-type]
+        store.judge(halved, 1, who, "wrong")
+    absent = store.save_prediction(prediction("Who else?", ["Somebody Absent"], id="e"))
+    store.judge(absent, 0, "Ada", "wrong")  # in no passage: there is no span to avoid
+    counts = store.export("training", tmp_path / "t.jsonl").counts
+    (row,) = lines(tmp_path / "t.jsonl")
+    assert (row["id"], row["answers"], row["negatives"]) == ("m", [], ["Natalie Wood", "Nobody"])
+    assert row["answers_known"] is False
+    assert "no_answer" not in row
+    assert "supporting" not in row
+    assert (counts["questions"], counts["questions_with_negatives_only"], counts["questions_with_no_answer"]) == (0, 1, 0)
+    assert counts["questions_without_a_correct_answer"] == 3
+    (example,) = read_multi(tmp_path / "t.jsonl")
+    assert (example.gold, example.bad) == ((), ("Natalie Wood", "Nobody"))
+    store.export("fid", tmp_path / "fid.json")
+    assert json.loads((tmp_path / "fid.json").read_text()) == []  # FiD's layout needs a target
+    # somebody says that there is none: this is what the row says then
+    store.save_annotation(store.get_prediction(missed).question_id, "Ada", t.Annotation("none"))
+    store.export("training", tmp_path / "t.jsonl")
+    (row,) = lines(tmp_path / "t.jsonl")
+    assert (row["no_answer"], "answers_known" in row) == (True, False)
+
+
 def test_aliases_join_what_people_said_apart() -> None:
     own = Statement("a", "generation", t.Annotation("single", (t.QAPair("Q1?", ("New York City", "NYC")),)))
     votes = [vote("b", "NYC", "correct"), vote("c", "new york city", "correct"), vote("d", "N.Y.C.", "wrong")]

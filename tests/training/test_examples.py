@@ -323,3 +323,15 @@ def test_reader_rows(tmp_path: Path) -> None:
 def test_reader_rows_of_multi() -> None:
     example = MultiExample("q", (("A", "Red here."), ("B", "Nothing.")), (("Red", "crimson"), ("Blue",)), "x")
     assert [(r.passage[0], r.answers) for r in reader_rows_of_multi([example])] == [("A", ("Red",)), ("B", ())]
+
+
+def test_reader_rows_of_multi_leave_out_what_may_answer_and_take_few_empty_ones() -> None:
+    passages = (("A", "Red here."), ("B", "Red there, too."), *((f"C{i}", f"Nothing {i}.") for i in range(9)))
+    example = MultiExample("q", passages, (("Red",),), "x", extra={"supporting": ["a"]})
+    rows = reader_rows_of_multi([example], empty=2)
+    assert [r.passage[0] for r in rows if r.answers] == ["A"]
+    silent = [r.passage[0] for r in rows if not r.answers]
+    assert len(silent) == 2
+    assert set(silent) <= {"C0", "C1", "C2", "C3"}
+    assert rows == reader_rows_of_multi([example], empty=2)
+    assert len(reader_rows_of_multi([example])) == 10, "B may or may not answer"

@@ -21,7 +21,8 @@ from core.models.small_seq2seq import SmallConfig, make_small
 from core.training.answerer_task import Item
 from core.training.examples import MultiExample
 from core.training.fid_task import FidTask, spliced_item, target_text, written_f1
-from core.training.seq2seq import check_repeat, freeze, saver
+from core.training.freezing import freeze
+from core.training.seq2seq import check_repeat, saver
 from core.training.trainer import TrainConfig, fit
 from core.types import EOI
 

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from core.errors import FormatError
-from core.training.answerer_task import sample_item
+from core.models.span_model import load_base
+from core.models.span_network import SpanConfig, SpanNetwork
+from core.training.answerer_task import AnswererTask, sample_item
 from core.training.examples import MultiExample, read_multi
 from core.training.mixtures import load_multi
 
@@ -66,3 +69,74 @@ def test_questions_without_an_answer(tmp_path: Path) -> None:
     item = sample_item(kept[0], 3, 0.3, random.Random(0))
     assert item is not None
     assert (item.previous, item.targets) == ((), ())  # [EOI] at once
+
+
+WRONG = {**ROW, "answers": [], "negatives": ["green", "grey", "purple"], "answers_known": False}
+
+
+def test_wrong_answers_alone_are_for_who_asks_for_them(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    unknown = {**ROW, "answers": []}  # not said that the right ones are unknown: perhaps a damaged row
+    path.write_text("".join(json.dumps(r) + "\n" for r in (WRONG, unknown, {**ROW, "answers_known": False})))
+    assert [bool(e.gold) for e in load_multi([path])] == [True]  # a reader would take every passage for silent
+    kept = load_multi([path], negatives=True)
+    assert [e.extra.get("negatives_only") for e in kept] == [True, None]
+    rng = random.Random(0)
+    items = [sample_item(kept[0], 2, 1.0, rng) for _ in range(50)]
+    assert all(i is not None and i.avoid and not i.previous and not i.targets for i in items)
+    assert {a for i in items if i is not None for a in i.avoid} == {"green", "grey"}  # purple stands nowhere
+
+
+def test_a_wrong_answer_loses_and_stopping_is_not_learned(tmp_path: Path, tiny_bert_folder: Path) -> None:
+    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3, span_width=8)
+    texts = ["the ball in the north is red .", "the ball in the south is blue ."]
+    passages = [{"id": f"p{n}", "title": "", "text": text} for n, text in enumerate(texts)]
+    row = {"question": "colour of the ball", "passages": passages, "answers": [], "negatives": ["red"], "answers_known": False}
+    (example,) = examples(tmp_path, row)
+    task = AnswererTask([([example], 1.0)], [], config, "tune", 2, 0.5, 1024)
+    torch.manual_seed(0)
+    network = SpanNetwork(load_base(config.base), config)
+    _, batch = next(task.batches(0, 0))
+    rows, gold, want_eoi, weight, avoiding = batch
+    assert avoiding.all()
+    assert weight.all()
+    assert not want_eoi.any()
+    seen: dict[str, torch.Tensor] = {}
+
+    class Watched(torch.nn.Module):
+        def forward(self, rows: Any) -> tuple[torch.Tensor, torch.Tensor]:
+            spans, eoi = network(rows)
+            for name, value in (("spans", spans), ("eoi", eoi)):
+                value.retain_grad()
+                seen[name] = value
+            return spans, eoi
+
+    def wrong() -> float:
+        """The share of the wrong answer among all spans, in the mean."""
+        with torch.no_grad():
+            spans = network(rows)[0].flatten(1).softmax(1)
+        return float(spans[gold.flatten(1)].sum()) / len(spans)
+
+    optimizer, before = torch.optim.SGD(network.parameters(), 0.1), wrong()
+    for step in range(3):
+        optimizer.zero_grad()
+        loss = task.loss(Watched(), batch, torch.device("cpu"))
+        loss.backward()
+        grads = {name: value.grad for name, value in seen.items()}
+        assert grads["eoi"] is not None
+        assert grads["spans"] is not None
+        assert not grads["eoi"].any(), step  # neither to stop nor to go on
+        assert (grads["spans"][gold] > 0).all()
+        optimizer.step()
+    assert wrong() < before
+
+
+def test_passages_of_wrong_answers_only_teach_nothing(tmp_path: Path, tiny_bert_folder: Path) -> None:
+    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3, span_width=8)
+    row = {"question": "colour", "passages": [{"text": "red"}], "answers": [], "negatives": ["red"], "answers_known": False}
+    task = AnswererTask([(examples(tmp_path, row), 1.0)], [], config, "tune", 2, 0.5, 1024)
+    network = SpanNetwork(load_base(config.base), config)
+    loss = task.loss(network, next(task.batches(0, 0))[1], torch.device("cpu"))
+    loss.backward()
+    assert float(loss.detach()) == 0.0
+    assert all(torch.isfinite(p.grad).all() for p in network.parameters() if p.grad is not None)

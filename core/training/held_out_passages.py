@@ -1,0 +1,43 @@
+"""Held-out annotated questions with the passages that a retriever brings from their own corpus: what is fitted on top of trained weights sees these."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from core.errors import InputError
+from core.settings import ROOT
+from core.training.examples import MultiExample
+from core.training.mixtures import annotated_examples
+from core.types import RetrievedPassage
+
+SHARE = 0.2  # of an annotated folder whose questions name no split, as `train` leaves it out
+WRITTEN = tuple(
+    ROOT / "data" / name for name in ("practice", "practice_facts", "practice_documents")
+)  # by this project, to train on
+
+
+def held_out_passages(
+    engine: Any, folders: Sequence[Path], top_k: int, limit: int = 0, seed: int = 0
+) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
+    """(questions, their passages), folder after folder; neighbours in a file stay neighbours.  A folder's corpus is indexed under its name where it
+    is not yet.  `limit`: at most so many questions, drawn evenly from the folders.  Raises InputError without a folder, and what reading one raises.
+    """
+    if not folders:
+        raise InputError("no annotated folder is named: --annotated FOLDER (questions.json and passages.tsv)")
+    chosen: list[MultiExample] = []
+    found: list[Sequence[RetrievedPassage]] = []
+    for number, folder in enumerate(folders):
+        _, examples = annotated_examples(folder, held_out=SHARE)
+        if limit:
+            most = limit // len(folders) + (number < limit % len(folders))
+            order = list(range(len(examples)))
+            random.Random(seed).shuffle(order)
+            examples = [examples[i] for i in sorted(order[:most])]
+        name = folder.resolve().name
+        engine.library.create(name, [folder / "passages.tsv"])  # left as it is where it was built before
+        found += engine.corpus(name).search_many([e.question for e in examples], top_k)
+        chosen += examples
+    return chosen, found
