@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,8 @@ from numpy.typing import NDArray
 from core.edits.shared import evidence_sentence
 from core.models.passage_reader import PassageReader, Readout
 from core.models.passage_signals import Asked, View, kind, wording
-from core.text import contains_tokens, content_words, normalize_answer, overlapping, words
-from core.types import Candidate, Proposal, RetrievedPassage
+from core.text import contains_tokens, content_words, find_spans, normalize_answer, overlapping, words
+from core.types import Candidate, Passage, Proposal, RetrievedPassage
 
 SPANS = 6  # of a passage that the reader names
 LEAST = 1e-6  # probability below which candidates count alike
@@ -51,7 +52,14 @@ OF_READER = (
 )
 OF_PASSAGE = ("covered", "covered_less_than_best", "title_covers", "title_run", "title_whole", "names")  # passage_signals.Asked
 OF_WORDING = ("long", "small_first", "who_small", "joined", "sentence_covers")  # passage_signals.wording
-FEATURES = OF_STEP + OF_READER + OF_PASSAGE + OF_WORDING
+OF_PREVIOUS = (  # against the answers so far; 0 at the first step, and where no passage holds one of them
+    "sentence_like_previous",  # cosine of the candidate's sentence and the nearest of theirs: further answers stand in like sentences
+    "title_like_previous",  # share of words that the titles have in common, the best
+    "reader_below_previous",  # log probability of the reader - the best of theirs
+    "covered_below_previous",  # share of the question's words that the passage covers - the best of theirs
+    "similarity_below_previous",
+)
+FEATURES = OF_STEP + OF_READER + OF_PASSAGE + OF_WORDING + OF_PREVIOUS
 
 
 def shape(text: str) -> tuple[bool, bool, bool]:
@@ -72,6 +80,14 @@ def _log(probability: float) -> float:
     return math.log(max(LEAST, probability))
 
 
+@dataclass(frozen=True)
+class Held:
+    """The passage in which an answer found before stands, and the reader's log probability of it there."""
+
+    passage_id: str
+    reader: float
+
+
 class Seen:
     """One question over its passages."""
 
@@ -86,6 +102,29 @@ class Seen:
         asked = Asked(question, views)
         self.signals = {v.found.passage.id: asked.passage(rank, v) for rank, v in enumerate(views)}
         self.asked = set(content_words(question))
+        self.titles = {key: frozenset(words(p.passage.title)) for key, p in self.passages.items()}
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+        self._holders: dict[str, Held | None] = {}
+
+    def _near(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(texts, d); what was embedded at an earlier step is not embedded again."""
+        new = [t for t in dict.fromkeys(texts) if t not in self._vectors]
+        if new:
+            self._vectors |= zip(new, self.embed(new))
+        return np.stack([self._vectors[t] for t in texts])
+
+    def _held(self, answer: str) -> Held | None:
+        """Where an answer found before stands: of the passages that hold it, the one where the reader is surest."""
+        if answer not in self._holders:
+            said = words(answer)
+            found = [key for key, text in self.tokens.items() if contains_tokens(text, said)]
+            held = [Held(key, self._reader(answer, key)["reader"]) for key in found]
+            self._holders[answer] = max(held, key=lambda h: (h.reader, self._similarity(h.passage_id)), default=None)
+        return self._holders[answer]
+
+    def _similarity(self, passage_id: str) -> float:
+        own = self.passages[passage_id].similarity if passage_id in self.passages else None
+        return own if own is not None else self.best_similarity
 
     def _read(self, passage_id: str) -> tuple[float, tuple[Candidate, ...]]:
         readout = self.readouts.get(passage_id)
@@ -98,8 +137,10 @@ class Seen:
             return np.zeros((0, len(FEATURES)))
         found = [words(p) for p in previous]
         taken = {key for key, text in self.tokens.items() if any(contains_tokens(text, f) for f in found)}
-        vectors = self.embed([self.question, *(self._sentence(c) for c in candidates)])
+        before = {p: held for p in previous if (held := self._held(p)) is not None}
+        vectors = self._near([self.question, *(self._sentence(c) for c in candidates), *map(self._sentence_of, before.items())])
         near = vectors[1:] @ vectors[0]
+        alike = vectors[1 : len(candidates) + 1] @ vectors[len(candidates) + 1 :].T  # (candidates, answers so far)
         logs = [_log(c.probability) for c in candidates]
         eoi, best = _log(proposal.eoi_probability), max(logs)
         rows = []
@@ -113,12 +154,13 @@ class Seen:
                 "first_step": float(not previous),
                 "previous": float(min(6, len(previous))),
             }
+            row |= self._beside(candidate, row, list(before.values()), alike[i])
             rows.append([row[name] for name in FEATURES])
         return np.array(rows)
 
     def _candidate(self, candidate: Candidate, previous: Sequence[str], taken: set[str]) -> dict[str, float]:
         own = self.passages.get(candidate.evidence.passage_id) if candidate.evidence else None
-        similarity = own.similarity if own is not None and own.similarity is not None else self.best_similarity
+        similarity = self._similarity(own.passage.id if own is not None else "")
         said = words(candidate.text)
         content = content_words(candidate.text) or said
         holding = sum(contains_tokens(t, said) for t in self.tokens.values())
@@ -133,18 +175,33 @@ class Seen:
             "asked_again": sum(w in self.asked for w in content) / max(1, len(content)),
             "support": float(min(3, max(0, holding - 1))),
             "passage_taken": float(own is not None and own.passage.id in taken),
-            **self._reader(candidate, own.passage.id if own is not None else ""),
+            **self._reader(candidate.text, own.passage.id if own is not None else ""),
             **{name: signals[name] for name in OF_PASSAGE},
             **wording(self.question, candidate, own.passage.text if own is not None else ""),
         }
 
-    def _reader(self, candidate: Candidate, passage_id: str) -> dict[str, float]:
-        key = normalize_answer(candidate.text)
+    def _beside(
+        self, candidate: Candidate, row: Mapping[str, float], before: Sequence[Held], alike: NDArray[np.float32]
+    ) -> dict[str, float]:
+        if not before:
+            return dict.fromkeys(OF_PREVIOUS, 0.0)
+        own = self.titles.get(candidate.evidence.passage_id if candidate.evidence else "", frozenset())
+        titles = [self.titles[h.passage_id] for h in before]
+        return {
+            "sentence_like_previous": float(alike.max()),
+            "title_like_previous": max(len(own & t) / max(1, len(own | t)) for t in titles),
+            "reader_below_previous": row["reader"] - max(h.reader for h in before),
+            "covered_below_previous": row["covered"] - max(self.signals[h.passage_id]["covered"] for h in before),
+            "similarity_below_previous": row["similarity"] - max(self._similarity(h.passage_id) for h in before),
+        }
+
+    def _reader(self, text: str, passage_id: str) -> dict[str, float]:
+        key = normalize_answer(text)
         abstains, spans = self._read(passage_id)
         everywhere = [c for r in self.readouts.values() for c in r.candidates if normalize_answer(c.text) == key]
         return {
             "reader": _log(sum(c.probability for c in spans if normalize_answer(c.text) == key)),
-            "reader_near": _log(max((c.probability for c in spans if overlapping(c.text, candidate.text)), default=0.0)),
+            "reader_near": _log(max((c.probability for c in spans if overlapping(c.text, text)), default=0.0)),
             "reader_anywhere": _log(max((c.probability for c in everywhere), default=0.0)),
             "reader_first": float(bool(spans) and normalize_answer(spans[0].text) == key),
             "reader_abstains": _log(abstains),
@@ -155,8 +212,17 @@ class Seen:
         found = self.passages.get(candidate.evidence.passage_id) if candidate.evidence else None
         if found is None or candidate.evidence is None:
             return candidate.text
-        sentence = evidence_sentence(found.passage, candidate.evidence.start)
-        return f"{found.passage.title}. {sentence}" if found.passage.title else sentence
+        return _titled(found.passage, candidate.evidence.start)
+
+    def _sentence_of(self, item: tuple[str, Held]) -> str:
+        answer, held = item
+        passage = self.passages[held.passage_id].passage
+        return _titled(passage, next((start for start, _ in find_spans(passage.text, answer)), 0))
+
+
+def _titled(passage: Passage, start: int) -> str:
+    sentence = evidence_sentence(passage, start)
+    return f"{passage.title}. {sentence}" if passage.title else sentence
 
 
 def read_with(reader: PassageReader) -> Read:

@@ -91,6 +91,31 @@ def test_what_the_reader_says() -> None:
     assert column("title_whole") == [1.0, 1.0, 0.0]  # Tour
 
 
+def test_a_candidate_beside_the_answers_so_far() -> None:
+    assert column("sentence_like_previous") == [0.0, 0.0, 0.0]
+    year, _, name = column("sentence_like_previous", ["Matteo Brisk"])
+    assert year == pytest.approx(1.0)  # the same sentence
+    assert 0.0 < name < 1.0
+    assert column("title_like_previous", ["Matteo Brisk"]) == [1.0, 1.0, 0.0]
+    assert column("reader_below_previous", ["Matteo Brisk"]) == pytest.approx([np.log(0.1 / 0.8), 0.0, np.log(1e-6 / 0.8)])
+    assert column("similarity_below_previous", ["Matteo Brisk"]) == pytest.approx([0.0, 0.0, -0.4])
+    assert column("covered_below_previous", ["Matteo Brisk"])[2] < 0
+    assert column("title_like_previous", ["an answer that stands nowhere"]) == [0.0, 0.0, 0.0]
+
+
+def test_nothing_is_embedded_twice() -> None:
+    asked: list[str] = []
+
+    def counting(texts: Sequence[str]) -> NDArray[np.float32]:
+        asked.extend(texts)
+        return embed(texts)
+
+    seen = Seen("Who won the tour?", PASSAGES, counting, read)
+    seen.step([], STEP)
+    seen.step(["Matteo Brisk"], STEP)
+    assert len(asked) == len(set(asked))
+
+
 def test_features_without_evidence_or_similarity() -> None:
     bare = Proposal((Candidate("Paris", 0.4),), 0.6)
     found = Seen("Where?", [RetrievedPassage(PASSAGES[0].passage, 1, 0.0)], embed, read).step([], bare)
