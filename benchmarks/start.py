@@ -3,7 +3,7 @@
     python -m benchmarks.start [--question "Who directed A Star Is Born?"]
 
 Starts the app as `run.py app` does on a free loopback port with an AMBISCOPE_HOME of its own, opens the page in headless Chromium, asks a question and
-waits for the finished answer set.  Needs Chromium.  Also reports the peak memory of the app's process.
+waits for its first answer and for the finished answer set with its disambiguated questions.  Needs Chromium.  Also reports the peak memory of the app's process.
 """
 
 from __future__ import annotations
@@ -82,10 +82,18 @@ def one_start(home: Path, question: str) -> dict[str, float]:
             shown = time.perf_counter() - started
             box.fill(question)
             box.press("Enter")
+            page.locator("ol li").first.wait_for(timeout=180_000)  # the list of answers found so far
+            first = time.perf_counter() - started
             page.get_by_text("Download the trace").wait_for(timeout=180_000)
             answered = time.perf_counter() - started
             browser.close()
-        return {"server_up": up, "page_shown": shown, "question_answered": answered, "peak_memory_mb": peak_mb(server.pid)}
+        return {
+            "server_up": up,
+            "page_shown": shown,
+            "first_answer_shown": first,
+            "question_answered": answered,
+            "peak_memory_mb": peak_mb(server.pid),
+        }
     finally:
         server.terminate()
         server.wait(20)

@@ -8,17 +8,36 @@ the others (round-trip filtering as in Refuel, Gao et al. 2021, section 3.3).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat
+from typing import Protocol
 
 from core.edits import Edit, Place, propose_edits
 from core.greedy import run_answers
 from core.text import normalize_answer, overlapping
 from core.types import Answer, BatchAnsweringModel, Clarification, Passage, RetrievedPassage
 
-# (question, passages) pairs -> for each pair the answers that asking it over those passages returns, the likeliest first
-Ask = Callable[[Sequence[tuple[str, Sequence[Passage]]]], list[list[str]]]
+
+class Ask(Protocol):
+    """Asks questions, each over its passages."""
+
+    def __call__(
+        self,
+        pairs: Sequence[tuple[str, Sequence[Passage]]],
+        most: int | None = None,
+        ends: Callable[[str], bool] | None = None,
+    ) -> list[list[str]]:
+        """For each (question, passages) the answers that it returns, the likeliest first.  Who asks one answer after the other may stop after
+        `most`, and after an answer of which `ends` is true."""
+        ...
+
+
 # (question, passage) pairs -> for each pair the text that a reader finds, or None where it abstains, with its probability
 Read = Callable[[Sequence[tuple[str, Passage]]], list[tuple[str | None, float]]]
-AT_A_TIME = 4  # edits that are read together
+AT_A_TIME = (
+    1,
+    3,
+    4,
+)  # edits that are read together: the smallest one passes about half of the time; the last number again and again
 
 
 def same_answer(a: str, b: str) -> bool:
@@ -38,10 +57,14 @@ def returns_alone(returned: Sequence[str], answer: str, others: Sequence[str]) -
 
 def ask_with(model: BatchAnsweringModel, most: int = 4) -> Ask:
     """Asks an answering model until [EOI], all passages in one softmax; at most `most` answers, as a question that has more is not clear."""
+    limit = most
 
-    def ask(pairs: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[str]]:
+    def ask(
+        pairs: Sequence[tuple[str, Sequence[Passage]]], most: int | None = None, ends: Callable[[str], bool] | None = None
+    ) -> list[list[str]]:
         seen = [[RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)] for _, passages in pairs]
-        return run_answers(model, [question for question, _ in pairs], seen, most, batch=max(1, len(pairs)))
+        questions = [question for question, _ in pairs]
+        return run_answers(model, questions, seen, min(most or limit, limit), batch=max(1, len(pairs)), ends=ends)
 
     return ask
 
@@ -49,7 +72,9 @@ def ask_with(model: BatchAnsweringModel, most: int = 4) -> Ask:
 def ask_each_passage(read: Read) -> Ask:
     """Asks a reader passage by passage; every answer that it does not abstain from counts."""
 
-    def ask(pairs: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[str]]:
+    def ask(
+        pairs: Sequence[tuple[str, Sequence[Passage]]], most: int | None = None, ends: Callable[[str], bool] | None = None
+    ) -> list[list[str]]:
         readings = iter(read([(question, p) for question, passages in pairs for p in passages]))
         return [_returned([next(readings) for _ in passages]) for _, passages in pairs]
 
@@ -94,6 +119,15 @@ def _returned(readings: Sequence[tuple[str | None, float]]) -> list[str]:
     return out
 
 
+def _groups(edits: Sequence[Edit]) -> Iterator[Sequence[Edit]]:
+    first = 0
+    for size in chain(AT_A_TIME, repeat(AT_A_TIME[-1])):
+        if first >= len(edits):
+            return
+        yield edits[first : first + size]
+        first += size
+
+
 def _best(
     question: str,
     answer: Answer,
@@ -108,27 +142,27 @@ def _best(
         return Clarification(
             answer.text, question, False, 0, (), "the evidence has no word that tells this answer from the others"
         )
-    # first over the passages that decide (this answer's and its rivals'), then a survivor over all of them; a few edits at a time, as
-    # the first ones mostly pass and reading is what a clarification costs
+    # first the likeliest answer over the passages that decide (this answer's and its rivals'), then whole runs over all of them; a few edits at a
+    # time, as the first ones mostly pass and reading is what a clarification costs
     deciding = list({p.id: p for p in (own, *rivals)}.values())
-    others_too = len(deciding) < len(passages)
     other_texts = [o.text for o in others]
     failed: list[tuple[tuple[int, float], Clarification]] = []
-    for first in range(0, len(edits), AT_A_TIME):
-        group = edits[first : first + AT_A_TIME]
-        found = ask([(e.question, deciding) for e in group])
-        for edit, returned in zip(group, found):
+
+    def spoils(returned: str) -> bool:
+        return confused([returned], answer.text, other_texts)
+
+    for group in _groups(edits):
+        for edit, returned in zip(group, ask([(e.question, deciding) for e in group], 1)):
             if not any(same_answer(r, answer.text) for r in returned):
                 rank, why = 2, "asked this way the reader does not return the answer"
             elif confused(returned, answer.text, other_texts):
                 rank, why = 1, "asked this way the reader returns another answer too"
             else:
-                returned = ask([(edit.question, passages)])[0] if others_too else returned
+                returned = ask([(edit.question, passages)], ends=spoils)[0]
                 if returns_alone(returned, answer.text, other_texts):
-                    return Clarification(
-                        answer.text, edit.question, True, first + len(group), tuple(dict.fromkeys(returned)), ""
-                    )
+                    tried = edits.index(edit) + 1
+                    return Clarification(answer.text, edit.question, True, tried, tuple(dict.fromkeys(returned)), "")
                 rank, why = 0, "over all passages another answer is returned too, or instead"
-            tried = Clarification(answer.text, edit.question, False, len(edits), tuple(dict.fromkeys(returned)), why)
-            failed.append(((rank, edit.cost), tried))
+            shown = Clarification(answer.text, edit.question, False, len(edits), tuple(dict.fromkeys(returned)), why)
+            failed.append(((rank, edit.cost), shown))
     return min(failed, key=lambda f: f[0])[1]

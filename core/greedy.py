@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from core.types import BatchAnsweringModel, RetrievedPassage
 
@@ -14,10 +14,12 @@ def run_answers(
     max_answers: int = 8,
     batch: int = 8,
     given: Sequence[Sequence[str]] = (),
+    ends: Callable[[str], bool] | None = None,
 ) -> list[list[str]]:
     """Greedy runs to [EOI]; questions of similar length are asked together.
 
-    `given`: answers that each question has already; they stand before the others in the prompt and are not returned.
+    `given`: answers that each question has already; they stand before the others in the prompt and are not returned.  `ends`: says of an answer
+    that nothing need be asked after it.
     """
     before = [list(g) for g in given] or [[] for _ in questions]
     done: list[list[str]] = [[] for _ in questions]
@@ -32,7 +34,7 @@ def run_answers(
                 top = proposal.candidates[0] if proposal.candidates else None
                 if top is not None and top.probability > proposal.eoi_probability:
                     done[i].append(top.text)
-                    if len(done[i]) < max_answers:
+                    if len(done[i]) < max_answers and not (ends and ends(top.text)):
                         still.append(i)
         going = still
     return done
