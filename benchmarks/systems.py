@@ -2,8 +2,8 @@
 
     python -m benchmarks.systems --out var/runs/systems [--questions FILE] [--corpus starter] [--limit 60] [--systems NAME ...]
 
-Each system has a process of its own (`python -m core evaluate`), so that its peak memory is its own.  A run that was broken off goes on where it was;
-the run folders can be imported into the database for the evaluate page (`python -m storage import-evaluation`).  At the end the table, as Markdown.
+Each system has a process of its own (`python -m core evaluate`), so that its peak memory is its own.  A run that was broken off goes on where it was
+(its memory is then that of its last process); one that has its report is not run again: give another --out after a change.  The run folders can be imported into the database for the evaluate page (`python -m storage import-evaluation`).  At the end the table, as Markdown.
 """
 
 from __future__ import annotations
@@ -85,12 +85,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             "--no-clarify",
         ]
         command += ["--corpus", args.corpus, "--out", str(out), *(["--limit", str(args.limit)] if args.limit else [])]
-        done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
-        if done.returncode:
+        report = out / "report.json"
+        if not report.exists():
+            subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
+        if not report.exists():
             broken = True
             print(f"{name}: not evaluated", file=sys.stderr)
             continue
-        rows.append(cells(name, json.loads((out / "report.json").read_text(encoding="utf-8"))))
+        rows.append(cells(name, json.loads(report.read_text(encoding="utf-8"))))
         print(" | ".join(rows[-1]), flush=True)
     print(table(rows))
     return int(broken)

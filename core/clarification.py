@@ -145,6 +145,7 @@ def _best(
     # first the likeliest answer over the passages that decide (this answer's and its rivals'), then whole runs over all of them; a few edits at a
     # time, as the first ones mostly pass and reading is what a clarification costs
     deciding = list({p.id: p for p in (own, *rivals)}.values())
+    look = None if len(deciding) == len(passages) else 1  # where all passages decide, the first look is the whole run
     other_texts = [o.text for o in others]
     failed: list[tuple[tuple[int, float], Clarification]] = []
 
@@ -152,17 +153,19 @@ def _best(
         return confused([returned], answer.text, other_texts)
 
     for group in _groups(edits):
-        for edit, returned in zip(group, ask([(e.question, deciding) for e in group], 1)):
-            if not any(same_answer(r, answer.text) for r in returned):
-                rank, why = 2, "asked this way the reader does not return the answer"
-            elif confused(returned, answer.text, other_texts):
-                rank, why = 1, "asked this way the reader returns another answer too"
-            else:
+        for edit, returned in zip(group, ask([(e.question, deciding) for e in group], look, spoils)):
+            again = look is not None and bool(returned) and not confused(returned, answer.text, other_texts)
+            if again:
                 returned = ask([(edit.question, passages)], ends=spoils)[0]
-                if returns_alone(returned, answer.text, other_texts):
-                    tried = edits.index(edit) + 1
-                    return Clarification(answer.text, edit.question, True, tried, tuple(dict.fromkeys(returned)), "")
+            if returns_alone(returned, answer.text, other_texts):
+                tried = edits.index(edit) + 1
+                return Clarification(answer.text, edit.question, True, tried, tuple(dict.fromkeys(returned)), "")
+            if not confused(returned, answer.text, other_texts):
+                rank, why = 2, "asked this way the reader does not return the answer"
+            elif again:
                 rank, why = 0, "over all passages another answer is returned too, or instead"
+            else:
+                rank, why = 1, "asked this way the reader returns another answer, too or first"
             shown = Clarification(answer.text, edit.question, False, len(edits), tuple(dict.fromkeys(returned)), why)
             failed.append(((rank, edit.cost), shown))
     return min(failed, key=lambda f: f[0])[1]

@@ -40,7 +40,12 @@ def add_parser(commands: Any) -> None:
         default=0,
         help="small seq2seq with --freeze 6: train on the first so many chunks of 96 questions again and again; the encoder reads them once",
     )
-    train.add_argument("--freeze", type=int, default=0, help="lower encoder layers that stay as they are")
+    train.add_argument(
+        "--freeze",
+        type=int,
+        default=0,
+        help="reader, answerer, small seq2seq, disambiguation: lower encoder layers that stay as they are",
+    )
     train.add_argument(
         "--target",
         choices=["step", "spliced"],
@@ -102,6 +107,8 @@ def _check_numbers(args: argparse.Namespace) -> None:
     for name, least in (("context", 2), ("batch_tokens", 1), ("limit", 0), ("freeze", 0), ("repeat", 0)):
         if getattr(args, name) < least:
             raise InputError(f"--{name.replace('_', '-')} is {getattr(args, name)}; it must be at least {least}")
+    if args.freeze and args.what in ("cotraining", "ambiguity", "rescorer"):
+        raise InputError(f"train {args.what} freezes no layers: leave --freeze out")
     for name in ("eoi_share", "joined"):
         if not 0 <= getattr(args, name) <= 1:
             raise InputError(f"--{name.replace('_', '-')} is {getattr(args, name)}; it must be between 0 and 1")

@@ -160,6 +160,7 @@ class AnswererTask:
         length = batch.input_ids.shape[1]
         window = min(self.config.max_answer_tokens, length)
         gold = torch.zeros(len(items), batch.rows - 1, length, window, dtype=torch.bool)
+        unknown = torch.zeros_like(gold)  # parts of what is to be avoided, and what holds it: neither wrong nor wanted
         for i, (item, rows) in enumerate(zip(items, rows_of)):
             texts = [text for _, text in item.passages]
             for aliases, where in item.targets:
@@ -168,10 +169,12 @@ class AnswererTask:
                         gold[i, r, s, e - s] = True
             for r, s, e in label_spans(rows, texts, item.avoid, window) if item.avoid else ():
                 gold[i, r, s, e - s] = True
+                for first in range(max(0, s - window + 1), e + 1):
+                    unknown[i, r, first, max(0, s - first) : min(window, length - first)] = True
         want_eoi = torch.tensor([not item.targets and not item.avoid for item in items])
         # an answer cut off by a window leaves nothing to learn from
         weight = (gold.flatten(1).any(1) | want_eoi).float()
-        return batch, gold, want_eoi, weight, torch.tensor([bool(item.avoid) for item in items])
+        return batch, gold, want_eoi, weight, torch.tensor([bool(item.avoid) for item in items]), unknown & ~gold
 
     def _groups(self, seed: int, chunk: int) -> list[list[Item]]:
         """The items of each batch of a chunk: like with like, in a random order."""
@@ -197,11 +200,12 @@ class AnswererTask:
             yield position, self._batch(items)
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
-        rows, gold, want_eoi, weight, avoiding = batch
+        rows, gold, want_eoi, weight, avoiding, unknown = batch
         spans, eoi = network(rows.to(device))
         spans, gold, weight = spans.flatten(1), gold.flatten(1).to(device), weight.to(device)
         if avoiding.any():
             avoiding = avoiding.to(device)
+            spans = spans.masked_fill(unknown.flatten(1).to(device), float("-inf"))
             gold = gold ^ avoiding[:, None]  # every span but the wrong ones
             weight = weight * ~(avoiding & ~(gold & spans.isfinite()).any(1))  # there may be no other
             # the softmax is over spans then: whether to stop is not asked, so [EOI] gets no gradient

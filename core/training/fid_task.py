@@ -114,7 +114,7 @@ class FidTask:
                 item: Item | None = pseudo_item(example, self.size, rng)
             else:
                 item = sample_item(example, self.size, self.eoi_share, rng)
-            if item is not None:
+            if item is not None and not item.avoid:  # a sequence cannot be told what it is not
                 out.append((item, target_text(item, rng)))
         return out
 

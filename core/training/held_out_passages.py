@@ -27,6 +27,11 @@ def held_out_passages(
     """
     if not folders:
         raise InputError("no annotated folder is named: --annotated FOLDER (questions.json and passages.tsv)")
+    names = [folder.resolve().name for folder in folders]
+    if twice := {n for n in names if names.count(n) > 1}:
+        raise InputError(
+            f"two annotated folders are named {', '.join(sorted(twice))}: their corpora are told apart by that name"
+        )
     chosen: list[MultiExample] = []
     found: list[Sequence[RetrievedPassage]] = []
     for number, folder in enumerate(folders):

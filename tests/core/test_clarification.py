@@ -75,7 +75,7 @@ def test_no_edit_passes_when_another_passage_gives_the_other_answer() -> None:
         (lambda q, p: None, "asked this way the reader does not return the answer"),
         (
             lambda q, p: {"a": "Natalie Wood", "b": "Carol Lawrence"}.get(p.id),
-            "asked this way the reader returns another answer too",
+            "asked this way the reader returns another answer, too or first",
         ),
     ],
 )
@@ -162,3 +162,20 @@ def test_nothing_is_asked_after_another_answer_was_returned() -> None:
     (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, ask_with(model))
     assert first.why == "over all passages another answer is returned too, or instead"
     assert max(given for _, given in asked) == 1, "after Carol Lawrence it is decided"
+
+
+def test_a_word_that_is_no_other_answer_may_come_first() -> None:
+    model = Chooses(lambda q: ["Hollywood", "Natalie Wood"] if "1961" in q else ["Carol Lawrence", "Natalie Wood"])
+    first, second = clarify(QUESTION, ANSWERS, PASSAGES, ask_with(model))
+    assert (first.passed, first.returned) == (True, ("Hollywood", "Natalie Wood"))
+    assert not second.passed
+    never = Chooses(lambda q: ["Carol Lawrence", "Natalie Wood"])
+    (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, ask_with(never))
+    assert first.why == "asked this way the reader returns another answer, too or first"
+
+
+def test_where_all_passages_decide_they_are_asked_once() -> None:
+    log: list[tuple[str, str]] = []
+    (first, *_) = list(clarify(QUESTION, ANSWERS, [WOOD, LAWRENCE], reader(careful, log)))[:1]
+    assert first.passed
+    assert [p for q, p in log if q == first.question] == ["a", "b"]

@@ -18,6 +18,8 @@ from core.models.fid import load_fid, make_fid, save_fid
 from core.models.fid_network import IGNORED, FidConfig
 from core.models.generation import Writer
 from core.models.small_seq2seq import SmallConfig, make_small
+from core.models.span_model import load_base
+from core.models.span_network import SpanConfig, SpanNetwork
 from core.training.answerer_task import Item
 from core.training.examples import MultiExample
 from core.training.fid_task import FidTask, spliced_item, target_text, written_f1
@@ -256,3 +258,13 @@ def test_toy_questions_are_well_made() -> None:
         single = toy.make_single(rng)
         assert len(single.gold) == 1
         assert 2 <= len(single.passages) == len(single.extra["pseudo"]) <= 4
+
+
+def test_the_reader_and_the_answerer_freeze_too(tiny_bert_folder: Path) -> None:
+    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32)
+    network = SpanNetwork(load_base(config.base), config)
+    freeze(network, 1)
+    layers: Any = network.encoder.encoder.layer  # type: ignore[union-attr]
+    assert [all(p.requires_grad for p in layer.parameters()) for layer in layers] == [False, True]
+    with pytest.raises(InputError, match="the encoder has 2 layers"):
+        freeze(network, 3)

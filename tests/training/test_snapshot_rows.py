@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 import torch
+from tiny_models import word_tokenizer
 
 from core.errors import FormatError
 from core.models.span_model import load_base
 from core.models.span_network import SpanConfig, SpanNetwork
 from core.training.answerer_task import AnswererTask, sample_item
 from core.training.examples import MultiExample, read_multi
+from core.training.fid_task import FidTask
 from core.training.mixtures import load_multi
+from core.types import EOI
 
 ROW = {
     "question": "Which colour?",
@@ -97,7 +100,8 @@ def test_a_wrong_answer_loses_and_stopping_is_not_learned(tmp_path: Path, tiny_b
     torch.manual_seed(0)
     network = SpanNetwork(load_base(config.base), config)
     _, batch = next(task.batches(0, 0))
-    rows, gold, want_eoi, weight, avoiding = batch
+    rows, gold, want_eoi, weight, avoiding, unknown = batch
+    assert unknown.any()
     assert avoiding.all()
     assert weight.all()
     assert not want_eoi.any()
@@ -127,6 +131,7 @@ def test_a_wrong_answer_loses_and_stopping_is_not_learned(tmp_path: Path, tiny_b
         assert grads["spans"] is not None
         assert not grads["eoi"].any(), step  # neither to stop nor to go on
         assert (grads["spans"][gold] > 0).all()
+        assert not grads["spans"][unknown].any()  # "is red", "red ." are neither wrong nor what is wanted
         optimizer.step()
     assert wrong() < before
 
@@ -140,3 +145,18 @@ def test_passages_of_wrong_answers_only_teach_nothing(tmp_path: Path, tiny_bert_
     loss.backward()
     assert float(loss.detach()) == 0.0
     assert all(torch.isfinite(p.grad).all() for p in network.parameters() if p.grad is not None)
+
+
+def test_an_encoder_decoder_learns_nothing_from_wrong_answers_alone(tmp_path: Path) -> None:
+    row = {
+        "question": "colour",
+        "passages": [{"text": "red or blue"}],
+        "answers": [],
+        "negatives": ["red"],
+        "answers_known": False,
+    }
+    known = {**row, "answers": [["blue"]], "answers_known": True}
+    tokenizer = word_tokenizer("t5")
+    tokenizer.add_tokens([EOI])
+    task = FidTask([(examples(tmp_path, row, known), 1.0)], [], tokenizer, None, "tune", 2, 0.0, 1024)
+    assert {target for _, target in task.items(0, 0)} == {"blue"}  # and never [EOI]
