@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator
 
 from core import types as t
-from core.errors import AmbiscopeError, CancelledError, InputError
+from core.errors import AmbiscopeError, CancelledError, InputError, NotAllowedError
 from core.systems.base import answer
 from storage.records_annotation import Item, Project
 from storage.store import Store
@@ -86,11 +86,24 @@ class Answering:
         try:
             question = t.Question(item.question, id=stored.source_id if stored else "", passages=item.passages)
             prediction = answer(systems[own], question)
-            self.linked += self._store.save_for_item(self.by, item.id, prediction, key=f"{self._run_id}-{item.id}")
-            self.answered += 1
         except CancelledError:
             raise
         except AmbiscopeError as error:
-            self.failures += 1
-            if len(self.failed) < KEPT_ERRORS:
-                self.failed.append((item.question, str(error)))
+            return self._fails(item, error)
+        key = f"{self._run_id}-{item.id}"
+        try:
+            self.linked += self._store.save_for_item(self.by, item.id, prediction, key=key)
+        except (
+            InputError,
+            NotAllowedError,
+        ):  # the system was taken out of the project, or the manager's role was: no use in going on
+            self._store.save_prediction(prediction, key=key)
+            raise
+        except AmbiscopeError as error:
+            return self._fails(item, error)
+        self.answered += 1
+
+    def _fails(self, item: Item, error: AmbiscopeError) -> None:
+        self.failures += 1
+        if len(self.failed) < KEPT_ERRORS:
+            self.failed.append((item.question, str(error)))

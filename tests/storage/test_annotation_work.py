@@ -465,3 +465,24 @@ def test_each_item_has_its_answer_while_the_next_one_is_asked(store: Store) -> N
     for system, limit, words in (("rac", None, r"no system of the project parts \(fid\)"), ("fid", 0, "at least 1")):
         with pytest.raises(InputError, match=words):
             Answering(store, made, system, "Mia", lambda own: System(), limit)
+
+
+def test_a_system_taken_out_of_the_project_ends_the_run_and_loses_no_answer(store: Store) -> None:
+    made = project(store, 3, systems=("fid",))
+    asked: list[str] = []
+
+    class System:
+        info = t.SystemInfo("fid")
+
+        def run(self, question: t.Question) -> Iterator[t.Event]:
+            asked.append(question.text)
+            if len(asked) == 2:
+                now = store.get_project(made.id)
+                store.update_project("Mia", made.id, now.version, systems=())
+            yield t.Finished(0.1, "eoi")
+
+    run = Answering(store, made, "fid", "Mia", lambda own: System())
+    with pytest.raises(InputError, match="no system of the project"):
+        run.answer_items()
+    assert (len(asked), run.answered, run.failures) == (2, 1, 0)
+    assert {p.question for p in store.recent_predictions()} == set(asked)
