@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import streamlit as st
 
 from core.annotating.aliases import join_aliases
@@ -32,6 +34,28 @@ IN_SHORT: dict[WorkStage, str] = {
 }
 
 
+# headings of the text that a new project starts from (pages/_manage_guidelines.py)
+_PART = re.compile(r"^\*\*(Writing answers|Validating|Answers and their questions|Judging)\.\*\*", re.MULTILINE)
+PARTS: dict[WorkStage, tuple[str, ...]] = {
+    "generation": ("Writing answers", "Answers and their questions"),
+    "validation": ("Validating", "Answers and their questions"),
+    "judging": ("Judging",),
+}
+
+
+def by_stage(text: str, stage: WorkStage) -> tuple[str, str]:
+    """(the part for people of this stage, the rest).  All is rest in a text without this stage's heading; what stands before the
+    first heading is for everybody, and comes first."""
+    starts = list(_PART.finditer(text))
+    if PARTS[stage][0] not in {m[1] for m in starts}:
+        return "", text.strip()
+    ends = [m.start() for m in starts[1:]] + [len(text)]
+    parts = [(m[1], text[m.start() : end].strip()) for m, end in zip(starts, ends)]
+    own = [text[: starts[0].start()].strip()] + [body for name, body in parts if name in PARTS[stage]]
+    rest = [body for name, body in parts if name not in PARTS[stage]]
+    return "\n\n".join(filter(None, own)), "\n\n".join(rest)
+
+
 def draw_annotation(annotation: Annotation, prompt: str) -> None:
     """An answer set to read."""
     if annotation.type == "none":
@@ -50,10 +74,13 @@ def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) 
         st.markdown(IN_SHORT[stage])
         if found is None:
             return
-        if found.text.strip():
+        own, rest = by_stage(found.text, stage)
+        if own:
+            st.markdown(own)  # Markdown of a manager; unsafe_allow_html stays False
+        if rest:
             if stage != "generation":
-                st.caption("The guidelines of the whole project:")
-            st.markdown(found.text)  # Markdown of a manager; unsafe_allow_html stays False
+                st.caption("The guidelines of the other stages:" if own else "The guidelines of the whole project:")
+            st.markdown(rest)
         for right, title, colour in ((True, "Right", "green"), (False, "Wrong", "red")):
             for example in (e for e in found.examples if e.right is right):
                 _example(example, title, colour)
@@ -81,6 +108,26 @@ def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress
     said = f"You: {mine.submitted} done{', ' + ', '.join(more) if more else ''} · everybody: {everybody:,} of {mine.slots:,}"
     st.progress(min(1.0, share), text=said)
     return mine
+
+
+def unanswered(project: Project, who: str, own: StageProgress) -> int:
+    """How many items at least wait for a system's answer, where the queue had none to judge: open ones that are neither one's own
+    nor leased by others."""
+    everybody = _shared.store().progress(project.id, who, stage="judging")["judging"]
+    return max(0, everybody.open - everybody.leased - own.submitted - own.over - own.skipped)
+
+
+def draw_nothing_left(project: Project, stage: WorkStage, who: str, own: StageProgress) -> None:
+    count = unanswered(project, who, own) if stage == "judging" else 0
+    if not count:
+        st.info("Nothing is left for you at this stage. Thank you!", icon=":material/check:")
+        return
+    several = len(project.systems) > 1
+    st.info(
+        f"There is nothing to judge yet: {count} question{'s wait' if count > 1 else ' waits'} for an answer of "
+        f"{'all the systems' if several else 'a system'}. A manager has them answered under Manage, Suggestions.",
+        icon=":material/hourglass_empty:",
+    )
 
 
 def _go_on() -> None:

@@ -16,6 +16,7 @@ from pages._markup import plain
 from storage.records_annotation import Content, SourcesChangedError, SubmissionConflictError
 
 LAST, SAID, FEEDBACK = "annotate.last", "annotate.said", "annotate.feedback"
+ERROR, WANTED, WHO = "annotate.error", "annotate.wanted", "annotate.who"
 REASON_CHARS = 500
 NOTE_CHARS = 2_000
 
@@ -71,19 +72,29 @@ def _reload(work: Work) -> None:
     work.refresh = True
 
 
+def belongs_to(who: str) -> None:
+    """Called before anything is drawn.  Where the name changed, what the session keeps of the other person is forgotten."""
+    before = st.session_state.get(WHO)
+    if before not in (None, who):
+        for key in (LAST, SAID, FEEDBACK, ERROR, WANTED, "annotate.mine.page"):
+            st.session_state.pop(key, None)
+    st.session_state[WHO] = who
+
+
 def reopen() -> None:
     """Callback: undoes the last submission or skip of this session."""
     last = st.session_state.get(LAST)
-    if not last:
+    if not last or st.session_state.get(WHO) != _shared.annotator():
         return
     item, stage = last
     try:
         _shared.store().undo(item, _shared.annotator(), stage)
     except AmbiscopeError as error:
-        st.session_state["annotate.error"] = error
+        st.session_state[ERROR] = error
+        st.session_state[LAST] = None  # it would fail again
         return
     st.session_state[LAST] = None
-    st.session_state["annotate.wanted"] = item
+    st.session_state[WANTED] = item
     st.session_state[SAID] = "Reopened."
     state.close()
 
@@ -155,7 +166,7 @@ def after() -> None:
     """Above the next item: what became of the last one."""
     if said := st.session_state.pop(SAID, None):
         st.toast(plain(said), icon=":material/check:")
-    if error := st.session_state.pop("annotate.error", None):
+    if error := st.session_state.pop(ERROR, None):
         _shared.show_error(error)
     if st.session_state.get(LAST):
         st.button(

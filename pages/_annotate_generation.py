@@ -17,7 +17,7 @@ from pages import _annotate_search as search
 from pages import _annotate_state as state
 from pages import _annotate_suggestions as suggestions
 from pages._annotate_state import Work
-from pages._keys import SUBMIT, legend
+from pages._keys import SUBMIT, legend, take
 from pages._markup import changes, plain
 from storage.records_annotation import GenerationWork
 
@@ -145,6 +145,7 @@ def pane(work: Work) -> None:
         bar.mistake("Choose first: no answer, a single answer, or several answers.")
     bar.actions(work, make=content, blocked=lambda: not work.form.kind or bool(findings(work)[0]))
     legend(k for k in KEYS if work.suggestions or k[0] not in "AXE")
+    take(state.on_screen(work))
 
 
 def _say(finding: Finding, errors: tuple[Finding, ...]) -> None:
@@ -157,26 +158,17 @@ def _say(finding: Finding, errors: tuple[Finding, ...]) -> None:
 def _pair(work: Work, number: int, pair: PairField, several: bool, found: list[Finding], errors: tuple[Finding, ...]) -> None:
     with st.container(border=True, key=work.key("pair", pair.key)):
         if work.form.kind == "multiple":
-            with st.container(horizontal=True, vertical_alignment="bottom"):
-                st.text_input(
-                    f"Question {number + 1}",
-                    key=state.show_field(work.key("question", pair.key), pair.question),
-                    placeholder="the prompt question, changed so that it has only this answer",
-                    max_chars=CHARS,
-                    live=LIVE,
-                    on_change=_typed,
-                    args=(work, pair.key, "question"),
-                )
-                if several:
-                    st.button(
-                        "Delete",
-                        key=work.key("delete", pair.key),
-                        icon=":material/delete:",
-                        on_click=state.attempt,
-                        args=(work, lambda: form_of.delete_pair(work.form, pair.key)),
-                    )
+            st.text_input(  # over the whole width: what was changed is often at the end
+                f"Question {number + 1}",
+                key=state.show_field(work.key("question", pair.key), pair.question),
+                placeholder="the prompt question, changed so that it has only this answer",
+                max_chars=CHARS,
+                live=LIVE,
+                on_change=_typed,
+                args=(work, pair.key, "question"),
+            )
             if pair.question.strip():
-                st.caption(changes(work.task.question, pair.question))
+                st.markdown(changes(work.task.question, pair.question))  # whole, where the field is too short
             for finding in (f for f in found if f.field == "question"):
                 _say(finding, errors)
         st.text_input(
@@ -191,6 +183,16 @@ def _pair(work: Work, number: int, pair: PairField, several: bool, found: list[F
         )
         for finding in (f for f in found if f.field == "answers"):
             _say(finding, errors)
-        if pair.passage_ids:
-            titles = "; ".join(plain(search.title(work, i)) for i in pair.passage_ids)
-            st.caption(f":material/menu_book: {titles}")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if pair.passage_ids:
+                titles = "; ".join(plain(search.title(work, i)) for i in pair.passage_ids)
+                st.caption(f":material/menu_book: {titles}")
+            if work.form.kind == "multiple" and several:
+                st.button(
+                    "Delete",
+                    key=work.key("delete", pair.key),
+                    icon=":material/delete:",
+                    type="tertiary",
+                    on_click=state.attempt,
+                    args=(work, lambda: form_of.delete_pair(work.form, pair.key)),
+                )

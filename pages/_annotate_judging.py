@@ -9,12 +9,11 @@ import streamlit as st
 from core.annotating import judging as form_of
 from core.annotating.judging import Preference, QuestionVerdict, Unit, Verdict, unit_key
 from core.text import find_spans
-from core.types import Passage
 from pages import _annotate_bar as bar
 from pages import _annotate_state as state
 from pages._annotate_state import Work
-from pages._keys import SUBMIT, focus, legend
-from pages._markup import around, changes, highlighted, plain
+from pages._keys import SUBMIT, legend, take
+from pages._markup import changes, highlighted, plain
 from storage.records_annotation import JudgedAnswer, JudgingWork, MissingAnswer, ShownAnswer, Side
 
 LIVE = "500ms"
@@ -29,6 +28,16 @@ QUESTIONS: dict[QuestionVerdict, tuple[str, str]] = {
     "fits": ("Fits", "5"),
     "ambiguous_still": ("Ambiguous still", "6"),
     "changes_meaning": ("Changes the meaning", "7"),
+}
+# beside the colour, which says only what was chosen
+ICONS = {
+    "correct": ":material/check:",
+    "wrong": ":material/close:",
+    "unsupported": ":material/link_off:",
+    "duplicate": ":material/content_copy:",
+    "fits": ":material/check:",
+    "ambiguous_still": ":material/alt_route:",
+    "changes_meaning": ":material/close:",
 }
 PREFERENCES: dict[Preference, tuple[str, str]] = {"a": ("Set A", "A"), "b": ("Set B", "B"), "tie": ("Equally good", "E")}
 MEANINGS = (
@@ -174,7 +183,10 @@ def pane(work: Work) -> None:
         left = form_of.open_parts(work.form, every[work.current][2])
         place = work.key("question" if left == ("question",) else "verdict", work.current)
         # not at each change: it would leave a text field while somebody types in it
-        focus(place, f"{work.task.item}.{place}.{len(work.form.verdicts)}.{len(work.form.questions)}")
+        token = f"{work.task.item}.{place}.{len(work.form.verdicts)}.{len(work.form.questions)}"
+        take(state.on_screen(work), place, token, work.key("card", work.current))
+    else:
+        take(state.on_screen(work))
 
 
 def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
@@ -182,8 +194,9 @@ def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
     done = not form_of.open_parts(work.form, unit)
     with st.container(border=True, key=work.key("card", at)):
         mark = ":orange-badge[:material/keyboard: judge this]" if now else (":green[:material/done:]" if done else "")
+        st.caption(plain(work.task.question))  # the heading is out of sight by now
         st.markdown(f"{at + 1}\\. **{plain(answer.text)}** {mark}")
-        _passage(work, answer)
+        _passages(work, answer)
         _verdict_buttons(work, at, "verdict", VERDICTS, work.form.verdicts.get(unit.key), now)
         if answer.question is not None:
             st.markdown(changes(work.task.question, answer.question))
@@ -214,6 +227,7 @@ def _verdict_buttons(
             st.button(
                 label,
                 key=work.key(what, at, value),
+                icon=ICONS[value],
                 type="primary" if chosen == value else "secondary",
                 shortcut=key if now else None,
                 on_click=_judge if what == "verdict" else _judge_question,
@@ -221,20 +235,25 @@ def _verdict_buttons(
             )
 
 
-def _passage(work: Work, answer: ShownAnswer) -> None:
-    """The passage that the answer was read from, with the answer marked."""
-    passages: dict[str, Passage] = {p.id: p for p in (work.sheet.passages if work.sheet else ())}
-    first = next((e for e in answer.evidence if e.passage_id in passages), None)
-    if first is None:
+def _passages(work: Work, answer: ShownAnswer) -> None:
+    """Each passage that the answer was read from, whole, with the answer marked: what proves it may be in any of them."""
+    passages = {p.id: p for p in (work.sheet.passages if work.sheet else ())}
+    found = [passages[i] for i in dict.fromkeys(e.passage_id for e in answer.evidence) if i in passages]
+    if not found:
         st.caption(":material/link_off: No passage was given for it.")
         return
-    passage = passages[first.passage_id]
-    spans = [(e.start, e.end) for e in answer.evidence if e.passage_id == passage.id]
-    spans = spans or find_spans(passage.text, answer.text)
-    st.markdown(f"{plain(passage.title)}: {around(passage.text, spans, 110)}")  # no caption: it is what has to be read
-    with st.popover("Whole passage", type="tertiary", key=work.key("passage", answer.prediction_id[:8], answer.position)):
-        st.markdown(f"**{plain(passage.title)}**")
-        st.markdown(highlighted(passage.text, spans))
+    shown = []
+    for passage in found:
+        spans = [(e.start, e.end) for e in answer.evidence if e.passage_id == passage.id]
+        marked = highlighted(passage.text, [*spans, *find_spans(passage.text, answer.text)])
+        shown.append(f"**{plain(passage.title or passage.id)}**: {marked}")  # no caption: it is what has to be read
+    st.markdown(shown[0])
+    if len(shown) > 1:
+        count = len(shown) - 1
+        label = f"{count} more passage{'s' if count > 1 else ''} for this answer"
+        with st.expander(label, expanded=True, icon=":material/menu_book:"):
+            for text in shown[1:]:
+                st.markdown(text)
 
 
 def _below(work: Work) -> None:

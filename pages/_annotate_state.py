@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -86,7 +87,8 @@ class Work:
 
     def key(self, *parts: object) -> str:
         """Of a widget; a new one after undo, so that the field shows what the form says."""
-        return ".".join(["work", self.task.item[:12], self.stage, str(self.nonce), *map(str, parts)])
+        whose = f"{zlib.crc32(self.who.encode()):08x}"  # another person in the same tab starts with empty fields
+        return ".".join(["work", self.task.item[:12], self.stage, whose, str(self.nonce), *map(str, parts)])
 
     def count_time(self) -> float:
         now = time.monotonic()
@@ -101,6 +103,11 @@ class Work:
 def current() -> Work | None:
     found = st.session_state.get(KEY)
     return found if isinstance(found, Work) else None
+
+
+def on_screen(work: Work) -> str:
+    """What keys belong to: an item, and of its forms the one that is drawn."""
+    return f"{work.task.item}.{work.stage}.{work.step}"
 
 
 def close() -> None:

@@ -28,11 +28,11 @@ def offered(suggestion: Suggestion) -> Offered:
 
 
 def folded(suggestions: tuple[Suggestion, ...]) -> list[list[Suggestion]]:
-    """The same answer of two systems is one suggestion: the first of each list is shown."""
+    """The same answer of two systems is one suggestion: the first of each list is shown.  The most probable ones come first."""
     found: dict[str, list[Suggestion]] = {}
     for suggestion in suggestions:
         found.setdefault(normalize_answer(suggestion.text) or suggestion.text, []).append(suggestion)
-    return list(found.values())
+    return sorted(found.values(), key=lambda same: -max(s.probability for s in same))
 
 
 def uses(work: Work) -> tuple[SuggestionUse, ...]:

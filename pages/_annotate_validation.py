@@ -15,7 +15,7 @@ from pages import _annotate_search as search
 from pages import _annotate_state as state
 from pages import _shared
 from pages._annotate_state import Work
-from pages._keys import SUBMIT, legend
+from pages._keys import SUBMIT, legend, take
 from pages._markup import changes, plain
 from storage.records_annotation import ValidationWork
 
@@ -227,6 +227,7 @@ def _step_1(work: Work, sheet: Sheet) -> None:
     else:
         bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
     legend(KEYS_1)
+    take(state.on_screen(work))
 
 
 def _answer(work: Work, at: int, group: Group) -> None:
@@ -309,6 +310,7 @@ def _step_2(work: Work, sheet: Sheet) -> None:
     st.button("Go back to step 1", key=work.key("to1"), shortcut="Q", type="tertiary", on_click=_step, args=(work, 1))
     bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
     legend(KEYS_2)
+    take(state.on_screen(work))
 
 
 def _wording(work: Work, at: int, number: int, variant: Variant, shortcut: str | None) -> None:

@@ -1,11 +1,16 @@
-"""Keyboard: which keys do what, and moving the focus.
+"""Keyboard: which keys do what, one key after the other, and moving the focus.
 
 Streamlit runs a button's shortcut wherever the page has the focus.  Letters and digits alone are off inside text fields; C and R are
 its own.  Keys that browsers keep (Ctrl+D, Ctrl+W, ...) are not used.
+
+What a key does depends on what the key before it did, and the page shows that only after Streamlit's rerun: so a script on the page
+takes the keys before Streamlit does, and presses the button that has the shortcut when the page has come to rest.  Keys of an item
+are forgotten when another one is on the screen: nobody has seen it yet.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 
@@ -13,20 +18,119 @@ import streamlit as st
 
 SUBMIT = "Ctrl+Enter"
 SAFE = re.compile(r"[0-9]|[ABD-QS-Z]|Ctrl\+Enter")  # letters but C and R
+_runs = itertools.count(1)
 
-# Trusted, constant script: it takes the name of a place and a token, and touches nothing else.
-_FOCUS = """
-export default function({ data }) {
-  if (!data || window.__ambiscopeFocus === data.token) return;
-  window.__ambiscopeFocus = data.token;
-  const look = (tries) => {
-    const place = document.querySelector('.st-key-' + CSS.escape(data.place));
-    const field = place && (place.matches('input, textarea, button') ? place : place.querySelector('input, textarea, button'));
-    if (!field) { if (tries > 0) setTimeout(() => look(tries - 1), 100); return; }
-    place.scrollIntoView({ block: 'nearest' });
-    field.focus({ preventScroll: true });
+# Trusted, constant script: it takes names of places and tokens, and presses no button but one that shows the key.
+_SCRIPT = """
+const REST = 120, LONGEST = 8000, OPENING = 3000;  // milliseconds: at rest so long; a rerun; until it begins
+
+function install() {
+  const keys = { item: null, run: 0, queue: [], waiting: null, rest: 0, timer: 0 };
+  const app = () => document.querySelector('[data-testid=stApp]');
+  const running = () => { const a = app(); return !a || a.getAttribute('data-test-script-state') !== 'notRunning'; };
+  const button = (key) => {
+    for (const mark of document.querySelectorAll('[data-testid=stMain] button:not(:disabled) [aria-label^="Shortcut "]')) {
+      const label = mark.getAttribute('aria-label').slice(9);
+      if (key === 'ENTER' ? /\\+ Enter$/.test(label) : label === key) return mark.closest('button');
+    }
+    return null;
   };
-  look(20);
+  const idle = () => {
+    const now = performance.now();
+    if (running()) {
+      keys.rest = 0;
+      if (keys.waiting) keys.waiting.began = true;
+      return false;
+    }
+    if (!keys.rest) keys.rest = now;
+    const w = keys.waiting;
+    if (!w) return now - keys.rest >= REST;
+    if (w.began || w.run !== keys.run) {
+      if (now - Math.max(keys.rest, keys.moved || 0) < REST) return false;
+      keys.waiting = null;
+      return true;
+    }
+    if (now - w.since > OPENING) { keys.waiting = null; keys.queue = []; return true; }  // no rerun came
+    return false;
+  };
+  const watch = () => {
+    if (keys.timer) return;
+    keys.timer = setInterval(() => {
+      const free = idle();
+      if (keys.waiting && performance.now() - keys.waiting.since > LONGEST) keys.queue = [];
+      if (!free) return;
+      const next = keys.queue.shift();
+      if (next && next.item === keys.item) {
+        const found = button(next.key);
+        if (found) { wait(); found.click(); return; }
+      }
+      if (!keys.queue.length && !keys.waiting) { clearInterval(keys.timer); keys.timer = 0; }
+    }, 20);
+  };
+  const wait = () => { keys.waiting = { run: keys.run, since: performance.now(), began: false }; keys.rest = 0; watch(); };
+  const name = (e) => {
+    if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key === 'Enter') return 'ENTER';
+    if (e.ctrlKey || e.metaKey || e.altKey || e.shiftKey) return null;
+    const digit = /^(?:Digit|Numpad)([0-9])$/.exec(e.code || '');
+    if (digit) return digit[1];
+    const letter = e.key.length === 1 ? e.key.toUpperCase() : '';
+    return /^[0-9ABD-QS-Z]$/.test(letter) ? letter : null;
+  };
+  window.addEventListener('keydown', (e) => {
+    if (keys.item === null || !e.isTrusted) return;
+    const key = name(e);
+    if (!key) return;
+    const at = e.composedPath()[0];
+    const typing = at && (/^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName || '') || at.isContentEditable);
+    if (typing && key !== 'ENTER') return;
+    const busy = keys.waiting || keys.queue.length;
+    if (typing && !busy) { wait(); return; }  // Streamlit takes over what was typed first
+    if (!typing && !busy && !running() && !button(key)) return;
+    e.preventDefault();
+    e.stopImmediatePropagation();
+    if (typing || e.repeat || keys.queue.length > 30) return;
+    keys.queue.push({ key, item: keys.item });
+    watch();
+  }, true);
+  window.addEventListener('click', (e) => {  // a mouse, or Enter on a button
+    if (keys.item !== null && e.isTrusted && e.target.closest && e.target.closest('[data-testid=stMain] .stButton button')) wait();
+  }, true);
+  return keys;
+}
+
+function top(data) {
+  const main = document.querySelector('[data-testid=stMain]');
+  if (!main) return;
+  main.scrollTo({ top: 0 });
+  const question = document.querySelector('.st-key-annotate-question');
+  const low = question ? question.getBoundingClientRect().bottom - window.innerHeight * 0.6 : 0;
+  if (low > 0) main.scrollTo({ top: question.getBoundingClientRect().top - 80 });
+}
+
+export default function({ data }) {
+  if (!data) return;
+  const keys = window.__ambiscopeKeys || (window.__ambiscopeKeys = install());
+  const fresh = keys.shown !== data.item;
+  if (keys.run !== data.run) { keys.run = data.run; keys.moved = performance.now(); }
+  keys.item = keys.shown = data.item;
+  if (fresh) for (const later of [0, 150, 400]) setTimeout(() => { if (keys.shown === data.item) top(data); }, later);
+  if (data.place && keys.token !== data.token) {
+    keys.token = data.token;
+    const look = (tries) => {
+      if (keys.token !== data.token) return;
+      const place = document.querySelector('.st-key-' + CSS.escape(data.place));
+      const field = place && (place.matches('input, textarea, button') ? place : place.querySelector('input, textarea, button'));
+      if (!field) { if (tries > 0) setTimeout(() => look(tries - 1), 100); return; }
+      const card = data.card && document.querySelector('.st-key-' + CSS.escape(data.card));
+      if (!fresh) {
+        place.scrollIntoView({ block: 'nearest' });
+        if (card) card.scrollIntoView({ block: card.getBoundingClientRect().height < window.innerHeight - 160 ? 'nearest' : 'start' });
+      }
+      field.focus({ preventScroll: true });
+    };
+    look(20);
+  }
+  return () => { if (keys.item === data.item) { keys.item = null; keys.queue = []; } };
 }
 """
 
@@ -42,11 +146,19 @@ def legend(entries: Iterable[tuple[str, str]]) -> None:
 
 @st.cache_resource(show_spinner=False)
 def _component() -> object:
-    return st.components.v2.component("ambiscope.focus", js=_FOCUS)
+    return st.components.v2.component("ambiscope.keys", js=_SCRIPT)
 
 
-def focus(place: str, token: object) -> None:
-    """Moves the focus into the container (or widget) with the key `place`, once for each token."""
+def _place(key: str) -> str:
+    """The class that Streamlit gives to the container with this key."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "-", key)
+
+
+def take(item: str, place: str = "", token: object = "", card: str = "") -> None:
+    """Drawn last in a form.  Keys are done one by one from here on; a new `item` is shown from its question on.
+
+    The focus moves into the container (or widget) with the key `place`, once for each token; `card`: what should be seen with it."""
     mount = _component()
     if callable(mount):
-        mount(key="focus", data={"place": re.sub(r"[^a-zA-Z0-9_-]", "-", place), "token": str(token)}, height=1)
+        data = {"item": item, "place": _place(place), "card": _place(card), "token": str(token), "run": next(_runs)}
+        mount(key="keys", data=data, height=1)

@@ -1,87 +1,71 @@
-"""Question files of a project: kept on disk while they are read, checked whole before anything is stored."""
+"""Question files of a project: which are read, an upload that is kept until it is used, and what was wrong with it."""
 
 from __future__ import annotations
-
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 
-from core import datasets
-from core.datasets import rows
-from core.datasets.lines import Line
-from core.errors import AmbiscopeError, FormatError, StorageError
-from core.metrics import strict_json
+from core.errors import InputError
 from core.types import ReferenceQuestion
 from pages import _builds, _shared
 from pages._markup import plain
-from storage.importing import check_file
+from storage.question_files import SUFFIXES, questions_to_annotate
 from storage.records import RejectedRowsError
 
-KINDS = ["json", "jsonl", "gz"]
-SHOWN = 100
-_READERS = {"rows": rows.question_of}  # of the others, the first wrong line is told
+LAYOUTS = (
+    "Read are: text with one question a line (.txt); JSON lines or a JSON list of rows with `question` and perhaps `id` and `passages`, "
+    "with `answers` in all rows or in none; AmbigNQ; each of them also as .gz. Annotation needs no answers."
+)
 
 
-@contextmanager
-def on_disk(file: _builds.Uploaded) -> Iterator[Path]:
-    """An uploaded file as a path, under a name that is safe.  Raises StorageError when the disk refuses."""
-    suffix = ".jsonl.gz" if file.name.lower().endswith(".gz") else Path(file.name).suffix.lower() or ".json"
-    home = _shared.settings().home
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=home, prefix="upload-") as folder:
-            path = Path(folder) / f"questions{suffix if suffix in ('.json', '.jsonl', '.jsonl.gz') else '.json'}"
-            path.write_bytes(file.getbuffer())
-            yield path
-    except OSError as error:
-        raise StorageError(f"the upload cannot be written ({error.strerror or error}); free some space under {home}") from error
+def uploader(key: str) -> None:
+    """The field, and the file that it holds or held: a field that is not drawn for a while, or drawn anew, forgets its file."""
+    state = st.session_state
+    field = _field(key)
+    st.file_uploader(
+        "Question file",
+        type=list(SUFFIXES),
+        max_upload_size=_shared.settings().max_upload_mb,
+        key=field,
+        on_change=_keep,
+        args=(key, field),
+    )
+    st.caption(LAYOUTS)
+    file = kept(key)
+    if file is not None and state.get(field) is None:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f":material/attach_file: {plain(file.name)} :gray[was uploaded and is kept]")
+            st.button("Remove it", key=f"{key}.remove", type="tertiary", on_click=drop, args=(key,))
 
 
-def read(path: Path, name: str) -> list[ReferenceQuestion]:
-    """The questions of a file.  Raises RejectedRowsError with the wrong rows by line, else FormatError, InputError."""
-    try:
-        return datasets.load(path)
-    except FormatError as error:
-        wrong = rejected(path)
-        if wrong:
-            raise RejectedRowsError(name, tuple(wrong[:SHOWN]), len(wrong)) from None
-        raise FormatError(error.problem, file=name, line=error.line, field=error.field) from None
+def _field(key: str) -> str:
+    """Another one after each file that was used: the content of the field cannot be taken away otherwise."""
+    used = int(st.session_state.get(f"{key}.used", 0))
+    return f"{key}.{used}" if used else key
 
 
-def rejected(path: Path) -> list[tuple[int, str]]:
-    """(line, reason) of each wrong row, as far as rows can be told apart; empty where the file as a whole is broken."""
-    try:
-        layout = datasets.detect(path)
-        if layout == "ambignq":
-            check_file(path, "ambignq")
-            return []
-    except RejectedRowsError as error:
-        return list(error.rejected)
-    except AmbiscopeError:
-        return []
-    reader = _READERS.get(layout)
-    if reader is None or path.name.endswith(".gz"):
-        return []
-    found = []
-    taken: dict[str, int] = {}
-    for number, text in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-        if not text.strip():
-            continue
-        try:
-            row = strict_json.parse(text, line=number)
-            if not isinstance(row, dict):
-                raise FormatError("expected an object", line=number)
-            line = Line(path, number, row)
-            name = line.id(taken)
-            taken[name] = number
-            reader(line, name)
-        except FormatError as error:
-            found.append((number, error.problem + (f" (field '{error.field}')" if error.field else "")))
+def _keep(key: str, field: str) -> None:
+    """Callback."""
+    st.session_state[f"{key}.kept"] = st.session_state.get(field)
+
+
+def kept(key: str) -> _builds.Uploaded | None:
+    found: _builds.Uploaded | None = st.session_state.get(f"{key}.kept")
     return found
+
+
+def drop(key: str) -> None:
+    """The file was used, or is not wanted."""
+    st.session_state.pop(f"{key}.kept", None)
+    st.session_state[f"{key}.used"] = int(st.session_state.get(f"{key}.used", 0)) + 1
+
+
+def questions(key: str, otherwise: str = "") -> list[ReferenceQuestion]:
+    """Of the file that was uploaded.  Raises RejectedRowsError with the wrong rows by line, else FormatError, InputError."""
+    file = kept(key)
+    if file is None:
+        raise InputError(f"no file was chosen; choose a question file{otherwise}")
+    return questions_to_annotate(bytes(file.getbuffer()), file.name)
 
 
 def show_rejected(error: RejectedRowsError) -> None:
@@ -99,9 +83,10 @@ def explain(error: BaseException) -> None:
 
 
 def said(added: int, known: int, linked: int) -> str:
+    """As text; whoever draws it escapes it."""
     parts = [f"{added:,} question{'' if added == 1 else 's'} added"]
     if known:
         parts.append(f"{known:,} were there already")
     if linked:
         parts.append(f"{linked:,} stored predictions linked")
-    return plain("; ".join(parts) + ".")
+    return "; ".join(parts) + "."

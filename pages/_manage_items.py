@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import pandas as pd
 import streamlit as st
+from streamlit.elements.arrow import DataframeState
 
-from core.errors import AmbiscopeError, InputError
+from core.errors import AmbiscopeError
 from pages import _manage_import as importing
+from pages import _manage_judged as judged
 from pages import _shared
 from pages._annotate_about import STAGES, draw_annotation
 from pages._markup import plain
 from storage.records_annotation import ItemSummary, JudgingWork, Project, Submission, WorkStage
 
 PAGE = 50
+WIDTHS = {
+    "no.": 50,
+    "question": 300,
+    "state": 105,
+    "submitted": 90,
+    "open with": 85,
+    "over": 60,
+    "margin": 75,
+    "disagreement": 110,
+}
+ABOUT = {
+    "over": "Over: submitted beyond the number of people.",
+    "margin": "Margin: how close the model's last decision was; small means uncertain.",
+    "disagreement": "Disagreement: from 0 (the same answers) to 1.",
+}
 STATES = ("waiting", "open", "done")
 SAID, ERROR = "manage.said", "manage.error"
+FILE, ADDING, REFUSED = "manage.more", "manage.more.open", "manage.more.refused"
 
 
 def draw(project: Project, who: str) -> None:
@@ -45,11 +63,12 @@ def draw(project: Project, who: str) -> None:
 
 
 def _table(found: list[ItemSummary], project: Project, stage: WorkStage, who: str) -> None:
+    bare = _shared.store().unanswered(who, project.id, [i.id for i in found]) if stage == "judging" else frozenset()
     rows = pd.DataFrame(
         {
             "no.": [i.position + 1 for i in found],
             "question": [i.question for i in found],
-            "state": ["qualification" if i.gold else i.state for i in found],
+            "state": ["qualification" if i.gold else "no prediction" if i.id in bare else i.state for i in found],
             "submitted": [str(i.submitted) if i.gold else f"{i.submitted} of {i.slots}" for i in found],
             "open with": [i.leased for i in found],
             "over": [i.over for i in found],
@@ -57,6 +76,11 @@ def _table(found: list[ItemSummary], project: Project, stage: WorkStage, who: st
             "disagreement": [i.disagreement for i in found],
         }
     )
+    # columns that say nothing would push the others out of sight
+    empty = [name for name in ("margin", "disagreement") if rows[name].isna().all()]
+    empty += [] if rows["over"].any() else ["over"]
+    rows = rows.drop(columns=empty)
+    widths = WIDTHS | {"question": WIDTHS["question"] + sum(WIDTHS[name] for name in empty)}
     chosen = st.dataframe(
         rows,
         hide_index=True,
@@ -64,15 +88,20 @@ def _table(found: list[ItemSummary], project: Project, stage: WorkStage, who: st
         on_select="rerun",
         selection_mode="single-row",
         key=f"manage.items.{project.id}.{stage}",
-        column_config={"question": st.column_config.TextColumn(width="large")},
+        column_config={name: st.column_config.Column(width=widths[name]) for name in rows},
         alt="Items of the project in the order of the queue",
     )
-    st.caption(
-        "Choose a row to see what was submitted. Margin: how close the model's last decision was; small means uncertain."
-    )
+    more = [ABOUT[name] for name in ABOUT if name in rows]
+    st.caption(" ".join(["Choose a row to see what was submitted.", *more]))
+    place = selected(chosen)
+    if place is not None and place < len(found):
+        detail(found[place], project, stage, who)
+
+
+def selected(chosen: DataframeState) -> int | None:
+    """The row of a table that is chosen."""
     places = chosen["selection"]["rows"] if chosen else []
-    if places and places[0] < len(found):
-        detail(found[places[0]], project, stage, who)
+    return places[0] if places else None
 
 
 def detail(item: ItemSummary, project: Project, stage: WorkStage, who: str) -> None:
@@ -99,10 +128,7 @@ def _submission(submission: Submission, stage: WorkStage, who: str) -> None:
         )
         content = submission.content
         if isinstance(content, JudgingWork):
-            said = [f"{a.position + 1}: {a.verdict}" for a in content.answers]
-            st.markdown(plain("; ".join(said)))
-            if content.missing:
-                st.caption("Missing: " + plain("; ".join(m.text for m in content.missing)))
+            judged.draw(submission, content, who)
         else:
             draw_annotation(content.annotation, submission.question)
             for warning in content.warnings:
@@ -126,31 +152,26 @@ def _return(submission: Submission, stage: WorkStage, who: str, key: str) -> Non
 
 
 def add_questions(project: Project, who: str) -> None:
-    with st.expander("Add questions"):
-        st.file_uploader(
-            "Question file",
-            type=importing.KINDS,
-            max_upload_size=_shared.settings().max_upload_mb,
-            key="manage.more",
-            help="AmbigNQ light JSON, or JSON lines with question and answers",
-        )
+    # with a key and a state: without, it closes whenever something above appears or goes
+    with st.expander("Add questions", key=ADDING, on_change="rerun"):
+        importing.uploader(FILE)
         st.checkbox(
             "They are qualification items: their annotations are the right answers, shown after submitting",
             key="manage.more.gold",
         )
+        if error := st.session_state.pop(REFUSED, None):
+            importing.explain(error)
         st.button("Add them", key="manage.more.add", on_click=_add, args=(project, who))
 
 
 def _add(project: Project, who: str) -> None:
-    file = st.session_state.get("manage.more")
+    state = st.session_state
     try:
-        if file is None:
-            raise InputError("no file was chosen; choose a question file first")
         _shared.store().require(who, "manager")
-        with importing.on_disk(file) as path:
-            questions = importing.read(path, file.name)
-        gold = bool(st.session_state.get("manage.more.gold"))
-        report = _shared.store().add_items(who, project.id, questions, gold=gold)
-        st.session_state[SAID] = importing.said(report.added, report.known, report.linked)
+        questions = importing.questions(FILE)
+        report = _shared.store().add_items(who, project.id, questions, gold=bool(state.get("manage.more.gold")))
+        state[SAID] = importing.said(report.added, report.known, report.linked)
+        state[ADDING] = False
+        importing.drop(FILE)
     except AmbiscopeError as error:
-        st.session_state[ERROR] = error
+        state[REFUSED], state[ADDING] = error, True

@@ -1,4 +1,4 @@
-"""Making a project, changing its settings, and having a system answer its questions."""
+"""The fields of a project, changing its settings, and having a system answer its questions."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from typing import Any, get_args
 import pandas as pd
 import streamlit as st
 
-from core import datasets
 from core.errors import AmbiscopeError, CancelledError, InputError
 from core.retrieval.library import STARTER
 from core.systems.base import Options
-from core.types import ReferenceQuestion
-from pages import _manage_import as importing
 from pages import _shared
 from pages._annotate_about import STAGES
-from pages._manage_guidelines import first_examples, template
 from pages._manage_items import ERROR, SAID
 from pages._markup import plain
 from pages._preannotate import Preannotation
 from storage.projects import THRESHOLDS
-from storage.records_annotation import Order, Project, WorkStage
+from storage.records_annotation import Order, Project
 
 ORDERS: dict[Order, str] = {
     "file": "as in the file",
@@ -29,7 +25,6 @@ ORDERS: dict[Order, str] = {
     "uncertainty": "the model's least certain first",
     "disagreement": "where people disagree first",
 }
-SOURCES = ("The starter questions", "Upload a file", "None yet")
 LOOK_EVERY = 1.0  # seconds
 
 
@@ -42,7 +37,7 @@ def _names(what: str) -> list[str]:
     return list(dict.fromkeys([STARTER, *_shared.engine().library.names()]))
 
 
-def _fields(key: str, project: Project | None) -> None:
+def fields(key: str, project: Project | None) -> None:
     """The fields that creating and changing share."""
     limits = project.thresholds if project else THRESHOLDS
     left, right = st.columns(2, gap="medium")
@@ -53,12 +48,14 @@ def _fields(key: str, project: Project | None) -> None:
         st.selectbox("Corpus to search", corpora, index=corpora.index(chosen), key=f"{key}.corpus")
         held = list(project.systems) if project else []
         st.multiselect(
-            "Systems",
+            "Systems (at most two)",
             list(dict.fromkeys([*held, *systems])),
             default=held,
             max_selections=2,
+            select_all=False,  # offered by Streamlit however few may be chosen
             key=f"{key}.systems",
-            help="Their answers are suggestions when answers are written, and what is judged. At most two; judging needs one.",
+            persist_state=None if project else "session",
+            help="Their answers are suggestions when answers are written, and what is judged. Judging needs one or two.",
         )
         st.number_input("People for each item", 1, 100, project.annotators_per_item if project else 1, key=f"{key}.number")
     with right:
@@ -99,7 +96,7 @@ def _fields(key: str, project: Project | None) -> None:
         st.number_input("Seed of the random order", 0, 2**31 - 1, project.seed if project else 0, key=f"{key}.seed")
 
 
-def _values(key: str, project: Project | None) -> dict[str, Any]:
+def values(key: str, project: Project | None) -> dict[str, Any]:
     """What stands in the fields now: a click may come together with the last change of a field."""
     state = st.session_state
     limits = dict(project.thresholds if project else THRESHOLDS)
@@ -122,81 +119,13 @@ def _values(key: str, project: Project | None) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------- a new one
-
-
-def create(who: str, expanded: bool) -> None:
-    with st.expander("New project", expanded=expanded, icon=":material/add:"):
-        key = "manage.new"
-        st.text_input("Name", key=f"{key}.name", max_chars=200, placeholder="Ambiguous questions, first round")
-        st.pills(
-            "Stages",
-            list(get_args(WorkStage)),
-            selection_mode="multi",
-            default=["generation", "validation"],
-            format_func=lambda s: STAGES[s],
-            key=f"{key}.stages",
-            help="Write answers: people make answer sets. Validate: a second person merges them. Judge: verdicts on a system's answers.",
-        )
-        source = st.radio("Questions", SOURCES, horizontal=True, key=f"{key}.source")
-        if source == SOURCES[1]:
-            st.file_uploader(
-                "Question file",
-                type=importing.KINDS,
-                max_upload_size=_shared.settings().max_upload_mb,
-                key=f"{key}.file",
-                help="AmbigNQ light JSON, or JSON lines with question and answers (a list of alias lists)",
-            )
-        _fields(key, None)
-        st.caption(
-            "A text for these stages is put in as guidelines, with examples where people write answers; you can change it."
-        )
-        st.button("Make the project", type="primary", key=f"{key}.make", on_click=_create, args=(who,))
-
-
-def _questions(source: str) -> list[ReferenceQuestion]:
-    if source == SOURCES[0]:
-        return datasets.load(_shared.settings().starter_dir / "questions.json")
-    if source == SOURCES[2]:
-        return []
-    file = st.session_state.get("manage.new.file")
-    if file is None:
-        raise InputError("no file was chosen; choose a question file, or another source")
-    with importing.on_disk(file) as path:
-        return importing.read(path, file.name)
-
-
-def _create(who: str) -> None:
-    """Callback.  The questions are read before anything is stored."""
-    name = str(st.session_state.get("manage.new.name") or "").strip()
-    stages: list[WorkStage] = list(st.session_state.get("manage.new.stages") or ())
-    try:
-        if not name:
-            raise InputError("the project has no name; give it one")
-        store = _shared.store()
-        store.require(who, "manager")
-        questions = _questions(str(st.session_state.get("manage.new.source")))
-        values = _values("manage.new", None)
-        project = store.create_project(
-            who, name, stages=tuple(stages), guidelines=template(stages), examples=first_examples(stages), **values
-        )
-        said = f"Project {name} is made."
-        if questions:
-            report = store.add_items(who, project.id, questions)
-            said += f" {importing.said(report.added, report.known, report.linked)}"
-        st.session_state[SAID] = said
-        st.session_state["manage.project"] = project.id
-    except AmbiscopeError as error:
-        st.session_state[ERROR] = error
-
-
 # ---------------------------------------------------------------- settings
 
 
 def settings(project: Project, who: str) -> None:
     key = f"manage.set.{project.id}.{project.version}"
     st.text_input("Name", value=project.name, key=f"{key}.name", max_chars=200)
-    _fields(key, project)
+    fields(key, project)
     st.caption("Stages cannot be changed: " + ", ".join(STAGES[s] for s in project.stages))
     with st.container(horizontal=True):
         st.button("Save", type="primary", key=f"{key}.save", on_click=_save, args=(project, who, key))
@@ -210,7 +139,7 @@ def settings(project: Project, who: str) -> None:
 
 
 def _save(project: Project, who: str, key: str) -> None:
-    _update(project, who, {"name": str(st.session_state[f"{key}.name"]), **_values(key, project)})
+    _update(project, who, {"name": str(st.session_state[f"{key}.name"]), **values(key, project)})
 
 
 def _update(project: Project, who: str, changes: dict[str, Any]) -> None:

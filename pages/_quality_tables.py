@@ -16,6 +16,21 @@ from storage.export_tables import safe_cell
 
 Row = dict[str, Any]
 UNDEFINED = "undefined"
+ADDED = "missing, added"
+HELP = {
+    "Correct": "Of each question's judged answers the share that most people call correct, then the mean over questions: each question counts "
+    "alike, however many answers it has. So it is not the number under 'correct' divided by all judged answers.",
+    "Questions judged": "Questions with at least one answer on whose verdict most people agree.",
+    "F1 with people": "Answer F1 with each person's own answers, the mean over people, then over questions.",
+    "Alpha with people": "Krippendorff's alpha, the system being one more annotator.",
+    "correct": "Answers that most people call correct.",
+    "wrong": "Answers that most people call wrong.",
+    "unsupported": "Answers that most people call unsupported by the passages.",
+    "duplicate": "Answers that most people call a duplicate of another one.",
+    ADDED: "Right answers that judges of its questions added because they were not given, each once a question.",
+}
+CHARACTER, AROUND = 8, 40  # pixels: of a letter, and of a cell's margins with the arrow of a sorted column
+NARROWEST, WIDEST = 80, 900
 MOST_PAIRS = 190  # of people, in a table: 20 people
 
 
@@ -129,9 +144,17 @@ def systems(q: Quality) -> list[Row]:
             "Questions annotated": r.f1.n,
             "Alpha with people": both(r.alpha),
             **{verdict: r.verdicts.get(verdict, 0) for verdict in ("correct", "wrong", "unsupported", "duplicate")},
+            ADDED: q.missing.get(r.system, 0),
         }
         for r in q.systems
     ]
+
+
+def widths(rows: Sequence[Row]) -> dict[str, int]:
+    """Column -> pixels in which its name and its longest cell are not cut off."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    longest = {name: max(len(name), *(len(str(row.get(name, ""))) for row in rows)) for name in names}
+    return {name: min(WIDEST, max(NARROWEST, AROUND + CHARACTER * n)) for name, n in longest.items()}
 
 
 def as_csv(rows: Sequence[Row]) -> bytes:

@@ -15,6 +15,7 @@ from storage.records_annotation import SignInError
 
 NAME, SUBJECT = "signin.name", "signin.subject"
 NAME_CHARS = 60
+ADDRESS = "me"  # of the address: the name of a session without passwords
 
 
 def provider() -> bool:
@@ -116,9 +117,26 @@ def _signed_in(name: str) -> None:
                     st.form_submit_button("Change", on_click=_change_password)
 
 
+def _typed_before() -> str:
+    """The name in the address: a reload begins a new session, and somebody's work must not go on under another name."""
+    name = st.query_params.get(ADDRESS, "").strip()
+    return name if len(name) <= NAME_CHARS and name.isprintable() else ""
+
+
+def _keep_name(own: str) -> None:
+    """Again at each page: going to another one empties the address."""
+    name = _shared.annotator()
+    if name != own:
+        st.query_params[ADDRESS] = name
+    else:
+        st.query_params.pop(ADDRESS, None)
+
+
 def gate() -> None:
     """Draws the sidebar's part about the person, or stops the script at the sign-in form.  Called before the page."""
-    st.session_state.setdefault("annotator", _shared.settings().annotator)
+    own = _shared.settings().annotator
+    first = "annotator" not in st.session_state
+    st.session_state.setdefault("annotator", own)
     try:
         closed = _shared.store().accounts_in_use()
     except AmbiscopeError:  # no database: nothing can be stored, and nobody can be anybody else
@@ -126,6 +144,7 @@ def gate() -> None:
         return
     who = subject()
     if closed:
+        st.query_params.pop(ADDRESS, None)  # who one is, is not read from an address where people sign in
         _by_subject(who)
         name = st.session_state.get(NAME)
         if not name:
@@ -137,7 +156,10 @@ def gate() -> None:
     if provider() and not who:
         _form()
         st.stop()
+    if first:
+        st.session_state["annotator"] = _typed_before() or own
     # before the page: a run that is being drawn lasts, and a field that is not drawn loses its value
     st.sidebar.text_input(
         "Your name", key="annotator", max_chars=NAME_CHARS, help="What you judge and write is kept under this name."
     )
+    _keep_name(own)

@@ -112,7 +112,8 @@ def _give_back(work: Work) -> None:
 
 
 def draw(work: Work) -> None:
-    st.subheader(plain(work.task.question), divider="gray", anchor=False)
+    with st.container(key="annotate.question"):
+        st.subheader(plain(work.task.question), divider="gray", anchor=False)
     notes = []
     if work.task.gold:
         notes.append(":orange-badge[qualification] You see the right answer after submitting.")
@@ -145,6 +146,7 @@ def main() -> None:
         return
     project, stage = chosen
     who = _shared.annotator()
+    bar.belongs_to(who)
     own = about.draw_progress(project, stage, who)
     about.draw_guidelines(_shared.store().guidelines(project.id), stage, expanded=own.submitted + own.gold == 0)
     if st.session_state["annotate.mine"]:
@@ -155,7 +157,7 @@ def main() -> None:
         return
     work = _open(project, stage, who)
     if work is None:
-        st.info("Nothing is left for you at this stage. Thank you!", icon=":material/check:")
+        about.draw_nothing_left(project, stage, who, own)
         st.button("Look again", key="annotate.again")
         return
     draw(work)

@@ -45,12 +45,15 @@ def choose() -> Filters:
     )
 
 
-def table(rows: Sequence[dict[str, Any]], name: str, empty: str) -> None:
-    """A table with its CSV file, or why there is none."""
+def table(rows: Sequence[dict[str, Any]], name: str, empty: str, whole: bool = False) -> None:
+    """A table with its CSV file, or why there is none.  `whole`: no cell is cut off, so it may have to be moved sideways."""
     if not rows:
         st.info(empty)
         return
-    st.dataframe(list(rows), hide_index=True, width="stretch", alt=name)
+    columns = (
+        {c: st.column_config.Column(width=w, help=tables.HELP.get(c)) for c, w in tables.widths(rows).items()} if whole else {}
+    )
+    st.dataframe(list(rows), hide_index=True, width="stretch", column_config=columns, alt=name)
     st.download_button(
         "CSV",
         tables.as_csv(rows),
@@ -88,7 +91,7 @@ def agreement(filters: Filters) -> None:
         ["Overall", "Pairs of people", "Questions", "Over time", "Types and time", "Judges and systems"]
     )
     with overall:
-        table(tables.overall(found), "Agreement", "")
+        table(tables.overall(found), "Agreement", "", whole=True)
         st.caption(
             "Alpha is Krippendorff's, with the MASI distance of answer sets; kappa is Cohen's for two people and Fleiss' for more. Both are 1 "
             "for perfect agreement and 0 for what chance would give. Intervals are 95% bootstrap intervals over questions; n counts what two "
@@ -112,8 +115,13 @@ def agreement(filters: Filters) -> None:
     with systems:
         if chart := tables.systems_chart(found):
             st.plotly_chart(chart, key="quality.systems")
-        table(tables.systems(found), "Systems", "No prediction was judged or annotated yet.")
-        table(tables.judges(found), "Judges", "")
+        table(tables.systems(found), "Systems", "No prediction was judged or annotated yet.", whole=True)
+        st.caption(
+            "Correct is the mean over questions of the share of a question's judged answers that most people call correct: each question counts "
+            "alike, so it differs from all correct answers divided by all judged ones. Answers on whose verdict people are tied are left out. "
+            f"'{tables.ADDED}' counts what judges wrote down because it was not given."
+        )
+        table(tables.judges(found), "Judges", "", whole=True)
         st.caption("A judge is what a system thinks of its own answers; people are the majority of those who judged the same.")
 
 
@@ -144,8 +152,8 @@ def _take(filters: Filters) -> None:
 def snapshots(filters: Filters) -> None:
     store = _shared.store()
     st.markdown(
-        "A snapshot holds what the filters above let by, at one moment, in all formats: training files, AmbigNQ light and full, preference "
-        "pairs, CSV and Parquet. It has a number and a digest and never changes."
+        "A snapshot holds what the filters above let by, at one moment: a training file, AmbigNQ light and full, preference pairs, CSV and "
+        "Parquet. It has a number and a digest and never changes."
     )
     with st.form("quality.snapshot", border=True):
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -179,8 +187,13 @@ def snapshots(filters: Filters) -> None:
     ]
     st.dataframe(rows, hide_index=True, width="stretch", alt="Snapshots")
     number = st.selectbox("Files of snapshot", [s.number for s in found], key="quality.snapshot.number", width=200)
+    try:
+        files = store.snapshot_files(number, _shared.settings().home / "snapshots")
+    except AmbiscopeError as error:  # of this one; the others, and the loop, may be whole
+        _shared.show_error(error)
+        return
     with st.container(horizontal=True):
-        for format, path in store.snapshot_files(number, _shared.settings().home / "snapshots").items():
+        for format, path in files.items():
             if path.stat().st_size > DOWNLOAD_BYTES:
                 st.caption(plain(f"{format}: {path} on the server"))
                 continue

@@ -1,4 +1,4 @@
-"""`python -m storage`: export, import, snapshot, answer, loop, backup, restore, check.
+"""`python -m storage`: export, import, add-questions, snapshot, answer, loop, backup, restore, check.
 
 Exit code 0 only on success; an error is one line on stderr and exits with the error's own code.  `--json` prints one object
 on stdout and nothing else there.  The database is that of AMBISCOPE_HOME or AMBISCOPE_DATABASE_URL.

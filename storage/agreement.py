@@ -45,6 +45,7 @@ from core.types import Annotation
 from storage import models
 from storage import models_annotation as tables
 from storage.annotations import pairs_of
+from storage.consensus import answer_key
 from storage.records_annotation import AUTOMATIC
 from storage.store import Store
 from storage.words import Filters, check_filters, current_submissions, dated, of_project
@@ -71,6 +72,7 @@ class Quality:
     times: tuple[TimeRow, ...]
     judges: tuple[JudgeRow, ...]
     systems: tuple[SystemRow, ...]
+    missing: Mapping[str, int]  # system -> answers that judges added as missing, each once a question
     truncated: tuple[str, ...] = field(default=())
 
 
@@ -102,6 +104,7 @@ def quality(
         verdicts = _verdicts(session, filters, truncated)
         judged = _judged_sheets(session, filters)
         sets = _sets(session, filters)
+        missing = _missing(session, judged.missing)
     marks = [m for m, _ in verdicts]
     return Quality(
         figures=figures(opinions, samples=samples),
@@ -116,6 +119,7 @@ def quality(
         times=tuple(time_rows(times)),
         judges=_judges(verdicts, judged, samples),
         systems=_systems(verdicts, sets, samples),
+        missing=missing,
         truncated=tuple(truncated),
     )
 
@@ -248,6 +252,9 @@ class _Sheets:
     questions: list[Mark] = field(default_factory=list)  # verdicts on disambiguated questions
     preferences: list[Mark] = field(default_factory=list)
     passed: dict[str, bool] = field(default_factory=dict)  # of the same questions: their round trip
+    missing: dict[str, set[tuple[str, ...]]] = field(
+        default_factory=dict
+    )  # item -> forms (as keys) of each answer that was added
 
 
 def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
@@ -270,6 +277,9 @@ def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
                 if answer["question"] is not None:
                     key = f"{answer['prediction_id']} {answer['position']}"
                     found.questions.append(Mark(key, row.name, answer["question"], row.created))
+            for added in row.body.get("missing", ()):
+                forms = tuple(answer_key(form) for form in (added["text"], *added.get("aliases", ())))
+                found.missing.setdefault(row.item, set()).add(forms)
             if row.body["preference"] is not None:
                 found.preferences.append(Mark(row.item, row.name, row.body["preferred"] or "tie", row.created))
     wanted = sorted({mark.item.partition(" ")[0] for mark in found.questions})
@@ -281,6 +291,31 @@ def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
         )
         found.passed.update({f"{public_id} {position}": bool(passed) for public_id, position, passed in rows})
     return found
+
+
+def _missing(session: Session, added: Mapping[str, set[tuple[str, ...]]]) -> dict[str, int]:
+    """System -> how many answers judges added to questions whose sheet shows it; those that it gave itself (a further form) aside."""
+    item, link, prediction, answer = tables.ProjectItem, tables.ItemPrediction, models.Prediction, models.PredictedAnswer
+    given: dict[tuple[int, str], set[str]] = defaultdict(set)
+    wanted: dict[tuple[int, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    names = sorted(added)
+    for start in range(0, len(names), _CHUNK):
+        rows = session.execute(
+            select(item.public_id, item.question_id, prediction.system, answer.text)
+            .join(link, link.item_id == item.id)
+            .join(prediction, prediction.id == link.prediction_id)
+            .outerjoin(answer, answer.prediction_id == prediction.id)
+            .where(item.public_id.in_(names[start : start + _CHUNK]))
+        )
+        for row in rows:
+            place = (row.question_id, row.system)
+            given[place].update([answer_key(row.text)] if row.text is not None else [])
+            for forms in added[row.public_id]:
+                wanted[place][forms[0]].update(forms)
+    found: dict[str, int] = defaultdict(int)
+    for (question, system), answers in wanted.items():
+        found[system] += sum(not forms & given[question, system] for forms in answers.values())
+    return dict(found)
 
 
 def _majorities(marks: Iterable[Mark]) -> dict[str, str]:

@@ -17,7 +17,8 @@ from core.types import Annotation, QAPair
 RULE = (
     "Only submitted judgments and annotations count. An annotator's verdict on an answer is the latest over all predictions "
     "of the question; an answer of their own annotation, or one that they added as missing, counts as "
-    "correct, and their validation replaces their generation. Where a question was validated, the validations stand for all "
+    "correct, and their validation replaces their generation; all forms that they gave of an answer that they hold correct are its "
+    "aliases. Where a question was validated, the validations stand for all "
     "annotations of it. ambignq: one annotation per annotator (per validator where it was validated), with the answers that they "
     "hold correct. fid, training: an answer is correct when more annotators hold it correct than wrong or unsupported, a negative "
     "when fewer do; a tie counts as not correct and is left out of both. A suggestion that was rejected, and an answer that "
@@ -27,7 +28,11 @@ RULE = (
     "the same words another verdict, nothing follows. In fid and training that answer is one of the correct ones, all who said so "
     "mean the same one, and they are more than those who call the form wrong or unsupported, or correct beside it. A question "
     "without a correct answer is in training only: with no_answer where most annotations say that there is none; else with its "
-    "negatives alone, and answers_known false, where most annotators hold nothing correct."
+    "negatives alone, and answers_known false, where most annotators hold nothing correct. supporting: for the correct answers, the "
+    "passages that annotations cite for them, and the first evidence passage (the one that the system chose) of answers that were judged "
+    "correct. For an answer without any, those that hold it in two words or more; for one of a single word, or of numbers alone, the passage "
+    "that holds it where no other does. Where a one-word answer occurs in the passages, but in none of the supporting ones, supporting is "
+    "left out: it would say that the answer is not there."
 )
 
 
@@ -213,6 +218,10 @@ def consensus(votes: Sequence[Vote], statements: Sequence[Statement]) -> Consens
     standing = latest(votes)
     for vote in standing.values():
         groups.join([vote.answer, *vote.aliases])
+    for vote in votes:  # one who holds an answer correct may have given its forms in several votes, in any order
+        held = standing.get((vote.annotator, answer_key(vote.answer)))
+        if held is not None and held.verdict == "correct":
+            groups.join([vote.answer, *vote.aliases])
 
     stance: dict[tuple[int, str], bool] = {}  # (group, annotator) -> correct
     firm: set[int] = set()  # groups that somebody called wrong in so many words

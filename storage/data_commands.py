@@ -1,4 +1,4 @@
-"""The commands about data going out, coming in, and around: export, import, snapshot, snapshots, answer, loop."""
+"""The commands about data going out, coming in, and around: export, import, add-questions, snapshot, snapshots, answer, loop."""
 
 from __future__ import annotations
 
@@ -84,6 +84,17 @@ def _import(url: str, args: argparse.Namespace) -> Result:
         report = store.import_file(args.file, format=args.format, annotator=args.annotator)
     known = f"; already there: {words_of(dict(report.known))}" if report.known else ""
     return report.to_json(), f"{args.file}: stored {words_of(dict(report.stored))}{known}"
+
+
+def _add_questions(url: str, args: argparse.Namespace) -> Result:
+    by = args.by or Settings.from_env().annotator
+    with Store(url) as store:
+        store.require(by, "manager")
+        project = store.find_project_named(args.project) or store.get_project(args.project)
+        report = store.add_question_file(by, project.id, args.file, gold=args.gold)
+    body = {"project": project.id, "added": report.added, "known": report.known, "linked": report.linked}
+    words = f"{project.name}: {report.added} questions added, {report.known} were there already"
+    return body, f"{words}; {report.linked} predictions linked"
 
 
 def _snapshot(url: str, args: argparse.Namespace) -> Result:
@@ -199,8 +210,28 @@ def add_data_commands(add: Add) -> None:
     read.add_argument("file", type=Path, metavar="FILE")
     read.add_argument("--format", default="auto", choices=("auto", *READ))
     read.add_argument("--annotator", default="ambignq", metavar="NAME", help="AmbigNQ's n-th annotations go to 'NAME n'")
-    snap = add("snapshot", _snapshot, "a numbered export in all training formats, which never changes")
-    snap.add_argument("--format", action="append", default=[], choices=tuple(FORMATS), help="these formats only")
+    more = add(
+        "add-questions",
+        _add_questions,
+        "add questions to a project: JSON with or without answers, or text with one question a line",
+    )
+    more.add_argument("file", type=Path, metavar="FILE")
+    more.add_argument("--project", required=True, metavar="NAME", help="the project's name or id")
+    more.add_argument("--gold", action="store_true", help="they are qualification items: their answers are the right ones")
+    more.add_argument("--by", default="", metavar="NAME", help="the manager who asks for it (default: AMBISCOPE_ANNOTATOR)")
+    aside = [name for name in FORMATS if name not in SNAPSHOT_FORMATS]
+    snap = add(
+        "snapshot",
+        _snapshot,
+        f"a numbered export that never changes: {', '.join(SNAPSHOT_FORMATS)}; {' and '.join(aside)} where --format names them",
+    )
+    snap.add_argument(
+        "--format",
+        action="append",
+        default=[],
+        choices=tuple(FORMATS),
+        help=f"this format only; may be repeated (default: {', '.join(SNAPSHOT_FORMATS)})",
+    )
     snap.add_argument("--note", default="", help="what it is for")
     _add_filters(snap)
     listed = add("snapshots", _snapshots, "list the snapshots, or check the files of one")

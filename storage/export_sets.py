@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -15,9 +15,10 @@ from core.text import has_answer
 from core.types import Annotation
 from storage import models
 from storage import models_annotation as tables
-from storage.consensus import annotation_of, answer_key, consensus, own_statements, validated
+from storage.consensus import annotation_of, consensus, own_statements, validated
 from storage.plain import dumps
 from storage.portions import hidden
+from storage.supporting import supporting
 from storage.words import CHUNK, Filters, Names, Said, current_submissions, said
 
 SOURCE = "ambiscope"
@@ -226,7 +227,7 @@ def fid(session: Session, filters: Filters, names: Names, counts: Counter[str]) 
 
 
 def training(session: Session, filters: Filters, names: Names, counts: Counter[str]) -> Iterator[str]:
-    """Rows of `core train --multi`.  `supporting`: ids of the passages that people gave as evidence, where they gave some;
+    """Rows of `core train --multi`.  `supporting`: ids of the passages that support the answers, where that is known (storage.supporting);
     `no_answer`: most said that the passages hold none, so that [EOI] comes at once; `answers_known` (false): the judged ones were all
     wrong and nobody said more, so that the negatives are a lesson and [EOI] is none."""
     for one in _agreed(session, filters, counts):
@@ -248,28 +249,10 @@ def training(session: Session, filters: Filters, names: Names, counts: Counter[s
             continue
         counts["questions_without_passages"] += not passages
         counts["questions_with_no_answer"] += one.nothing
-        cited = _cited(one.said, one.answers, passages)
+        cited = supporting(one.said, one.answers, passages)
         counts["questions_with_evidence"] += bool(cited)
         known = [p["id"] for p in passages if p["id"] in cited]
         yield dumps(row | ({"supporting": known} if known else {}) | ({"no_answer": True} if one.nothing else {}))
-
-
-def _cited(one: Said, answers: list[list[str]], passages: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Passages that people gave for their answers, and those of predicted answers that the majority holds correct.
-
-    Of an answer that none of these holds (a judge added it and named no passage), those that hold it: else training would take it for absent.
-    """
-    right = {answer_key(alias) for aliases in answers for alias in aliases}
-    given = {i for s in one.statements for p in s.annotation.pairs for i in p.passage_ids}
-    cited = given | {i for v in one.votes if v.verdict == "correct" and answer_key(v.answer) in right for i in v.passage_ids}
-    if not cited:
-        return cited
-    texts = {str(p["id"]): str(p["text"]) for p in passages}
-    for aliases in answers:
-        holding = {i for i, text in texts.items() if has_answer(text, aliases)}
-        if not holding & cited:
-            cited |= holding
-    return cited
 
 
 # ---------------------------------------------------------------- preferences

@@ -37,6 +37,7 @@ from storage.portions import (
 )
 from storage.predictions import MAX_ID_CHARS, MAX_QUESTION_CHARS
 from storage.projects import project_row
+from storage.question_files import questions_to_annotate
 from storage.ranking import bulk, chunks, rank_of, table_of
 from storage.records_annotation import (
     Gold,
@@ -72,6 +73,15 @@ def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> li
     return [found[(question.question, question.id)] for question in questions]
 
 
+def _something_to_validate(questions: Sequence[ReferenceQuestion]) -> None:
+    for number, question in enumerate(questions, 1):
+        if not question.annotations:
+            raise InputError(
+                f"question {number} has no answers: this project validates the answers of its question file, as nobody writes any; "
+                "add questions with answers, or make a project with the stage generation"
+            )
+
+
 class Items(Links):
     """The part of the Store about a project's items."""
 
@@ -100,6 +110,8 @@ class Items(Links):
         with self.writing() as session:
             who = actor(session, by, "manager")
             row = project_row(session, project)
+            if "validation" in row.stages and "generation" not in row.stages:
+                _something_to_validate(questions)
             number = row.id
             left = job_of(session, number, "items")
             if left is not None and not is_stale(left):
@@ -243,11 +255,15 @@ class Items(Links):
     def add_question_file(
         self, by: str, project: str, path: Path, layout: str | None = None, *, gold: bool = False
     ) -> ItemsReport:
-        """`add_items` of a question file (core.datasets).  Raises as `add_items`, and FormatError with file, line and field."""
+        """`add_items` of a question file (storage.question_files; with `layout`, core.datasets).
+
+        Raises as `add_items` and `questions_to_annotate`.
+        """
         with self.reading() as session:
             actor(session, by, "manager")
             project_row(session, project)
-        return self.add_items(by, project, datasets.load(path, layout), gold=gold)
+        questions = datasets.load(path, layout) if layout else questions_to_annotate(path)
+        return self.add_items(by, project, questions, gold=gold)
 
     def set_gold(self, by: str, item: str, gold: Gold | None) -> None:
         """Makes an item a qualification item, or (None) an ordinary one.  Raises InputError once somebody worked on it."""

@@ -14,7 +14,7 @@ from storage import models
 from storage import models_annotation as tables
 from storage.activity import note
 from storage.people import actor
-from storage.portions import BusyError, Pace, Portions, held, linked
+from storage.portions import BusyError, Pace, Portions, held, linked, there
 from storage.predictions import check_key, plain_trace, put_prediction
 from storage.projects import project_row
 from storage.ranking import bulk, chunks, margins_of, reckon, table_of
@@ -68,6 +68,26 @@ class Links(Portions):
             who = actor(session, by, "manager")
             note(session, who.id, "predictions linked", project=number, details={"linked": linked})
         return linked
+
+    def unanswered(self, by: str, project: str, items: Sequence[str] | None = None) -> frozenset[str]:
+        """The items (or those of these) that lack a prediction of one of the project's systems, so that nobody can judge them yet.
+
+        Raises NotAllowedError unless `by` is a manager, NotFoundError.
+        """
+        queue, item = tables.ItemStage, tables.ProjectItem
+        with self.reading() as session:
+            actor(session, by, "manager")
+            row = project_row(session, project)
+            query = select(item.id, item.public_id).join(queue, queue.item_id == item.id)
+            query = query.where(queue.project_id == row.id, queue.stage == "judging", queue.state == "open")
+            query = query.where(queue.gold.is_(False), there(session, row.id, queue.item_id))
+            if items is not None:
+                query = query.where(item.public_id.in_(list(items)))
+            names = {int(key): str(name) for key, name in session.execute(query)}
+            found: dict[int, list[int]] = {}
+            for part in chunks(sorted(names)):
+                found |= linked(session, part)
+            return frozenset(name for number, name in names.items() if len(found.get(number, ())) < len(row.systems))
 
     def _link_all(self, project: int, token: str | None = None) -> int:
         """In portions; `token`: of the job that they are a part of."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -20,10 +21,16 @@ QUESTIONS = {
 }
 
 
-def predict(question: str, answers: tuple[str, ...] = ANSWERS, system: str = "scripted") -> t.Prediction:
-    """A prediction over the passages of page_helpers.ROWS, with evidence and disambiguated questions."""
+def predict(
+    question: str,
+    answers: tuple[str, ...] = ANSWERS,
+    system: str = "scripted",
+    rows: Sequence[tuple[str, str, str]] = ROWS,
+    probabilities: Sequence[float] = (),
+) -> t.Prediction:
+    """A prediction over these passages, with evidence and disambiguated questions."""
     passages = tuple(
-        t.RetrievedPassage(t.Passage(i, title, text), rank, 1.0 / rank) for rank, (i, title, text) in enumerate(ROWS, 1)
+        t.RetrievedPassage(t.Passage(i, title, text), rank, 1.0 / rank) for rank, (i, title, text) in enumerate(rows, 1)
     )
     found, clarified = [], []
     for answer in answers:
@@ -32,7 +39,7 @@ def predict(question: str, answers: tuple[str, ...] = ANSWERS, system: str = "sc
             for p in passages
             if answer in p.passage.text
         )
-        found.append(t.Answer(answer, 0.3, evidence))
+        found.append(t.Answer(answer, probabilities[len(found)] if probabilities else 0.3, evidence))
         if answer in QUESTIONS:
             clarified.append(t.Clarification(answer, QUESTIONS[answer], True))
     return t.Prediction(t.Question(question), t.SystemInfo(system), tuple(found), tuple(clarified), (), passages, 0.1, ())
@@ -52,6 +59,11 @@ def click(app: AppTest, *parts: object) -> AppTest:
 
 def write(app: AppTest, text: str, *parts: object) -> AppTest:
     return find(app.text_input, *parts).set_value(text).run()
+
+
+def fine(app: AppTest) -> None:
+    assert not app.exception
+    assert not app.error, [e.value for e in app.error]
 
 
 def find(elements: Any, *parts: object) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from annotate_helpers import QUESTIONS, SECOND, click, find, make_project, predict, write
+from annotate_helpers import QUESTIONS, SECOND, click, find, fine, make_project, predict, write
 from page_helpers import QUESTION, button, texts
 from streamlit.testing.v1 import AppTest
 
@@ -43,11 +43,6 @@ def read_something(app: AppTest) -> AppTest:
     write(app, "Maria West Side Story", "query")
     opened = [b for b in app.button if b.key and ".open." in b.key]
     return opened[0].click().run()
-
-
-def fine(app: AppTest) -> None:
-    assert not app.exception
-    assert not app.error, [e.value for e in app.error]
 
 
 # ---------------------------------------------------------------- launch

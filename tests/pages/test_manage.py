@@ -8,16 +8,17 @@ from itertools import combinations
 from typing import get_args
 
 import pytest
-from annotate_helpers import click, find, make_project
+from annotate_helpers import SECOND, click, find, make_project, predict
 from page_helpers import QUESTION, TIMEOUT, button, texts
 from streamlit.testing.v1 import AppTest
 
+from core import types as t
 from core.engine import Engine
 from core.errors import InputError
 from core.settings import Settings
 from pages._manage_guidelines import example_of, first_examples, template
 from storage import Store
-from storage.records_annotation import WorkStage
+from storage.records_annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer, Project, WorkStage
 
 Open = Callable[..., AppTest]
 PASSWORD = "a long password"
@@ -79,6 +80,120 @@ def test_an_upload_is_checked_whole(open_app: Open, store: Store) -> None:
     (project,) = store.projects()
     (item,) = store.items(project.id, "me", stage="generation")
     assert item.question == QUESTION
+
+
+def is_open(app: AppTest, label: str = "New project") -> bool:
+    (found,) = [e for e in app.expander if e.label == label]
+    return bool(found.proto.expanded)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("q.jsonl", '{"id": "1", "question": "%s"}\n{"id": "2", "question": "%s"}\n'),
+        ("q.jsonl", '{"question": "%s", "answers": []}\n{"question": "%s", "answers": []}\n'),
+        ("q.json", '[{"id": "1", "question": "%s"}, {"id": "2", "question": "%s", "annotations": []}]'),
+        ("q.txt", "%s\n\n%s\n"),
+    ],
+)
+def test_questions_need_no_answers(open_app: Open, store: Store, name: str, content: str) -> None:
+    """They were refused: line 1: a row needs 'answers'."""
+    app = open_app("manage")
+    app.text_input(key="manage.new.name").set_value("mine")
+    app.radio(key="manage.new.source").set_value("Upload a file").run()
+    assert "text with one question a line" in texts(app)
+    app.file_uploader(key="manage.new.file").set_value((name, (content % (QUESTION, SECOND)).encode(), "text/plain")).run()
+    click(app, "manage.new.make")
+    fine(app)
+    assert app.success[0].value == r"Project mine is made\. 2 questions added\."  # it was escaped twice
+    (project,) = store.projects()
+    assert [i.question for i in store.items(project.id, "me", stage="generation")] == [QUESTION, SECOND]
+
+
+def test_more_questions_without_answers(open_app: Open, store: Store) -> None:
+    project = make_project(store)
+    app = open_app("manage")
+    click(app, "manage.more.add")
+    assert "no file was chosen" in app.error[0].value
+    assert is_open(app, "Add questions")
+    app.file_uploader(key="manage.more").set_value(("q.txt", b"Who wrote it?\n", "text/plain")).run()
+    app.checkbox(key="manage.more.gold").set_value(True).run()
+    click(app, "manage.more.add")
+    assert app.error  # a qualification item needs its right answer
+    assert is_open(app, "Add questions")
+    app.checkbox(key="manage.more.gold").set_value(False).run()
+    click(app, "manage.more.add")
+    fine(app)
+    assert "1 question added" in app.success[0].value
+    assert not is_open(app, "Add questions")
+    assert len(store.items(project.id, "me", stage="generation")) == 3
+    click(app, "manage.more.add")
+    assert "no file was chosen" in app.error[0].value  # the one that was used is not added again
+
+
+def test_a_new_project_stays_open_and_keeps_what_is_in_it(
+    open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It closed at every error and at the click after it, and forgot the file once."""
+    monkeypatch.setattr("pages._manage_projects._names", lambda what: ["scripted"] if what == "systems" else ["small"])
+    make_project(store)
+    app = open_app("manage")
+    assert not is_open(app)
+    app.radio(key="manage.new.source").set_value("Upload a file").run()
+    app.button_group(key="manage.new.stages").set_value(["judging"]).run()
+
+    def refused(why: str) -> None:
+        click(app, "manage.new.make")
+        assert why in texts(app)
+        assert is_open(app)
+        app.run()
+        assert is_open(app)
+
+    refused("has no name")
+    app.text_input(key="manage.new.name").set_value("Verdicts").run()
+    refused("needs one or two systems")
+    app.multiselect(key="manage.new.systems").set_value(["scripted"]).run()
+    refused("no file was chosen")
+    app.file_uploader(key="manage.new.file").set_value(("wrong.json", b'[{"question": 1}]', "text/plain")).run()
+    refused("1 row was refused")
+    app.file_uploader(key="manage.new.file").set_value(("right.txt", b"Who wrote it?", "text/plain")).run()
+    app.text_input(key="manage.new.name").set_value("Musicals").run()
+    refused("there is a project named")
+    app.text_input(key="manage.new.name").set_value("Verdicts").run()
+    # another source for a while, and another page: nothing is lost
+    app.radio(key="manage.new.source").set_value("None yet").run()
+    app.radio(key="manage.new.source").set_value("Upload a file").run()
+    assert "right.txt was uploaded and is kept" in texts(app).replace(":gray[", "")
+    app.switch_page("pages/explore.py").run()
+    app.switch_page("pages/manage.py").run()
+    assert is_open(app)
+    assert app.text_input(key="manage.new.name").value == "Verdicts"
+    assert app.radio(key="manage.new.source").value == "Upload a file"
+    assert app.multiselect(key="manage.new.systems").value == ["scripted"]
+    assert "right.txt" in texts(app)
+    click(app, "manage.new.make")
+    fine(app)
+    assert not is_open(app)
+    assert app.text_input(key="manage.new.name").value == ""
+    assert "right.txt" not in texts(app)
+    assert [p.name for p in store.projects()] == ["Verdicts", "Musicals"]
+
+
+def test_a_kept_file_can_be_removed(open_app: Open) -> None:
+    app = open_app("manage")
+    app.radio(key="manage.new.source").set_value("Upload a file").run()
+    app.file_uploader(key="manage.new.file").set_value(("q.txt", b"Who?", "text/plain")).run()
+    app.radio(key="manage.new.source").set_value("None yet").run()
+    app.radio(key="manage.new.source").set_value("Upload a file").run()
+    click(app, "manage.new.file.remove")
+    assert "q.txt" not in texts(app)
+
+
+def test_at_most_two_systems_are_offered(open_app: Open) -> None:
+    field = open_app("manage").multiselect(key="manage.new.systems")
+    assert field.proto.max_selections == 2
+    assert field.proto.select_all == 0  # 'Select all' was offered
+    assert "at most two" in field.label
 
 
 def test_guidelines_have_versions_and_examples(open_app: Open, store: Store) -> None:
@@ -218,63 +333,90 @@ def test_items_filters_and_activity(open_app: Open, store: Store) -> None:
     assert "items added" in list(app.dataframe[1].value["what"])
 
 
-# ---------------------------------------------------------------- people and signing in
+def judged(store: Store, systems: tuple[str, ...] = ("scripted",)) -> Project:
+    """A project with one item whose answers are judged, in a shuffled order."""
+    for system in systems:
+        store.save_prediction(predict(QUESTION, system=system))
+    project = make_project(store, stages=("judging",), systems=systems, questions=(QUESTION,))
+    task = store.next_item(project.id, "me", "judging")
+    assert task is not None
+    given = [
+        JudgedAnswer(
+            a.prediction_id, a.position, "correct" if a.position else "wrong", "fits", "a *note*" if a.position == 2 else ""
+        )
+        for side in store.judging_sheet(task.item, "me").sides
+        for a in sorted(side.answers, key=lambda a: -a.position)
+    ]
+    missing = (MissingAnswer("Isabella *Boylston*", ("Boylston",)),)
+    preference = "tie" if len(systems) > 1 else None
+    store.submit(task.item, "me", "judging", JudgingWork(tuple(given), missing, preference), seconds=5)  # type: ignore[arg-type]
+    return project
 
 
-def test_people_and_signing_in(open_app: Open, store: Store) -> None:
-    make_project(store)
-    app = section(open_app("manage"), "People")
-    assert "Nobody has a password" in texts(app)
-    app.text_input(key="people.new.name").set_value("Mia")
-    app.selectbox(key="people.new.role").set_value("manager")
-    app.text_input(key="people.new.password").set_value(PASSWORD)
-    button(app, "Add").click().run()
-    assert store.accounts_in_use()
-    assert "Sign in" in texts(app)  # from now on, everybody has to
-    assert "Manage" not in texts(app)
-
-    visitor = open_app("explore")
-    assert not visitor.exception
-    assert [t.key for t in visitor.text_input] == ["signin.typed", "signin.password"]
-    visitor.text_input(key="signin.typed").set_value("Mia")
-    visitor.text_input(key="signin.password").set_value("wrong one")
-    button(visitor, "Sign in").click().run()
-    assert "wrong" in visitor.error[0].value
-    assert "signin.password" not in visitor.session_state or not visitor.session_state["signin.password"]
-    visitor.text_input(key="signin.typed").set_value("Mia")
-    visitor.text_input(key="signin.password").set_value(PASSWORD)
-    button(visitor, "Sign in").click().run()
-    assert not visitor.exception
-    assert "**Mia**" in texts(visitor)
-    assert visitor.session_state["annotator"] == "Mia"
-    visitor.switch_page("pages/manage.py").run()
-    fine(visitor)
-
-    store.add_person("Mia", "Ann", "annotator", password=PASSWORD)
-    button(visitor, "Sign out").click().run()
-    visitor.text_input(key="signin.typed").set_value("Ann")
-    visitor.text_input(key="signin.password").set_value(PASSWORD)
-    button(visitor, "Sign in").click().run()
-    visitor.switch_page("pages/manage.py").run()
-    assert "manager" in visitor.error[0].value  # an annotator does not manage
-    visitor.switch_page("pages/annotate.py").run()
-    fine(visitor)
-    assert QUESTION in texts(visitor)
+def chosen_item(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    """AppTest selects no rows of a table."""
+    monkeypatch.setattr("pages._manage_items.selected", lambda chosen: 0)
+    return open_app("manage")
 
 
-def test_open_id_connect(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pages import _signin
+def test_what_judges_said(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It said `3: correct; 1: wrong; ...`, shuffled."""
+    judged(store)
+    app = chosen_item(open_app, monkeypatch)
+    fine(app)
+    lines = [x.strip() for x in texts(app).splitlines()]
+    answers = [x for x in lines if x[:3] in ("1. ", "2. ", "3. ")]
+    assert [a.split(":")[0].strip() for a in answers] == [
+        "1. **Natalie Wood**",
+        "2. **Rachel Zegler**",
+        "3. **Carol Lawrence**",
+    ]
+    assert [":red-badge[wrong]" in a for a in answers] == [True, False, False]
+    assert all("question fits" in a for a in answers)
+    assert any("Note: a *note*" in x for x in lines)
+    assert "- Isabella *Boylston* | Boylston" in lines
+    assert r"Isabella \*Boylston\*" in "".join(m.value for m in app.markdown)
 
-    store.add_person("me", "Mia", "manager", subject="https://id.example abc")
-    monkeypatch.setattr(_signin, "provider", lambda: True)
-    known = {"who": ""}
-    monkeypatch.setattr(_signin, "subject", lambda: known["who"])
-    app = open_app("explore")
-    assert "Sign in with your organisation" in [b.label for b in app.button]
-    known["who"] = "https://id.example stranger"
-    app = open_app("explore")
-    assert "have no account here" in app.warning[0].value
-    known["who"] = "https://id.example abc"
+
+def test_what_judges_said_of_two_systems(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged(store, ("other", "scripted"))
+    shown = texts(chosen_item(open_app, monkeypatch))
+    assert shown.index("Answers of **other**") < shown.index("Answers of **scripted**")
+    assert shown.count("**Natalie Wood**") == 2
+    assert "Both sets are equally good" in shown
+
+
+def test_a_manager_is_told_of_items_that_cannot_be_judged_yet(open_app: Open, store: Store) -> None:
+    store.save_prediction(predict(QUESTION))
+    project = make_project(store, stages=("judging",), systems=("scripted",))
     app = open_app("manage")
     fine(app)
-    assert "**Mia**" in texts(app)
+    assert "1 of 2 items lacks a prediction of scripted and cannot be judged yet" in texts(app)
+    progress, items = (d.value for d in app.dataframe)
+    assert list(progress["no prediction"]) == [1]
+    assert list(items["state"]) == ["open", "no prediction"]
+    click(app, "manage.bare.go")
+    assert app.segmented_control(key="manage.section").value == "Suggestions"
+    assert "1 of 2 items" in texts(app)
+    store.save_prediction(predict(SECOND, ()))
+    store.link_predictions("me", project.id)
+    app.run()
+    assert not app.warning
+    assert "no prediction" not in app.dataframe[0].value
+
+
+def test_columns_that_say_nothing_are_hidden(open_app: Open, store: Store) -> None:
+    """`margin` and `disagreement` were None everywhere, and explained; they pushed others out of sight."""
+    project = make_project(store, annotators_per_item=2, thresholds={"must_read": 0})
+    app = open_app("manage")
+    assert list(app.dataframe[1].value) == ["no.", "question", "state", "submitted", "open with"]
+    assert "Margin" not in texts(app)
+    for who, answer in (("me", "a"), ("Ann", "b")):
+        task = store.next_item(project.id, who, "generation")
+        assert task is not None
+        content = GenerationWork(t.Annotation("single", (t.QAPair("", (answer,)),)))
+        store.submit(task.item, who, "generation", content, seconds=5)
+    app.run()
+    assert "disagreement" in app.dataframe[1].value
+    assert "margin" not in app.dataframe[1].value
+    assert "Disagreement" in texts(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,34 @@ def test_from_judgments_to_a_snapshot(open_app: Callable[..., AppTest], store: S
     assert app.dataframe[0].value.set_index("Measure").loc["answer F1", "Value"] == "undefined"
 
 
+def test_a_snapshot_without_its_files_hides_nothing_else(open_app: Callable[..., AppTest], store: Store, settings: Any) -> None:
+    fill(store)
+    folder = settings.home / "snapshots"
+    for _ in range(2):
+        store.take_snapshot(folder)
+    (folder / "0002").rename(folder / "elsewhere")
+    app = open_app("quality")
+    assert not app.exception
+    assert any("0002" in str(e.value) for e in app.error)
+    assert [s.value for s in app.subheader] == ["Snapshots", "The loop"]
+    assert app.text_input(key="quality.loop.name").value
+    app.selectbox(key="quality.snapshot.number").set_value(1).run()
+    assert not app.error
+
+
+def test_the_systems_table_says_how_it_is_averaged(open_app: Callable[..., AppTest], store: Store) -> None:
+    fill(store)
+    app = open_app("quality")
+    systems = next(d for d in app.dataframe if "System" in d.value)
+    columns = json.loads(systems.proto.columns)
+    assert "mean over questions" in columns["Correct"]["help"]
+    assert columns["wrong"]["width"] >= 80
+    assert "each question counts alike" in texts(app)
+    overall = json.loads(app.dataframe[0].proto.columns)
+    reasons = app.dataframe[0].value["Why undefined"]
+    assert overall["Why undefined"]["width"] >= 7 * max(map(len, reasons))
+
+
 def test_who_may_see_it(open_app: Callable[..., AppTest], store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.add_person("me", "Mia", "manager", password="long enough")
     store.add_person("Mia", "Ann", "annotator", password="long enough")
@@ -90,6 +119,7 @@ def test_tables_of_the_page(store: Store) -> None:
     rows = _quality_tables.systems(found)
     assert [r["System"] for r in rows] == ["scripted"]
     assert rows[0]["wrong"] == 1  # a tie is nobody's word
+    assert rows[0]["missing, added"] == 0
     csv = _quality_tables.as_csv(_quality_tables.items(found)).decode("utf-8-sig")
     assert '"\'=Where?"' in csv
     assert _quality_tables.periods_chart(found) is None  # one period is no line

@@ -40,10 +40,19 @@ def test_everything_of_a_project(worked: tuple[Store, str]) -> None:
     assert by_name["ambigprompt"].verdicts == {"correct": 2}
     assert by_name["fid"].verdicts == {"correct": 1, "wrong": 1}
     assert by_name["ambigprompt"].f1.value == pytest.approx((1.0 + 0.5) / 2)  # against Ada's, against Bob's
+    assert found.missing == {"ambigprompt": 1, "fid": 1}  # Maria Lopez, whom both judges added to the one sheet
     judges = {j.judge: j for j in found.judges}
     assert judges["round trip passed: the question fits"].n == 4
     assert found.truncated == ()
     assert quality(store, "Mia", samples=20).figures == found.figures
+
+
+def test_a_further_form_of_a_given_answer_was_not_missing(worked: tuple[Store, str]) -> None:
+    store, made = worked
+    item = next(i.id for i in store.items(made, "Mia", stage="judging") if i.question == "Who played part 0?")
+    added = {item: {("natalie wood", "n wood"), ("r zegler", "rachel zegler"), ("nobody",)}}
+    with store.reading() as session:
+        assert agreement._missing(session, added) == {"ambigprompt": 1, "fid": 1}  # fid gave Nobody, ambigprompt Rachel Zegler
 
 
 def test_filters(worked: tuple[Store, str]) -> None:

@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,8 @@ from core import types as t
 from core.errors import InputError, NotFoundError, StorageError
 from core.training.examples import read_multi
 from storage import Store, db
-from storage.consensus import Statement, Vote, agreement_of, consensus
+from storage.consensus import Statement, Vote, agreement_of, annotation_of, consensus
 from storage.dump import KINDS
-from storage.export_sets import _cited
 from storage.export_tables import COLUMNS, safe_cell, schema
 from storage.records_annotation import (
     GenerationWork,
@@ -35,6 +35,7 @@ from storage.records_annotation import (
     SuggestionUse,
     ValidationWork,
 )
+from storage.supporting import supporting
 from storage.words import Filters, Said
 
 QUESTION = "Who played part 0?"
@@ -127,20 +128,42 @@ def test_training_rows_hold_evidence_and_what_was_rejected(worked: tuple[Store, 
     assert first.bad == ("Carol", "Nobody")
 
 
-def test_an_added_answer_without_a_passage_is_supported_by_those_that_hold_it() -> None:
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+LAKE = [
+    {"id": "p1", "text": "Evergreen won in 1977."},
+    {"id": "p2", "text": "Shallow won in 2019."},
+    {"id": "p3", "text": "A deep lake that Evergreen Park has, since 2019."},
+]
+
+
+def supported(votes: list[Vote], answers: list[list[str]], statements: list[Statement] | None = None) -> set[str]:
+    return supporting(Said(1, "q", "Which song won?", votes, statements or []), answers, LAKE)
+
+
+def test_an_added_answer_without_a_passage_is_supported_by_the_one_that_holds_it() -> None:
     """Else training takes it for absent, and [EOI] after the others for right."""
-    moment = datetime(2026, 1, 1, tzinfo=UTC)
-    votes = [
-        Vote("Ada", "Evergreen", "", "correct", moment, passage_ids=("p1",)),
-        Vote("Ada", "Shallow", "", "correct", moment),
-    ]
-    passages = [
-        {"id": "p1", "text": "Evergreen won in 1977."},
-        {"id": "p2", "text": "Shallow won in 2019."},
-        {"id": "p3", "text": "A deep lake."},
-    ]
-    assert _cited(Said(1, "q", "Which song won?", votes), [["Evergreen"], ["Shallow"]], passages) == {"p1", "p2"}
-    assert _cited(Said(1, "q", "Which song won?", votes[1:]), [["Shallow"]], passages) == set()  # nobody named a passage at all
+    given = Vote("Ada", "Evergreen", "", "correct", MOMENT, passage_ids=("p1",))
+    added = Vote("Ada", "Shallow", "", "correct", MOMENT)
+    assert supported([given, added], [["Evergreen"], ["Shallow"]]) == {"p1", "p2"}
+    wrong = Vote("Ada", "Lake", "", "wrong", MOMENT, passage_ids=("p3",))
+    assert supported([wrong, added], [["Shallow"]]) == {"p2"}  # nothing that was given is right
+    assert supported([Vote("Ada", "deep lake", "", "correct", MOMENT)], [["deep lake"]]) == {"p3"}
+
+
+def test_a_word_or_number_that_occurs_here_and_there_supports_nothing() -> None:
+    year = Vote("Ada", "2019", "", "correct", MOMENT)
+    assert supported([year], [["2019"]]) == set()
+    given = Vote("Ada", "Evergreen", "", "correct", MOMENT, passage_ids=("p1",))
+    assert supported([given, year], [["Evergreen"], ["2019"]]) == set()  # with p1 alone, 2019 would be taken for absent
+    assert supported([given, year], [["Evergreen"], ["in 2019", "2019"]]) == {"p1"}  # training looks for two words everywhere
+
+
+def test_evidence_that_was_judged_as_a_whole_counts_for_the_chosen_passage() -> None:
+    given = Vote("Ada", "Evergreen", "", "correct", MOMENT, passage_ids=("p1", "p3"))
+    assert supported([given], [["Evergreen"]]) == {"p1"}
+    pairs = (t.QAPair("", ("Evergreen",), ("p1", "p3")), t.QAPair("", ("Lake",), ("p2",)))
+    said = [Statement("Bob", "generation", t.Annotation("multiple", pairs))]
+    assert supported([], [["Evergreen"]], said) == {"p1", "p3"}  # what a person cites, for an answer that stands
 
 
 def test_preferences(worked: tuple[Store, str], tmp_path: Path) -> None:
@@ -368,6 +391,20 @@ def test_a_rejected_suggestion_is_a_soft_negative() -> None:
 def test_missing_answers_bring_their_aliases() -> None:
     view = consensus([vote("a", "Maria Lopez", aliases=("M. Lopez",)), vote("b", "m. lopez")], [])
     assert view.answers == (("Maria Lopez", "M. Lopez", "m. lopez"),)
+
+
+@pytest.mark.parametrize("first", ["given", "added"])
+def test_aliases_of_an_answer_that_was_given_do_not_depend_on_the_order(first: str) -> None:
+    given = Vote("a", "1,235 kilometres per hour", "", "correct", MOMENT + timedelta(seconds=first == "added"))
+    added = Vote("a", given.answer, "", "correct", MOMENT + timedelta(seconds=first == "given"), ("343 metres per second",))
+    for votes in ([given, added], [added, given]):
+        (forms,) = consensus(votes, []).answers
+        assert set(forms) == {given.answer, "343 metres per second"}
+        made = annotation_of("a", votes, [], "How fast?")
+        assert made is not None
+        assert [set(p.answers) for p in made.pairs] == [set(forms)]
+    refused = replace(given, verdict="wrong", updated=MOMENT + timedelta(seconds=9))
+    assert consensus([added, refused], []).answers == ()  # what they no longer hold correct has no aliases
 
 
 def test_single_exports_still_know_the_old_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,124 @@
+"""The keys of the annotate page in a real Chromium, pressed faster than the page can follow; and what is seen of the next item."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from serving import MARKS, chromium, serve
+
+from core import types as t
+from core.retrieval.library import CorpusLibrary
+from core.settings import Settings
+from storage import Store
+
+pytestmark = MARKS
+WAIT = 90_000  # milliseconds; a busy machine
+WORDS = " ".join(["The musical was played again and again in many towns."] * 8)
+ROWS = [(f"p{n}", f"Title {n}", f"Person {n} played Maria. {WORDS} Person {n} won with it.") for n in range(1, 7)]
+ANSWERS = tuple(f"Person {n}" for n in range(1, 7))
+
+
+def predict(question: str) -> t.Prediction:
+    passages = tuple(t.RetrievedPassage(t.Passage(i, title, text), n, 1.0 / n) for n, (i, title, text) in enumerate(ROWS, 1))
+    answers = []
+    for number, answer in enumerate(ANSWERS):
+        at = passages[number].passage.text.index(answer)
+        answers.append(
+            t.Answer(answer, 0.9 - number / 10, (t.Evidence(passages[number].passage.id, at, at + len(answer), answer),))
+        )
+    return t.Prediction(t.Question(question), t.SystemInfo("scripted"), tuple(answers), (), (), passages, 0.1, ())
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    home = tmp_path_factory.mktemp("keys") / "home"
+    path = home.parent / "small.tsv"
+    path.write_text("id\ttext\ttitle\n" + "".join(f"{i}\t{x}\t{title}\n" for i, title, x in ROWS), encoding="utf-8")
+    made = Settings(home=home, encoder="hashing")
+    CorpusLibrary(made).create("small", [path])
+    return made
+
+
+@pytest.fixture(scope="module")
+def page(settings: Settings) -> Iterator[Any]:
+    with serve(settings.home, "small") as address, chromium() as browser:
+        page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+        page.set_default_timeout(WAIT)
+        page.address = address
+        yield page
+
+
+@pytest.fixture(scope="module")
+def store(settings: Settings) -> Iterator[Store]:
+    with Store(settings.url) as opened:
+        yield opened
+
+
+def quiet(page: Any) -> None:
+    page.wait_for_timeout(400)
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=WAIT)
+
+
+def opened(page: Any, store: Store, stage: str, questions: list[str]) -> str:
+    for question in questions:
+        store.save_prediction(predict(question))
+    made = store.create_project("me", f"{stage} fast", corpus="small", stages=(stage,), systems=("scripted",))
+    store.add_items("me", made.id, [t.ReferenceQuestion("", q, ()) for q in questions])
+    page.goto(f"{page.address}annotate?project={made.id}&stage={stage}", timeout=WAIT)
+    page.get_by_text("submit", exact=False).last.wait_for()
+    quiet(page)
+    return made.id
+
+
+def in_view(page: Any, question: str) -> bool:
+    box = page.locator("h3", has_text=question).first.bounding_box()
+    return bool(box and 0 < box["y"] < 700)
+
+
+def picture(page: Any, name: str) -> None:
+    if folder := os.environ.get("KEYS_PICTURES"):
+        page.screenshot(path=f"{folder}/{name}.png")
+
+
+def test_fast_verdicts_reach_the_answers_in_turn_and_the_next_question_is_seen(page: Any, store: Store) -> None:
+    project = opened(page, store, "judging", ["Who played Maria?", "Who was Maria?"])
+    picture(page, "judging")
+    first = page.locator("h3").first.inner_text()
+    for key in "121233":
+        page.keyboard.press(key)
+        page.wait_for_timeout(120)
+    page.get_by_text("6 of 6 answers judged").wait_for()
+    quiet(page)
+    picture(page, "judged")
+    page.keyboard.press("Control+Enter")
+    page.keyboard.press("1")  # nobody has seen the next item yet
+    page.get_by_text("0 of 6 answers judged").wait_for()
+    quiet(page)
+    page.wait_for_timeout(1500)
+    picture(page, "next")
+    second = ({"Who played Maria?", "Who was Maria?"} - {first}).pop()
+    assert in_view(page, second)
+    assert page.get_by_text("0 of 6 answers judged").is_visible()
+    (sent,) = store.submissions(project, "me", stage="judging")
+    sheet = store.judging_sheet(sent.item, "me")
+    order = [a.position for side in sheet.sides for a in side.answers]
+    verdicts = {a.position: a.verdict for a in sent.content.answers}  # type: ignore[union-attr]
+    assert [verdicts[p] for p in order] == ["correct", "wrong", "correct", "wrong", "unsupported", "unsupported"]
+
+
+def test_accept_and_reject_in_quick_succession_are_of_two_suggestions(page: Any, store: Store) -> None:
+    project = opened(page, store, "generation", ["Who sang Maria?"])
+    page.locator("h3").first.click()
+    for key in "axa":
+        page.keyboard.press(key)
+        page.wait_for_timeout(60)
+    page.get_by_text("3 of 6 left").wait_for()
+    quiet(page)
+    picture(page, "generation")
+    (item,) = store.items(project, "me", stage="generation")
+    draft = store.find_draft(item.id, "me", "generation")
+    assert draft is not None
+    assert [pair[2] for pair in draft.body["form"]["pairs"] if pair[2]] == ["Person 1", "Person 3"]

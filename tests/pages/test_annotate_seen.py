@@ -1,0 +1,158 @@
+"""The annotate page: what people see, in which order, and what a session keeps of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from annotate_helpers import SECOND, click, find, fine, make_project, predict, write
+from page_helpers import QUESTION, texts
+from streamlit.testing.v1 import AppTest
+
+from core.engine import Engine
+from core.settings import Settings
+from pages._annotate_about import by_stage
+from pages._manage_guidelines import template
+from storage import Store
+
+Open = Callable[..., AppTest]
+
+
+@pytest.fixture(autouse=True)
+def light(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    """An engine without the libraries that only models need."""
+    made = Engine(settings)
+    monkeypatch.setattr("pages._shared.engine", lambda: made)
+    monkeypatch.setattr("pages._shared.systems", lambda: [])
+
+
+@pytest.fixture
+def annotate(corpus: str, open_app: Open) -> Callable[..., AppTest]:
+    def open_it(who: str = "me", **query: str) -> AppTest:
+        app = open_app("explore")
+        app.text_input(key="annotator").set_value(who).run()
+        for name, value in query.items():
+            app.query_params[name] = value
+        return app.switch_page("pages/annotate.py").run()
+
+    return open_it
+
+
+def test_every_passage_of_an_answer_is_shown_whole(annotate: Open, store: Store) -> None:
+    """What proves an answer may stand in its second passage, far from its name."""
+    filler = "The team played again and again. " * 20
+    rows = [
+        ("m1", "World Cup 1970", f"Gerd Müller was the leading scorer with ten goals. {filler}"),
+        ("m2", "World Cup 1974", f"Gerd Müller scored in the final. {filler} It proved to be the winning goal."),
+        ("m3", "World Cup 1978", f"Gerd Müller was not there. {filler}"),
+    ]
+    store.save_prediction(predict(QUESTION, ("Gerd Müller", "Nobody"), rows=rows))
+    project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,))
+    app = annotate(project=project.id)
+    fine(app)
+    (more,) = [e for e in app.expander if "more passage" in e.label]
+    assert more.label == "2 more passages for this answer"
+    assert more.proto.expanded
+    second = str(more.markdown[0].value).replace("\\", "")
+    assert "winning goal." in second
+    assert ":orange-background[**Gerd Müller**]" in second
+    assert "No passage was given for it." in texts(app)
+
+
+def test_each_card_repeats_the_question_and_its_buttons_have_signs(annotate: Open, store: Store) -> None:
+    store.save_prediction(predict(QUESTION))
+    project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,))
+    app = annotate(project=project.id)
+    assert [c.value.replace("\\", "") for c in app.caption].count(QUESTION) == 3
+    signs = {b.label: b.proto.icon for b in app.button if b.key and ".verdict.0." in b.key}
+    assert signs["Correct"] == ":material/check:"
+    assert len(set(signs.values())) == 4
+
+
+def test_nothing_to_judge_before_a_system_answered(annotate: Open, store: Store) -> None:
+    project = make_project(store, stages=("judging",), systems=("scripted",))
+    app = annotate(project=project.id)
+    fine(app)
+    assert "2 questions wait for an answer of a system" in texts(app)
+    assert "Manage, Suggestions" in texts(app)
+    assert "Thank you" not in texts(app)
+
+
+def test_nothing_left_to_judge_is_said_when_all_is_judged(annotate: Open, store: Store) -> None:
+    store.save_prediction(predict(QUESTION, ("Basalt",)))
+    project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,), annotators_per_item=2)
+    app = annotate(project=project.id)
+    click(app, "verdict", 0, "wrong")
+    click(app, "submit")
+    fine(app)
+    assert "Nothing is left for you" in texts(app)  # the item is open for somebody else
+
+
+# ---------------------------------------------------------------- names
+
+
+def test_another_name_gets_nothing_of_the_last_ones_session(annotate: Open, store: Store) -> None:
+    project = make_project(store, questions=(QUESTION, SECOND), thresholds={"must_read": 0}, annotators_per_item=2)
+    app = annotate("Val", project=project.id)
+    click(app, "kind", "none")
+    click(app, "submit")
+    assert app.button(key="annotate.reopen")
+    click(app, "kind", "single")
+    write(app, "of Val", "answers", 0)
+    app.text_input(key="annotator").set_value("Ann").run()
+    fine(app)
+    assert not [b for b in app.button if b.key == "annotate.reopen"]
+    click(app, "kind", "single")
+    assert find(app.text_input, "answers", 0).value == ""
+    assert [s.annotator for s in store.submissions(project.id, "me")] == ["Val"]
+
+
+def test_the_name_survives_a_reload(annotate: Open, open_app: Open, store: Store) -> None:
+    project = make_project(store)
+    app = annotate("Val", project=project.id)
+    assert app.query_params["me"] in ("Val", ["Val"])
+    again = open_app("explore", me="Val")
+    assert again.text_input(key="annotator").value == "Val"
+    again.text_input(key="annotator").set_value("me").run()
+    assert "me" not in again.query_params
+
+
+def test_a_name_in_the_address_is_nothing_where_people_sign_in(open_app: Open, store: Store) -> None:
+    store.add_person("me", "Val", "manager", password="long enough password")
+    app = open_app("explore", me="Val")
+    assert "Sign in" in texts(app)
+    assert app.session_state["annotator"] != "Val"
+    assert "me" not in app.query_params
+
+
+# ---------------------------------------------------------------- order
+
+
+def test_the_guidelines_begin_with_the_part_of_the_stage(annotate: Open, store: Store) -> None:
+    text = "For all.\n\n" + template(("generation", "validation", "judging"))
+    own, rest = by_stage(text, "judging")
+    assert own.startswith("For all.\n\n**Judging.**")
+    assert rest.startswith("**Writing answers.**")
+    own, rest = by_stage(text, "validation")
+    assert "**Validating.**" in own
+    assert "**Answers and their questions.**" in own
+    assert "**Judging.**" in rest
+    assert by_stage("# Look twice", "judging") == ("", "# Look twice")
+    make_project(store, guidelines=text, stages=("generation", "validation", "judging"), systems=("scripted",))
+    app = annotate(stage="judging")
+    shown = texts(app)
+    assert shown.index("**Judging.**") < shown.index("**Writing answers.**")
+
+
+def test_the_most_probable_suggestion_comes_first(annotate: Open, store: Store) -> None:
+    store.save_prediction(predict(QUESTION, probabilities=(0.2, 0.9, 0.5)))
+    project = make_project(store, systems=("scripted",))
+    app = annotate(project=project.id)
+    shown = [m.value for m in app.markdown if "gray-badge" in m.value]
+    assert ["90" in shown[0], "50" in shown[1], "20" in shown[2]] == [True] * 3, shown
+    click(app, "accept", 0)
+    click(app, "read", 1)
+    click(app, "submit")
+    fine(app)
+    (sent,) = store.submissions(project.id, "me")
+    assert [(u.position, u.action) for u in sent.content.suggestions] == [(1, "accepted")]  # type: ignore[union-attr]
