@@ -171,7 +171,7 @@ def test_batches_depend_on_seed_and_position_only(config: SpanConfig) -> None:
     made = task(config)
     first, again = made.batches(3, 0), made.batches(3, 0)
     one = [next(first) for _ in range(4)]
-    for (p, (rows, gold, eoi, weight, _)), (q, (rows2, gold2, eoi2, weight2, _)) in zip(one, [next(again) for _ in range(4)]):
+    for (p, (rows, gold, eoi, weight, *_)), (q, (rows2, gold2, eoi2, weight2, *_)) in zip(one, [next(again) for _ in range(4)]):
         assert p == q
         assert torch.equal(rows.input_ids, rows2.input_ids)
         assert torch.equal(gold, gold2)
