@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import streamlit as st
 
@@ -16,7 +17,7 @@ from pages._markup import changes, plain
 from pages._trace import percent
 from storage.records_annotation import Example, GenerationWork, Guidelines, JudgingWork, Project, StageProgress, WorkStage
 
-GUIDE_PIXELS = 300
+GUIDE_PIXELS, GUIDE_CHARS = 300, 600
 STAGES: dict[WorkStage, str] = {"generation": "Write answers", "validation": "Validate", "judging": "Judge"}
 IN_SHORT: dict[WorkStage, str] = {
     "generation": (
@@ -69,8 +70,10 @@ def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) 
     """The one place where Markdown of a person is drawn as Markdown: a manager's guidelines, with HTML off (Streamlit's default)."""
     more = f"; {len(found.examples)} examples at its end" if found and found.examples else ""
     label = f"Guidelines{f' (version {found.version}{more})' if found else ''}"
-    # of a fixed height: the work below stays on the screen while one reads
-    with st.expander(label, expanded=expanded, icon=":material/menu_book:"), st.container(height=GUIDE_PIXELS, border=False):
+    # long ones of a fixed height: the work below stays on the screen while one reads
+    long = found is not None and (len(found.text) > GUIDE_CHARS or bool(found.examples))
+    height: int | Literal["content"] = GUIDE_PIXELS if long else "content"
+    with st.expander(label, expanded=expanded, icon=":material/menu_book:"), st.container(height=height, border=False):
         st.markdown(IN_SHORT[stage])
         if found is None:
             return

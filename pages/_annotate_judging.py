@@ -74,6 +74,11 @@ def content(work: Work) -> JudgingWork:
     return JudgingWork(answers, missing, form.preference, note=form.note.strip())
 
 
+def answers(work: Work) -> list[str]:
+    """What is marked in a passage that is opened: every answer shown and every one added."""
+    return [answer.text for _, answer, _ in units(work)] + [name for names in work.form.missing_answers() for name in names]
+
+
 def problems(work: Work) -> tuple[str, ...]:
     return form_of.problems(work.form, [u for *_, u in units(work)], len(work.sheet.sides) if work.sheet else 0)
 

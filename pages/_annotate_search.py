@@ -151,7 +151,7 @@ def _draw_passage(work: Work, passage: Passage, answers: list[str]) -> None:
         on_click=_back,
         args=(work,),
         icon=":material/arrow_back:",
-        shortcut="B",
+        shortcut=None if work.stage == "judging" else "B",  # there B is the second set
     )
     st.markdown(f"**{plain(passage.title or passage.id)}**")
     st.markdown(highlighted(passage.text, [span for answer in answers for span in find_spans(passage.text, answer)]))

@@ -125,6 +125,8 @@ def draw(work: Work) -> None:
         st.markdown(note)
     if work.stage == "judging":
         judging.pane(work)
+        with st.expander("Is an answer missing? Search the passages", icon=":material/search:", key=work.key("further")):
+            search.pane(work, judging.answers)
         return
     left, right = st.columns([5, 6], gap="medium")
     if work.stage == "generation":

@@ -252,9 +252,8 @@ class _Sheets:
     questions: list[Mark] = field(default_factory=list)  # verdicts on disambiguated questions
     preferences: list[Mark] = field(default_factory=list)
     passed: dict[str, bool] = field(default_factory=dict)  # of the same questions: their round trip
-    missing: dict[str, set[tuple[str, ...]]] = field(
-        default_factory=dict
-    )  # item -> forms (as keys) of each answer that was added
+    # item -> forms (as keys) of each answer that was added
+    missing: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
 
 
 def _judged_sheets(session: Session, filters: Filters) -> _Sheets:

@@ -93,10 +93,8 @@ class Answering:
         key = f"{self._run_id}-{item.id}"
         try:
             self.linked += self._store.save_for_item(self.by, item.id, prediction, key=key)
-        except (
-            InputError,
-            NotAllowedError,
-        ):  # the system was taken out of the project, or the manager's role was: no use in going on
+        except (InputError, NotAllowedError):
+            # the system was taken out of the project, or the manager's role was: no use in going on
             self._store.save_prediction(prediction, key=key)
             raise
         except AmbiscopeError as error:

@@ -22,6 +22,7 @@ from storage.export import FORMATS
 from storage.exporting import SNAPSHOT_FORMATS
 from storage.importing import FORMATS as READ
 from storage.loop import PRACTICE, LoopOptions, run_loop
+from storage.records_annotation import Project
 from storage.store import Store
 from storage.words import STAGES, Filters
 
@@ -86,11 +87,22 @@ def _import(url: str, args: argparse.Namespace) -> Result:
     return report.to_json(), f"{args.file}: stored {words_of(dict(report.stored))}{known}"
 
 
-def _add_questions(url: str, args: argparse.Namespace) -> Result:
+def _for_managers(command: argparse.ArgumentParser) -> None:
+    """What `_managed` reads."""
+    command.add_argument("--project", required=True, metavar="NAME", help="the project's name or id")
+    command.add_argument("--by", default="", metavar="NAME", help="the manager who asks for it (default: AMBISCOPE_ANNOTATOR)")
+
+
+def _managed(store: Store, args: argparse.Namespace) -> tuple[str, Project]:
+    """(who asks, the project) of a command for managers.  Raises NotAllowedError, NotFoundError."""
     by = args.by or Settings.from_env().annotator
+    store.require(by, "manager")
+    return by, store.find_project_named(args.project) or store.get_project(args.project)
+
+
+def _add_questions(url: str, args: argparse.Namespace) -> Result:
     with Store(url) as store:
-        store.require(by, "manager")
-        project = store.find_project_named(args.project) or store.get_project(args.project)
+        by, project = _managed(store, args)
         report = store.add_question_file(by, project.id, args.file, gold=args.gold)
     body = {"project": project.id, "added": report.added, "known": report.known, "linked": report.linked}
     words = f"{project.name}: {report.added} questions added, {report.known} were there already"
@@ -125,10 +137,8 @@ def _answer(url: str, args: argparse.Namespace) -> Result:
     """Raises AmbiscopeError when every question failed."""
     quiet_libraries()  # before a model imports them
     settings = Settings.from_env()
-    by = args.by or settings.annotator
     with Store(url) as store:
-        store.require(by, "manager")
-        project = store.find_project_named(args.project) or store.get_project(args.project)
+        by, project = _managed(store, args)
         options = Options(
             top_k=passages_to_read(args.system, settings.top_k), max_answers=settings.max_answers, clarify=args.clarify
         )
@@ -216,9 +226,8 @@ def add_data_commands(add: Add) -> None:
         "add questions to a project: JSON with or without answers, or text with one question a line",
     )
     more.add_argument("file", type=Path, metavar="FILE")
-    more.add_argument("--project", required=True, metavar="NAME", help="the project's name or id")
+    _for_managers(more)
     more.add_argument("--gold", action="store_true", help="they are qualification items: their answers are the right ones")
-    more.add_argument("--by", default="", metavar="NAME", help="the manager who asks for it (default: AMBISCOPE_ANNOTATOR)")
     aside = [name for name in FORMATS if name not in SNAPSHOT_FORMATS]
     snap = add(
         "snapshot",
@@ -239,14 +248,13 @@ def add_data_commands(add: Add) -> None:
     answer = add(
         "answer", _answer, "have a system answer a project's questions that it has not answered yet, as the manage page does"
     )
-    answer.add_argument("--project", required=True, metavar="NAME", help="the project's name or id")
+    _for_managers(answer)
     answer.add_argument("--system", required=True, metavar="NAME", help="one of the project's systems")
     answer.add_argument("--corpus", default="", metavar="NAME", help="where passages come from (default: the project's)")
     answer.add_argument("--limit", type=int, metavar="N", help="answer N questions at most")
     answer.add_argument(
         "--no-clarify", dest="clarify", action="store_false", help="no disambiguated questions, several times faster"
     )
-    answer.add_argument("--by", default="", metavar="NAME", help="the manager who asks for it (default: AMBISCOPE_ANNOTATOR)")
     loop = add("loop", _loop, "train the default model further from a snapshot; measure it before and after on other questions")
     loop.add_argument(
         "--out", required=True, type=Path, metavar="DIR", help="a folder for this loop; a killed one goes on there"

@@ -104,6 +104,7 @@ class Seen:
         self.asked = set(content_words(question))
         self.titles = {key: frozenset(words(p.passage.title)) for key, p in self.passages.items()}
         self._vectors: dict[str, NDArray[np.float32]] = {}
+        self._places: dict[str, list[str]] = {}
         self._holders: dict[str, Held | None] = {}
 
     def _near(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -113,12 +114,17 @@ class Seen:
             self._vectors |= zip(new, self.embed(new))
         return np.stack([self._vectors[t] for t in texts])
 
+    def _holding(self, answer: str) -> list[str]:
+        """Ids of the passages with these words."""
+        if answer not in self._places:
+            said = words(answer)
+            self._places[answer] = [key for key, text in self.tokens.items() if contains_tokens(text, said)]
+        return self._places[answer]
+
     def _held(self, answer: str) -> Held | None:
         """Where an answer found before stands: of the passages that hold it, the one where the reader is surest."""
         if answer not in self._holders:
-            said = words(answer)
-            found = [key for key, text in self.tokens.items() if contains_tokens(text, said)]
-            held = [Held(key, self._reader(answer, key)["reader"]) for key in found]
+            held = [Held(key, self._reader(answer, key)["reader"]) for key in self._holding(answer)]
             self._holders[answer] = max(held, key=lambda h: (h.reader, self._similarity(h.passage_id)), default=None)
         return self._holders[answer]
 
@@ -135,8 +141,7 @@ class Seen:
         candidates = proposal.candidates
         if not candidates:
             return np.zeros((0, len(FEATURES)))
-        found = [words(p) for p in previous]
-        taken = {key for key, text in self.tokens.items() if any(contains_tokens(text, f) for f in found)}
+        taken = {key for p in previous for key in self._holding(p)}
         before = {p: held for p in previous if (held := self._held(p)) is not None}
         vectors = self._near([self.question, *(self._sentence(c) for c in candidates), *map(self._sentence_of, before.items())])
         near = vectors[1:] @ vectors[0]
@@ -163,7 +168,7 @@ class Seen:
         similarity = self._similarity(own.passage.id if own is not None else "")
         said = words(candidate.text)
         content = content_words(candidate.text) or said
-        holding = sum(contains_tokens(t, said) for t in self.tokens.values())
+        holding = len(self._holding(candidate.text))
         signals = self.signals[own.passage.id] if own is not None else dict.fromkeys(OF_PASSAGE, 0.0)
         return {
             "similarity": similarity,

@@ -14,9 +14,8 @@ from core.training.mixtures import annotated_examples
 from core.types import RetrievedPassage
 
 SHARE = 0.2  # of an annotated folder whose questions name no split, as `train` leaves it out
-WRITTEN = tuple(
-    ROOT / "data" / name for name in ("practice", "practice_facts", "practice_documents")
-)  # by this project, to train on
+# by this project, to train on
+WRITTEN = tuple(ROOT / "data" / name for name in ("practice", "practice_facts", "practice_documents"))
 
 
 def held_out_passages(
@@ -34,14 +33,13 @@ def held_out_passages(
         )
     chosen: list[MultiExample] = []
     found: list[Sequence[RetrievedPassage]] = []
-    for number, folder in enumerate(folders):
+    for number, (name, folder) in enumerate(zip(names, folders)):
         _, examples = annotated_examples(folder, held_out=SHARE)
         if limit:
             most = limit // len(folders) + (number < limit % len(folders))
             order = list(range(len(examples)))
             random.Random(seed).shuffle(order)
             examples = [examples[i] for i in sorted(order[:most])]
-        name = folder.resolve().name
         engine.library.create(name, [folder / "passages.tsv"])  # left as it is where it was built before
         found += engine.corpus(name).search_many([e.question for e in examples], top_k)
         chosen += examples

@@ -9,14 +9,15 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.settings import ROOT
+from core.retrieval.library import CorpusLibrary
+from core.settings import ROOT, Settings
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MARKS = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")]
@@ -24,6 +25,15 @@ ARGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 ).split()
+
+
+def with_corpus(home: Path, name: str, rows: Sequence[tuple[str, str, str]]) -> Settings:
+    """The settings of a new home with one corpus; `rows`: (id, title, text)."""
+    path = home.parent / f"{name}.tsv"
+    path.write_text("id\ttext\ttitle\n" + "".join(f"{i}\t{text}\t{title}\n" for i, title, text in rows), encoding="utf-8")
+    made = Settings(home=home, encoder="hashing")
+    CorpusLibrary(made).create(name, [path])
+    return made
 
 
 @contextmanager

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from serving import MARKS, chromium, serve
+from serving import MARKS, chromium, serve, with_corpus
 
 from core import types as t
-from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
 from storage import Store
 from storage.records_annotation import Example, Project
@@ -61,12 +60,7 @@ def project(store: Store, name: str, questions: list[str], **changes: Any) -> Pr
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    home = tmp_path_factory.mktemp("annotate") / "home"
-    path = home.parent / "small.tsv"
-    path.write_text("id\ttext\ttitle\n" + "".join(f"{i}\t{x}\t{title}\n" for i, title, x in ROWS), encoding="utf-8")
-    made = Settings(home=home, encoder="hashing")
-    CorpusLibrary(made).create("small", [path])
-    return made
+    return with_corpus(tmp_path_factory.mktemp("annotate") / "home", "small", ROWS)
 
 
 @pytest.fixture(scope="module")

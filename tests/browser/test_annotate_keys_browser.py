@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from serving import MARKS, chromium, serve
+from serving import MARKS, chromium, serve, with_corpus
 
 from core import types as t
-from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
 from storage import Store
 
@@ -34,12 +33,7 @@ def predict(question: str) -> t.Prediction:
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    home = tmp_path_factory.mktemp("keys") / "home"
-    path = home.parent / "small.tsv"
-    path.write_text("id\ttext\ttitle\n" + "".join(f"{i}\t{x}\t{title}\n" for i, title, x in ROWS), encoding="utf-8")
-    made = Settings(home=home, encoder="hashing")
-    CorpusLibrary(made).create("small", [path])
-    return made
+    return with_corpus(tmp_path_factory.mktemp("keys") / "home", "small", ROWS)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +67,13 @@ def opened(page: Any, store: Store, stage: str, questions: list[str]) -> str:
     return made.id
 
 
+def fast(page: Any, keys: str, pause: float) -> None:
+    """`pause`: milliseconds after each key."""
+    for key in keys:
+        page.keyboard.press(key)
+        page.wait_for_timeout(pause)
+
+
 def in_view(page: Any, question: str) -> bool:
     box = page.locator("h3", has_text=question).first.bounding_box()
     return bool(box and 0 < box["y"] < 700)
@@ -87,9 +88,7 @@ def test_fast_verdicts_reach_the_answers_in_turn_and_the_next_question_is_seen(p
     project = opened(page, store, "judging", ["Who played Maria?", "Who was Maria?"])
     picture(page, "judging")
     first = page.locator("h3").first.inner_text()
-    for key in "121233":
-        page.keyboard.press(key)
-        page.wait_for_timeout(120)
+    fast(page, "121233", 120)
     page.get_by_text("6 of 6 answers judged").wait_for()
     quiet(page)
     picture(page, "judged")
@@ -112,9 +111,7 @@ def test_fast_verdicts_reach_the_answers_in_turn_and_the_next_question_is_seen(p
 def test_accept_and_reject_in_quick_succession_are_of_two_suggestions(page: Any, store: Store) -> None:
     project = opened(page, store, "generation", ["Who sang Maria?"])
     page.locator("h3").first.click()
-    for key in "axa":
-        page.keyboard.press(key)
-        page.wait_for_timeout(60)
+    fast(page, "axa", 60)
     page.get_by_text("3 of 6 left").wait_for()
     quiet(page)
     picture(page, "generation")

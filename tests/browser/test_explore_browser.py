@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import MARKS, chromium, serve
-
-from core.retrieval.library import CorpusLibrary
-from core.settings import Settings
+from serving import MARKS, chromium, serve, with_corpus
 
 pytestmark = MARKS
 WAIT = 60_000  # milliseconds
@@ -36,10 +33,8 @@ FIRST = "Anna Alder met " + " ".join(PAYLOADS) + " and then Boris Birch."
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The app with the scripted system over a corpus of payloads; its address."""
     home = tmp_path_factory.mktemp("browser") / "home"
-    passages = home.parent / "nasty.tsv"
-    rows = [("n1", FIRST, f"Anna {PAYLOADS[0]} {PAYLOADS[6]}"), ("n2", "Boris Birch met Clara Cedar.", "Boris")]
-    passages.write_text("id\ttext\ttitle\n" + "".join(f"{i}\t{x}\t{t}\n" for i, x, t in rows), encoding="utf-8")
-    CorpusLibrary(Settings(home=home, encoder="hashing")).create("nasty", [passages])
+    rows = [("n1", f"Anna {PAYLOADS[0]} {PAYLOADS[6]}", FIRST), ("n2", "Boris", "Boris Birch met Clara Cedar.")]
+    with_corpus(home, "nasty", rows)
     with serve(home, "nasty") as address:
         yield address
 

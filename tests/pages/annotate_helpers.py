@@ -71,3 +71,9 @@ def find(elements: Any, *parts: object) -> Any:
     found = [e for e in elements if e.key and ("." + e.key).endswith(ending)]
     assert len(found) == 1, f"{len(found)} with key *{ending} among {[e.key for e in elements]}"
     return found[0]
+
+
+def read_something(app: AppTest) -> AppTest:
+    write(app, "Maria West Side Story", "query")
+    opened = [b for b in app.button if b.key and ".open." in b.key]
+    return opened[0].click().run()

@@ -14,6 +14,7 @@ from page_helpers import ANSWERS, QUESTION, ROWS, TIMEOUT, tsv
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
+from core.engine import Engine
 from core.retrieval.library import CorpusLibrary
 from core.settings import ROOT, Settings
 from core.systems import scripted
@@ -90,3 +91,25 @@ def store(settings: Settings) -> Iterator[Store]:
     """A second connection, as another process would have."""
     with Store(settings.url) as opened:
         yield opened
+
+
+@pytest.fixture
+def light(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    """An engine without the libraries that only models need."""
+    made = Engine(settings)
+    monkeypatch.setattr("pages._shared.engine", lambda: made)
+    monkeypatch.setattr("pages._shared.systems", lambda: [])
+
+
+@pytest.fixture
+def annotate(corpus: str, open_app: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    """annotate(who="me", **query): the annotate page as somebody opens it."""
+
+    def open_it(who: str = "me", **query: str) -> AppTest:
+        app = open_app("explore")
+        app.text_input(key="annotator").set_value(who).run()
+        for name, value in query.items():
+            app.query_params[name] = value
+        return app.switch_page("pages/annotate.py").run()
+
+    return open_it

@@ -5,44 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from annotate_helpers import QUESTIONS, SECOND, click, find, fine, make_project, predict, write
+from annotate_helpers import QUESTIONS, SECOND, click, find, fine, make_project, predict, read_something, write
 from page_helpers import QUESTION, button, texts
 from streamlit.testing.v1 import AppTest
 
-from core.engine import Engine
-from core.settings import Settings
 from core.types import Annotation, QAPair, ReferenceQuestion
 from storage import Store
 from storage.records_annotation import GenerationWork, Gold, JudgingWork, SuggestionUse, ValidationWork
 
+pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]
 FILM, REMAKE, STAGE = QUESTIONS.values()
-
-
-@pytest.fixture(autouse=True)
-def light(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
-    """An engine without the libraries that only models need."""
-    made = Engine(settings)
-    monkeypatch.setattr("pages._shared.engine", lambda: made)
-    monkeypatch.setattr("pages._shared.systems", lambda: [])
-
-
-@pytest.fixture
-def annotate(corpus: str, open_app: Open) -> Callable[..., AppTest]:
-    def open_it(who: str = "me", **query: str) -> AppTest:
-        app = open_app("explore")
-        app.text_input(key="annotator").set_value(who).run()
-        for name, value in query.items():
-            app.query_params[name] = value
-        return app.switch_page("pages/annotate.py").run()
-
-    return open_it
-
-
-def read_something(app: AppTest) -> AppTest:
-    write(app, "Maria West Side Story", "query")
-    opened = [b for b in app.button if b.key and ".open." in b.key]
-    return opened[0].click().run()
 
 
 # ---------------------------------------------------------------- launch

@@ -5,37 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from annotate_helpers import SECOND, click, find, fine, make_project, predict, write
+from annotate_helpers import SECOND, click, find, fine, make_project, predict, read_something, write
 from page_helpers import QUESTION, texts
 from streamlit.testing.v1 import AppTest
 
-from core.engine import Engine
-from core.settings import Settings
 from pages._annotate_about import by_stage
 from pages._manage_guidelines import template
 from storage import Store
 
+pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]
-
-
-@pytest.fixture(autouse=True)
-def light(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
-    """An engine without the libraries that only models need."""
-    made = Engine(settings)
-    monkeypatch.setattr("pages._shared.engine", lambda: made)
-    monkeypatch.setattr("pages._shared.systems", lambda: [])
-
-
-@pytest.fixture
-def annotate(corpus: str, open_app: Open) -> Callable[..., AppTest]:
-    def open_it(who: str = "me", **query: str) -> AppTest:
-        app = open_app("explore")
-        app.text_input(key="annotator").set_value(who).run()
-        for name, value in query.items():
-            app.query_params[name] = value
-        return app.switch_page("pages/annotate.py").run()
-
-    return open_it
 
 
 def test_every_passage_of_an_answer_is_shown_whole(annotate: Open, store: Store) -> None:
@@ -67,6 +46,22 @@ def test_each_card_repeats_the_question_and_its_buttons_have_signs(annotate: Ope
     signs = {b.label: b.proto.icon for b in app.button if b.key and ".verdict.0." in b.key}
     assert signs["Correct"] == ":material/check:"
     assert len(set(signs.values())) == 4
+
+
+def test_a_judge_searches_for_the_answers_that_are_missing(annotate: Open, store: Store) -> None:
+    store.save_prediction(predict(QUESTION, ("Basalt",)))
+    project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,))
+    app = annotate(project=project.id)
+    read_something(app)
+    fine(app)
+    assert not [b for b in app.button if b.proto.shortcut == "B"]  # there it would mean the second set
+    write(app, "Natalie Wood", "missing", 0)
+    click(app, "verdict", 0, "wrong")
+    click(app, "submit")
+    fine(app)
+    (sent,) = store.submissions(project.id, "me")
+    assert sent.log.used_queries == ("Maria West Side Story",)
+    assert sent.log.viewed_passage_ids
 
 
 def test_nothing_to_judge_before_a_system_answered(annotate: Open, store: Store) -> None:

@@ -9,19 +9,11 @@ import pytest
 from page_helpers import button, texts
 from streamlit.testing.v1 import AppTest
 
-from core.engine import Engine
-from core.settings import Settings
 from pages import _installation as health
 from storage import Store
 
+pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]
-
-
-@pytest.fixture(autouse=True)
-def light(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
-    made = Engine(settings)
-    monkeypatch.setattr("pages._shared.engine", lambda: made)
-    monkeypatch.setattr("pages._shared.systems", lambda: [])
 
 
 def test_launches_and_backs_up(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

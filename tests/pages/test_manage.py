@@ -13,23 +13,14 @@ from page_helpers import QUESTION, TIMEOUT, button, texts
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
-from core.engine import Engine
 from core.errors import InputError
-from core.settings import Settings
 from pages._manage_guidelines import example_of, first_examples, template
 from storage import Store
 from storage.records_annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer, Project, WorkStage
 
+pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]
 PASSWORD = "a long password"
-
-
-@pytest.fixture(autouse=True)
-def light(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
-    """An engine without the libraries that only models need."""
-    made = Engine(settings)
-    monkeypatch.setattr("pages._shared.engine", lambda: made)
-    monkeypatch.setattr("pages._shared.systems", lambda: [])
 
 
 def fine(app: AppTest) -> None:

@@ -8,12 +8,12 @@ import pytest
 from annotate_helpers import make_project
 from page_helpers import QUESTION, button, texts
 from streamlit.testing.v1 import AppTest
-from test_manage import PASSWORD, fine, light, section
+from test_manage import PASSWORD, fine, section
 
 from storage import Store
 
 Open = Callable[..., AppTest]
-__all__ = ["light"]  # a fixture
+pytestmark = pytest.mark.usefixtures("light")
 
 
 def test_people_and_signing_in(open_app: Open, store: Store) -> None:
