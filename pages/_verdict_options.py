@@ -7,8 +7,10 @@ from typing import Any, get_args
 import streamlit as st
 
 from core.consolidation import Clustering, Consolidation, Embed, SameAnswer, Unclustered
+from core.systems.verdict import BY_GENERATOR
 
 SAID = {
+    BY_GENERATOR: "Default: verified, or keep under a language model",
     "default": "Default",
     "conservative": "Conservative: fewer",
     "question and answer": "Question and answer",
@@ -39,6 +41,7 @@ def controls(prefix: str) -> dict[str, Any]:
     with st.expander("Clustering", icon=":material/bubble_chart:"):
         for name in ("clustering", "embed", "unclustered"):
             label, choices = CHOICES[name]
+            choices = (BY_GENERATOR, *choices) if name == "unclustered" else choices
             value = st.selectbox(
                 label,
                 choices,

@@ -21,6 +21,7 @@ MOST_ANSWER_CHARS = 300
 LONG = 4  # a list of interpretations may take so many times the tokens of one answer
 
 _TEXT = {"type": "string"}
+_SHORT = {"type": "string", "maxLength": 120}  # small models go on for ever
 _MAYBE = {"type": ["string", "null"]}
 _NUMBERS = {"type": "array", "items": {"type": "integer"}}
 
@@ -32,15 +33,27 @@ def _object(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
 _ROW = _object({"question": _TEXT, "answer": _TEXT, "passage": {"type": "integer"}}, "question", "answer")
 SCHEMAS: Mapping[str, dict[str, Any]] = {
     "relax": _object({"query": _TEXT}, "query"),
-    "interpret": _object({"question": _MAYBE, "answer": _MAYBE, "reason": _TEXT}, "question", "answer"),
+    "interpret": _object({"question": _MAYBE, "answer": _MAYBE, "reason": _SHORT}, "question", "answer"),
     "verify": _object({"supported": {"type": "boolean"}}, "supported"),
     "supporting": _object({"passages": _NUMBERS}, "passages"),
-    "pseudo_interpretations": _object({"questions": {"type": "array", "items": _TEXT}}, "questions"),
+    "pseudo_interpretations": _object(
+        {"questions": {"type": "array", "items": _TEXT, "minItems": 2}}, "questions"
+    ),  # only asked for
     "clarify_long": _object({"interpretations": {"type": "array", "items": _ROW}}, "interpretations"),
     "answer": _object({"answer": _MAYBE}, "answer"),
     "match": _object({"covered": {"type": "array", "items": {"type": "boolean"}}}, "covered"),
     "deduplicate": _object({"keep": _NUMBERS}, "keep"),
 }
+
+
+def _at_most(schema: dict[str, Any], n: str | None) -> dict[str, Any]:
+    """The schema with its lists ending at n items, where the prompt says so: a server that holds to it stops a model that repeats itself."""
+    if n is None:
+        return schema
+    properties = {
+        name: {**one, "maxItems": int(n)} if one["type"] == "array" else one for name, one in schema["properties"].items()
+    }
+    return {**schema, "properties": properties}
 
 
 class PromptedGenerator:
@@ -63,7 +76,7 @@ class PromptedGenerator:
     def _request(self, role: str, values: Mapping[str, str]) -> Request:
         longer = LONG if role in ("clarify_long", "pseudo_interpretations") else 1
         turns = tuple(Message(who, text) for who, text in load_prompt(role).fill(**values))  # type: ignore[arg-type]
-        return Request(turns, SCHEMAS[role], self.max_tokens * longer, role)
+        return Request(turns, _at_most(SCHEMAS[role], values.get("n")), self.max_tokens * longer, role)
 
     def _stream(self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run) -> Iterator[tuple[int, Completion]]:
         """`jobs`: number of passages and the prompt's values.  Each call is counted as it ends."""

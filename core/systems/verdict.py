@@ -22,7 +22,10 @@ from core.systems.base import Options, Parts, read_extra
 from core.systems.grounded import Found, GroundedSystem
 from core.text import listed
 
-BY_GENERATOR = "by generator"  # "decides" for a reader, whose answers are spans; "ignored" for a language model's free text
+BY_GENERATOR = "by generator"
+BY_READER = {"unclustered": "verified", "same_answer": "decides"}  # its answers are spans, and it has verified each as it read
+# free text, which says nothing of equality; a second look would be one more call for each (the paper makes one call a passage)
+BY_LANGUAGE_MODEL = {"unclustered": "keep", "same_answer": "ignored"}
 
 
 @runtime_checkable
@@ -150,7 +153,7 @@ def build(parts: Parts, options: Options) -> Verdict:
     known = {
         "clustering": get_args(Clustering),
         "embed": get_args(Embed),
-        "unclustered": get_args(Unclustered),
+        "unclustered": (BY_GENERATOR, *get_args(Unclustered)),
         "same_answer": (BY_GENERATOR, *get_args(SameAnswer)),
         "abstain_below": default.abstain_below,
         "verified_above": default.verified_above,
@@ -161,6 +164,6 @@ def build(parts: Parts, options: Options) -> Verdict:
         generator: generators.Generator = load_reader_generator(parts.settings, sureness)
     else:
         generator = generators.load_generator(parts.settings)
-    if chosen["same_answer"] == BY_GENERATOR:
-        chosen["same_answer"] = "decides" if isinstance(generator, ReaderGenerator) else "ignored"
+    usual = BY_READER if isinstance(generator, ReaderGenerator) else BY_LANGUAGE_MODEL
+    chosen |= {name: value for name, value in usual.items() if chosen[name] == BY_GENERATOR}
     return Verdict(parts, options, generator, Consolidation(**chosen), {})

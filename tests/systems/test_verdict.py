@@ -14,7 +14,7 @@ from core import types as t
 from core.consolidation import Consolidation
 from core.cost import cost_of
 from core.errors import InputError
-from core.models.generators import Claim, Generator, Run
+from core.models.generators import SCRIPTED, Claim, Generator, Run
 from core.models.passage_reader import Readout
 from core.models.passage_signals import Weighing, kind
 from core.models.reader_generator import ReaderGenerator, Sureness
@@ -191,10 +191,23 @@ def test_pinned_banned_own_passages_and_the_maximum() -> None:
     assert [a.text for a in own.answers] == ["Bo Strand"]
 
 
+@pytest.mark.parametrize(("said", "unclustered"), [({}, "keep"), ({"unclustered": "verified"}, "verified")])
+def test_a_language_model_is_called_once_a_passage_unless_a_second_look_is_asked_for(
+    said: dict[str, Any], unclustered: str
+) -> None:
+    settings = Settings(lm_url=SCRIPTED)
+    made = build(Parts(settings, None, "facts", "digest", lambda: False), Options(extra=said))
+    assert made.info.settings["consolidation"]["unclustered"] == unclustered
+    found = answer(made, t.Question(QUESTION, passages=PASSAGES[:3]))
+    roles = cost_of(found).calls_by_role
+    assert roles["interpret"] == 3
+    assert ("verify" in roles) is (unclustered == "verified")
+
+
 def test_options_are_checked() -> None:
     for extra, message in (
         ({"clusterin": "default"}, "Did you mean"),
-        ({"unclustered": "hide"}, "use verified or keep or drop"),
+        ({"unclustered": "hide"}, "use by generator or verified or keep or drop"),
         ({"abstain_below": 2}, "between 0 and 1"),
     ):
         with pytest.raises(InputError, match=message):
