@@ -40,14 +40,22 @@ PAGES = {
     "quality": ("Quality", ":material/fact_check:"),
     "health": ("Health", ":material/monitor_heart:"),
 }
+FIRST = "explore"
 _INSIDE = "app.inside"
 
 
 def navigation() -> StreamlitPage:
     pages = [
-        st.Page(f"pages/{name}.py", title=title, icon=icon, default=name == "explore") for name, (title, icon) in PAGES.items()
+        st.Page(f"pages/{name}.py", title=title, icon=icon, default=name == FIRST, url_path="home" if name == FIRST else name)
+        for name, (title, icon) in PAGES.items()
     ]
-    return st.navigation({"": pages})
+    # the default page's address is that of the app, and Streamlit knows no other one for it; who types its name gets there, too
+    named = st.Page(_to_first, title=PAGES[FIRST][0], url_path=FIRST, visibility="hidden")
+    return st.navigation({"": [*pages, named]})
+
+
+def _to_first() -> None:
+    st.switch_page(f"pages/{FIRST}.py", query_params=st.query_params.to_dict())
 
 
 @contextmanager

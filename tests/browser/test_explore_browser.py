@@ -156,6 +156,14 @@ def test_a_direct_link_to_a_page_starts_the_app(server: str, tab: Any) -> None:
     assert page.url.rstrip("/").endswith("/corpora")
 
 
+def test_the_name_of_the_first_page_leads_there(link: str, server: str, tab: Any) -> None:
+    """Streamlit serves the default page at the root alone, and says 'Page not found' at its name."""
+    page = tab(server + "explore?" + link.split("?")[1])
+    headings(page)
+    page.wait_for_url(lambda url: "/explore" not in url)
+    assert page.get_by_text("Page not found").count() == 0
+
+
 def test_upload_by_hand(server: str, tab: Any, tmp_path: Path) -> None:
     path = tmp_path / "two words.tsv"
     path.write_text("x1\tSome text of a few words\tTitle\nbroken line\n", encoding="utf-8")
