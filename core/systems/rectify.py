@@ -21,8 +21,8 @@ from core.systems.template import PassageSystem
 from core.text import normalize_answer, overlapping
 
 # chosen by benchmarks.tune_thresholds on the practice questions held out from training
-THRESHOLD = 0.08
-SURPLUS = 1  # candidates taken from each passage
+THRESHOLD = 0.05
+SURPLUS = 2  # candidates taken from each passage
 EVIDENCE = 3  # passages a candidate is verified on
 MIX = 0.9  # weight of the recalling reader in the verdict
 MOST = 24  # candidates verified at most, the likeliest ones
