@@ -12,9 +12,9 @@ from core.types import Annotation
 from pages import _shared
 from pages._annotate_bar import FEEDBACK
 from pages._annotate_state import Feedback
+from pages._candidates import percent
 from pages._keys import SUBMIT
 from pages._markup import changes, plain
-from pages._trace import percent
 from storage.records_annotation import Example, GenerationWork, Guidelines, JudgingWork, Project, StageProgress, WorkStage
 
 GUIDE_PIXELS, GUIDE_CHARS = 300, 600

@@ -10,8 +10,8 @@ from core.text import normalize_answer
 from pages import _annotate_search as search
 from pages import _annotate_state as state
 from pages._annotate_state import Work
+from pages._candidates import percent
 from pages._markup import around, changes, plain
-from pages._trace import percent
 from storage.records_annotation import Suggestion, SuggestionUse
 
 PIXELS, TALL = 420, 3  # of the list, when more than three are left

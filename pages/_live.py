@@ -10,9 +10,10 @@ from streamlit.delta_generator import DeltaGenerator
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError
 from pages import _shared
+from pages._candidates import percent
 from pages._markup import plain
 from pages._runner import Plan, Run
-from pages._trace import TraceView, percent
+from pages._trace import TraceView
 
 LOOK_EVERY = 0.15  # seconds between two looks at a worker
 

@@ -92,7 +92,6 @@ def engine() -> Engine:
         "core.systems.verdict",
         "core.models.fid",
         "core.retrieval.encoder",
-        "plotly.graph_objects",  # of the first step's chart
     ):
         importlib.import_module(module)
     transformers = importlib.import_module("transformers")

@@ -5,63 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
+from pages._candidates import candidates_table, percent
 from pages._imagined import Imagined, ImaginedQuestions, Ranks, became, draw_pruned
-from pages._markup import around, changes, chart_text, highlighted, plain, short
+from pages._markup import around, changes, highlighted, plain, short
 from pages._verdict_grid import PassageGrid
-
-CHOSEN, OTHER, END = "#2f7ed8", "#9db4cc", "#d98032"  # readable on white and on black, told apart without colour vision
-BAR_PIXELS, SHOWN = 30, 8
-
-
-def percent(value: float) -> str:
-    return "<1%" if 0 < value < 0.01 else f"{value:.0%}"
 
 
 def seconds(value: float) -> str:
     return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
-
-
-def candidates_chart(step: t.Step) -> go.Figure:
-    """Horizontal bars from 0 to 1 in every step, the likeliest on top, [EOI] last."""
-    rows = [(c.text, c.probability, OTHER) for c in step.candidates[:SHOWN]]
-    if step.choice is not None:
-        rows = [(text, p, CHOSEN if text == step.choice.text else colour) for text, p, colour in rows]
-    if step.eoi_probability or step.choice is None:  # a system without [EOI] (one pass) leaves it at 0
-        rows.append((f"{t.EOI} no further answer", step.eoi_probability, END))
-    places = list(range(len(rows)))
-    figure = go.Figure(
-        go.Bar(
-            x=[p for _, p, _ in rows],
-            y=places,
-            orientation="h",
-            marker_color=[colour for *_, colour in rows],
-            text=[percent(p) for _, p, _ in rows],
-            textposition="outside",
-            cliponaxis=False,
-            hoverinfo="skip",
-        )
-    )
-    figure.update_layout(
-        height=BAR_PIXELS * len(rows) + 16,
-        margin={"l": 0, "r": 8, "t": 4, "b": 4},
-        bargap=0.35,
-        xaxis={"visible": False, "range": [0, 1.15], "fixedrange": True},
-        yaxis={
-            "tickvals": places,
-            "ticktext": [chart_text(text) + " " for text, *_ in rows],
-            "autorange": "reversed",
-            "fixedrange": True,
-            "automargin": True,
-            "showgrid": False,
-        },
-        showlegend=False,
-    )
-    return figure
 
 
 def draw_found(passages: Sequence[t.RetrievedPassage]) -> None:
@@ -251,13 +206,7 @@ class TraceView:
             left, right = (st.container(), st.container()) if self.narrow else st.columns(2, gap="medium")
             with left:
                 if step.candidates or answer is None:
-                    st.plotly_chart(
-                        candidates_chart(step),
-                        width="stretch",
-                        key=f"{self.prefix}.chart.{step.number}",
-                        config={"displayModeBar": False},
-                        alt=f"Probabilities of {len(step.candidates)} candidates and [EOI] at step {step.number}",
-                    )
+                    st.markdown(candidates_table(step))
             with right:
                 if answer is not None:
                     draw_evidence(answer.evidence, self.passages)

@@ -15,10 +15,11 @@ from core.errors import AmbiscopeError, InputError
 from core.systems.base import Options, check_question
 from core.text import normalize_answer
 from pages import _live, _shared, _verdict_options
+from pages._candidates import percent
 from pages._corrections import MAX_CHARS, options_of
 from pages._markup import around, changes, plain, short
 from pages._runner import Plan
-from pages._trace import draw_found, percent
+from pages._trace import draw_found
 from pages._verdict_map import interpretation_map
 
 NEAREST = 5  # passages shown where no interpretation was found

@@ -15,10 +15,10 @@ from core.engine import Engine
 from core.settings import Settings
 from core.systems.base import Options
 from pages import _runner
+from pages._candidates import bar, candidates_table
 from pages._corrections import Corrections, corrected, options_of
 from pages._result import common
 from pages._runner import Plan, Run
-from pages._trace import candidates_chart
 
 
 def answers(*texts: str) -> tuple[t.Answer, ...]:
@@ -63,13 +63,22 @@ def test_agreement_is_of_normalised_answers() -> None:
     assert common([prediction("The Beatles", "Wings"), prediction("beatles!", "Queen")]) == {"beatles"}
 
 
-def test_chart_shows_labels_as_text() -> None:
-    candidates = tuple(t.Candidate(f"<b>{i}</b>", 0.5 / i) for i in range(1, 12))
-    figure = candidates_chart(t.Step(1, (), "", candidates, candidates[0], 0.1, 0.0))
-    labels = figure.layout.yaxis.ticktext
-    assert len(labels) == 9
-    assert labels[0].strip() == "&lt;b&gt;1&lt;/b&gt;"
-    assert "EOI" in labels[-1]
+def test_candidates_are_a_table_of_text() -> None:
+    candidates = tuple(t.Candidate(f"<b>{i}|</b>", 0.5 / i) for i in range(1, 12))
+    _, _, *rows = candidates_table(t.Step(1, (), "", candidates, candidates[1], 0.1, 0.0)).split("\n")
+    assert len(rows) == 9
+    assert rows[0] == r"| \<b\>1\|\<\/b\> | :gray[████████] 50% |"
+    assert rows[1].startswith(r"| **\<b\>2\|\<\/b\>** | :blue[████] 25%")
+    assert "EOI" in rows[-1]
+    assert ":orange[█▋] 10%" in rows[-1]
+    one_pass = candidates_table(t.Step(1, (), "", candidates[:1], candidates[0], 0.0, 0.0))
+    assert "EOI" not in one_pass
+
+
+def test_a_bar_grows_with_the_probability() -> None:
+    assert (bar(0.0), bar(1e-9), bar(1.0), bar(2.0)) == ("", "▏", "█" * 16, "█" * 16)
+    widths = [len(bar(i / 50)) for i in range(51)]
+    assert widths == sorted(widths)
 
 
 class Slow:
