@@ -11,19 +11,19 @@ from core.settings import Settings
 
 
 def _reader(settings: Settings) -> None:
-    from core.models.checkpoints import find_checkpoint
+    from core.models.finding import find_checkpoint
 
     find_checkpoint(settings.reader, "reader")
 
 
 def _answerer(settings: Settings) -> None:
-    from core.models.checkpoints import find_checkpoint
+    from core.models.finding import find_checkpoint
 
     find_checkpoint(settings.answerer, "answerer")
 
 
 def _answering(settings: Settings) -> None:
-    from core.models.answering import find_answering
+    from core.models.finding import find_answering
 
     find_answering(settings.answerer)
 
@@ -35,13 +35,13 @@ def _ambiguity(settings: Settings) -> None:
 
 
 def _weights(settings: Settings) -> None:
-    from core.models.fid import find_fid
+    from core.models.finding import find_fid
 
     find_fid(settings.answerer)  # a hub name passes: only loading it can tell
 
 
 def _seq2seq(settings: Settings) -> None:
-    from core.models.fid import find_fid
+    from core.models.finding import find_fid
 
     find_fid(settings.seq2seq)
 

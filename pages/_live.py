@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError
-from pages import _shared
+from pages import _libraries, _shared
 from pages._candidates import percent
 from pages._markup import plain
 from pages._runner import Plan, Run
@@ -33,7 +33,7 @@ def start(plans: Sequence[Plan]) -> None:
     drop()
     st.query_params.clear()
     st.session_state["explore.link"] = ("", "")
-    st.session_state["explore.runs"] = [Run(_shared.engine(), plan) for plan in plans]
+    st.session_state["explore.runs"] = [Run(_shared.light_engine(), plan, _libraries.load) for plan in plans]
 
 
 def stop() -> None:

@@ -93,7 +93,7 @@ def _choices(system: str, prefix: str) -> dict[str, str]:
 
 def sidebar() -> Choices:
     settings, found = _shared.settings(), _shared.systems()
-    names = _shared.engine().library.names()
+    names = _shared.light_engine().library.names()
     if not names:
         st.sidebar.warning("There is no corpus yet. Upload one on the page Corpora.")
     with st.sidebar:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from core import types as t
@@ -33,15 +34,16 @@ class Plan:
 class Run(Worker):
     """A run that has begun.  `events` only grows; `stage` says what it is doing; `error` is set before `done`."""
 
-    def __init__(self, engine: Engine, plan: Plan) -> None:
+    def __init__(self, engine: Engine, plan: Plan, prepare: Callable[[], None] = lambda: None) -> None:
+        """`prepare` is called first, in the worker: it may wait for what the engine needs."""
         self.plan, self.key = plan, uuid.uuid4().hex  # the key under which the prediction is saved, once
         super().__init__(f"run-{self.key[:8]}")
         self.events: list[t.Event] = []
         self.info = t.SystemInfo(plan.system, corpus=plan.corpus)
-        self.stage = "opening the corpus"
+        self.stage = "loading the libraries"
         self.saved = ""  # id of the stored prediction
         self.save_error: Exception | None = None
-        self._engine, self._looked = engine, time.monotonic()
+        self._engine, self._prepare, self._looked = engine, prepare, time.monotonic()
         self.start()
 
     # ------------------------------------------------------------ for the script thread
@@ -67,6 +69,8 @@ class Run(Worker):
             raise CancelledError("the run was stopped while its corpus was being built; ask again to go on with it")
 
     def work(self) -> None:
+        self._prepare()
+        self.stage = "opening the corpus"
         self._engine.corpus(self.plan.corpus, self._progress)
         self.stage = "loading the model"
         system = self._engine.system(self.plan.system, self.plan.corpus, self.plan.options, self._cancelled)

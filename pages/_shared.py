@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 import threading
@@ -15,12 +14,12 @@ from typing import Any
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from core.cli import quiet_libraries
 from core.engine import Engine, SystemStatus, statuses
 from core.errors import AmbiscopeError
 from core.metrics.compare import MetricDifference, compare_values
 from core.retrieval.library import CorpusInfo
 from core.settings import Settings
+from pages import _libraries
 from pages._builds import Build
 from pages._evaluations import Evaluation
 from pages._markup import plain
@@ -82,22 +81,18 @@ def settings() -> Settings:
     return Settings.from_env()
 
 
-@st.cache_resource(show_spinner="Loading the libraries")
-def engine() -> Engine:
-    """All heavy imports happen here, under the cache's lock: transformers, imported by two threads at once, is found half made."""
-    quiet_libraries()
-    for module in (
-        "core.systems.ambigprompt",
-        "core.systems.one_pass",
-        "core.systems.verdict",
-        "core.models.fid",
-        "core.retrieval.encoder",
-    ):
-        importlib.import_module(module)
-    transformers = importlib.import_module("transformers")
-    for lazy in ("AutoModel", "AutoTokenizer", "AutoConfig", "BertModel"):
-        getattr(transformers, lazy)
+@st.cache_resource(show_spinner=False)
+def light_engine() -> Engine:
+    """To list what there is and to hand to a worker, which loads the libraries itself: drawing waits for nothing."""
     return Engine(settings())
+
+
+def engine() -> Engine:
+    """The same one, when it can also read, search and run: after the libraries."""
+    if not _libraries.loaded():
+        with st.spinner("Loading the libraries"):
+            _libraries.load()
+    return light_engine()
 
 
 @st.cache_resource(show_spinner=False)
@@ -106,18 +101,15 @@ def store() -> Store:
     return Store(settings().url)
 
 
-def warm() -> None:
-    """Loads the default system while the person reads the page.  What goes wrong is told when a question is asked."""
-    engine()  # here, not in the cached function: a spinner inside another one's cache is not drawn
-    _warming()
-
-
 @st.cache_resource(show_spinner=False)
-def _warming() -> threading.Thread:
+def warm() -> threading.Thread:
+    """Loads the libraries and the default system while the person reads the page.  What goes wrong is told when a question is asked."""
+    made = light_engine()
 
     def work() -> None:
         try:
-            engine().warm()
+            _libraries.load()
+            made.warm()
         except Exception as error:
             log.info("warming up stopped: %s", error)
 
@@ -167,15 +159,14 @@ def corpora() -> list[CorpusInfo]:
     """All corpora by name.  Looks again when a build publishes or drops its folder in the middle of the listing."""
     for _ in range(5):
         try:
-            return engine().library.list()
+            return light_engine().library.list()
         except FileNotFoundError:
             time.sleep(0.05)
-    return engine().library.list()
+    return light_engine().library.list()
 
 
 @st.cache_data(show_spinner=False, ttl=20)
 def systems() -> Sequence[SystemStatus]:
-    engine()  # its imports first
     return list(statuses(settings()))
 
 

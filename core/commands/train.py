@@ -122,7 +122,7 @@ def _digest(path: Path) -> dict[str, Any]:
 
 def _weights(name: str | None, kind: str) -> Any:
     """Digests of the files of a checkpoint, bundled or a folder; a hub name stands for itself."""
-    from core.models.checkpoints import BUNDLED
+    from core.models.finding import BUNDLED
 
     if name is None:
         return None
@@ -239,7 +239,7 @@ def _rescorer_of(args: argparse.Namespace) -> Callable[[Path], object] | None:
     """Weights that are trained further keep the rescorer of those they began from: without it they would do worse for that alone."""
     if args.what != "answerer" or args.stage != "tune" or not args.init:
         return None
-    from core.models.checkpoints import find_checkpoint
+    from core.models.finding import find_checkpoint
     from core.models.rescoring import read_weights, write_weights
 
     found = read_weights(find_checkpoint(args.init, "answerer"))
@@ -274,7 +274,8 @@ def make_span(args: argparse.Namespace, settings: Settings) -> tuple[Any, Any, A
         raise InputError("train reader needs --reading FILE")
     if args.what == "answerer" and args.stage == "pretrain" and not args.reader:
         raise InputError("--stage pretrain needs --reader CHECKPOINT: the reader that makes the pseudo answers (Eq. 8)")
-    from core.models.checkpoints import find_checkpoint, load_span_network, save_span_network
+    from core.models.checkpoints import load_span_network, save_span_network
+    from core.models.finding import find_checkpoint
     from core.models.span_model import load_base
     from core.models.span_network import SpanConfig, SpanNetwork
     from core.training.freezing import freeze

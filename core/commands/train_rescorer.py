@@ -15,7 +15,7 @@ TOP_K = 10
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Writes OUT: a copy of the checkpoint with its rescorer.json.  Raises InputError, CheckpointError."""
     from core.engine import Engine
-    from core.models.checkpoints import find_checkpoint
+    from core.models.finding import find_checkpoint
     from core.models.passage_reader import load_reader
     from core.models.rescoring import write_weights
     from core.models.span_answerer import load_answerer

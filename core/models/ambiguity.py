@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import CheckpointError
-from core.models.checkpoints import BUNDLED, WEIGHTS
+from core.models.finding import BUNDLED, WEIGHTS
 from core.text import content_words, words
 
 if TYPE_CHECKING:

@@ -18,12 +18,10 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from core.errors import CheckpointError
+from core.models.finding import WEIGHTS
 from core.models.span_model import load_base
 from core.models.span_network import Prompting, SpanConfig, SpanNetwork
-from core.settings import ROOT
 
-BUNDLED = ROOT / "checkpoints"
-WEIGHTS = "model.safetensors"
 TICK_NS = 2_000_000_000  # coarser than the time stamps of any file system in use (FAT: 2 s)
 
 
@@ -46,37 +44,6 @@ def save_network(network: nn.Module, folder: Path, config: dict[str, Any]) -> No
 def save_span_network(network: nn.Module, folder: Path, about: dict[str, Any] | None = None) -> None:
     assert isinstance(network, SpanNetwork)
     save_network(network, folder, {"kind": "span", "config": asdict(network.config), "about": about or {}})
-
-
-def find_checkpoint(name: str, kind: str) -> Path:
-    """A folder: as given, or bundled as `checkpoints/<kind>` for "default" or `checkpoints/<name>`.
-
-    Raises CheckpointError that lists what is bundled, or says why the folder is no span model's.
-    """
-    bundled = BUNDLED / (kind if name == "default" else name)
-    for folder in (bundled, Path(name).expanduser()):
-        if (folder / "config.json").exists():
-            _check_kind(folder)
-            return folder
-    have = ", ".join(sorted(p.parent.name for p in BUNDLED.glob("*/config.json"))) or "none"
-    raise CheckpointError(
-        f"no checkpoint '{name}' ({kind}); bundled: {have}; a folder with config.json and {WEIGHTS} works too"
-    )
-
-
-def _check_kind(folder: Path) -> None:
-    """Raises CheckpointError when the folder's config.json is not one of a span model."""
-    try:
-        config = json.loads((folder / "config.json").read_text())
-        kind, theirs = config.get("kind"), config.get("model_type")
-    except (OSError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again") from None
-    if kind != "span":
-        what = f"a {kind or theirs} model" if kind or theirs else "a model of unknown kind"
-        raise CheckpointError(
-            f"{folder} holds {what}, not a span model; name a folder that `train` made, "
-            "or use system ambigprompt-seq2seq for a T5 or BART folder"
-        )
 
 
 @dataclass(frozen=True)

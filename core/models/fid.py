@@ -27,22 +27,18 @@ from core.errors import CheckpointError
 from core.evidence import occurrences
 from core.models.fid_network import FidConfig, FidNetwork
 from core.models.fid_network import fan_out as _fan_out
+from core.models.finding import SMALL, find_fid, find_released
 from core.models.generation import shown as in_passage_words
-from core.models.released import find_released, load_released
-from core.models.small_seq2seq import KIND, load_small
+from core.models.released import load_released
+from core.models.small_seq2seq import load_small
 from core.models.span_answerer import shares_words
 from core.models.span_model import pick_device
-from core.settings import ROOT
 from core.text import find_spans, normalize_answer
 from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
 
 DETAILS = "fid.json"  # our own part of a checkpoint, beside transformers' config.json
 PROMPTS = "prompts.safetensors"  # learned prompts, where prompting="learned"
 # checkpoints that are looked for under these names and are no hub names, and how to come by them
-OWN = {
-    "fid": "train it with `python -m core train seq2seq --target spliced --init small:reader`",
-    "rewriter": "train it with `python -m core train disambiguation --init small`",
-}
 MOST_EXTRA = 8  # first tokens looked at beyond the candidates, one for each previous answer
 
 
@@ -190,41 +186,6 @@ def save_fid(network: nn.Module, folder: Path, about: dict[str, Any] | None = No
     writing.rmdir()
 
 
-def find_fid(name: str) -> str:
-    """A bundled or given folder, or a hub name, found without loading weights.  Raises CheckpointError."""
-    if name == "default":
-        raise CheckpointError(
-            "no encoder-decoder is bundled; set AMBISCOPE_ANSWERER to a folder with one, or to a hub name such as t5-base"
-        )
-    if (file := Path(name).expanduser()).is_file() and find_released(file) is not None:
-        return str(file)
-    for folder in (ROOT / "checkpoints" / name, Path(name).expanduser()):
-        if folder.is_dir():
-            config = folder / "config.json"
-            if not config.exists() and find_released(folder) is not None:
-                return str(folder)
-            if not config.exists():
-                raise CheckpointError(f"checkpoint {folder} is incomplete: config.json is missing; fetch or train it again")
-            try:
-                kind = json.loads(config.read_text()).get("kind")
-            except (ValueError, AttributeError) as error:
-                raise CheckpointError(
-                    f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again"
-                ) from None
-            if kind is not None and kind != KIND:
-                raise CheckpointError(
-                    f"{folder} holds a {kind} model, not an encoder-decoder; use system ambigprompt for it, or name a T5 or BART folder"
-                )
-            return str(folder)
-    if name in OWN:
-        raise CheckpointError(f"checkpoint '{name}' is not bundled here; {OWN[name]}, or name a folder or a hub name instead")
-    if name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise CheckpointError(
-            f"there is no folder {name}; name a folder with an encoder-decoder, or a hub name such as t5-base"
-        )
-    return name
-
-
 def _own_file(where: str, name: str) -> Path | None:
     """A file of ours in a folder or, for a hub name, in the hub's cache; None where the checkpoint has none."""
     if Path(where).is_dir():
@@ -243,7 +204,7 @@ def _is_t5(file: Path) -> bool:
 
 def _is_small(where: str) -> bool:
     config = Path(where) / "config.json"
-    return config.exists() and json.loads(config.read_text()).get("kind") == KIND
+    return config.exists() and json.loads(config.read_text()).get("kind") == SMALL
 
 
 def load_network(name: str, config: Any = None) -> tuple[Any, Any]:

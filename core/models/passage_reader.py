@@ -11,7 +11,8 @@ from pathlib import Path
 
 import torch
 
-from core.models.checkpoints import digest, find_checkpoint, load_span_network
+from core.models.checkpoints import digest, load_span_network
+from core.models.finding import find_checkpoint
 from core.models.rows import Rows
 from core.models.span_model import SpanModel, collate, to_candidate, top_spans
 from core.types import Candidate, Passage

@@ -29,7 +29,6 @@ from core.errors import CheckpointError
 from core.models.fid_network import FidConfig
 from core.types import EOI
 
-WEIGHTS = ("pytorch_model.bin", "model.pt")
 TOKENIZER = "t5-base"  # what both were trained with, where the folder brings none
 # copies of the embeddings, and the bias that T5 no longer has
 LEFT_OUT = re.compile(
@@ -47,16 +46,6 @@ def plain_name(name: str) -> str:
     """
     name = name.removeprefix("module.")
     return _BLOCK.sub(r"\1.", _WRAPPED.sub("encoder.", name))
-
-
-def find_released(where: str | Path) -> Path | None:
-    """The file of weights where `where` is one, or a folder that holds one in the authors' form; None for anything else."""
-    path = Path(where)
-    if path.is_file() and path.suffix in (".pt", ".bin", ".pth"):
-        return path
-    if path.is_dir() and not (path / "model.safetensors").exists():
-        return next((path / name for name in WEIGHTS if (path / name).exists()), None)
-    return None
 
 
 def read_weights(file: Path) -> dict[str, Tensor]:

@@ -50,8 +50,9 @@ def _rereading(chosen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 def build(parts: Parts, options: Options) -> AmbigPrompt:
     """Raises InputError for an option that it does not have, CheckpointError."""
-    from core.models.checkpoints import find_checkpoint, training_of
+    from core.models.checkpoints import training_of
     from core.models.fast_loop import FastSpanLoop
+    from core.models.finding import find_checkpoint
     from core.models.rescoring import RescoredAnswerer, describe, read_weights
     from core.models.span_answerer import Decoding, load_answerer
     from core.models.step_features import read_with

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import InputError
-from core.models.checkpoints import find_checkpoint, load_span_network, save_span_network
+from core.models.checkpoints import load_span_network, save_span_network
+from core.models.finding import find_checkpoint
 from core.models.span_answerer import SpanAnswerer
 from core.settings import Settings
 from core.training import mixtures

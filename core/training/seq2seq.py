@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any
 
 from core.errors import InputError
-from core.models.checkpoints import BUNDLED, find_checkpoint, load_span_network
+from core.models.checkpoints import load_span_network
 from core.models.fid import load_network, save_fid
+from core.models.finding import BUNDLED, find_checkpoint
 from core.models.small_seq2seq import SmallConfig, SmallSeq2Seq, from_span, make_small, save_small
 from core.training.fid_task import FidTask
 from core.training.freezing import freeze

@@ -11,7 +11,8 @@ import pytest
 
 from core.errors import CheckpointError
 from core.models import checkpoints
-from core.models.checkpoints import TICK_NS, WEIGHTS, digest, training_of
+from core.models.checkpoints import TICK_NS, digest, training_of
+from core.models.finding import WEIGHTS
 
 
 def sha(data: bytes) -> str:

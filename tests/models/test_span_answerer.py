@@ -17,7 +17,8 @@ from safetensors.torch import load_file
 
 from core.errors import CheckpointError, InputError
 from core.models import passage_reader, span_answerer
-from core.models.checkpoints import digest, find_checkpoint, load_span_network, save_span_network
+from core.models.checkpoints import digest, load_span_network, save_span_network
+from core.models.finding import find_checkpoint
 from core.models.passage_reader import PassageReader, Readout, load_reader
 from core.models.span_answerer import Decoding, SpanAnswerer, load_answerer, shares_words
 from core.models.span_model import collate, load_base, load_tokenizer, pick_device

@@ -97,7 +97,8 @@ def store(settings: Settings) -> Iterator[Store]:
 def light(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     """An engine without the libraries that only models need."""
     made = Engine(settings)
-    monkeypatch.setattr("pages._shared.engine", lambda: made)
+    for name in ("engine", "light_engine"):
+        monkeypatch.setattr(f"pages._shared.{name}", lambda: made)
     monkeypatch.setattr("pages._shared.systems", lambda: [])
 
 

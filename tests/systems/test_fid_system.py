@@ -126,7 +126,7 @@ def test_options_are_the_variants_own(folder: Path) -> None:
 
 
 def test_a_missing_checkpoint_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.models.fid.ROOT", tmp_path)
+    monkeypatch.setattr("core.models.finding.BUNDLED", tmp_path)
     with pytest.raises(CheckpointError, match=r"checkpoint 'fid' is not bundled here; train it with .*--target spliced"):
         SYSTEMS.resolve("fid")(Parts(Settings(), None), Options(clarify=False))
 

@@ -1,0 +1,121 @@
+"""Where the weights of a model are: bundled folders, folders of `train`, encoder-decoders, files in the authors' formats, hub names.
+
+Looks at names and at config.json alone; nothing heavy is imported, so that a page can say what is ready before the libraries are loaded.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from core.errors import CheckpointError
+from core.settings import ROOT
+
+BUNDLED = ROOT / "checkpoints"
+WEIGHTS = "model.safetensors"
+RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
+SMALL = "small-seq2seq"  # the kind that config.json of core.models.small_seq2seq names
+OWN = {
+    "fid": "train it with `python -m core train seq2seq --target spliced --init small:reader`",
+    "rewriter": "train it with `python -m core train disambiguation --init small`",
+}
+
+
+def find_checkpoint(name: str, kind: str) -> Path:
+    """A folder: as given, or bundled as `checkpoints/<kind>` for "default" or `checkpoints/<name>`.
+
+    Raises CheckpointError that lists what is bundled, or says why the folder is no span model's.
+    """
+    bundled = BUNDLED / (kind if name == "default" else name)
+    for folder in (bundled, Path(name).expanduser()):
+        if (folder / "config.json").exists():
+            _check_kind(folder)
+            return folder
+    have = ", ".join(sorted(p.parent.name for p in BUNDLED.glob("*/config.json"))) or "none"
+    raise CheckpointError(
+        f"no checkpoint '{name}' ({kind}); bundled: {have}; a folder with config.json and {WEIGHTS} works too"
+    )
+
+
+def _check_kind(folder: Path) -> None:
+    """Raises CheckpointError when the folder's config.json is not one of a span model."""
+    try:
+        config = json.loads((folder / "config.json").read_text())
+        kind, theirs = config.get("kind"), config.get("model_type")
+    except (OSError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again") from None
+    if kind != "span":
+        what = f"a {kind or theirs} model" if kind or theirs else "a model of unknown kind"
+        raise CheckpointError(
+            f"{folder} holds {what}, not a span model; name a folder that `train` made, "
+            "or use system ambigprompt-seq2seq for a T5 or BART folder"
+        )
+
+
+def is_span_model(name: str) -> bool:
+    """True for "default" and for a folder of a span model; False for encoder-decoder folders and hub names."""
+    if name == "default":
+        return True
+    for folder in (BUNDLED / name, Path(name).expanduser()):
+        try:
+            kind = json.loads((folder / "config.json").read_text()).get("kind")
+        except (OSError, ValueError, AttributeError):
+            continue
+        return bool(kind == "span")
+    return False
+
+
+def find_answering(name: str) -> None:
+    """Looks for the files of an answering model without loading them.  Raises CheckpointError."""
+    if is_span_model(name):
+        find_checkpoint(name, "answerer")
+        return
+    try:
+        find_fid(name)
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}; the bundled answering model is named 'default'") from None
+
+
+def find_fid(name: str) -> str:
+    """A bundled or given folder, or a hub name, found without loading weights.  Raises CheckpointError."""
+    if name == "default":
+        raise CheckpointError(
+            "no encoder-decoder is bundled; set AMBISCOPE_ANSWERER to a folder with one, or to a hub name such as t5-base"
+        )
+    if (file := Path(name).expanduser()).is_file() and find_released(file) is not None:
+        return str(file)
+    for folder in (BUNDLED / name, Path(name).expanduser()):
+        if folder.is_dir():
+            config = folder / "config.json"
+            if not config.exists() and find_released(folder) is not None:
+                return str(folder)
+            if not config.exists():
+                raise CheckpointError(f"checkpoint {folder} is incomplete: config.json is missing; fetch or train it again")
+            try:
+                kind = json.loads(config.read_text()).get("kind")
+            except (ValueError, AttributeError) as error:
+                raise CheckpointError(
+                    f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again"
+                ) from None
+            if kind is not None and kind != SMALL:
+                raise CheckpointError(
+                    f"{folder} holds a {kind} model, not an encoder-decoder; use system ambigprompt for it, or name a T5 or BART folder"
+                )
+            return str(folder)
+    if name in OWN:
+        raise CheckpointError(f"checkpoint '{name}' is not bundled here; {OWN[name]}, or name a folder or a hub name instead")
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise CheckpointError(
+            f"there is no folder {name}; name a folder with an encoder-decoder, or a hub name such as t5-base"
+        )
+    return name
+
+
+def find_released(where: str | Path) -> Path | None:
+    """The file of weights where `where` is one, or a folder that holds one in the authors' form; None for anything else."""
+    path = Path(where)
+    if path.is_file() and path.suffix in (".pt", ".bin", ".pth"):
+        return path
+    if path.is_dir() and not (path / "model.safetensors").exists():
+        return next((path / name for name in RELEASED_WEIGHTS if (path / name).exists()), None)
+    return None
