@@ -9,6 +9,7 @@ Each system has a process of its own (`python -m core evaluate`), so that its pe
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import subprocess
 import sys
@@ -61,6 +62,17 @@ def table(rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (HEAD, ("---",) * len(HEAD), *rows))
 
 
+def thinned(questions: Path, every: int, out: Path) -> Path:
+    """Every n-th line of a JSONL(.gz) file, as a file: sets such as multi/dev are sorted by source."""
+    opened = gzip.open if questions.suffix == ".gz" else open
+    with opened(questions, "rt", encoding="utf-8") as lines:
+        chosen = list(lines)[::every]
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "questions.jsonl"
+    path.write_text("".join(chosen), encoding="utf-8")
+    return path
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 when a system could not be evaluated."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -68,8 +80,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--questions", type=Path, default=ROOT / "data" / "starter" / "questions.json")
     parser.add_argument("--corpus", default="starter")
     parser.add_argument("--limit", type=int, default=0)
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="every N-th question of a JSONL file")
     parser.add_argument("--systems", nargs="+", metavar="NAME")
     args = parser.parse_args(argv)
+    questions = thinned(args.questions, args.every, args.out) if args.every > 1 else args.questions
     rows, broken = [], False
     for name in args.systems or [s.name for s in statuses(Settings.from_env()) if s.ready]:
         out = args.out / name
@@ -81,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "--system",
             name,
             "--questions",
-            str(args.questions),
+            str(questions),
             "--no-clarify",
         ]
         command += ["--corpus", args.corpus, "--out", str(out), *(["--limit", str(args.limit)] if args.limit else [])]

@@ -132,17 +132,20 @@ def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion, judge: Jud
     row = row_head(question)
     asked = t.Question(question.question, id=question.id, passages=question.passages)
     started = time.perf_counter()
+    seconds = None
     try:
         prediction = trace.fold(asked, system.info, system.run(asked))
+        seconds = time.perf_counter() - started
+        if any(isinstance(e, t.Finished) and e.why in _CANCELLED for e in prediction.events):
+            raise CancelledError("the evaluation was stopped; start it again with the same output folder to go on")
+        grounding = judge.judge(question, prediction) if judge is not None else None
     except _OUR_OWN:
         raise
-    except Exception as e:  # whatever a system throws at one question must not lose the others
+    except Exception as e:  # whatever a system or a judge throws at one question must not lose the others
         what = str(e) if isinstance(e, AmbiscopeError) else f"{type(e).__name__}: {e}"
-        return row | {"error": _storable(what) or type(e).__name__, "seconds": time.perf_counter() - started}
-    seconds = time.perf_counter() - started
-    if any(isinstance(e, t.Finished) and e.why in _CANCELLED for e in prediction.events):
-        raise CancelledError("the evaluation was stopped; start it again with the same output folder to go on")
-    grounding = judge.judge(question, prediction) if judge is not None else None
+        what = what if seconds is None else f"the judge failed: {what}"
+        seconds = time.perf_counter() - started if seconds is None else seconds
+        return row | {"error": _storable(what) or type(e).__name__, "seconds": seconds}
     example = replace(example_of(question, prediction), grounding=grounding)
     values = values_of(example, list(METRICS))
     clarified = [prediction.clarification_of(a.text) for a in prediction.answers]

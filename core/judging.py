@@ -9,7 +9,7 @@ asked once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from core.judgments import Judgments
 from core.metrics.answers import is_match
 from core.metrics.grounding import Grounding, JudgedInterpretation
 from core.metrics.questions import bleu, normal_question, variants
-from core.models.generators import Claim, Generator, Run
+from core.models.generators import Claim, ComparesQuestions, Generator, Run
 from core.settings import Settings
 from core.text import has_answer, words
 
@@ -212,26 +212,23 @@ class ModelJudge:
         """For each of `these`, whether one of `those` asks the same."""
         if not these or not those:
             return [False] * len(these)
-        ask: Callable[..., list[bool] | None] | None = getattr(self.generator, "match", None)
-        if ask is None:
+        if not isinstance(self.generator, ComparesQuestions):
             return [any(same_question(a, b) for b in those) for a in these]
         key = self._key("match", prompt, list(these), list(those))
         kept = self.kept.get(key)
         if not isinstance(kept, list):
-            # the role answers for each of the second list whether the first list covers it
-            kept = ask(those, these, prompt, run)
+            kept = self.generator.match(prompt, written=those, known=these, run=run)
             if kept is not None:
                 self.kept.put(key, kept)
         return [None] * len(these) if kept is None else [bool(v) for v in kept]
 
     def _distinct(self, prompt: str, questions: Sequence[str], run: Run) -> int:
-        ask: Callable[..., list[int] | None] | None = getattr(self.generator, "deduplicate", None)
-        if ask is None or len(questions) < 2:
+        if not isinstance(self.generator, ComparesQuestions) or len(questions) < 2:
             return len(distinct_questions(questions))
         key = self._key("deduplicate", prompt, list(questions))
         kept = self.kept.get(key)
         if not isinstance(kept, int):
-            left = ask(prompt, questions, run)
+            left = self.generator.deduplicate(prompt, questions, run)
             if left is None:
                 return len(distinct_questions(questions))
             kept = len(left)

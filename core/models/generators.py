@@ -178,6 +178,19 @@ class LanguageGenerator(Generator, Protocol):
         ...
 
 
+@runtime_checkable
+class ComparesQuestions(Protocol):
+    """What a judge may ask besides; who lacks it leaves it to the words."""
+
+    def match(self, query: str, written: Sequence[str], known: Sequence[str], run: Run) -> list[bool] | None:
+        """Eq. 17: for each known interpretation whether one of the written ones asks the same; None where the call failed."""
+        ...
+
+    def deduplicate(self, query: str, questions: Sequence[str], run: Run) -> list[int] | None:
+        """Figure 9: the indexes of the questions to keep, rising; None where the call failed."""
+        ...
+
+
 class NoLanguageModelError(InputError):
     """A system needs a language model and none is configured: set AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL."""
 

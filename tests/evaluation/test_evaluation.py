@@ -116,6 +116,19 @@ def test_a_failing_question_keeps_its_error_and_has_no_metrics() -> None:
     assert everything.scores == {"F1 answer": {"all": None, "multi": None}}
 
 
+def test_a_judge_that_fails_at_a_question_fails_that_question_alone() -> None:
+    class Judge:
+        about: dict[str, Any] = {"judge": "wild"}
+
+        def judge(self, reference: Any, prediction: Any) -> None:
+            if reference.id == "a":
+                raise TypeError("no text")
+
+    report = evaluate(TableSystem(TABLE), QUESTIONS, bootstrap=10, judge=Judge())
+    assert report.rows[0]["error"] == "the judge failed: TypeError: no text"
+    assert [row["error"] for row in report.rows[1:3]] == [None, None]
+
+
 def test_the_report_is_plain_json_and_the_same_for_the_same_seed() -> None:
     one, two = (evaluate(TableSystem(TABLE), QUESTIONS, seed=3, bootstrap=50) for _ in range(2))
     assert without_timings(one) == without_timings(two)

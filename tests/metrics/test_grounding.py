@@ -19,6 +19,8 @@ from core.metrics.bootstrap import harmonic_interval
 from core.metrics.grounding import Grounding, JudgedInterpretation, harmonic
 from core.metrics.scoring import table
 from core.models.generators import Claim, Run
+from core.models.language_generator import PromptedGenerator
+from core.models.scripted_language_model import ScriptedLanguageModel
 from core.settings import Settings
 
 P = {
@@ -173,6 +175,27 @@ def test_a_model_judges_and_its_judgments_are_kept(tmp_path: Path) -> None:
     other.about = {"model": "another"}
     ModelJudge("reader", other, kept).judge(REFERENCE, said)
     assert other.asked > 0
+
+
+def test_a_language_model_judges_which_questions_match_and_which_are_one(tmp_path: Path) -> None:
+    covered = iter(('{"covered": [true, false]}', '{"covered": [true, false, false, true]}'))
+    rules: dict[str, Any] = {
+        "verify": '{"supported": true}',
+        "match": lambda _: next(covered),
+        "deduplicate": '{"keep": [1]}',
+    }
+    model = ScriptedLanguageModel(rules)
+    judge = ModelJudge("language-model", PromptedGenerator(model), Judgments(tmp_path / "j.sqlite"))
+    found = judge.judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE))
+    assert found is not None
+    assert [i.matched for i in found.interpretations] == [True, False]
+    assert (found.found, found.distinct) == ((True, False, False, True), 1)
+    ours, theirs = (r.messages[-1].text for r in model.requests if r.purpose == "match")
+    assert REFERENCE.question in ours
+    # each is asked whether the first list covers the second: ours by the references, then the references by ours
+    at_sea = pairs_of(REFERENCE)[3].question
+    assert ours.index(at_sea) < ours.rindex(RIGHT.question)
+    assert theirs.index(RIGHT.question) < theirs.index(at_sea)
 
 
 def test_our_own_meanings_that_the_references_lack_join_the_grounded_gold_set(tmp_path: Path) -> None:
