@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -118,7 +119,7 @@ def test_a_failing_question_keeps_its_error_and_has_no_metrics() -> None:
 
 def test_a_judge_that_fails_at_a_question_fails_that_question_alone() -> None:
     class Judge:
-        about: dict[str, Any] = {"judge": "wild"}
+        about = MappingProxyType({"judge": "wild"})
 
         def judge(self, reference: Any, prediction: Any) -> None:
             if reference.id == "a":
