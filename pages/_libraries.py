@@ -19,7 +19,7 @@ MODULES = (
     "core.retrieval.encoder",
 )
 LAZY = ("AutoModel", "AutoTokenizer", "AutoConfig", "BertModel")
-SWITCH = 0.0005  # seconds; Python's own is 0.005
+SWITCH = 0.0005  # seconds (Python's own is 0.005): while imports keep Python busy, a page that is drawn gets its turn at once
 _lock, _there = threading.Lock(), threading.Event()
 
 
@@ -34,9 +34,7 @@ def load() -> None:
             return
         quiet_libraries()
         usual = sys.getswitchinterval()
-        sys.setswitchinterval(
-            SWITCH
-        )  # imports keep Python busy for seconds: a page that is drawn meanwhile gets its turn at once
+        sys.setswitchinterval(SWITCH)
         try:
             for module in MODULES:
                 importlib.import_module(module)
