@@ -125,13 +125,14 @@ def test_text_of_a_corpus_shows_as_itself(link: str, tab: Any) -> None:
 def test_fits_the_width(link: str, tab: Any, width: int, dark: bool) -> None:
     page = tab(link, width, dark)
     headings(page)
-    page.get_by_test_id("stPlotlyChart").first.locator(".main-svg").first.wait_for(timeout=WAIT)
+    candidates = page.get_by_test_id("stMain").locator("table")
+    candidates.first.wait_for(timeout=WAIT)
     wide = page.evaluate(
         "[document.documentElement.scrollWidth, ...[...document.querySelectorAll('[data-testid=stMain]')].map(e => e.scrollWidth)]"
     )
     assert max(wide) <= width
-    for chart in page.get_by_test_id("stPlotlyChart").all():
-        box = chart.bounding_box()
+    for table in candidates.all():
+        box = table.bounding_box()
         assert box is not None
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
