@@ -79,6 +79,7 @@ def one_start(home: Path, question: str) -> dict[str, float]:
             page.goto(f"http://127.0.0.1:{port}/")
             box = page.get_by_label("Question", exact=True)
             box.wait_for(timeout=120_000)
+            page.get_by_test_id("stBaseButton-primaryFormSubmit").wait_for(timeout=120_000)
             shown = time.perf_counter() - started
             box.fill(question)
             box.press("Enter")

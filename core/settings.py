@@ -99,6 +99,12 @@ class Settings:
         return cls(**values)  # type: ignore[arg-type]
 
 
+def let_threads_sleep() -> None:
+    """The models' threads sleep where they wait for one another, unless OMP_WAIT_POLICY says otherwise: spinning, they take the cores from the
+    browser and from each other.  Before torch is imported."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
 def child_environment(**changes: str) -> dict[str, str]:
     """The environment of a child process: this one's, with settings changed: `child_environment(answerer="default")`."""
     return {**os.environ, **{f"AMBISCOPE_{name.upper()}": value for name, value in changes.items()}}

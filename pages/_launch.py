@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from streamlit import runtime
 from streamlit.web import cli
 
-from core.settings import ROOT
+from core.settings import ROOT, let_threads_sleep
 
 log = logging.getLogger("ambiscope")
 OUTSIDE = "streamlit.runtime.scriptrunner_utils.script_run_context"  # warns that a thread belongs to no session
@@ -36,6 +36,7 @@ def main(argv: Sequence[str]) -> None:
     # a filter, as Streamlit sets the levels of its loggers itself; other threads without a session are still told of
     logging.getLogger(OUTSIDE).addFilter(lambda record: record.threadName != THREAD)
     assert not runtime.exists()
+    let_threads_sleep()
     threading.Thread(target=preload, daemon=True, name=THREAD).start()
     cli.main(["run", str(ROOT / "streamlit_app.py"), *argv])
 

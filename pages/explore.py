@@ -25,8 +25,10 @@ def ask(text: str | None = None) -> None:
 def question_box(corpus: str, empty: bool) -> None:
     form = st.form("explore.form", border=False, enter_to_submit=True)
     with form.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input("Question", key="explore.question", placeholder="Who played Maria in West Side Story?")
-        st.form_submit_button("Ask", type="primary", on_click=ask, icon=":material/search:")
+        left, right = st.container(), st.container(width="content")
+    # first: Enter does nothing in a form whose button is not there yet, and whoever is quick would wait for nothing
+    right.form_submit_button("Ask", type="primary", on_click=ask, icon=":material/search:")
+    left.text_input("Question", key="explore.question", placeholder="Who played Maria in West Side Story?")
     if empty and corpus == STARTER and (shown := _shared.examples()):
         st.caption("Or try one of these:")
         with st.container(horizontal=True):
