@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -26,6 +27,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.start import peak_mb as peak_of
 from core.cli import quiet_libraries
 from core.models.fast_loop import FastSpanLoop, Rereading
 from core.settings import ROOT, Settings
@@ -161,13 +163,13 @@ def timed(args: argparse.Namespace) -> dict[str, Any]:
     return out
 
 
-PEAK, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+RESET = Path("/proc/self/clear_refs")  # of Linux
 
 
 def peak_mb() -> float:
     """Peak resident memory of this process, since `reset_peak` where that works."""
-    if PEAK.exists():
-        return next(int(line.split()[1]) for line in PEAK.read_text().splitlines() if line.startswith("VmHWM")) / 1024
+    if RESET.exists():
+        return peak_of(os.getpid())
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -21,7 +21,7 @@ from benchmarks.comparison import Test, add_arguments, post_pretrained, shown, t
 from core.cli import quiet_libraries
 from core.settings import Settings
 from core.training.examples import MultiExample
-from core.training.held_out_passages import WRITTEN
+from core.training.held_out_passages import SHARE, WRITTEN
 from core.training.mixtures import annotated_examples, load_multi
 
 
@@ -41,7 +41,7 @@ def as_row(e: MultiExample) -> dict[str, Any]:
 def write_portion(data: Path, percent: float, seed: int, out: Path) -> tuple[Path, Path, int]:
     """(multi file, AmbigNQ file, number of questions) of one share."""
     out.mkdir(parents=True, exist_ok=True)
-    examples = [e for folder in WRITTEN for e in annotated_examples(folder, held_out=0.2)[0]]
+    examples = [e for folder in WRITTEN for e in annotated_examples(folder, held_out=SHARE)[0]]
     examples += load_multi([data / "multi" / "train.jsonl.gz"])
     chosen = portion(examples, percent, seed)
     multi = out / "multi.jsonl"

@@ -132,20 +132,21 @@ def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion, judge: Jud
     row = row_head(question)
     asked = t.Question(question.question, id=question.id, passages=question.passages)
     started = time.perf_counter()
-    seconds = None
     try:
         prediction = trace.fold(asked, system.info, system.run(asked))
-        seconds = time.perf_counter() - started
-        if any(isinstance(e, t.Finished) and e.why in _CANCELLED for e in prediction.events):
-            raise CancelledError("the evaluation was stopped; start it again with the same output folder to go on")
+    except _OUR_OWN:
+        raise
+    except Exception as e:  # whatever a system throws at one question must not lose the others
+        return row | _failure(e, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    if any(isinstance(e, t.Finished) and e.why in _CANCELLED for e in prediction.events):
+        raise CancelledError("the evaluation was stopped; start it again with the same output folder to go on")
+    try:
         grounding = judge.judge(question, prediction) if judge is not None else None
     except _OUR_OWN:
         raise
-    except Exception as e:  # whatever a system or a judge throws at one question must not lose the others
-        what = str(e) if isinstance(e, AmbiscopeError) else f"{type(e).__name__}: {e}"
-        what = what if seconds is None else f"the judge failed: {what}"
-        seconds = time.perf_counter() - started if seconds is None else seconds
-        return row | {"error": _storable(what) or type(e).__name__, "seconds": seconds}
+    except Exception as e:  # nor whatever a judge throws
+        return row | _failure(e, seconds, "the judge failed: ")
     example = replace(example_of(question, prediction), grounding=grounding)
     values = values_of(example, list(METRICS))
     clarified = [prediction.clarification_of(a.text) for a in prediction.answers]
@@ -174,6 +175,11 @@ def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion, judge: Jud
         "seconds": seconds,
         "first_answer_seconds": first_answer_seconds(prediction.events),
     }
+
+
+def _failure(error: Exception, seconds: float, before: str = "") -> Row:
+    what = str(error) if isinstance(error, AmbiscopeError) else f"{type(error).__name__}: {error}"
+    return {"error": _storable(before + what) or type(error).__name__, "seconds": seconds}
 
 
 def _judged(grounding: Grounding) -> list[Row]:

@@ -12,7 +12,7 @@ from core.types import Annotation
 from pages import _shared
 from pages._annotate_bar import FEEDBACK
 from pages._annotate_state import Feedback
-from pages._candidates import percent
+from pages._figures import percent
 from pages._keys import SUBMIT
 from pages._markup import changes, plain
 from storage.records_annotation import Example, GenerationWork, Guidelines, JudgingWork, Project, StageProgress, WorkStage

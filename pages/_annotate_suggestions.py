@@ -10,7 +10,7 @@ from core.text import normalize_answer
 from pages import _annotate_search as search
 from pages import _annotate_state as state
 from pages._annotate_state import Work
-from pages._candidates import percent
+from pages._figures import percent
 from pages._markup import around, changes, plain
 from storage.records_annotation import Suggestion, SuggestionUse
 

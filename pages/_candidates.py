@@ -6,14 +6,11 @@ No chart: plotly's scripts and a chart a step would keep the browser busier than
 from __future__ import annotations
 
 from core import types as t
+from pages._figures import percent
 from pages._markup import plain, short
 
 CELLS, SHOWN, NAME_CHARS = 16, 8, 40
 EIGHTHS = " ▏▎▍▌▋▊▉█"
-
-
-def percent(value: float) -> str:
-    return "<1%" if 0 < value < 0.01 else f"{value:.0%}"
 
 
 def bar(value: float, cells: int = CELLS) -> str:

@@ -11,11 +11,11 @@ from streamlit.delta_generator import DeltaGenerator
 from core.errors import AmbiscopeError
 from core.trace import prediction_from_json
 from pages import _shared
-from pages._candidates import percent
 from pages._evaluate_data import shown
 from pages._evaluate_more import BUCKETS
+from pages._figures import percent, seconds
 from pages._markup import plain, short
-from pages._trace import TraceView, seconds
+from pages._trace import TraceView
 from storage.records import EvaluationRow, StoredEvaluation
 
 PAGE = 25

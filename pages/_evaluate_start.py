@@ -39,8 +39,8 @@ def question_files() -> dict[str, Path]:
 
 def form() -> None:
     files = question_files()
-    settings, engine = _shared.settings(), _shared.engine()
-    systems, corpora = ready_systems(_shared.systems(), settings.system), engine.library.names()
+    settings = _shared.settings()
+    systems, corpora = ready_systems(_shared.systems(), settings.system), _shared.light_engine().library.names()
     if not files:
         st.info("There is no question file. Upload one below, or run: python -m core download ambignq-light")
         return

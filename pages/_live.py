@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError
 from pages import _libraries, _shared
-from pages._candidates import percent
+from pages._figures import percent
 from pages._markup import plain
 from pages._runner import Plan, Run
 from pages._trace import TraceView

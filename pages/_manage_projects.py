@@ -34,7 +34,7 @@ def _names(what: str) -> list[str]:
         ready = [s.name for s in _shared.systems() if s.ready]
         wanted = _shared.settings().system
         return ready if wanted in ready else [wanted, *ready]
-    return list(dict.fromkeys([STARTER, *_shared.engine().library.names()]))
+    return list(dict.fromkeys([STARTER, *_shared.light_engine().library.names()]))
 
 
 def fields(key: str, project: Project | None) -> None:

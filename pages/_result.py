@@ -13,9 +13,9 @@ from core.errors import AmbiscopeError
 from core.text import normalize_answer
 from core.trace import to_json
 from pages import _corrections, _shared, _verdict_result, _verdicts
-from pages._candidates import percent
+from pages._figures import percent, seconds
 from pages._markup import changes, plain, short
-from pages._trace import TraceView, draw_evidence, round_trip, seconds
+from pages._trace import TraceView, draw_evidence, round_trip
 from storage.records import Judgment
 
 

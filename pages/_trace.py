@@ -9,14 +9,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
-from pages._candidates import candidates_table, percent
+from pages._candidates import candidates_table
+from pages._figures import percent, seconds
 from pages._imagined import Imagined, ImaginedQuestions, Ranks, became, draw_pruned
 from pages._markup import around, changes, highlighted, plain, short
 from pages._verdict_grid import PassageGrid
-
-
-def seconds(value: float) -> str:
-    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
 
 
 def draw_found(passages: Sequence[t.RetrievedPassage]) -> None:

@@ -15,8 +15,8 @@ from core.errors import AmbiscopeError, InputError
 from core.systems.base import Options, check_question
 from core.text import normalize_answer
 from pages import _live, _shared, _verdict_options
-from pages._candidates import percent
 from pages._corrections import MAX_CHARS, options_of
+from pages._figures import percent
 from pages._markup import around, changes, plain, short
 from pages._runner import Plan
 from pages._trace import draw_found

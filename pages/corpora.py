@@ -9,8 +9,9 @@ from core.errors import AmbiscopeError, InputError
 from core.retrieval.library import STARTER, CorpusInfo
 from core.retrieval.readers import READERS
 from pages import _builds, _shared
+from pages._figures import seconds
 from pages._markup import plain
-from pages._trace import draw_found, seconds
+from pages._trace import draw_found
 
 PAGE = 25  # passages a page of the table
 LOOK_EVERY = 0.2  # seconds
@@ -87,8 +88,8 @@ def _delete(name: str) -> None:
         build = _shared.builds().get(name)
         if build is not None and not build.done:
             raise InputError(f"corpus '{name}' is being built; stop that first")
-        _shared.engine().forget(name)
-        _shared.engine().library.delete(name)
+        _shared.light_engine().forget(name)
+        _shared.light_engine().library.delete(name)
         _builds.discard(_shared.settings().home, name)
         _shared.builds().pop(name, None)
         st.session_state["corpora.said"] = f"Corpus '{name}' is deleted."
@@ -234,7 +235,7 @@ def main() -> None:
         st.success(plain(said), icon=":material/check:")
     if error := st.session_state.pop("corpora.error", None):
         _shared.show_error(error)
-    found, names = _shared.corpora(), _shared.engine().library.names()
+    found, names = _shared.corpora(), _shared.light_engine().library.names()
     table(found, names)
     above = st.container()
     look(found, names)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import CheckpointError
-from core.models.finding import BUNDLED, WEIGHTS
+from core.models.finding import BUNDLED, WEIGHTS, read_config
 from core.text import content_words, words
 
 if TYPE_CHECKING:
@@ -136,14 +136,9 @@ def save_ambiguity(folder: Path, weights: NDArray[np.float32], bias: float, lexi
 def find_ambiguity(name: str = "default") -> Path:
     """The folder of a model; "default" is the bundled one.  Raises CheckpointError."""
     folder = BUNDLED / KIND if name == "default" else Path(name).expanduser()
-    try:
-        kind = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("kind")
-    except FileNotFoundError:
-        raise CheckpointError(
-            f"no model of ambiguity in {folder}; train one: python -m core train ambiguity --ambignq FILE"
-        ) from None
-    except (OSError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again") from None
+    if not (folder / "config.json").exists():
+        raise CheckpointError(f"no model of ambiguity in {folder}; train one: python -m core train ambiguity --ambignq FILE")
+    kind = read_config(folder).get("kind")
     if kind != KIND:
         raise CheckpointError(
             f"{folder} holds a model of kind {kind}, not of {KIND}; train one: python -m core train ambiguity"

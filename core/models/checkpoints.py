@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from core.errors import CheckpointError
-from core.models.finding import WEIGHTS
+from core.models.finding import WEIGHTS, damaged, read_config
 from core.models.span_model import load_base
 from core.models.span_network import Prompting, SpanConfig, SpanNetwork
 
@@ -56,12 +56,12 @@ class Training:
 
 def training_of(folder: Path) -> Training:
     """Raises CheckpointError when config.json cannot be read."""
+    config = read_config(folder)
     try:
-        config = json.loads((folder / "config.json").read_text())
         arguments = (config.get("about") or {}).get("arguments") or {}
         return Training(str(config["config"].get("prompting", "interleaved")), str(arguments.get("stage", "")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again") from None
+    except (KeyError, TypeError, AttributeError) as error:
+        raise damaged(folder, error) from None
 
 
 def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanNetwork:

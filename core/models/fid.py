@@ -27,7 +27,7 @@ from core.errors import CheckpointError
 from core.evidence import occurrences
 from core.models.fid_network import FidConfig, FidNetwork
 from core.models.fid_network import fan_out as _fan_out
-from core.models.finding import SMALL, find_fid, find_released
+from core.models.finding import SMALL_SEQ2SEQ, find_fid, find_released
 from core.models.generation import shown as in_passage_words
 from core.models.released import load_released
 from core.models.small_seq2seq import load_small
@@ -38,7 +38,6 @@ from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
 
 DETAILS = "fid.json"  # our own part of a checkpoint, beside transformers' config.json
 PROMPTS = "prompts.safetensors"  # learned prompts, where prompting="learned"
-# checkpoints that are looked for under these names and are no hub names, and how to come by them
 MOST_EXTRA = 8  # first tokens looked at beyond the candidates, one for each previous answer
 
 
@@ -204,7 +203,7 @@ def _is_t5(file: Path) -> bool:
 
 def _is_small(where: str) -> bool:
     config = Path(where) / "config.json"
-    return config.exists() and json.loads(config.read_text()).get("kind") == SMALL
+    return config.exists() and json.loads(config.read_text()).get("kind") == SMALL_SEQ2SEQ
 
 
 def load_network(name: str, config: Any = None) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from core.errors import CheckpointError
 from core.settings import ROOT
@@ -14,11 +15,27 @@ from core.settings import ROOT
 BUNDLED = ROOT / "checkpoints"
 WEIGHTS = "model.safetensors"
 RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
-SMALL = "small-seq2seq"  # the kind that config.json of core.models.small_seq2seq names
+SMALL_SEQ2SEQ = "small-seq2seq"  # the kind that config.json of core.models.small_seq2seq names
+# checkpoints that are looked for under these names and are no hub names, and how to come by them
 OWN = {
     "fid": "train it with `python -m core train seq2seq --target spliced --init small:reader`",
     "rewriter": "train it with `python -m core train disambiguation --init small`",
 }
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """A checkpoint's config.json.  Raises CheckpointError where it is missing or damaged."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        if not isinstance(config, dict):
+            raise ValueError(f"an object was expected, not {type(config).__name__}")
+    except (OSError, ValueError) as error:
+        raise damaged(folder, error) from None
+    return config
+
+
+def damaged(folder: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again")
 
 
 def find_checkpoint(name: str, kind: str) -> Path:
@@ -39,11 +56,8 @@ def find_checkpoint(name: str, kind: str) -> Path:
 
 def _check_kind(folder: Path) -> None:
     """Raises CheckpointError when the folder's config.json is not one of a span model."""
-    try:
-        config = json.loads((folder / "config.json").read_text())
-        kind, theirs = config.get("kind"), config.get("model_type")
-    except (OSError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again") from None
+    config = read_config(folder)
+    kind, theirs = config.get("kind"), config.get("model_type")
     if kind != "span":
         what = f"a {kind or theirs} model" if kind or theirs else "a model of unknown kind"
         raise CheckpointError(
@@ -58,10 +72,9 @@ def is_span_model(name: str) -> bool:
         return True
     for folder in (BUNDLED / name, Path(name).expanduser()):
         try:
-            kind = json.loads((folder / "config.json").read_text()).get("kind")
-        except (OSError, ValueError, AttributeError):
+            return bool(read_config(folder).get("kind") == "span")
+        except CheckpointError:
             continue
-        return bool(kind == "span")
     return False
 
 
@@ -91,13 +104,8 @@ def find_fid(name: str) -> str:
                 return str(folder)
             if not config.exists():
                 raise CheckpointError(f"checkpoint {folder} is incomplete: config.json is missing; fetch or train it again")
-            try:
-                kind = json.loads(config.read_text()).get("kind")
-            except (ValueError, AttributeError) as error:
-                raise CheckpointError(
-                    f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again"
-                ) from None
-            if kind is not None and kind != SMALL:
+            kind = read_config(folder).get("kind")
+            if kind is not None and kind != SMALL_SEQ2SEQ:
                 raise CheckpointError(
                     f"{folder} holds a {kind} model, not an encoder-decoder; use system ambigprompt for it, or name a T5 or BART folder"
                 )
@@ -116,6 +124,6 @@ def find_released(where: str | Path) -> Path | None:
     path = Path(where)
     if path.is_file() and path.suffix in (".pt", ".bin", ".pth"):
         return path
-    if path.is_dir() and not (path / "model.safetensors").exists():
+    if path.is_dir() and not (path / WEIGHTS).exists():
         return next((path / name for name in RELEASED_WEIGHTS if (path / name).exists()), None)
     return None

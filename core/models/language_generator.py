@@ -36,9 +36,8 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
     "interpret": _object({"question": _MAYBE, "answer": _MAYBE, "reason": _SHORT}, "question", "answer"),
     "verify": _object({"supported": {"type": "boolean"}}, "supported"),
     "supporting": _object({"passages": _NUMBERS}, "passages"),
-    "pseudo_interpretations": _object(
-        {"questions": {"type": "array", "items": _TEXT, "minItems": 2}}, "questions"
-    ),  # only asked for
+    # two at least are asked for; fewer are taken
+    "pseudo_interpretations": _object({"questions": {"type": "array", "items": _TEXT, "minItems": 2}}, "questions"),
     "clarify_long": _object({"interpretations": {"type": "array", "items": _ROW}}, "interpretations"),
     "answer": _object({"answer": _MAYBE}, "answer"),
     "match": _object({"covered": {"type": "array", "items": {"type": "boolean"}}}, "covered"),
@@ -50,10 +49,11 @@ def _at_most(schema: dict[str, Any], n: str | None) -> dict[str, Any]:
     """The schema with its lists ending at n items, where the prompt says so: a server that holds to it stops a model that repeats itself."""
     if n is None:
         return schema
-    properties = {
-        name: {**one, "maxItems": int(n)} if one["type"] == "array" else one for name, one in schema["properties"].items()
-    }
-    return {**schema, "properties": properties}
+    return {**schema, "properties": {name: _ending(one, int(n)) for name, one in schema["properties"].items()}}
+
+
+def _ending(one: dict[str, Any], most: int) -> dict[str, Any]:
+    return {**one, "minItems": min(one.get("minItems", 0), most), "maxItems": most} if one["type"] == "array" else one
 
 
 class PromptedGenerator:

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from core.models.checkpoints import save_network
 from core.models.fid_network import IGNORED, FidBatch, Target, fan_out
-from core.models.finding import SMALL
+from core.models.finding import SMALL_SEQ2SEQ
 from core.models.interleaving import use_interleaving
 from core.models.rows import clip, pad, passage_rows, prompt_row
 from core.models.span_model import base_folder, load_base
@@ -333,7 +333,7 @@ def from_span(span: Any, config: SmallConfig | None = None, seed: int = 0) -> tu
 
 def save_small(network: nn.Module, folder: Path, about: dict[str, Any] | None = None) -> None:
     assert isinstance(network, SmallSeq2Seq)
-    save_network(network, folder, {"kind": SMALL, "config": asdict(network.config), "about": about or {}})
+    save_network(network, folder, {"kind": SMALL_SEQ2SEQ, "config": asdict(network.config), "about": about or {}})
 
 
 def load_small(folder: Path, config: SmallConfig | None = None) -> tuple[SmallSeq2Seq, Any]:
