@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, Literal
 
 import torch
@@ -91,23 +90,19 @@ def _fused(query: Tensor, key: Tensor, value: Tensor, scaling: float, bias: Tens
 
 def _packed(query: Tensor, key: Tensor, value: Tensor, packing: Packing, scaling: float) -> Tensor:
     """(1, H, T, D) -> (1, H, T, D).  Each row at its own length; a question's rows lie side by side, so Eq. 6's keys are one slice."""
-    edges = [0, *accumulate(packing.lengths)]
     group = packing.rows or 1
+    questions = [packing.lengths[i : i + group] for i in range(0, len(packing.lengths), group)]
+    sizes = [sum(lengths) for lengths in questions]
     parts: list[Tensor] = []
-    for first in range(0, len(packing.lengths), group):
-        begin, end = edges[first], edges[first + 1]
-        last = edges[first + group]
-        alone = packing.rows is None or group == 1
-        if end > begin:  # Eq. 6: the prompt sees itself and all passages
-            seen = slice(begin, end if alone else last)
-            parts.append(_fused(query[:, :, begin:end], key[:, :, seen], value[:, :, seen], scaling))
-        for r in range(first + 1, first + group):  # Eq. 4: a passage sees the prompt and itself
-            a, b = edges[r], edges[r + 1]
-            if a == b:
-                continue
-            k = torch.cat([key[:, :, begin:end], key[:, :, a:b]], dim=2)
-            v = torch.cat([value[:, :, begin:end], value[:, :, a:b]], dim=2)
-            parts.append(_fused(query[:, :, a:b], k, v, scaling))
+    # split, not slices: the gradient of a slice is as long as the whole row, that of a split is one concatenation
+    for lengths, q, k, v in zip(questions, *(t.split(sizes, dim=2) for t in (query, key, value))):
+        own_q, own_k, own_v = (t.split(lengths, dim=2) for t in (q, k, v))
+        if lengths[0]:  # Eq. 6: the prompt sees itself and all passages
+            parts.append(_fused(own_q[0], k, v, scaling))
+        for row in range(1, group):  # Eq. 4: a passage sees the prompt and itself
+            if lengths[row]:
+                keys, values = torch.cat([own_k[0], own_k[row]], dim=2), torch.cat([own_v[0], own_v[row]], dim=2)
+                parts.append(_fused(own_q[row], keys, values, scaling))
     return torch.cat(parts, dim=2)
 
 

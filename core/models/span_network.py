@@ -131,9 +131,11 @@ class SpanNetwork(nn.Module):
         return out.last_hidden_state
 
     def _packs(self, batch: RowBatch) -> bool:
-        """Whether to compute real tokens only: at inference on a CPU, where padding costs as much as text.  BERT takes explicit positions."""
+        """Whether to compute real tokens only: on a CPU, where padding costs as much as text.  BERT takes explicit positions."""
         config: Any = self.encoder.config
-        return config.model_type == "bert" and batch.input_ids.device.type == "cpu" and not torch.is_grad_enabled()
+        if config.model_type != "bert" or batch.input_ids.device.type != "cpu":
+            return False
+        return not (self.training and config.attention_probs_dropout_prob)  # packed rows have no dropout in the attention
 
     def _encode_packed(self, batch: RowBatch, rows: int | None) -> Tensor:
         """The same states as of padded rows, and zeros where there is no token."""

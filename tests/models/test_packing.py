@@ -1,4 +1,4 @@
-"""Rows without padding say the same as padded rows, in states, scores and gradients that are not asked for."""
+"""Rows without padding say the same as padded rows, in states, scores and gradients."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_states_and_scores_equal_those_of_padded_rows(
     monkeypatch.setattr(SpanNetwork, "_packs", lambda self, batch: False)
     with torch.inference_mode():  # padded, row by row
         padded, (padded_spans, padded_nothing) = network.encode(inputs), network(inputs)
-    whole = network.encode(inputs).detach()  # padded, all rows at once: as in training and on a GPU
+    whole = network.encode(inputs).detach()  # padded, all rows at once: as on a GPU
     for other in (padded, whole):
         assert float((states - other)[inputs.mask].abs().max()) <= 1e-5
     assert torch.equal(torch.isfinite(spans), torch.isfinite(padded_spans))
@@ -63,8 +63,35 @@ def test_states_and_scores_equal_those_of_padded_rows(
     assert float(apart.max()) <= 1e-5
 
 
-def test_training_keeps_the_padded_layout(network: SpanNetwork) -> None:
-    assert not network._packs(batch(LENGTHS, True))
+@pytest.mark.parametrize("prompted", [True, False])
+def test_gradients_equal_those_of_padded_rows(network: SpanNetwork, prompted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training on a CPU computes no padding either."""
+    inputs = batch([[n for n in rows if n] for rows in LENGTHS if all(rows)], prompted)
+
+    def gradients() -> dict[str, torch.Tensor]:
+        network.zero_grad()
+        spans, nothing = network(inputs)
+        (spans[torch.isfinite(spans)].logsumexp(0) + nothing.square().sum()).backward()
+        return {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}
+
+    network.train()
+    try:
+        assert network._packs(inputs)
+        packed = gradients()
+        monkeypatch.setattr(SpanNetwork, "_packs", lambda self, batch: False)
+        padded = gradients()
+    finally:
+        network.eval()
+    assert packed.keys() == padded.keys() and any("encoder.layer.0" in name for name in packed)
+    for name in packed:
+        assert float((packed[name] - padded[name]).abs().max()) <= 1e-5, name
+
+
+def test_training_with_dropout_keeps_the_padded_layout(tiny_bert_folder: Path) -> None:
+    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3)
+    network = SpanNetwork(load_base(config.base, dropout=0.1), config)
+    assert not network.train()._packs(batch(LENGTHS, True))
+    assert network.eval()._packs(batch(LENGTHS, True))
 
 
 @given(
