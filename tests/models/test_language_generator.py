@@ -157,6 +157,15 @@ def test_pseudo_interpretations_are_distinct_and_at_most_n() -> None:
     assert generator({"pseudo_interpretations": "no"})[0].pseudo_interpretations("Who?", 2, Run.of(10)) == []
 
 
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_a_list_is_never_asked_to_be_longer_than_it_may_be(n: int) -> None:
+    played, model = generator({"pseudo_interpretations": "no"})
+    played.pseudo_interpretations("Who?", n, Run.of(10))
+    assert model.requests[0].schema is not None
+    wanted = model.requests[0].schema["properties"]["questions"]
+    assert wanted["minItems"] <= wanted["maxItems"] == n
+
+
 def test_the_judges_roles() -> None:
     run = Run.of(10)
     assert generator({"match": '{"covered": [true, false]}'})[0].match("q", ["a"], ["b", "c"], run) == [True, False]

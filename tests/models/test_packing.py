@@ -82,7 +82,8 @@ def test_gradients_equal_those_of_padded_rows(network: SpanNetwork, prompted: bo
         padded = gradients()
     finally:
         network.eval()
-    assert packed.keys() == padded.keys() and any("encoder.layer.0" in name for name in packed)
+    assert packed.keys() == padded.keys()
+    assert any("encoder.layer.0" in name for name in packed)
     for name in packed:
         assert float((packed[name] - padded[name]).abs().max()) <= 1e-5, name
 
