@@ -14,7 +14,6 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from transformers.modeling_outputs import BaseModelOutput
 
 from core.models.interleaving import use_interleaving
 from core.models.rows import clip, pad, prompt_text
@@ -179,6 +178,8 @@ class FidNetwork(nn.Module):
 
     def decode(self, states: Tensor, mask: Tensor, ids: Tensor, cache: Any = None, keep: bool = False) -> Any:
         """transformers' output for decoder inputs (B, T); with `keep`, `past_key_values` holds the keys and values for the next call."""
+        from transformers.modeling_outputs import BaseModelOutput
+
         return self.model(
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=mask.long(),

@@ -26,8 +26,8 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface
-from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
+
+from core.bert import Bert
 
 NAME = "ambiscope_interleaved"
 Mode = Literal["interleaved", "separate"]
@@ -237,12 +237,18 @@ def interleaved_attention(
 
 def register() -> None:
     """Makes the function known to transformers under NAME, with a boolean padding mask.  Idempotent."""
+    from transformers import AttentionInterface
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
+
     AttentionInterface.register(NAME, interleaved_attention)
     AttentionMaskInterface.register(NAME, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
 
 
 def use_interleaving(encoder: nn.Module) -> nn.Module:
-    """Switches an encoder (T5 stack, BertModel, ...) to the interleaved attention.  Weights are untouched."""
+    """Switches an encoder (T5 stack, BertModel, our Bert, ...) to the interleaved attention.  Weights are untouched."""
+    if isinstance(encoder, Bert):
+        encoder.attend = interleaved_attention
+        return encoder
     register()
     encoder.set_attn_implementation(NAME)  # type: ignore[operator]
     return encoder

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
+from core.bert import fits, load_bert
 from core.errors import CheckpointError, InputError
 from core.models.rows import Rows, pad, passage_rows, prompt_row
 from core.models.span_network import RowBatch, SpanConfig, SpanNetwork
@@ -51,13 +53,15 @@ def load_tokenizer(base: str) -> Any:
 
 def load_base(base: str, dropout: float = 0.0) -> Any:
     """The bare encoder.  Dropout is 0 by default: inference, and on CPUs it costs a third of a training step."""
-    from transformers import AutoModel
-
     try:
+        if fits(base_folder(base)):
+            return load_bert(base_folder(base), dropout)
+        from transformers import AutoModel
+
         return AutoModel.from_pretrained(
             base_folder(base), add_pooling_layer=False, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout
         )
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise CheckpointError(f"base model '{base}' cannot be loaded: {error}") from error
 
 

@@ -91,8 +91,15 @@ class SpanHead(nn.Module):
 
     def remember(self, x: Tensor, e: Tensor, prompt_mask: Tensor) -> Tensor:
         """Passage tokens (B, N * L, d) look at the prompt E (B, P, d): the head reads Cat(E, X)."""
-        out, _ = self.recall(x, e, e, key_padding_mask=~prompt_mask, need_weights=False)
-        return x + out
+        recall = self.recall  # its weights only: its own call imports sympy, a second of a start, to check the mask's shape
+        to_q, to_k, to_v = recall.in_proj_weight.chunk(3)
+
+        def split(t: Tensor, to: Tensor) -> Tensor:  # (B, *, d) -> (B, H, *, D)
+            return nn.functional.linear(t, to).unflatten(-1, (recall.num_heads, -1)).transpose(1, 2)
+
+        seen = prompt_mask[:, None, None, :]
+        out = nn.functional.scaled_dot_product_attention(split(x, to_q), split(e, to_k), split(e, to_v), attn_mask=seen)
+        return x + recall.out_proj(out.transpose(1, 2).flatten(2))
 
     def eoi(self, e: Tensor, x: Tensor, seen: Tensor) -> Tensor:
         """(B,) the [EOI] score from the prompt's first state and what it finds in Cat(E, X); `seen` (B, N * L)."""

@@ -154,6 +154,18 @@ class _CachedEncoder:
         return np.stack([known[t] for t in texts])
 
 
+def _network(folder: Path) -> Any:
+    """The bare encoder in a folder: BERT without transformers' imports, all else through it."""
+    from core.bert import fits, load_bert
+
+    if fits(folder):
+        return load_bert(folder)
+    import torch
+    from transformers import AutoModel
+
+    return AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
+
+
 class TransformerEncoder(_CachedEncoder):
     """A transformers encoder with mean pooling and L2 normalisation: the recipe of all-MiniLM-L6-v2."""
 
@@ -161,7 +173,8 @@ class TransformerEncoder(_CachedEncoder):
         """Loads from a local folder, never from a hub.  Raises CheckpointError for a missing or damaged folder."""
         super().__init__(name)
         import torch
-        from transformers import AutoModel, AutoTokenizer
+        from safetensors import SafetensorError
+        from transformers import AutoTokenizer
         from transformers.utils import logging as transformers_logging
 
         if threads > 0:
@@ -172,8 +185,8 @@ class TransformerEncoder(_CachedEncoder):
         transformers_logging.disable_progress_bar()  # "Loading weights" would end up between the lines of a command's output
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            model: Any = AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
-        except (OSError, ValueError, RuntimeError, KeyError, ImportError) as e:
+            model = _network(folder)
+        except (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError) as e:
             raise CheckpointError(
                 f"the encoder in {folder} cannot be loaded ({type(e).__name__}: {e}); install it again"
             ) from e
