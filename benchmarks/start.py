@@ -85,7 +85,8 @@ def one_start(home: Path, question: str) -> dict[str, float]:
             box.press("Enter")
             page.locator("ol li").first.wait_for(timeout=180_000)  # the list of answers found so far
             first = time.perf_counter() - started
-            page.get_by_text("Download the trace").wait_for(timeout=180_000)
+            # by its id: looking for a text reads the whole page at every look, on the cores that the models work on
+            page.get_by_test_id("stDownloadButton").first.wait_for(timeout=180_000)
             answered = time.perf_counter() - started
             browser.close()
         return {

@@ -18,7 +18,7 @@ MODULES = (
     "core.models.fid",
     "core.retrieval.encoder",
 )
-LAZY = ("AutoModel", "AutoTokenizer", "AutoConfig", "BertModel")
+LAZY = ("AutoTokenizer",)  # what models of other kinds than the bundled ones need is imported with the first of them
 SWITCH = 0.0005  # seconds (Python's own is 0.005): while imports keep Python busy, a page that is drawn gets its turn at once
 _lock, _there = threading.Lock(), threading.Event()
 
