@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from core.errors import CheckpointError, InputError
 from core.models.precision import native_bf16
+from core.training import heap
 
 PRECISIONS = ("auto", "bf16", "fp32")
 
@@ -269,6 +270,8 @@ def fit(
             step += 1
             bar.set_postfix_str(f"loss {losses[-1]:.4g}", refresh=False)
             bar.update()
+            if step % heap.EVERY == 0:
+                heap.trim()
             if step % config.evaluate_every == 0:
                 row = judge(elapsed())
             elif step % 50 == 0:
