@@ -23,8 +23,10 @@ from core.models.span_network import SpanNetwork
 from core.settings import ROOT
 from core.training.answerer_task import AnswererTask
 from core.training.freezing import freeze
+from core.training.held_out_passages import SHARE
 from core.training.mixtures import annotated_examples, reader_rows_of_multi
 from core.training.reader_task import ReaderTask
+from core.training.trainer import TrainConfig, parameter_groups
 
 ROUNDS = 3  # of each layout, in turn
 EOI_SHARE = 0.25
@@ -45,11 +47,11 @@ def layout(padded: bool) -> Iterator[None]:
 
 def measure(network: Any, task: Any, steps: int, frozen: int) -> dict[str, float]:
     """Tokens a second by layout, and the ratio."""
-    network.encoder.embeddings.requires_grad_(False)
     freeze(network, frozen)
     network.train()
-    trained = [p for p in network.parameters() if p.requires_grad]
-    optimiser = torch.optim.AdamW(trained, lr=1e-6)
+    groups = parameter_groups(network, TrainConfig())
+    trained = [p for group in groups for p in group["params"] if p.requires_grad]
+    optimiser = torch.optim.AdamW(groups)
     stream = task.batches(0, 0)
     batches = [next(stream)[1] for _ in range(steps)]
 
@@ -85,7 +87,7 @@ def main() -> int:
     parser.add_argument("--freeze", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    examples, _ = annotated_examples(ROOT / "data" / "practice_facts", held_out=0.2)
+    examples, _ = annotated_examples(ROOT / "data" / "practice_facts", held_out=SHARE)
     makers: dict[str, Callable[[Any], Any]] = {
         "reader": lambda config: ReaderTask(reader_rows_of_multi(examples, 0, 2), [], config, args.batch_tokens),
         "answerer": lambda config: AnswererTask([(examples, 1.0)], [], config, "tune", CONTEXT, EOI_SHARE, args.batch_tokens),

@@ -7,7 +7,6 @@ run grew by 1 MB a step (measured over 1,000 steps of 4,096 tokens) though it he
 from __future__ import annotations
 
 import ctypes
-import sys
 from functools import cache
 from typing import Any
 
@@ -15,10 +14,8 @@ EVERY = 25  # steps between two trims; one takes milliseconds
 
 
 @cache
-def _glibc() -> Any:
-    """The C library if it is glibc, else None: other allocators look after themselves."""
-    if not sys.platform.startswith("linux"):
-        return None
+def _malloc_trim() -> Any:
+    """glibc's call, or None on other systems: their allocators look after themselves."""
     try:
         return ctypes.CDLL("libc.so.6").malloc_trim
     except (OSError, AttributeError):
@@ -27,8 +24,7 @@ def _glibc() -> Any:
 
 def trim() -> bool:
     """Gives free pages back.  False where the C library has no such call."""
-    call = _glibc()
-    if call is None:
-        return False
-    call(0)
-    return True
+    call = _malloc_trim()
+    if call is not None:
+        call(0)
+    return call is not None

@@ -1,0 +1,57 @@
+"""What arithmetic on trained weights shares: shares that are checked, folders that are read and written, one command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from core.errors import AmbiscopeError, CheckpointError, InputError
+from core.models.finding import WEIGHTS, read_config
+
+
+def check_share(share: float) -> None:
+    """Raises InputError outside 0..1."""
+    if not (math.isfinite(share) and 0 <= share <= 1):
+        raise InputError(f"the share is {share}; it must be between 0 and 1")
+
+
+def read(*folders: Path) -> list[dict[str, Any]]:
+    """The tensors of each checkpoint by name.  Raises CheckpointError."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return [load_file(folder / WEIGHTS) for folder in folders]
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"weights cannot be read ({error}); give folders with {WEIGHTS}") from None
+
+
+def write(out: Path, tensors: Mapping[str, Any], like: Path, what: str, how: Mapping[str, Any]) -> None:
+    """Tensors with the config.json of `like`, which tells of `what` was done and `how`.  Raises CheckpointError before anything is written."""
+    from safetensors.torch import save_file
+
+    config = read_config(like)
+    config.setdefault("about", {})[what] = dict(how)
+    out.mkdir(parents=True, exist_ok=True)
+    save_file(dict(tensors), out / WEIGHTS)
+    (out / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
+
+
+def command(about: str | None, folders: Sequence[str], share: float, run: Callable[[argparse.Namespace], str]) -> int:
+    """Exit code of a command line with a folder each, `--share` and `--out`; `run` returns what was done, in words."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in (*folders, "out"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--share", type=float, default=share, help="of --after")
+    args = parser.parse_args()
+    try:
+        print(f"{run(args)}: {args.out}")
+    except AmbiscopeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
