@@ -1,6 +1,6 @@
-"""The heavy imports, once a process and in one thread at a time: transformers, imported by two at once, is found half made.
+"""The heavy imports of the bundled models, once a process: pages and workers wait here until they are there.
 
-No Streamlit call is made here: workers wait for the libraries as pages do.
+transformers is none of them; what needs it (models of other kinds) imports it under core.transformers_lock.  No Streamlit call is made here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ MODULES = (
     "core.models.fid",
     "core.retrieval.encoder",
 )
-LAZY = ("AutoTokenizer",)  # what models of other kinds than the bundled ones need is imported with the first of them
 SWITCH = 0.0005  # seconds (Python's own is 0.005): while imports keep Python busy, a page that is drawn gets its turn at once
 _lock, _there = threading.Lock(), threading.Event()
 
@@ -38,9 +37,6 @@ def load() -> None:
         try:
             for module in MODULES:
                 importlib.import_module(module)
-            transformers = importlib.import_module("transformers")
-            for name in LAZY:
-                getattr(transformers, name)
         finally:
             sys.setswitchinterval(usual)
         _there.set()

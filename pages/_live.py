@@ -16,7 +16,6 @@ from pages._runner import Plan, Run
 from pages._trace import TraceView
 
 LOOK_EVERY = 0.15  # seconds between two looks at a worker
-TELL_EVERY = 0.6  # seconds between two drawings of the clock: each costs the browser 70 ms of the cores that the models work on
 
 
 def runs() -> list[Run]:
@@ -62,15 +61,13 @@ class _Side:
         self.summary = place.empty()
         self.view = TraceView(place.container(), run.plan.question.text, f"live.{run.key}", narrow, run.plan.system)
         self.drawn = 0
-        self.told: tuple[str, float] | None = None  # the stage that was drawn last, and the seconds with it
 
     def draw(self) -> None:
         """Draws what is new.  Its Streamlit calls are also where a rerun or a closed tab interrupts the script."""
         stage = "stopping after this step" if self.run.stopping and not self.run.done else self.run.stage
-        seconds = self.run.seconds
-        if self.told is None or self.told[0] != stage or seconds - self.told[1] >= TELL_EVERY:
-            self.state.markdown(f":material/hourglass_top: **{plain(self.run.plan.system)}**: {plain(stage)} · {seconds:.1f} s")
-            self.told = stage, seconds
+        self.state.markdown(
+            f":material/hourglass_top: **{plain(self.run.plan.system)}**: {plain(stage)} · {self.run.seconds:.1f} s"
+        )
         for event in self.run.events[self.drawn :]:
             if isinstance(event, t.StepFinished) and event.answer is not None:
                 self.answers[event.answer.text] = event.answer

@@ -76,6 +76,23 @@ def test_one_system_never_imports_another() -> None:
     assert not wrong
 
 
+def test_transformers_is_imported_by_one_thread_at_a_time() -> None:
+    """In core every import of it stands in a `with TRANSFORMERS:`; core.models.language_model_local is imported in one."""
+    wrong = []
+    for path in MODULES:
+        locked: set[int] = set()
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.With) and any(ast.unparse(item.context_expr) == "TRANSFORMERS" for item in node.items):
+                locked |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        for module, line in imports(path):
+            heavy = inside(module, "transformers") or inside(module, "sentence_transformers")
+            heavy |= inside(module, "core.models.language_model_local")
+            if heavy and line not in locked and name_of(path) != "core.models.language_model_local":
+                wrong.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
+    assert not wrong
+
+
 def test_settings_is_the_only_reader_of_the_environment() -> None:
     """`core.cli.quiet_libraries` sets variables of libraries before they are imported; it reads none."""
     wrong = []

@@ -34,6 +34,7 @@ from core.models.small_seq2seq import load_small
 from core.models.span_answerer import shares_words
 from core.models.span_model import pick_device
 from core.text import find_spans, normalize_answer
+from core.transformers_lock import TRANSFORMERS
 from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
 
 DETAILS = "fid.json"  # our own part of a checkpoint, beside transformers' config.json
@@ -189,7 +190,8 @@ def _own_file(where: str, name: str) -> Path | None:
     """A file of ours in a folder or, for a hub name, in the hub's cache; None where the checkpoint has none."""
     if Path(where).is_dir():
         return Path(where) / name if (Path(where) / name).exists() else None
-    from transformers.utils import cached_file
+    with TRANSFORMERS:
+        from transformers.utils import cached_file
 
     found = cached_file(where, name, _raise_exceptions_for_missing_entries=False, _raise_exceptions_for_connection_errors=False)
     return Path(found) if found else None
@@ -208,8 +210,6 @@ def _is_small(where: str) -> bool:
 
 def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
     """(network, tokenizer) from a folder or the hub.  `config`: use it instead of the stored one.  Raises CheckpointError."""
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
     where = find_fid(name)
     try:
         if _is_small(where):
@@ -219,8 +219,11 @@ def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
             return make_fid(found.model, found.tokenizer, config or found.config, found.eoi), found.tokenizer
         details = _own_file(where, DETAILS)
         stored = FidConfig(**json.loads(details.read_text())["config"]) if details else FidConfig()
-        tokenizer = AutoTokenizer.from_pretrained(where, use_fast=True)
-        model, info = AutoModelForSeq2SeqLM.from_pretrained(where, dtype=torch.float32, output_loading_info=True)
+        with TRANSFORMERS:
+            from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+            tokenizer = AutoTokenizer.from_pretrained(where, use_fast=True)
+            model, info = AutoModelForSeq2SeqLM.from_pretrained(where, dtype=torch.float32, output_loading_info=True)
         if info["missing_keys"] or info["mismatched_keys"]:
             raise ValueError(f"weights are missing or of another shape: {sorted(map(str, info['missing_keys']))[:3]}")
         if tokenizer.eos_token_id is None or tokenizer.pad_token_id is None:

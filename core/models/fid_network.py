@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from core.models.interleaving import use_interleaving
 from core.models.rows import clip, pad, prompt_text
 from core.models.span_network import Prompting
+from core.transformers_lock import TRANSFORMERS
 
 # what a network was trained to write: one answer or [EOI], the whole answer set, or a disambiguated question
 Target = Literal["step", "spliced", "question"]
@@ -178,7 +179,8 @@ class FidNetwork(nn.Module):
 
     def decode(self, states: Tensor, mask: Tensor, ids: Tensor, cache: Any = None, keep: bool = False) -> Any:
         """transformers' output for decoder inputs (B, T); with `keep`, `past_key_values` holds the keys and values for the next call."""
-        from transformers.modeling_outputs import BaseModelOutput
+        with TRANSFORMERS:
+            from transformers.modeling_outputs import BaseModelOutput
 
         return self.model(
             encoder_outputs=BaseModelOutput(last_hidden_state=states),

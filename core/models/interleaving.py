@@ -28,6 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from core.bert import Bert
+from core.transformers_lock import TRANSFORMERS
 
 NAME = "ambiscope_interleaved"
 Mode = Literal["interleaved", "separate"]
@@ -237,8 +238,9 @@ def interleaved_attention(
 
 def register() -> None:
     """Makes the function known to transformers under NAME, with a boolean padding mask.  Idempotent."""
-    from transformers import AttentionInterface
-    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
+    with TRANSFORMERS:
+        from transformers import AttentionInterface
+        from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
 
     AttentionInterface.register(NAME, interleaved_attention)
     AttentionMaskInterface.register(NAME, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])

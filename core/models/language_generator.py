@@ -14,6 +14,7 @@ from core.models.generators import SCRIPTED, Claim, Completion, LanguageGenerato
 from core.prompts import as_data, as_line, list_as_data, load_prompt, passages_as_data
 from core.settings import Settings
 from core.text import content_words, find_spans, words
+from core.transformers_lock import TRANSFORMERS
 from core.types import Evidence, Interpretation, ModelCalled, Passage
 
 MOST_QUESTION_CHARS = 400
@@ -228,9 +229,10 @@ def load(settings: Settings) -> LanguageGenerator:
 
         model: LanguageModel = _endpoint(Address.of(settings))
     else:
-        from core.models.language_model_local import load_local
+        with TRANSFORMERS:
+            from core.models.language_model_local import load_local
 
-        model = load_local(settings.lm_local, settings.device, settings.lm_concurrency)
+            model = load_local(settings.lm_local, settings.device, settings.lm_concurrency)
     return PromptedGenerator(model, settings.lm_max_tokens)
 
 

