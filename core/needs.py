@@ -57,7 +57,7 @@ CHECKS: dict[str, Callable[[Settings], None]] = {
     "checkpoint answerer": _answerer,
     "checkpoint ambiguity": _ambiguity,
     "answering model": _answering,
-    "encoder-decoder weights in AMBISCOPE_ANSWERER": _weights,
+    "encoder-decoder answerer-seq2seq": _weights,  # bundled; another one by AMBISCOPE_ANSWERER
     "encoder-decoder fid": _seq2seq,  # bundled; another one by AMBISCOPE_SEQ2SEQ
     "a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL": _language_model,
 }

@@ -7,7 +7,6 @@ import hashlib
 import json
 import random
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,8 @@ def add_parser(commands: Any) -> None:
         help="seq2seq: the answering model over an encoder-decoder; disambiguation: an encoder-decoder that rewrites questions; "
         "cotraining: several answering models complete the single-answer data (AmbigQA, section 5); "
         "ambiguity: disambig-first's classifier and lexicon, from --ambignq; "
-        "rescorer: the candidates' scores of an answering model (--init), on the held-out questions of --annotated",
+        "rescorer: the candidates' scores of an answering model (--init), on the held-out questions of --annotated, and for questions that bring "
+        "their own passages on those of --multi",
     )
     train.add_argument("--models", type=int, default=3, help="cotraining: models that vote")
     train.add_argument("--rounds", type=int, default=1, help="cotraining: rounds of labelling after the first training")
@@ -240,10 +240,16 @@ def _rescorer_of(args: argparse.Namespace) -> Callable[[Path], object] | None:
     if args.what != "answerer" or args.stage != "tune" or not args.init:
         return None
     from core.models.finding import find_checkpoint
-    from core.models.rescoring import read_weights, write_weights
+    from core.models.rescoring import FILES, read_weights, write_weights
 
-    found = read_weights(find_checkpoint(args.init, "answerer"))
-    return partial(write_weights, weights=found) if found else None
+    folder = find_checkpoint(args.init, "answerer")
+    found = {kind: weights for kind in FILES if (weights := read_weights(folder, kind))}
+
+    def keep(out: Path) -> None:
+        for kind, weights in found.items():
+            write_weights(out, weights, kind)
+
+    return keep if found else None
 
 
 def _make(args: argparse.Namespace, settings: Settings) -> tuple[Any, Any, Any]:

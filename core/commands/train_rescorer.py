@@ -1,4 +1,4 @@
-"""`python -m core train rescorer`: fits the rescorer of an answering model on annotated questions that it was not trained on."""
+"""`python -m core train rescorer`: fits the rescorers of an answering model on questions that it was not trained on."""
 
 from __future__ import annotations
 
@@ -6,39 +6,63 @@ import argparse
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from core.errors import InputError
 from core.settings import Settings
+
+if TYPE_CHECKING:
+    from core.models.rescoring import Kind
 
 TOP_K = 10
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Writes OUT: a copy of the checkpoint with its rescorer.json.  Raises InputError, CheckpointError."""
+    """Writes OUT: a copy of the checkpoint with a rescorer for retrieved passages (--annotated), for questions' own ones (--multi), or both.
+
+    Raises InputError, CheckpointError.
+    """
     from core.engine import Engine
     from core.models.finding import find_checkpoint
     from core.models.passage_reader import load_reader
-    from core.models.rescoring import write_weights
+    from core.models.rescoring import Weights, write_weights
     from core.models.span_answerer import load_answerer
     from core.models.step_features import read_with
-    from core.training.held_out_passages import held_out_passages
+    from core.training.held_out_passages import held_out_passages, own_passages
     from core.training.rescorer_task import Runs, fit_rescorer
 
+    if not args.annotated and not args.multi:
+        raise InputError("train rescorer needs --annotated FOLDER (questions.json and passages.tsv) or --multi FILE")
     checkpoint = find_checkpoint(args.init or "default", "answerer")
     engine = Engine(settings)
-    examples, passages = held_out_passages(engine, args.annotated, TOP_K, args.limit, args.seed)
     model, digest = load_answerer(str(checkpoint), settings.device)
-    said = f"{len(examples)} questions of {', '.join(f.resolve().name for f in args.annotated)} held out from training"
     reader, reader_digest = load_reader(args.reader or settings.reader, settings.device)
     encode = engine.library.encoder().encode
-    runs = Runs(model, examples, passages, lambda texts: encode(texts, "query"), read_with(reader), _say)
-    weights, figures = fit_rescorer(runs, fitted_on=said)
+    report: dict[str, Any] = {"weights": digest, "reader": reader_digest}
+
+    def fit(kind: Kind, examples: list[Any], passages: list[Any], of: str) -> Weights:
+        said = f"{len(examples)} questions of {of}"
+        runs = Runs(model, examples, passages, lambda texts: encode(texts, "query"), read_with(reader), _say)
+        weights, figures = fit_rescorer(runs, fitted_on=said)
+        report[kind] = {"fitted_on": said, **figures}
+        return weights
+
+    fitted: dict[Kind, Weights] = {}
+    if args.annotated:
+        names = ", ".join(f.resolve().name for f in args.annotated)
+        found = held_out_passages(engine, args.annotated, TOP_K, args.limit, args.seed)
+        fitted["retrieved"] = fit("retrieved", *found, f"{names} held out from training")
+    if args.multi:
+        names = ", ".join(f.name for f in args.multi)
+        fitted["own"] = fit("own", *own_passages(engine, args.multi, args.limit, args.seed), names)
     out: Path = args.out or settings.runs_dir / "rescorer"
     out.mkdir(parents=True, exist_ok=True)
     for file in checkpoint.iterdir():
         if file.is_file() and file.resolve() != (out / file.name).resolve():
             shutil.copyfile(file, out / file.name)
-    write_weights(out, weights)
-    print(json.dumps({"out": str(out), "weights": digest, "reader": reader_digest, "fitted_on": said, **figures}))
+    for kind, weights in fitted.items():
+        write_weights(out, weights, kind)
+    print(json.dumps({"out": str(out), **report}))
     return 0
 
 

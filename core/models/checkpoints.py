@@ -25,13 +25,16 @@ from core.models.span_network import Prompting, SpanConfig, SpanNetwork
 TICK_NS = 2_000_000_000  # coarser than the time stamps of any file system in use (FAT: 2 s)
 
 
-def save_network(network: nn.Module, folder: Path, config: dict[str, Any]) -> None:
-    """Half-precision weights without the frozen embeddings, and config.json.  Files are replaced whole, so that a kill leaves the old ones."""
+def save_network(network: nn.Module, folder: Path, config: dict[str, Any], left_out: tuple[str, ...] = ()) -> None:
+    """Half-precision weights without the frozen embeddings, and config.json.  Files are replaced whole, so that a kill leaves the old ones.
+
+    `left_out`: beginnings of names of weights that another checkpoint holds.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {
         name: tensor.detach().to("cpu", torch.float16).contiguous()
         for name, tensor in network.state_dict().items()
-        if ".embeddings." not in name
+        if ".embeddings." not in name and not name.startswith(left_out)
     }
     temporary = folder / (WEIGHTS + ".tmp")
     save_file(tensors, temporary, metadata={"format": "pt"})

@@ -15,9 +15,11 @@ from core.settings import ROOT
 BUNDLED = ROOT / "checkpoints"
 WEIGHTS = "model.safetensors"
 RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
+SEQ2SEQ_ANSWERER = "answerer-seq2seq"  # the bundled encoder-decoder that writes one answer a step
 SMALL_SEQ2SEQ = "small-seq2seq"  # the kind that config.json of core.models.small_seq2seq names
 # checkpoints that are looked for under these names and are no hub names, and how to come by them
 OWN = {
+    "answerer-seq2seq": "train it with `python -m core train seq2seq --init small:answerer`",
     "fid": "train it with `python -m core train seq2seq --target spliced --init small:reader`",
     "rewriter": "train it with `python -m core train disambiguation --init small`",
 }
@@ -90,11 +92,8 @@ def find_answering(name: str) -> None:
 
 
 def find_fid(name: str) -> str:
-    """A bundled or given folder, or a hub name, found without loading weights.  Raises CheckpointError."""
-    if name == "default":
-        raise CheckpointError(
-            "no encoder-decoder is bundled; set AMBISCOPE_ANSWERER to a folder with one, or to a hub name such as t5-base"
-        )
+    """A bundled or given folder, or a hub name, found without loading weights; "default" is the bundled answerer-seq2seq.  Raises CheckpointError."""
+    name = SEQ2SEQ_ANSWERER if name == "default" else name
     if (file := Path(name).expanduser()).is_file() and find_released(file) is not None:
         return str(file)
     for folder in (BUNDLED / name, Path(name).expanduser()):

@@ -2,8 +2,9 @@
 
 The span model finds nearly every answer among its eight best candidates but ranks some fluent wrong ones above them, and its [EOI] is badly
 calibrated.  So each step's candidates get a new score, w . f(candidate), [EOI] the score 0, and one softmax over both decides as before
-(Sun et al. 2023, section 3.2: the loop itself is unchanged).  The weights are fitted by `python -m core train rescorer` on questions that the
-answering model was not trained on, and lie beside its weights as rescorer.json.
+(Sun et al. 2023, section 3.2: the loop itself is unchanged).  The weights are fitted by `python -m core train rescorer` and lie beside the model's.
+There are two sets: of ten passages that a retriever found most say nothing, while passages that a question brings were chosen by somebody, and the
+same signals mean other things there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,8 @@ from core.models.step_features import FEATURES, Embed, Read, Seen
 from core.text import normalize_answer
 from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 
-FILE = "rescorer.json"
+Kind = Literal["retrieved", "own"]  # where the passages are from: found in a corpus, or brought by the question
+FILES: dict[Kind, str] = {"retrieved": "rescorer.json", "own": "rescorer_own.json"}
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,9 @@ class Weights:
         return out
 
 
-def read_weights(folder: Path) -> Weights | None:
+def read_weights(folder: Path, kind: Kind = "retrieved") -> Weights | None:
     """The rescorer beside a checkpoint's weights, or None where there is none.  Raises CheckpointError for a damaged one."""
-    path = folder / FILE
+    path = folder / FILES[kind]
     if not path.is_file():
         return None
     try:
@@ -68,8 +70,8 @@ def read_weights(folder: Path) -> Weights | None:
         raise CheckpointError(f"{path} is damaged ({error}); fit it again with: python -m core train rescorer") from None
 
 
-def write_weights(folder: Path, weights: Weights) -> Path:
-    path = folder / FILE
+def write_weights(folder: Path, weights: Weights, kind: Kind = "retrieved") -> Path:
+    path = folder / FILES[kind]
     draft = path.with_suffix(".tmp")
     draft.write_text(json.dumps(asdict(weights), indent=1), encoding="utf-8")
     draft.replace(path)

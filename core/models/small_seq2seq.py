@@ -25,9 +25,10 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from core.models.checkpoints import save_network
+from core.errors import CheckpointError
+from core.models.checkpoints import digest, load_span_network, save_network
 from core.models.fid_network import IGNORED, FidBatch, Target, fan_out
-from core.models.finding import SMALL_SEQ2SEQ
+from core.models.finding import SMALL_SEQ2SEQ, find_checkpoint
 from core.models.interleaving import use_interleaving
 from core.models.rows import clip, pad, passage_rows, prompt_row
 from core.models.span_model import base_folder, load_base
@@ -40,9 +41,15 @@ LOWEST = -1e4  # of a score: finite in half precision too
 
 @dataclass(frozen=True)
 class SmallConfig:
-    """Lengths are in tokens.  `inner`: width of all heads of an attention together.  `max_tokens`: of a passage row, 512 at most."""
+    """Lengths are in tokens.  `inner`: width of all heads of an attention together.  `max_tokens`: of a passage row, 512 at most.
+
+    `encoder`: a bundled span model whose encoder this one has, unchanged, so that its checkpoint holds the decoder alone; `encoder_digest`
+    says of which weights ("": an encoder of its own).
+    """
 
     base: str = "minilm"  # encoder whose frozen embeddings the checkpoint does not repeat
+    encoder: str = ""
+    encoder_digest: str = ""
     prompting: Prompting = "separate"
     max_tokens: int = 192
     max_prompt_tokens: int = 96
@@ -295,8 +302,6 @@ class SmallSeq2Seq(nn.Module):
 
 def small_tokenizer(base: str) -> Any:
     """The base's tokenizer with [EOI] and with [SEP] as the end of a sequence.  Raises CheckpointError."""
-    from core.errors import CheckpointError
-
     try:
         with TRANSFORMERS:
             from transformers import AutoTokenizer
@@ -322,29 +327,46 @@ def make_small(config: SmallConfig | None = None, encoder: Any = None, seed: int
 
 
 def from_span(span: Any, config: SmallConfig | None = None, seed: int = 0) -> tuple[SmallSeq2Seq, Any]:
-    """A new decoder over the encoder of a trained SpanNetwork (bundled reader or answerer); where an answer may start and end is taken over too."""
+    """A new decoder over the encoder of a trained SpanNetwork (bundled reader or answerer), which is taken over; where an answer may start and
+    end is too."""
     config = replace(config or SmallConfig(), base=span.config.base)
-    encoder = load_base(config.base)
-    encoder.load_state_dict(span.encoder.state_dict())
-    network, tokenizer = make_small(config, encoder, seed)
+    network, tokenizer = make_small(config, span.encoder, seed)
     with torch.no_grad():
         network.edge.weight.copy_(span.head.edges.weight)
         network.edge.bias.copy_(span.head.edges.bias)
     return network, tokenizer
 
 
+def with_own_encoder(network: SmallSeq2Seq) -> None:
+    """For a network whose encoder is trained: it is nobody else's any more, and the checkpoint will hold it."""
+    network.config = replace(network.config, encoder="", encoder_digest="")
+
+
+def _shared_encoder(config: SmallConfig) -> Any:
+    """The encoder of the bundled span model that the configuration names.  Raises CheckpointError where its weights are others by now."""
+    folder = find_checkpoint(config.encoder, config.encoder)
+    if (found := digest(folder)) != config.encoder_digest:
+        raise CheckpointError(
+            f"this decoder was trained over the encoder of checkpoint '{config.encoder}' with the weights {config.encoder_digest}, and that "
+            f"has the weights {found} now; train it again with --init small:{config.encoder}"
+        )
+    return load_span_network(folder).encoder
+
+
 def save_small(network: nn.Module, folder: Path, about: dict[str, Any] | None = None) -> None:
     assert isinstance(network, SmallSeq2Seq)
-    save_network(network, folder, {"kind": SMALL_SEQ2SEQ, "config": asdict(network.config), "about": about or {}})
+    left_out = ("encoder.",) if network.config.encoder else ()
+    save_network(network, folder, {"kind": SMALL_SEQ2SEQ, "config": asdict(network.config), "about": about or {}}, left_out)
 
 
 def load_small(folder: Path, config: SmallConfig | None = None) -> tuple[SmallSeq2Seq, Any]:
     """`config`: use it instead of the stored one.  Raises OSError, ValueError, KeyError, TypeError or SafetensorError for what does not fit."""
     stored = SmallConfig(**json.loads((folder / "config.json").read_text())["config"])
     tensors = load_file(folder / "model.safetensors")
-    network, tokenizer = make_small(config or stored)
+    network, tokenizer = make_small(config or stored, _shared_encoder(stored) if stored.encoder else None)
     missing, unexpected = network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
-    missing = [name for name in missing if ".embeddings." not in name]
+    known = "encoder." if stored.encoder else "encoder.embeddings."
+    missing = [name for name in missing if not name.startswith(known)]
     if missing or unexpected:
         raise ValueError(f"weights do not fit the network: missing {missing[:3]}, unexpected {list(unexpected)[:3]}")
     return network.eval(), tokenizer

@@ -21,7 +21,7 @@ SYSTEMS = Registry(
             "core.systems.ambigprompt:build_seq2seq",
             "the same loop over an encoder-decoder (t5-base, a folder): Fusion-in-Decoder with interleaved prompting",
             "Sun et al. 2023, sections 2.2 and 3",
-            ("encoder-decoder weights in AMBISCOPE_ANSWERER",),
+            ("encoder-decoder answerer-seq2seq",),
             choices={"loop": ("exact", "fast")},
         ),
         "one-pass": Entry(

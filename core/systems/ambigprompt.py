@@ -71,7 +71,10 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
     _check_prompting(prompting, trained.prompting, settings.answerer)
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
     used: dict[str, Any] = {"decoding": asdict(decoding), **loop_used, "prompting": trained.prompting, "stage": trained.stage}
-    rescorer = read_weights(folder) if rescoring == "on" and parts.embed is not None else None
+    rescorer = None
+    if rescoring == "on" and parts.embed is not None:
+        # one for the kind of passages where there is one, else the one for retrieved passages
+        rescorer = (read_weights(folder, "own") if parts.retriever is None else None) or read_weights(folder)
     used["rescoring"] = describe(rescorer) if rescorer else None
     reader, model.reader = None, None
     if decoding.reader_weight or rescorer:

@@ -1,4 +1,6 @@
-"""Held-out annotated questions with the passages that a retriever brings from their own corpus: what is fitted on top of trained weights sees these."""
+"""Questions with passages as a system sees them, for what is fitted on top of trained weights: held-out annotated questions with the passages that a
+retriever brings from their own corpus, and questions that bring their passages.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from typing import Any
 
 from core.errors import InputError
 from core.settings import ROOT
-from core.training.examples import MultiExample
+from core.training.examples import MultiExample, read_multi
 from core.training.mixtures import annotated_examples
-from core.types import RetrievedPassage
+from core.types import Passage, RetrievedPassage
 
 SHARE = 0.2  # of an annotated folder whose questions name no split, as `train` leaves it out
 # by this project, to train on
@@ -44,3 +46,21 @@ def held_out_passages(
         found += engine.corpus(name).search_many([e.question for e in examples], top_k)
         chosen += examples
     return chosen, found
+
+
+def own_passages(
+    engine: Any, files: Sequence[Path], limit: int = 0, seed: int = 0
+) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
+    """(questions with an answer, the passages that each brings), in a random order, since sources follow one another in a file.  Raises FormatError,
+    and InputError where no question is left."""
+    examples = [e for file in files for e in read_multi(file) if e.gold and e.passages]
+    if not examples:
+        raise InputError("no question of --multi has an answer and passages of its own")
+    random.Random(seed).shuffle(examples)
+    examples = examples[: limit or None]
+    found: list[Sequence[RetrievedPassage]] = []
+    for e in examples:
+        passages = [Passage(str(j), title, text) for j, (title, text) in enumerate(e.passages)]
+        near = engine.similarity(e.question, passages) if len(passages) > 1 else [None]
+        found.append([RetrievedPassage(p, rank, 1.0, c) for rank, (p, c) in enumerate(zip(passages, near, strict=True), 1)])
+    return examples, found

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from core.errors import CheckpointError, InputError
 from core.models.passage_reader import Readout
 from core.models.rescoring import (
-    FILE,
+    FILES,
     RescoredAnswerer,
     Weights,
     read_weights,
@@ -165,6 +165,9 @@ def test_the_file_comes_back_as_it_went(tmp_path: Path) -> None:
     assert read_weights(tmp_path) is None
     write_weights(tmp_path, weights(bias=0.5, kind=1.25))
     assert read_weights(tmp_path) == weights(bias=0.5, kind=1.25)
+    assert read_weights(tmp_path, "own") is None
+    write_weights(tmp_path, weights(bias=-0.5), "own")
+    assert (read_weights(tmp_path, "own"), read_weights(tmp_path)) == (weights(bias=-0.5), weights(bias=0.5, kind=1.25))
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"weights": {}}', "features", "nan", "scale"])
@@ -177,7 +180,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
     elif damage == "scale":
         body["scale"]["kind"] = 0.0
     whole = damage in ("features", "nan", "scale")
-    (tmp_path / FILE).write_text(json.dumps(body) if whole else damage)
+    (tmp_path / FILES["retrieved"]).write_text(json.dumps(body) if whole else damage)
     with pytest.raises(CheckpointError, match="fit it again"):
         read_weights(tmp_path)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tiny_models import WORDS, word_tokenizer
 
 from core.errors import CheckpointError, InputError
-from core.models import small_seq2seq
+from core.models import finding, small_seq2seq
 from core.models.fid import FidAnswerer, load_fid, make_fid
 from core.models.fid_network import IGNORED, FidConfig
 from core.models.generation import (
@@ -29,6 +29,8 @@ from core.models.generation import (
     write,
 )
 from core.models.small_seq2seq import SmallConfig, SmallSeq2Seq, load_small, make_small, save_small
+from core.training import seq2seq
+from core.training.freezing import freeze
 from core.types import EOI, AnsweringModel, Passage, RetrievedPassage
 
 QUESTION = "colour of the ball ?"
@@ -140,6 +142,40 @@ def test_the_edge_of_a_span_model_is_where_answers_begin(tiny_bert_folder: Path,
     assert network.config.base == str(tiny_bert_folder)
     own, theirs = network.encoder.state_dict(), span.encoder.state_dict()
     assert all(torch.equal(own[k], v) for k, v in theirs.items())
+
+
+def test_a_decoder_over_a_bundled_encoder_holds_itself_alone(
+    tiny_bert_folder: Path, make_tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several decoders over one encoder cost the repository little; over other weights than they were trained with they are refused."""
+    from core.models.checkpoints import save_span_network
+    from core.models.span_network import SpanConfig, SpanNetwork
+
+    monkeypatch.setattr(finding, "BUNDLED", tmp_path)
+    monkeypatch.setattr(seq2seq, "BUNDLED", tmp_path)
+    save_span_network(SpanNetwork(make_tiny("bert"), SpanConfig(base=str(tiny_bert_folder))), tmp_path / "reader")
+    network, _ = seq2seq.start("small:reader", "separate", "spliced", 0)
+    freeze(network, 2)
+    seq2seq.check_encoder(network, 1)
+    save_small(network, tmp_path / "writer")
+    assert not any(name.startswith("encoder.") for name in _names(tmp_path / "writer"))
+    again, _ = load_small(tmp_path / "writer")
+    stored = network.state_dict()
+    assert all(torch.allclose(v, stored[k], atol=1e-2) for k, v in again.state_dict().items())
+
+    torch.manual_seed(9)
+    other = SpanNetwork(make_tiny("bert"), SpanConfig(base=str(tiny_bert_folder)))
+    with torch.no_grad():
+        other.head.edges.bias.add_(1.0)
+    save_span_network(other, tmp_path / "reader")
+    with pytest.raises(CheckpointError, match=r"encoder of checkpoint 'reader'.* train it again with --init small:reader"):
+        load_fid(str(tmp_path / "writer"), "cpu")
+
+    trained, _ = seq2seq.start("small:reader", "separate", "spliced", 0)
+    seq2seq.check_encoder(trained, 0)  # no layer frozen: the encoder will be its own
+    save_small(trained, tmp_path / "own")
+    assert any(name.startswith("encoder.") for name in _names(tmp_path / "own"))
+    load_small(tmp_path / "own")
 
 
 @pytest.mark.parametrize("prompting", ["interleaved", "separate"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from core import types as t
 from core.engine import Engine
 from core.errors import CheckpointError, InputError
 from core.models.checkpoints import save_span_network
-from core.models.rescoring import FILE, Weights, write_weights
+from core.models.rescoring import FILES, Weights, write_weights
 from core.models.span_model import load_base
 from core.models.span_network import SpanConfig, SpanNetwork
 from core.models.step_features import FEATURES
@@ -50,6 +51,23 @@ def test_it_can_be_switched_off(checkpoint: Path, tmp_path: Path, loop: str) -> 
     assert prediction.steps[0].eoi_probability < 0.99
 
 
+def test_questions_that_bring_their_passages_have_a_rescorer_of_their_own(checkpoint: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "both"
+    shutil.copytree(checkpoint, copy)
+    zero = dict.fromkeys(FEATURES, 0.0)
+    write_weights(copy, Weights(zero, zero, dict.fromkeys(FEATURES, 1.0), 7.0, "questions with passages"), "own")
+    made = engine(copy, tmp_path)
+    assert made.system("ambigprompt", own_passages=True).info.settings["rescoring"]["bias"] == 7.0
+    made.library.create("small", [_passages(tmp_path)])
+    assert made.system("ambigprompt", "small").info.settings["rescoring"]["bias"] == -50.0
+
+
+def _passages(folder: Path) -> Path:
+    path = folder / "passages.tsv"
+    path.write_text("id\ttext\ttitle\n1\tMatteo Brisk won in 1999.\tTour\n", encoding="utf-8")
+    return path
+
+
 def test_another_word_is_refused(checkpoint: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="rescoring"):
         engine(checkpoint, tmp_path).system("ambigprompt", options=Options(extra={"rescoring": "maybe"}), own_passages=True)
@@ -60,6 +78,6 @@ def test_a_damaged_rescorer_is_refused(checkpoint: Path, tmp_path: Path) -> None
     copy.mkdir()
     for file in checkpoint.iterdir():
         (copy / file.name).write_bytes(file.read_bytes())
-    (copy / FILE).write_text("{")
+    (copy / FILES["retrieved"]).write_text("{")
     with pytest.raises(CheckpointError, match="damaged"):
         engine(copy, tmp_path).system("ambigprompt", own_passages=True)

@@ -1,0 +1,72 @@
+"""`python -m core train rescorer`: on annotated questions, on questions that bring their passages, on both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.cli import main
+from core.models.checkpoints import save_span_network
+from core.models.rescoring import FILES, Weights, read_weights, write_weights
+from core.models.span_model import load_base
+from core.models.span_network import SpanConfig, SpanNetwork
+from core.models.step_features import FEATURES
+
+NAMES = ("Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz", "Greta", "Hugo", "Ida", "Jan", "Karl", "Lena")
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "answerer"
+    config = SpanConfig()
+    save_span_network(SpanNetwork(load_base(config.base), config), folder, {})
+    zero = dict.fromkeys(FEATURES, 0.0)
+    write_weights(folder, Weights(zero, zero, dict.fromkeys(FEATURES, 1.0), 3.0, "before"))
+    return folder
+
+
+def questions(path: Path) -> Path:
+    rows = (
+        {"question": f"Who won race {i}?", "passages": [{"title": "Race", "text": f"{name} won."}], "answers": [[name]]}
+        for i, name in enumerate(NAMES)
+    )
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_questions_with_passages_fit_the_rescorer_for_such_and_leave_the_other(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    arguments = [
+        "train",
+        "rescorer",
+        "--init",
+        str(checkpoint),
+        "--multi",
+        str(questions(tmp_path / "own.jsonl")),
+        "--out",
+        str(out),
+    ]
+    assert main(arguments) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert report["own"]["fitted_on"] == "12 questions of own.jsonl"
+    assert "retrieved" not in report
+    assert report["own"]["cross_validated"]["f1"] >= report["own"]["plain"]["f1"]
+    own, other = read_weights(out, "own"), read_weights(out)
+    assert own is not None
+    assert any(own.weights.values())
+    assert other == read_weights(checkpoint)
+    assert not (checkpoint / FILES["own"]).exists()  # what it began from is left as it was
+
+
+def test_without_questions_it_says_what_to_give(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "rescorer", "--init", str(checkpoint)]) == 2
+    assert "--annotated FOLDER" in capsys.readouterr().err
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text('{"question": "Who?", "passages": [], "answers": [["Anna"]]}\n')
+    assert main(["train", "rescorer", "--init", str(checkpoint), "--multi", str(empty)]) == 2
+    assert "no question of --multi has an answer and passages of its own" in capsys.readouterr().err
