@@ -129,6 +129,9 @@ class FidNetwork(nn.Module):
 
     def __init__(self, model: Any, config: FidConfig, eoi: int) -> None:
         super().__init__()
+        with TRANSFORMERS:
+            from transformers.modeling_outputs import BaseModelOutput
+        self._states = BaseModelOutput  # what its decoder takes an encoder's states in
         encoder = model.get_encoder()
         if not encoder._can_set_attn_implementation():
             raise ValueError(f"the attention of {type(encoder).__name__} cannot be exchanged; use a T5 or BART model")
@@ -179,11 +182,8 @@ class FidNetwork(nn.Module):
 
     def decode(self, states: Tensor, mask: Tensor, ids: Tensor, cache: Any = None, keep: bool = False) -> Any:
         """transformers' output for decoder inputs (B, T); with `keep`, `past_key_values` holds the keys and values for the next call."""
-        with TRANSFORMERS:
-            from transformers.modeling_outputs import BaseModelOutput
-
         return self.model(
-            encoder_outputs=BaseModelOutput(last_hidden_state=states),
+            encoder_outputs=self._states(last_hidden_state=states),
             attention_mask=mask.long(),
             decoder_input_ids=ids,
             past_key_values=cache,

@@ -1,7 +1,8 @@
 """`python -m core train seq2seq`: which network is trained, and on what.
 
 The network is a transformers encoder-decoder (a folder or hub name, say t5-base), one that was trained here before, or a new small one: `small` starts
-from the base's encoder, `small:CHECKPOINT` from that of a trained reader or answerer (core.models.small_seq2seq).
+from the base's encoder, `small:CHECKPOINT` from that of a trained reader or answerer (core.models.small_seq2seq).  With all layers frozen the encoder of
+a bundled model stays that model's, and the checkpoint holds the decoder alone.
 """
 
 from __future__ import annotations

@@ -428,9 +428,15 @@ def test_a_damaged_checkpoint_is_named(how: str, message: str, tiny_t5_folder: P
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("default", "AMBISCOPE_ANSWERER"), ("./nowhere", "there is no folder"), ("a/b/c", "no folder")]
+    ("name", "message"),
+    [
+        ("default", r"'answerer-seq2seq' is not bundled.*core train seq2seq"),
+        ("./nowhere", "there is no folder"),
+        ("a/b/c", "no folder"),
+    ],
 )
-def test_a_missing_checkpoint_says_what_to_do(name: str, message: str) -> None:
+def test_a_missing_checkpoint_says_what_to_do(name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.models.finding.BUNDLED", tmp_path)
     with pytest.raises(CheckpointError, match=message):
         load_fid(name)
 

@@ -1,0 +1,29 @@
+"""The weights that come with the repository: they fit one another, and stay small."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.models.finding import BUNDLED, SMALL_SEQ2SEQ
+from core.models.small_seq2seq import load_small
+
+FOLDERS = sorted(p.parent for p in BUNDLED.glob("*/config.json"))
+DECODERS = [f for f in FOLDERS if json.loads((f / "config.json").read_text()).get("kind") == SMALL_SEQ2SEQ]
+
+
+@pytest.mark.parametrize("folder", DECODERS, ids=lambda f: f.name)
+def test_a_decoder_fits_the_encoder_that_it_was_trained_over(folder: Path) -> None:
+    """After new weights of reader or answering model the decoders over them are trained again."""
+    network, tokenizer = load_small(folder)
+    assert network.config.encoder in ("reader", "answerer")
+    assert tokenizer.eos_token_id == network.end
+
+
+def test_each_has_a_model_card_and_all_are_small() -> None:
+    sizes = {f.name: sum(p.stat().st_size for p in f.iterdir()) for f in FOLDERS}
+    assert all((f / "README.md").is_file() for f in FOLDERS)
+    assert sizes["answerer"] + sizes["reader"] <= 50e6
+    assert sum(sizes.values()) <= 100e6
