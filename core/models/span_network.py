@@ -90,16 +90,19 @@ class SpanHead(nn.Module):
         return band + self.length[:window].float()
 
     def remember(self, x: Tensor, e: Tensor, prompt_mask: Tensor) -> Tensor:
-        """Passage tokens (B, N * L, d) look at the prompt E (B, P, d): the head reads Cat(E, X)."""
-        recall = self.recall  # its weights only: its own call imports sympy, a second of a start, to check the mask's shape
-        to_q, to_k, to_v = recall.in_proj_weight.chunk(3)
+        """Passage tokens (B, S, d) look at the prompt E (B, P, d): the head reads Cat(E, X).
 
-        def split(t: Tensor, to: Tensor) -> Tensor:  # (B, *, d) -> (B, H, *, D)
-            return nn.functional.linear(t, to).unflatten(-1, (recall.num_heads, -1)).transpose(1, 2)
-
-        seen = prompt_mask[:, None, None, :]
-        out = nn.functional.scaled_dot_product_attention(split(x, to_q), split(e, to_k), split(e, to_v), attn_mask=seen)
-        return x + recall.out_proj(out.transpose(1, 2).flatten(2))
+        The attention of `recall`, in an order that suits a few keys and many queries: of the queries' and the output's projection only what
+        the H * P keys need is computed.  (Its own call would also import sympy, a second of a start, to check the mask's shape.)
+        """
+        recall = self.recall
+        to_q, to_k, to_v = (w.unflatten(0, (recall.num_heads, -1)) for w in recall.in_proj_weight.chunk(3))  # (H, D, d) each
+        out_of = recall.out_proj.weight.unflatten(1, (recall.num_heads, -1))  # (d, H, D)
+        asks = torch.einsum("bpd,hkd,hkc->bhpc", e, to_k, to_q) / math.sqrt(recall.head_dim)
+        says = torch.einsum("bpd,hkd,chk->bhpc", e, to_v, out_of)
+        scores = (x @ asks.flatten(1, 2).transpose(1, 2)).unflatten(-1, (recall.num_heads, -1))  # (B, S, H, P)
+        weights = scores.float().masked_fill(~prompt_mask[:, None, None, :], float("-inf")).softmax(-1).to(x.dtype)
+        return x + weights.flatten(2) @ says.flatten(1, 2)
 
     def eoi(self, e: Tensor, x: Tensor, seen: Tensor) -> Tensor:
         """(B,) the [EOI] score from the prompt's first state and what it finds in Cat(E, X); `seen` (B, N * L)."""

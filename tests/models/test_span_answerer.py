@@ -22,7 +22,7 @@ from core.models.finding import find_checkpoint
 from core.models.passage_reader import PassageReader, Readout, load_reader
 from core.models.span_answerer import Decoding, SpanAnswerer, load_answerer, shares_words
 from core.models.span_model import collate, load_base, load_tokenizer, pick_device
-from core.models.span_network import SpanConfig, SpanNetwork
+from core.models.span_network import SpanConfig, SpanHead, SpanNetwork
 from core.types import Candidate, Passage, RetrievedPassage
 
 TEXTS = [
@@ -202,6 +202,16 @@ def test_abstention() -> None:
     assert Readout(passage, (Candidate("red", 0.4),), 0.5).best is None
     assert Readout(passage, (Candidate("red", 0.5),), 0.4).best == Candidate("red", 0.5)
     assert Readout(passage, (), 0.0).best is None
+
+
+def test_looking_at_the_prompt_is_the_attention_of_torch() -> None:
+    """Computed in another order, for few keys and many queries; the weights are those of nn.MultiheadAttention."""
+    torch.manual_seed(5)
+    head = SpanHead(24, SpanConfig()).eval()
+    x, e = torch.randn(2, 9, 24), torch.randn(2, 5, 24)
+    seen = torch.tensor([[True] * 5, [True, True, False, False, False]])
+    expected, _ = head.recall(x, e, e, key_padding_mask=~seen, need_weights=False)
+    assert torch.allclose(head.remember(x, e, seen), x + expected, atol=1e-5)
 
 
 # ---------------------------------------------------------------- checkpoints
