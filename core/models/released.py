@@ -143,7 +143,8 @@ def load_released(file: Path) -> Released:
     model.tie_weights()
     own = any((file.parent / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", "spiece.model"))
     try:
-        tokenizer = AutoTokenizer.from_pretrained(str(file.parent) if own else TOKENIZER, use_fast=True)
+        with TRANSFORMERS:
+            tokenizer = AutoTokenizer.from_pretrained(str(file.parent) if own else TOKENIZER, use_fast=True)
     except (OSError, ValueError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise CheckpointError(

@@ -293,7 +293,7 @@ class CorpusLibrary:
         folder = self._at(name)
         try:
             corpus = self._opened(name, folder)
-        except AmbiscopeError:
+        except (AmbiscopeError, OSError):
             return False
         return corpus.store.facts.get("fingerprint") == prints and corpus.manifest.kind == self.settings.index_kind
 
@@ -323,17 +323,24 @@ class CorpusLibrary:
         if not paths:
             raise InputError("no file was given; give at least one .tsv, .jsonl, .txt, .md or .pdf file")
         prints = building.fingerprint(paths, limits)
-        with self._locked(name, wait):
-            if self._usable(name, prints):
-                store = PassageStore(self._at(name))
-                report = building.report(name, store, resumed_at=0, seconds=0, encode=0, fraction=None, built=True)
-            else:
-                self._check_replaceable(name, prints, replace)
-                report = self._build(name, paths, prints, encoder or self.encoder(), limits, progress)
+        report = self._complete(name, prints)  # without the lock: another process may only be looking, as this one
+        if report is None:
+            with self._locked(name, wait):
+                report = self._complete(name, prints)
+                if report is None:
+                    self._check_replaceable(name, prints, replace)
+                    report = self._build(name, paths, prints, encoder or self.encoder(), limits, progress)
         for row in report.rejected:
             if on_reject:
                 on_reject(row)
         return report
+
+    def _complete(self, name: str, prints: Prints) -> BuildReport | None:
+        """The report of a build that is not needed."""
+        if not self._usable(name, prints):
+            return None
+        store = PassageStore(self._at(name))
+        return building.report(name, store, resumed_at=0, seconds=0, encode=0, fraction=None, built=True)
 
     def _build(
         self, name: str, paths: Sequence[Path], prints: Prints, encoder: Encoder, limits: Limits, progress: Progress

@@ -19,7 +19,7 @@ SYSTEMS = Registry(
         ),
         "ambigprompt-seq2seq": Entry(
             "core.systems.ambigprompt:build_seq2seq",
-            "the same loop over an encoder-decoder (t5-base, a folder): Fusion-in-Decoder with interleaved prompting",
+            "the same loop over an encoder-decoder (a small one is bundled; t5-base, a folder): Fusion-in-Decoder with interleaved prompting",
             "Sun et al. 2023, sections 2.2 and 3",
             ("encoder-decoder answerer-seq2seq",),
             choices={"loop": ("exact", "fast")},

@@ -251,6 +251,13 @@ def test_two_builds_of_one_corpus(library: CorpusLibrary, facts_file: Path) -> N
     assert len(other.open("facts")) == 5
 
 
+def test_a_complete_corpus_is_found_while_another_process_looks_at_it(library: CorpusLibrary, facts_file: Path) -> None:
+    library.create("facts", [facts_file])
+    other = CorpusLibrary(library.settings)
+    with other._locked("facts"):
+        assert library.create("facts", [facts_file]).already_built
+
+
 def test_creating_again(library: CorpusLibrary, facts_file: Path, write: Write) -> None:
     library.create("facts", [facts_file])
     assert library.create("facts", [facts_file]).already_built
