@@ -74,6 +74,8 @@ def main(argv: list[str]) -> int:
         print(__doc__)
         return 2
     what, rest = argv[0], argv[1:]
+    if rest[:1] == ["--"]:  # as other runners want it; streamlit would hand what follows to the page
+        rest = rest[1:]
     try:
         setup()
     except subprocess.CalledProcessError as error:

@@ -60,3 +60,19 @@ def test_a_system_that_cannot_make_one_says_what_to_install(
     monkeypatch.setattr(venv, "create", fail)
     assert run.main(["setup"]) == 1
     assert "install python3-venv (Debian/Ubuntu: apt install python3-venv)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["app", "--server.port", "8600"], ["app", "--", "--server.port", "8600"]])
+def test_further_arguments_go_to_streamlit_with_or_without_dashes(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def started(command: list[str], **options: Any) -> Any:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(run, "setup", lambda: None)
+    monkeypatch.setattr(subprocess, "run", started)
+    assert run.main(arguments) == 0
+    assert [c[1:] for c in commands] == [["-m", "pages._launch", "--server.port", "8600"]]
