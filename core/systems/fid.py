@@ -19,7 +19,7 @@ from core.systems.clarifying import clarifier_options, make_clarifier
 from core.systems.written import WrittenAnswers
 
 SAMPLES = 8  # the paper does not say how many samples make a set
-# chosen on held-out practice questions with the bundled weights (benchmarks.fid_multi); other weights want another bias
+# chosen on held-out practice questions for an earlier decoder (benchmarks.fid_multi); other weights want another bias
 MULTI_BIAS = -3.0
 VARIANTS: Mapping[str, Writing] = {
     "fid": Writing(),
