@@ -11,13 +11,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
+from benchmarks.quality import add_questions
 from core import types as t
 from core.cli import quiet_libraries
 from core.datasets import load
 from core.engine import Engine
-from core.metrics.answers import f1
+from core.metrics import Example
+from core.metrics.scoring import table, values_of
 from core.models.span_answerer import Decoding, load_answerer
 from core.settings import Settings
 from core.systems.reading import choose
@@ -25,22 +26,13 @@ from core.systems.reading import choose
 THRESHOLDS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 CANDIDATES = 20
 MOST = 10
-
-
-def best_f1(question: t.ReferenceQuestion, answers: Sequence[str]) -> float:
-    return max(f1([p.answers for p in a.pairs], answers) for a in question.annotations)
-
-
-def is_multi(question: t.ReferenceQuestion) -> bool:
-    return any(len(a.pairs) > 1 for a in question.annotations)
+F1 = "F1 answer"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     quiet_libraries()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=Path, default=Path("data/starter/questions.json"))
-    parser.add_argument("--corpus", default="starter")
-    parser.add_argument("--top-k", type=int, default=10)
+    add_questions(parser)
     args = parser.parse_args(argv)
     settings = Settings.from_env()
     questions = load(args.questions)
@@ -49,13 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     candidates = [model.propose(q.question, passages, []).candidates for q, passages in zip(questions, found)]
     print(f"{len(questions)} questions, answering weights {digest}; F1 answer, all / multi")
     for threshold in THRESHOLDS:
-        scores = [
-            best_f1(q, [c.text for c in choose(own, t.Question(q.question), threshold, MOST)])
-            for q, own in zip(questions, candidates)
-        ]
-        multi = [s for q, s in zip(questions, scores) if is_multi(q)]
-        means = [100 * sum(values) / max(1, len(values)) for values in (scores, multi)]
-        print(f"threshold {threshold}: {means[0]:.1f} / {means[1]:.1f}", flush=True)
+        rows = []
+        for q, own in zip(questions, candidates):
+            answers = tuple(c.text for c in choose(own, t.Question(q.question), threshold, MOST))
+            rows.append(values_of(Example(q.question, q.annotations, answers), [F1]))
+        means = table(rows, [q.ambiguous for q in questions], [F1])[F1]
+        print(f"threshold {threshold}: " + " / ".join(f"{100 * (v or 0):.1f}" for v in means.values()), flush=True)
     return 0
 
 

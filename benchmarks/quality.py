@@ -78,12 +78,17 @@ def line(name: str, report: Report, top_k: int) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    quiet_libraries()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_questions(parser: argparse.ArgumentParser) -> None:
+    """Which questions, over which corpus, with how many passages."""
     parser.add_argument("--questions", type=Path, default=Path("data/starter/questions.json"))
     parser.add_argument("--corpus", default="starter")
     parser.add_argument("--top-k", type=int, default=10)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    quiet_libraries()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_questions(parser)
     parser.add_argument("--ablations", nargs="*", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--no-clarify", action="store_true")
     parser.add_argument("--skip-one-pass", action="store_true")

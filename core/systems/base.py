@@ -117,13 +117,19 @@ def check_question(question: t.Question, limit: int) -> t.Question:
     return replace(question, text=text, pinned=tuple(pinned.values()))
 
 
+def brought(
+    question: str, passages: Sequence[t.Passage], similarity: Callable[[str, Sequence[t.Passage]], Sequence[float]] | None
+) -> list[t.RetrievedPassage]:
+    """Passages that a question brings, in their order, as a system sees them: with their cosines where there are several to compare."""
+    cosines = similarity(question, passages) if similarity and len(passages) > 1 else [None] * len(passages)
+    return [t.RetrievedPassage(p, i, 1.0, c) for i, (p, c) in enumerate(zip(passages, cosines, strict=True), 1)]
+
+
 def retrieve(question: t.Question, parts: Parts, k: int) -> t.PassagesRetrieved:
     """The question's own passages, or the k best of the corpus.  Raises NothingRetrievedError when there are none."""
     started = time.perf_counter()
     if question.passages is not None:
-        own = question.passages
-        cosines = parts.similarity(question.text, own) if parts.similarity and len(own) > 1 else [None] * len(own)
-        found = [t.RetrievedPassage(p, i, 1.0, c) for i, (p, c) in enumerate(zip(own, cosines, strict=True), 1)]
+        found = brought(question.text, question.passages, parts.similarity)
     elif parts.retriever is None:
         raise InputError("the question brings no passages and no corpus is open; choose a corpus")
     else:

@@ -110,13 +110,13 @@ def rewriting_edit_f1(rewriter: Any, examples: Sequence[MultiExample], size: int
 def build(args: argparse.Namespace, make_miner: Any, settings: Any, log: Any) -> tuple[Any, Any, Any]:
     """(network, task, how to save) of `train disambiguation`, from the command line's arguments."""
     from core.training.freezing import freeze
-    from core.training.seq2seq import check_encoder, saver, start
+    from core.training.seq2seq import check_repeat, saver, start
 
     if not args.ambignq and not args.annotated:
         raise InputError("train disambiguation needs --ambignq FILE (with --passages) or --annotated FOLDER")
     network, tokenizer = start(args.init, args.prompting, "question", args.seed)
     freeze(network, args.freeze)
-    check_encoder(network, args.repeat)
+    check_repeat(network, args.repeat)
     held: list[tuple[str, list[MultiExample]]] = []
     annotated: list[MultiExample] = []
     for folder in args.annotated:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from core.errors import InputError
-from core.models.small_seq2seq import SmallSeq2Seq
+from core.models.small_seq2seq import SmallSeq2Seq, with_own_encoder
 from core.models.span_network import SpanNetwork
 
 
 def freeze(network: Any, layers: int) -> None:
-    """Keeps the lower encoder layers of a network over MiniLM as they are: a fifth of a step's time with two of six.  Raises InputError."""
+    """Keeps the lower encoder layers of a network over MiniLM as they are: a fifth of a step's time with two of six.  Raises InputError.
+
+    An encoder that is another checkpoint's becomes the network's own where a layer of it is trained.
+    """
+    if isinstance(network, SmallSeq2Seq) and layers < len(network.encoder.encoder.layer):  # type: ignore[union-attr, arg-type]
+        with_own_encoder(network)
     if not layers:
         return
     if not isinstance(network, (SmallSeq2Seq, SpanNetwork)):

@@ -11,6 +11,7 @@ from typing import Any
 
 from core.errors import InputError
 from core.settings import ROOT
+from core.systems.base import brought
 from core.training.examples import MultiExample, read_multi
 from core.training.mixtures import annotated_examples
 from core.types import Passage, RetrievedPassage
@@ -61,6 +62,5 @@ def own_passages(
     found: list[Sequence[RetrievedPassage]] = []
     for e in examples:
         passages = [Passage(str(j), title, text) for j, (title, text) in enumerate(e.passages)]
-        near = engine.similarity(e.question, passages) if len(passages) > 1 else [None]
-        found.append([RetrievedPassage(p, rank, 1.0, c) for rank, (p, c) in enumerate(zip(passages, near, strict=True), 1)])
+        found.append(brought(e.question, passages, engine.similarity))
     return examples, found

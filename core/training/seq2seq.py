@@ -16,7 +16,7 @@ from core.errors import InputError
 from core.models.checkpoints import digest, load_span_network
 from core.models.fid import load_network, save_fid
 from core.models.finding import BUNDLED, find_checkpoint
-from core.models.small_seq2seq import SmallConfig, SmallSeq2Seq, from_span, make_small, save_small, with_own_encoder
+from core.models.small_seq2seq import SmallConfig, SmallSeq2Seq, from_span, make_small, save_small
 from core.training.fid_task import FidTask
 from core.training.freezing import freeze
 
@@ -54,14 +54,11 @@ def start(init: str | None, prompting: Any, target: Any, seed: int) -> tuple[Any
     return (network, tokenizer) if wanted == network.config else load_network(init, wanted)
 
 
-def check_encoder(network: Any, repeat: int) -> None:
-    """After freezing: an encoder of which a layer is trained is the network's own.  Raises InputError when states of such a one would be kept."""
-    names = [name for name, p in network.named_parameters() if p.requires_grad]
-    if not any(name.startswith("encoder.") and ".embeddings." not in name for name in names):
-        return
-    if isinstance(network, SmallSeq2Seq):
-        with_own_encoder(network)
-    if repeat:
+def check_repeat(network: Any, repeat: int) -> None:
+    """Raises InputError when states would be kept of an encoder that is trained."""
+    if repeat and any(
+        p.requires_grad for name, p in network.named_parameters() if name.startswith("encoder.") and ".embeddings." not in name
+    ):
         raise InputError(
             "--repeat keeps the encoder's states, so all its layers must be frozen: use a small network with --freeze 6"
         )
@@ -76,7 +73,7 @@ def build(args: argparse.Namespace, same: Any) -> tuple[Any, Any, Any]:
     """(network, task, how to save) from the command line's arguments.  `same`: the span answerer's task, whose examples are taken over."""
     network, tokenizer = start(args.init, args.prompting, args.target, args.seed)
     freeze(network, args.freeze)
-    check_encoder(network, args.repeat)
+    check_repeat(network, args.repeat)
     task = FidTask(
         same.sources,
         same.held_out,

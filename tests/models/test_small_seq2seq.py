@@ -156,7 +156,7 @@ def test_a_decoder_over_a_bundled_encoder_holds_itself_alone(
     save_span_network(SpanNetwork(make_tiny("bert"), SpanConfig(base=str(tiny_bert_folder))), tmp_path / "reader")
     network, _ = seq2seq.start("small:reader", "separate", "spliced", 0)
     freeze(network, 2)
-    seq2seq.check_encoder(network, 1)
+    seq2seq.check_repeat(network, 1)
     save_small(network, tmp_path / "writer")
     assert not any(name.startswith("encoder.") for name in _names(tmp_path / "writer"))
     again, _ = load_small(tmp_path / "writer")
@@ -172,7 +172,7 @@ def test_a_decoder_over_a_bundled_encoder_holds_itself_alone(
         load_fid(str(tmp_path / "writer"), "cpu")
 
     trained, _ = seq2seq.start("small:reader", "separate", "spliced", 0)
-    seq2seq.check_encoder(trained, 0)  # no layer frozen: the encoder will be its own
+    freeze(trained, 0)  # no layer frozen: the encoder will be its own
     save_small(trained, tmp_path / "own")
     assert any(name.startswith("encoder.") for name in _names(tmp_path / "own"))
     load_small(tmp_path / "own")

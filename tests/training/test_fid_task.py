@@ -24,7 +24,7 @@ from core.training.answerer_task import Item
 from core.training.examples import MultiExample
 from core.training.fid_task import FidTask, spliced_item, target_text, written_f1
 from core.training.freezing import freeze
-from core.training.seq2seq import check_encoder, saver
+from core.training.seq2seq import check_repeat, saver
 from core.training.trainer import TrainConfig, fit
 from core.types import EOI
 
@@ -164,7 +164,7 @@ def test_spliced_sets_are_judged_in_one_pass(parts: tuple[Any, Any]) -> None:
 def test_kept_states_give_the_same_loss(tiny_bert_folder: Path) -> None:
     network, tokenizer = make_small(SmallConfig(base=str(tiny_bert_folder), inner=16, feed_forward=32))
     freeze(network, 2)
-    check_encoder(network, 1)
+    check_repeat(network, 1)
     task = make_task(tokenizer, target="spliced", collate=network.collate, config=network.config, repeat=1)
     plain = make_task(tokenizer, target="spliced", collate=network.collate, config=network.config)
     seen = []
@@ -179,7 +179,7 @@ def test_kept_states_give_the_same_loss(tiny_bert_folder: Path) -> None:
     got.backward()
     assert network.layers[0].feed[1].weight.grad is not None
     with pytest.raises(InputError, match="must be frozen"):
-        check_encoder(make_small(SmallConfig(base=str(tiny_bert_folder), inner=16))[0], 2)
+        check_repeat(make_small(SmallConfig(base=str(tiny_bert_folder), inner=16))[0], 2)
     with pytest.raises(InputError, match="the encoder has 2 layers"):
         freeze(network, 5)
 
