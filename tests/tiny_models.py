@@ -49,6 +49,24 @@ def tiny_bert_config(**changes: Any) -> Any:
     return BertConfig(**{**values, **changes})
 
 
+def tiny_mpnet_config(**changes: Any) -> Any:
+    from transformers import MPNetConfig
+
+    values: dict[str, Any] = {
+        "vocab_size": len(WORDS) + 4,
+        "hidden_size": 32,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+        "max_position_embeddings": 170,
+        "relative_attention_num_buckets": 32,
+        "initializer_range": 0.5,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    }
+    return MPNetConfig(**{**values, **changes})
+
+
 def tiny_t5_config(**changes: Any) -> Any:
     from transformers import T5Config
 

@@ -25,8 +25,8 @@ def add_parser(commands: Any) -> None:
     train = commands.add_parser("train", help="train the per-passage reader or the answering model")
     train.add_argument(
         "what",
-        choices=["reader", "answerer", "seq2seq", "disambiguation", "cotraining", "ambiguity", "rescorer"],
-        help="seq2seq: the answering model over an encoder-decoder; disambiguation: an encoder-decoder that rewrites questions; "
+        choices=["reader", "answerer", "verifier", "seq2seq", "disambiguation", "cotraining", "ambiguity", "rescorer"],
+        help="verifier: judges single candidates, over MPNet; seq2seq: the answering model over an encoder-decoder; disambiguation: an encoder-decoder that rewrites questions; "
         "cotraining: several answering models complete the single-answer data (AmbigQA, section 5); "
         "ambiguity: disambig-first's classifier and lexicon, from --ambignq; "
         "rescorer: the candidates' scores of an answering model (--init), on the held-out questions of --annotated, and for questions that bring "
@@ -107,7 +107,7 @@ def _check_numbers(args: argparse.Namespace) -> None:
     for name, least in (("context", 2), ("batch_tokens", 1), ("limit", 0), ("freeze", 0), ("repeat", 0)):
         if getattr(args, name) < least:
             raise InputError(f"--{name.replace('_', '-')} is {getattr(args, name)}; it must be at least {least}")
-    if args.freeze and args.what in ("cotraining", "ambiguity", "rescorer"):
+    if args.freeze and args.what in ("cotraining", "ambiguity", "rescorer", "verifier"):
         raise InputError(f"train {args.what} freezes no layers: leave --freeze out")
     for name in ("eoi_share", "joined"):
         if not 0 <= getattr(args, name) <= 1:
@@ -258,6 +258,10 @@ def _make(args: argparse.Namespace, settings: Settings) -> tuple[Any, Any, Any]:
         from core.training.disambiguation_task import build
 
         return build(args, _miner, settings, _say)
+    if args.what == "verifier":
+        from core.commands import train_verifier
+
+        return train_verifier.build(args, settings, _miner, _say)
     if args.what == "seq2seq":
         from core.models.span_network import SpanConfig
         from core.training import seq2seq

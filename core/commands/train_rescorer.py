@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError
-from core.settings import Settings
+from core.settings import OFF, Settings
 
 if TYPE_CHECKING:
     from core.models.rescoring import Kind
@@ -27,7 +27,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.models.passage_reader import load_reader
     from core.models.rescoring import Weights, write_weights
     from core.models.span_answerer import load_answerer
-    from core.models.step_features import read_with
+    from core.models.span_verifier import load_verifier
+    from core.models.step_features import OF_VERIFIER, read_with
     from core.training.held_out_passages import held_out_passages, own_passages
     from core.training.rescorer_task import Runs, fit_rescorer
 
@@ -39,22 +40,28 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     reader, reader_digest = load_reader(args.reader or settings.reader, settings.device)
     encode = engine.library.encoder().encode
     report: dict[str, Any] = {"weights": digest, "reader": reader_digest}
-
-    def fit(kind: Kind, examples: list[Any], passages: list[Any], of: str) -> Weights:
-        said = f"{len(examples)} questions of {of}"
-        runs = Runs(model, examples, passages, lambda texts: encode(texts, "query"), read_with(reader), _say)
-        weights, figures = fit_rescorer(runs, fitted_on=said)
-        report[kind] = {"fitted_on": said, **figures}
-        return weights
-
+    judge = None
+    if settings.verifier != OFF:
+        verifier, report["verifier"] = load_verifier(settings.verifier, settings.device)
+        judge = verifier.judge
     fitted: dict[Kind, Weights] = {}
+
+    def fit(kind: Kind, verified: Kind, examples: list[Any], passages: list[Any], of: str) -> None:
+        """One rescorer that asks the verifier, and one for where there is none."""
+        said = f"{len(examples)} questions of {of}"
+        runs = Runs(model, examples, passages, lambda texts: encode(texts, "query"), read_with(reader), _say, judge)
+        for name, without in ((kind, OF_VERIFIER), (verified, ())):
+            if without or judge is not None:
+                fitted[name], figures = fit_rescorer(runs, fitted_on=said, without=without)
+                report[name] = {"fitted_on": said, **figures}
+
     if args.annotated:
         names = ", ".join(f.resolve().name for f in args.annotated)
         found = held_out_passages(engine, args.annotated, TOP_K, args.limit, args.seed)
-        fitted["retrieved"] = fit("retrieved", *found, f"{names} held out from training")
+        fit("retrieved", "retrieved_verified", *found, f"{names} held out from training")
     if args.multi:
         names = ", ".join(f.name for f in args.multi)
-        fitted["own"] = fit("own", *own_passages(engine, args.multi, args.limit, args.seed), names)
+        fit("own", "own_verified", *own_passages(engine, args.multi, args.limit, args.seed), names)
     out: Path = args.out or settings.runs_dir / "rescorer"
     out.mkdir(parents=True, exist_ok=True)
     for file in checkpoint.iterdir():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,16 +27,18 @@ TICK_NS = 2_000_000_000  # coarser than the time stamps of any file system in us
 
 
 def save_network(network: nn.Module, folder: Path, config: dict[str, Any], left_out: tuple[str, ...] = ()) -> None:
-    """Half-precision weights without the frozen embeddings, and config.json.  Files are replaced whole, so that a kill leaves the old ones.
+    """Half-precision weights without the frozen embeddings, and config.json.
 
     `left_out`: beginnings of names of weights that another checkpoint holds.
     """
+    own = {n: t for n, t in network.state_dict().items() if ".embeddings." not in n and not n.startswith(left_out)}
+    save_weights(own, folder, config)
+
+
+def save_weights(weights: Mapping[str, torch.Tensor], folder: Path, config: dict[str, Any]) -> None:
+    """These weights in half precision, and config.json.  Files are replaced whole, so that a kill leaves the old ones."""
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = {
-        name: tensor.detach().to("cpu", torch.float16).contiguous()
-        for name, tensor in network.state_dict().items()
-        if ".embeddings." not in name and not name.startswith(left_out)
-    }
+    tensors = {name: tensor.detach().to("cpu", torch.float16).contiguous() for name, tensor in weights.items()}
     temporary = folder / (WEIGHTS + ".tmp")
     save_file(tensors, temporary, metadata={"format": "pt"})
     temporary.replace(folder / WEIGHTS)

@@ -3,8 +3,9 @@
 The span model finds nearly every answer among its eight best candidates but ranks some fluent wrong ones above them, and its [EOI] is badly
 calibrated.  So each step's candidates get a new score, w . f(candidate), [EOI] the score 0, and one softmax over both decides as before
 (Sun et al. 2023, section 3.2: the loop itself is unchanged).  The weights are fitted by `python -m core train rescorer` and lie beside the model's.
-There are two sets: of ten passages that a retriever found most say nothing, while passages that a question brings were chosen by somebody, and the
-same signals mean other things there.
+There are sets for two kinds of passages: of ten passages that a retriever found most say nothing, while passages that a question brings were chosen
+by somebody, and the same signals mean other things there.  For each kind there is one with what the verifier says (core.models.span_verifier) and one
+without it, for where its base is not installed.
 """
 
 from __future__ import annotations
@@ -20,12 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import CheckpointError
-from core.models.step_features import FEATURES, Embed, Read, Seen
+from core.models.step_features import FEATURES, OF_VERIFIER, Embed, Judge, Read, Seen
 from core.text import normalize_answer
 from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 
-Kind = Literal["retrieved", "own"]  # where the passages are from: found in a corpus, or brought by the question
-FILES: dict[Kind, str] = {"retrieved": "rescorer.json", "own": "rescorer_own.json"}
+Kind = Literal["retrieved", "own", "retrieved_verified", "own_verified"]
+# where the passages are from (found in a corpus, or brought by the question), and whether the verifier is asked
+FILES: dict[Kind, str] = {
+    "retrieved": "rescorer.json",
+    "own": "rescorer_own.json",
+    "retrieved_verified": "rescorer_verified.json",
+    "own_verified": "rescorer_own_verified.json",
+}
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,10 @@ class Weights:
                 raise CheckpointError("the rescorer has a weight that is no number; fit it again")
         if not math.isfinite(self.bias) or not all(self.scale.values()):
             raise CheckpointError("the rescorer has a scale of 0 or a bias that is no number; fit it again")
+
+    @property
+    def asks_verifier(self) -> bool:
+        return any(self.weights.get(name) for name in OF_VERIFIER)
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """(candidates, features) -> (candidates,)"""
@@ -94,8 +105,8 @@ def rescore(proposal: Proposal, scores: NDArray[np.float64]) -> Proposal:
 class RescoredAnswerer:
     """An answering model, or a loop over one, whose candidates are scored anew.  What was seen of the last question is kept for its next step."""
 
-    def __init__(self, model: AnsweringModel, weights: Weights, embed: Embed, read: Read) -> None:
-        self.model, self.weights, self.embed, self.read = model, weights, embed, read
+    def __init__(self, model: AnsweringModel, weights: Weights, embed: Embed, read: Read, judge: Judge | None = None) -> None:
+        self.model, self.weights, self.embed, self.read, self.judge = model, weights, embed, read, judge
         self._last: tuple[tuple[str, tuple[RetrievedPassage, ...]], Seen] | None = None
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
@@ -106,7 +117,7 @@ class RescoredAnswerer:
         key, last = (question, tuple(passages)), self._last  # read once: another thread may ask another question
         if last is not None and last[0] == key:
             return last[1]
-        seen = Seen(question, passages, self.embed, self.read)
+        seen = Seen(question, passages, self.embed, self.read, self.judge)
         self._last = key, seen
         return seen
 

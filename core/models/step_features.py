@@ -18,12 +18,16 @@ from core.edits.shared import evidence_sentence
 from core.models.passage_reader import PassageReader, Readout
 from core.models.passage_signals import Asked, View, kind, wording
 from core.text import contains_tokens, content_words, find_spans, normalize_answer, overlapping, words
-from core.types import Candidate, Passage, Proposal, RetrievedPassage
+from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
 
 SPANS = 6  # of a passage that the reader names
+UNJUDGED = -12.0  # log odds of a candidate that no passage shows
 LEAST = 1e-6  # probability below which candidates count alike
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]  # texts -> unit vectors (n, d)
 Read = Callable[[str, Sequence[RetrievedPassage]], Sequence[Readout]]  # question, passages -> a readout each
+Judge = Callable[
+    [str, Sequence[tuple[Passage, int, int]]], Sequence[float]
+]  # question, spans (passage, first character, end) -> a logit each
 
 OF_STEP = (
     "log_probability",  # of the answering model, among spans and [EOI]
@@ -59,7 +63,12 @@ OF_PREVIOUS = (  # against the answers so far; 0 at the first step, and where no
     "covered_below_previous",  # share of the question's words that the passage covers - the best of theirs
     "similarity_below_previous",
 )
-FEATURES = OF_STEP + OF_READER + OF_PASSAGE + OF_WORDING + OF_PREVIOUS
+OF_VERIFIER = (  # core.models.span_verifier; all 0 where none is at hand
+    "verifier",  # its log odds that the span answers the question
+    "verifier_log",  # its log probability: sure is sure
+    "verifier_below_best",  # log odds - those of the step's best candidate
+)
+FEATURES = OF_STEP + OF_READER + OF_PASSAGE + OF_WORDING + OF_PREVIOUS + OF_VERIFIER
 
 
 def shape(text: str) -> tuple[bool, bool, bool]:
@@ -91,8 +100,10 @@ class Held:
 class Seen:
     """One question over its passages."""
 
-    def __init__(self, question: str, passages: Sequence[RetrievedPassage], embed: Embed, read: Read) -> None:
-        self.question, self.embed = question, embed
+    def __init__(
+        self, question: str, passages: Sequence[RetrievedPassage], embed: Embed, read: Read, judge: Judge | None = None
+    ) -> None:
+        self.question, self.embed, self.judge = question, embed, judge
         self.passages = {p.passage.id: p for p in passages}
         self.readouts = {r.passage.id: r for r in read(question, passages)}
         self.least_abstaining = min((_log(r.abstain_probability) for r in self.readouts.values()), default=0.0)
@@ -106,6 +117,7 @@ class Seen:
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._places: dict[str, list[str]] = {}
         self._holders: dict[str, Held | None] = {}
+        self._verdicts: dict[Evidence, float] = {}
 
     def _near(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(texts, d); what was embedded at an earlier step is not embedded again."""
@@ -148,6 +160,7 @@ class Seen:
         alike = vectors[1 : len(candidates) + 1] @ vectors[len(candidates) + 1 :].T  # (candidates, answers so far)
         logs = [_log(c.probability) for c in candidates]
         eoi, best = _log(proposal.eoi_probability), max(logs)
+        odds = self._odds(candidates)
         rows = []
         for i, candidate in enumerate(candidates):
             row = self._candidate(candidate, previous, taken)
@@ -158,10 +171,23 @@ class Seen:
                 "sentence": float(near[i]),
                 "first_step": float(not previous),
                 "previous": float(min(6, len(previous))),
+                "verifier": odds[i],
+                "verifier_log": -math.log1p(math.exp(-odds[i])) if self.judge else 0.0,
+                "verifier_below_best": odds[i] - max(odds),
             }
             row |= self._beside(candidate, row, list(before.values()), alike[i])
             rows.append([row[name] for name in FEATURES])
         return np.array(rows)
+
+    def _odds(self, candidates: Sequence[Candidate]) -> list[float]:
+        """The verifier's log odds of each candidate; a span that was judged at an earlier step is not judged again."""
+        if self.judge is None:
+            return [0.0] * len(candidates)
+        places = [c.evidence for c in candidates if c.evidence is not None and c.evidence.passage_id in self.passages]
+        if new := [p for p in dict.fromkeys(places) if p not in self._verdicts]:
+            spans = [(self.passages[p.passage_id].passage, p.start, p.end) for p in new]
+            self._verdicts |= zip(new, self.judge(self.question, spans))
+        return [self._verdicts.get(c.evidence, UNJUDGED) if c.evidence else UNJUDGED for c in candidates]
 
     def _candidate(self, candidate: Candidate, previous: Sequence[str], taken: set[str]) -> dict[str, float]:
         own = self.passages.get(candidate.evidence.passage_id) if candidate.evidence else None

@@ -7,15 +7,21 @@ checkpoint after post-pretraining alone, from single-answer data: name it in AMB
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from core.errors import CheckpointError
 from core.models.passage_reader import load_reader
+from core.settings import OFF
 from core.systems.base import Options, Parts, read_extra
 from core.systems.clarifying import clarifier_options, make_clarifier
 from core.systems.iterative import AmbigPrompt
 from core.systems.reading import check_share
 from core.types import AnsweringModel
+
+if TYPE_CHECKING:
+    from core.models.rescoring import Weights
+    from core.models.step_features import Judge
 
 ROUND_TRIPS = ("answerer", "reader")  # the first one is the default
 LOOPS = ("exact", "fast")
@@ -48,12 +54,42 @@ def _rereading(chosen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return rereading, {"loop": loop} | (asdict(rereading) if rereading else {})
 
 
+def _rescorer(folder: Path, parts: Parts) -> tuple[Weights | None, Judge | None, dict[str, Any]]:
+    """(the rescorer beside a checkpoint's weights, the verifier that it asks, what SystemInfo remembers of that one).
+
+    The first that there is: one for questions that bring their passages before one for retrieved ones, one that asks the verifier before one that does
+    not, where the verifier can run.  Raises CheckpointError for damaged files.
+    """
+    from core.models.rescoring import Kind, read_weights
+    from core.models.span_verifier import load_verifier
+
+    settings = parts.settings
+    kept: dict[str, Any] = {"verifier": None}
+    order: list[Kind] = ["retrieved_verified", "retrieved"]
+    if parts.retriever is None:
+        order = ["own_verified", "own", *order]
+    for kind in order:
+        weights = read_weights(folder, kind)
+        if weights is None or (weights.asks_verifier and settings.verifier == OFF):
+            continue
+        if not weights.asks_verifier:
+            return weights, None, kept
+        try:
+            verifier, digest = load_verifier(settings.verifier, settings.device)
+            return weights, verifier.judge, {"verifier": settings.verifier, "verifier_digest": digest}
+        except CheckpointError as error:  # its base is a package of 400 MB, which an installation may lack
+            if settings.verifier != "default":
+                raise
+            kept["verifier_missing"] = str(error)
+    return None, None, kept
+
+
 def build(parts: Parts, options: Options) -> AmbigPrompt:
     """Raises InputError for an option that it does not have, CheckpointError."""
     from core.models.checkpoints import training_of
     from core.models.fast_loop import FastSpanLoop
     from core.models.finding import find_checkpoint
-    from core.models.rescoring import RescoredAnswerer, describe, read_weights
+    from core.models.rescoring import RescoredAnswerer, describe
     from core.models.span_answerer import Decoding, load_answerer
     from core.models.step_features import read_with
 
@@ -71,10 +107,10 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
     _check_prompting(prompting, trained.prompting, settings.answerer)
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
     used: dict[str, Any] = {"decoding": asdict(decoding), **loop_used, "prompting": trained.prompting, "stage": trained.stage}
-    rescorer = None
+    rescorer, judge = None, None
     if rescoring == "on" and parts.embed is not None:
-        # one for the kind of passages where there is one, else the one for retrieved passages
-        rescorer = (read_weights(folder, "own") if parts.retriever is None else None) or read_weights(folder)
+        rescorer, judge, verified = _rescorer(folder, parts)
+        used |= verified
     used["rescoring"] = describe(rescorer) if rescorer else None
     reader, model.reader = None, None
     if decoding.reader_weight or rescorer:
@@ -87,7 +123,7 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
     def rescored(proposing: AnsweringModel) -> AnsweringModel:
         if rescorer is None or parts.embed is None or reader is None:
             return proposing
-        return RescoredAnswerer(proposing, rescorer, parts.embed, read_with(reader))
+        return RescoredAnswerer(proposing, rescorer, parts.embed, read_with(reader), judge)
 
     return AmbigPrompt(
         "ambigprompt",

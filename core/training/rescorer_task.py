@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.errors import InputError
 from core.models.rescoring import Weights, correct, rescore
-from core.models.step_features import FEATURES, Embed, Read, Seen
+from core.models.step_features import FEATURES, Embed, Judge, Read, Seen
 from core.training.examples import MultiExample
 from core.training.held_out import answer_f1
 from core.types import BatchAnsweringModel, Proposal, RetrievedPassage
@@ -37,6 +37,7 @@ class Runs:
     embed: Embed
     read: Read
     log: Callable[[str], None] = print
+    judge: Judge | None = None
     _seen: dict[int, Seen] = field(default_factory=dict)
     _kept: dict[tuple[int, tuple[str, ...]], tuple[Proposal, NDArray[np.float64]]] = field(default_factory=dict)
 
@@ -45,7 +46,7 @@ class Runs:
         if key not in self._kept:
             question = self.examples[i].question
             if i not in self._seen:
-                self._seen[i] = Seen(question, self.passages[i], self.embed, self.read)
+                self._seen[i] = Seen(question, self.passages[i], self.embed, self.read, self.judge)
             (proposal,) = self.model.propose_many([(question, self.passages[i], list(previous))])
             self._kept[key] = proposal, self._seen[i].step(previous, proposal)
             if len(self._kept) % 100 == 0:
@@ -79,13 +80,16 @@ class Runs:
         return out
 
 
-def fit_weights(steps: Sequence[Labelled], fitted_on: str = "") -> Weights:
+def fit_weights(steps: Sequence[Labelled], fitted_on: str = "", without: Sequence[str] = ()) -> Weights:
     """The weights under which each step's right candidates, or [EOI] where none is left, get most of the softmax that decides (`rescore`):
-    the marginal likelihood of Eq. 10's targets, with a ridge penalty.  Raises InputError when all candidates are right, or all wrong.
+    the marginal likelihood of Eq. 10's targets, with a ridge penalty.  `without`: features that get no weight.  Raises InputError when all
+    candidates are right, or all wrong.
     """
     from scipy.optimize import minimize
 
-    rows = np.concatenate([x for x, _ in steps]) if steps else np.zeros((0, len(FEATURES)))
+    names = [name for name in FEATURES if name not in without]
+    used = [FEATURES.index(name) for name in names]
+    rows = np.concatenate([x[:, used] for x, _ in steps]) if steps else np.zeros((0, len(used)))
     right = np.concatenate([y for _, y in steps]) if steps else np.zeros(0, dtype=bool)
     if len(set(right.tolist())) < 2:
         raise InputError("the candidates are all right or all wrong, so there is nothing to fit; give more annotated questions")
@@ -110,7 +114,7 @@ def fit_weights(steps: Sequence[Labelled], fitted_on: str = "") -> Weights:
     found = minimize(loss, np.zeros(x.shape[1] + 1), jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
 
     def named(values: NDArray[np.float64]) -> dict[str, float]:
-        return {name: float(v) for name, v in zip(FEATURES, values)}
+        return {name: float(v) for name, v in zip(names, values)}
 
     return Weights(named(found[:-1]), named(mean), named(scale), float(found[-1]), fitted_on)
 
@@ -130,8 +134,10 @@ def _shifted(runs: Runs, ids: Sequence[int], weights: Weights) -> Weights:
     return max(tried, key=lambda w: sum(_figures(runs, runs.f1(ids, w)).values()))
 
 
-def fit_rescorer(runs: Runs, rounds: int = 2, fitted_on: str = "") -> tuple[Weights, dict[str, dict[str, float]]]:
-    """(weights fitted on all questions, figures: the model's own runs, and the cross-validated rescored ones).
+def fit_rescorer(
+    runs: Runs, rounds: int = 2, fitted_on: str = "", without: Sequence[str] = ()
+) -> tuple[Weights, dict[str, dict[str, float]]]:
+    """(weights fitted on all questions, figures: the model's own runs, and the cross-validated rescored ones).  `without`: features to leave out.
 
     Raises InputError for fewer than 2 x FOLDS questions.
     """
@@ -141,13 +147,13 @@ def fit_rescorer(runs: Runs, rounds: int = 2, fitted_on: str = "") -> tuple[Weig
     figures = {"plain": _figures(runs, runs.f1(everything, None))}
     runs.log(f"plain: {figures['plain']}")
     for _ in range(rounds):
-        weights = fit_weights(runs.steps(everything), fitted_on)
+        weights = fit_weights(runs.steps(everything), fitted_on, without)
         runs.f1(everything, weights)  # collects the steps that these weights lead to
-    weights = _shifted(runs, everything, fit_weights(runs.steps(everything), fitted_on))
+    weights = _shifted(runs, everything, fit_weights(runs.steps(everything), fitted_on, without))
     scores: dict[int, float] = {}
     for part in np.array_split(everything, FOLDS):  # blocks: neighbours share passages
         rest = [i for i in everything if i not in set(part.tolist())]
-        own = _shifted(runs, rest, fit_weights(runs.steps(rest)))
+        own = _shifted(runs, rest, fit_weights(runs.steps(rest), without=without))
         scores |= runs.f1(part.tolist(), own)
     figures["cross_validated"] = _figures(runs, scores)
     runs.log(f"cross-validated: {figures['cross_validated']}")

@@ -20,6 +20,7 @@ NAMES = ("Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz", "Greta", "Hugo", "Ida"
 @pytest.fixture
 def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("AMBISCOPE_VERIFIER", "off")
     folder = tmp_path / "answerer"
     config = SpanConfig()
     save_span_network(SpanNetwork(load_base(config.base), config), folder, {})

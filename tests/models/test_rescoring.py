@@ -22,7 +22,7 @@ from core.models.rescoring import (
     rescore,
     write_weights,
 )
-from core.models.step_features import FEATURES, Seen, shape
+from core.models.step_features import FEATURES, OF_VERIFIER, UNJUDGED, Seen, shape
 from core.training.examples import MultiExample
 from core.training.rescorer_task import Runs, fit_rescorer, fit_weights
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
@@ -114,6 +114,36 @@ def test_nothing_is_embedded_twice() -> None:
     seen.step([], STEP)
     seen.step(["Matteo Brisk"], STEP)
     assert len(asked) == len(set(asked))
+
+
+def test_what_the_verifier_says_and_that_nothing_is_judged_twice() -> None:
+    asked: list[str] = []
+
+    def judge(question: str, spans: Sequence[tuple[Passage, int, int]]) -> list[float]:
+        texts = [passage.text[start:end] for passage, start, end in spans]
+        asked.extend(texts)
+        return [2.0 if text == "Matteo Brisk" else -1.0 for text in texts]
+
+    seen = Seen("Who won the tour?", PASSAGES, embed, read, judge)
+    found = seen.step([], STEP)[:, [FEATURES.index(n) for n in ("verifier", "verifier_log", "verifier_below_best")]]
+    assert found[:, 0].tolist() == [-1.0, 2.0, -1.0]
+    assert found[:, 1] == pytest.approx([-np.log1p(np.exp(-v)) for v in (-1.0, 2.0, -1.0)])
+    assert found[:, 2].tolist() == [-3.0, 0.0, -3.0]
+    seen.step(["Matteo Brisk"], STEP)
+    assert asked == ["1999", "Matteo Brisk", "Joren Vanhaak"]
+    assert column("verifier") == column("verifier_log") == column("verifier_below_best") == [0.0, 0.0, 0.0]  # none at hand
+    bare = seen.step([], Proposal((Candidate("Paris", 0.4),), 0.6))
+    assert bare[0, FEATURES.index("verifier")] == UNJUDGED
+
+
+def test_features_can_be_left_out_of_a_fit() -> None:
+    examples = [MultiExample(f"Who won the tour {i}?", (), (("Matteo Brisk",), ("Joren Vanhaak",)), "made") for i in range(12)]
+    runs = Runs(Fixed(), examples, [PASSAGES] * 12, embed, read, lambda _: None)
+    fitted, _ = fit_rescorer(runs, without=OF_VERIFIER)
+    assert set(fitted.weights) == set(FEATURES) - set(OF_VERIFIER)
+    assert not fitted.asks_verifier
+    assert weights(verifier=0.5).asks_verifier
+    assert fitted.scores(np.zeros((2, len(FEATURES)))).shape == (2,)
 
 
 def test_features_without_evidence_or_similarity() -> None:

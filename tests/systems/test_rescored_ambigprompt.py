@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from core import types as t
 from core.engine import Engine
 from core.errors import CheckpointError, InputError
+from core.models import span_verifier
 from core.models.checkpoints import save_span_network
 from core.models.rescoring import FILES, Weights, write_weights
 from core.models.span_model import load_base
@@ -81,3 +83,47 @@ def test_a_damaged_rescorer_is_refused(checkpoint: Path, tmp_path: Path) -> None
     (copy / FILES["retrieved"]).write_text("{")
     with pytest.raises(CheckpointError, match="damaged"):
         engine(copy, tmp_path).system("ambigprompt", own_passages=True)
+
+
+class Fake:
+    """A verifier that is sure of years."""
+
+    def judge(self, question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
+        return [9.0 if passage.text[start:end].isdigit() else -9.0 for passage, start, end in spans]
+
+
+@pytest.fixture
+def verified(checkpoint: Path, tmp_path: Path) -> Path:
+    copy = tmp_path / "verified"
+    shutil.copytree(checkpoint, copy)
+    zero, one = dict.fromkeys(FEATURES, 0.0), dict.fromkeys(FEATURES, 1.0)
+    write_weights(copy, Weights({**zero, "verifier": 1.0}, zero, one, 0.0, "a test"), "retrieved_verified")
+    return copy
+
+
+def test_a_rescorer_that_asks_the_verifier_comes_first(verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(span_verifier, "load_verifier", lambda name, device: (Fake(), "abc"))
+    prediction = answer(
+        engine(verified, tmp_path).system("ambigprompt", options=Options(clarify=False), own_passages=True), QUESTION
+    )
+    assert [a.text for a in prediction.answers] == ["1999"]
+    assert prediction.system.settings["verifier_digest"] == "abc"
+
+
+def test_without_the_verifiers_base_the_other_rescorer_answers_and_why_is_remembered(
+    verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str, device: str) -> None:
+        raise CheckpointError("package part-001 is not installed")
+
+    monkeypatch.setattr(span_verifier, "load_verifier", missing)
+    used = engine(verified, tmp_path).system("ambigprompt", own_passages=True).info.settings
+    assert used["rescoring"]["bias"] == -50.0
+    assert used["verifier"] is None
+    assert "part-001" in used["verifier_missing"]
+    named = Settings(home=tmp_path, encoder="hashing", device="cpu", answerer=str(verified), verifier="mine")
+    with pytest.raises(CheckpointError, match="part-001"):  # who names one wants that one
+        Engine(named).system("ambigprompt", own_passages=True)
+    off = Settings(home=tmp_path, encoder="hashing", device="cpu", answerer=str(verified), verifier="off")
+    used = Engine(off).system("ambigprompt", own_passages=True).info.settings
+    assert (used["verifier"], used["rescoring"]["bias"]) == (None, -50.0)
