@@ -50,8 +50,8 @@ def whole_runs(engine: Engine, questions: list[str], clarify: bool) -> list[dict
         steps: list[float] = []
         for event in system.run(Question(text)):
             if isinstance(event, StepFinished):
-                steps.append(time.perf_counter() - started - answered)
-                answered = time.perf_counter() - started
+                before, answered = answered, time.perf_counter() - started
+                steps.append(answered - before)
                 if event.answer is not None:
                     answers += 1
                     first = first or answered

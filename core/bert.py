@@ -23,7 +23,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": nn.functional.gelu
 Attend = Callable[..., tuple[Tensor, Any]]  # the interface of transformers' attention functions
 
 
-def _read(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
     body = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     if not isinstance(body, dict):
         raise ValueError(f"{folder / CONFIG} is no object")
@@ -33,7 +33,7 @@ def _read(folder: Path) -> dict[str, Any]:
 def fits(folder: str | Path) -> bool:
     """Whether a folder holds weights that `load_bert` takes."""
     try:
-        config = _read(Path(folder))
+        config = read_config(Path(folder))
     except (OSError, ValueError):
         return False
     plain = config.get("position_embedding_type", "absolute") == "absolute" and not config.get("is_decoder")
@@ -170,7 +170,7 @@ def load_bert(folder: str | Path, dropout: float = 0.0) -> Bert:
     """
     from safetensors.torch import load_file
 
-    config = _read(Path(folder))
+    config = read_config(Path(folder))
     config |= {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     defaults = {"layer_norm_eps": 1e-12, "pad_token_id": 0, "type_vocab_size": 2, "hidden_act": "gelu"}
     network = Bert(SimpleNamespace(**defaults | config))

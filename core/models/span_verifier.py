@@ -6,7 +6,6 @@ sentences around a candidate (core.models.verifier_rows), not the passage: a thi
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
@@ -19,7 +18,7 @@ from safetensors.torch import load_file
 
 from core.errors import CheckpointError
 from core.models.checkpoints import digest
-from core.models.finding import WEIGHTS, find_verifier
+from core.models.finding import WEIGHTS, find_verifier, read_config
 from core.models.precision import native_bf16, quick
 from core.models.span_model import pick_device
 from core.models.verifier_network import VerifierConfig, VerifierNetwork
@@ -82,7 +81,7 @@ def _loaded(folder: Path, base: Path, weights: str, device: str) -> SpanVerifier
 def load_verifier_network(folder: Path, base: Path) -> VerifierNetwork:
     """A checkpoint's network over its base, not merged.  Raises CheckpointError when a file is missing, damaged, or does not fit the base."""
     try:
-        config = VerifierConfig(**json.loads((folder / "config.json").read_text(encoding="utf-8"))["config"])
+        config = VerifierConfig(**read_config(folder)["config"])
         network = VerifierNetwork(load_mpnet(base), config)
         tensors = {name: value.float() for name, value in load_file(folder / WEIGHTS).items()}
         if odd := sorted(set(tensors) ^ set(network.trained())):

@@ -16,6 +16,7 @@ CHUNK = 96  # questions tokenised together and sorted by size
 GROUPS = 10_000  # position = chunk * GROUPS + groups done; a chunk has fewer groups than that
 EMPTY = 20  # chunks in a row without a single group: there is nothing to train on
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 def draw(
@@ -32,6 +33,23 @@ def draw(
                 shuffled, order = epoch, list(range(len(examples)))
                 random.Random(f"{seed}-{n}-{epoch}").shuffle(order)
             yield examples[order[k]]
+
+
+def like_with_like(
+    examples: Sequence[U], size: int, seed: int, chunk: int, length: Callable[[U], float], fits: Callable[[list[U], U], bool]
+) -> list[list[U]]:
+    """A chunk of `size` examples of its epoch in groups of about one `length`, the groups in a random order; `fits(group, example)`: one more goes in."""
+    epoch, part = divmod(chunk, max(1, len(examples) // size))
+    order = list(range(len(examples)))
+    random.Random(f"{seed}-{epoch}").shuffle(order)
+    picked = sorted((examples[i] for i in order[part * size : (part + 1) * size]), key=length)
+    groups: list[list[U]] = [[]]
+    for example in picked:
+        if groups[-1] and not fits(groups[-1], example):
+            groups.append([])
+        groups[-1].append(example)
+    random.Random(f"{seed}-{chunk}-order").shuffle(groups)
+    return groups
 
 
 def stream(groups_of: Callable[[int], Sequence[T]], start: int) -> Iterator[tuple[int, T]]:

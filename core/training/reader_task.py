@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from core.models.rows import Rows, label_spans, passage_rows
 from core.models.span_model import collate, load_tokenizer
 from core.models.span_network import RowBatch, SpanConfig
 from core.text import normalize_answer
-from core.training.chunks import stream
+from core.training.chunks import like_with_like, stream
 from core.training.examples import Titled
 from core.training.objectives import marginal_loss
 
@@ -59,21 +58,15 @@ class ReaderTask:
 
     def _groups(self, seed: int, chunk: int) -> list[list[Reading]]:
         """The rows of each batch of a chunk: like with like, in a random order."""
-        epoch, part = divmod(chunk, max(1, len(self.examples) // CHUNK))
-        order = list(range(len(self.examples)))
-        random.Random(f"{seed}-{epoch}").shuffle(order)
-        picked = [self.examples[i] for i in order[part * CHUNK : (part + 1) * CHUNK]]
-        picked.sort(key=lambda e: len(e.question) + len(e.passage[0]) + len(e.passage[1]))
-        groups: list[list[Reading]] = [[]]
-        for example in picked:
-            tokens = min(
-                self.config.max_tokens, 8 + (len(example.question) + len(example.passage[0]) + len(example.passage[1])) // 4
-            )
-            if groups[-1] and tokens * (len(groups[-1]) + 1) > self.batch_tokens:
-                groups.append([])
-            groups[-1].append(example)
-        random.Random(f"{seed}-{chunk}-order").shuffle(groups)
-        return groups
+
+        def characters(e: Reading) -> int:
+            return len(e.question) + len(e.passage[0]) + len(e.passage[1])
+
+        def fits(group: list[Reading], e: Reading) -> bool:
+            tokens = min(self.config.max_tokens, 8 + characters(e) // 4)
+            return tokens * (len(group) + 1) <= self.batch_tokens
+
+        return like_with_like(self.examples, CHUNK, seed, chunk, characters, fits)
 
     def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
         for position, group in stream(lambda chunk: self._groups(seed, chunk), start):

@@ -7,7 +7,6 @@ or that there is none (the window's first token), over all its tokens.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,8 @@ from core.errors import InputError
 from core.models.precision import quick
 from core.models.verifier_network import VerifierConfig, WindowBatch
 from core.models.verifier_rows import Window, collate_windows
-from core.training.chunks import stream
+from core.training.chunks import like_with_like, stream
+from core.training.objectives import marginal_loss
 
 CHUNK = 256  # questions sorted by length together
 BATCH_TOKENS = 1536
@@ -62,22 +62,13 @@ class VerifierTask:
         return len(example.windows) * min(self.config.max_tokens, 6 + longest // 4)
 
     def _groups(self, seed: int, chunk: int) -> list[list[Judged]]:
-        epoch, part = divmod(chunk, max(1, len(self.examples) // CHUNK))
-        order = list(range(len(self.examples)))
-        random.Random(f"{seed}-{epoch}").shuffle(order)
-        picked = [self.examples[i] for i in order[part * CHUNK : (part + 1) * CHUNK]]
-        picked.sort(key=lambda e: self._tokens(e) / len(e.windows))
-        groups: list[list[Judged]] = [[]]
-        size = 0
-        for example in picked:
-            own = self._tokens(example)
-            if groups[-1] and size + own > self.batch_tokens:
-                groups.append([])
-                size = 0
-            groups[-1].append(example)
-            size += own
-        random.Random(f"{seed}-{chunk}-order").shuffle(groups)
-        return groups
+        def each(e: Judged) -> float:
+            return self._tokens(e) / len(e.windows)
+
+        def fits(group: list[Judged], e: Judged) -> bool:
+            return sum(map(self._tokens, [*group, e])) <= self.batch_tokens
+
+        return like_with_like(self.examples, CHUNK, seed, chunk, each, fits)
 
     def _batch(self, examples: Sequence[Judged]) -> JudgedBatch:
         windows = [w for e in examples for w in e.windows]
@@ -124,15 +115,13 @@ class VerifierTask:
 
 def _reading(edges: Tensor, rows: WindowBatch, right: Tensor) -> Tensor:
     """Mean over windows and both edges of -log(share of the right places in a softmax over the window's tokens and "none").  edges: (B, L, 2)."""
-    allowed = rows.inside.clone()
-    allowed[:, 0] = True  # "none"
-    log_shares = edges.masked_fill(~allowed[..., None], float("-inf")).log_softmax(1)
-    told = torch.zeros(edges.shape, dtype=torch.bool, device=edges.device)
+    gold = torch.zeros(edges.shape, dtype=torch.bool, device=edges.device)
     good = right > 0.5
-    told[rows.row[good], rows.first[good], 0] = True
-    told[rows.row[good], rows.last[good], 1] = True
-    told[:, 0] |= ~told.any(1)
-    return -log_shares.masked_fill(~told, float("-inf")).logsumexp(1).mean()
+    gold[rows.row[good], rows.first[good], 0] = True
+    gold[rows.row[good], rows.last[good], 1] = True
+    gold = gold.transpose(1, 2).flatten(0, 1)  # (2B, L)
+    scores = edges.masked_fill(~rows.inside[..., None], float("-inf")).transpose(1, 2).flatten(0, 1)
+    return marginal_loss(scores, edges[:, 0].flatten(), gold, ~gold.any(1))
 
 
 def _against(logits: Tensor, right: Tensor, question: Tensor, questions: int) -> Tensor:
