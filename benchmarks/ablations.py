@@ -2,7 +2,8 @@
 
     python -m benchmarks.ablations --data FOLDER [--pretrained CHECKPOINT] [--steps 200] [--only NAME ...]
 
-`w/o post-pretraining` starts from the reader, the others from the post-pretrained answerer.  Judged on data/starter (never trained on) over the 10
+`w/o post-pretraining` starts from the reader, the others from the post-pretrained answerer.  `zero-shot` (appendix B.2; Table 5) is that answerer itself:
+single-answer supervision only.  Judged on data/starter (never trained on) over the 10
 passages of its own index.  A variant that is already trained is not trained again.
 """
 
@@ -11,17 +12,27 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import dataclass
 
 from benchmarks.comparison import Test, add_arguments, post_pretrained, shown, tune
 from core.cli import quiet_libraries
 from core.settings import Settings
 from core.training.held_out_passages import WRITTEN
 
+
+@dataclass(frozen=True)
+class Variant:
+    prompting: str = "interleaved"
+    pretrained: bool = True
+    tuned: bool = True
+
+
 VARIANTS = {
-    "AmbigPrompt": ("interleaved", True),
-    "w/o task-adaptive post-pretraining": ("interleaved", False),
-    "w/o prompting model": ("learned", True),
-    "w/o interleaving prompting": ("separate", True),
+    "AmbigPrompt": Variant(),
+    "w/o task-adaptive post-pretraining": Variant(pretrained=False),
+    "w/o prompting model": Variant("learned"),
+    "w/o interleaving prompting": Variant("separate"),
+    "zero-shot": Variant(tuned=False),
 }
 
 
@@ -36,19 +47,22 @@ def main() -> int:
     print(f"{len(test.questions)} questions, {args.steps} steps, seed {args.seed}\n", flush=True)
     print("| variant | F1 all | F1 multi | answers |\n|---|--:|--:|--:|", flush=True)
     for name in args.only:
-        prompting, pretrained = VARIANTS[name]
+        variant = VARIANTS[name]
         out = settings.runs_dir / f"ablation-{args.steps}-{args.seed}" / name.replace("/", "").replace(" ", "-")
-        trained = tune(
-            args,
-            post_pretrained(args, settings.runs_dir) if pretrained else args.reader,
-            out,
-            multi=args.data / "multi" / "train.jsonl.gz",
-            ambignq=args.data / "ambignq" / "train_light.json",
-            annotated=WRITTEN,
-            prompting=prompting,
-        )
-        row = test.measure(trained)
+        weights = post_pretrained(args, settings.runs_dir) if variant.pretrained else args.reader
+        if variant.tuned:
+            weights = tune(
+                args,
+                weights,
+                out,
+                multi=args.data / "multi" / "train.jsonl.gz",
+                ambignq=args.data / "ambignq" / "train_light.json",
+                annotated=WRITTEN,
+                prompting=variant.prompting,
+            )
+        row = test.measure(weights)
         print(f"| {name} | {shown(row)}", flush=True)
+        out.mkdir(parents=True, exist_ok=True)
         (out / "starter.json").write_text(json.dumps({**row, "steps": args.steps, "seed": args.seed}))
     return 0
 
