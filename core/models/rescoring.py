@@ -1,8 +1,9 @@
 """Rescoring: a log-linear model over what the answering model, the reader, the retriever and the wording say of each candidate of a step.
 
 The span model finds nearly every answer among its eight best candidates but ranks some fluent wrong ones above them, and its [EOI] is badly
-calibrated.  So each step's candidates get a new score, w . f(candidate), [EOI] the score 0, and one softmax over both decides as before
-(Sun et al. 2023, section 3.2: the loop itself is unchanged).  The weights are fitted by `python -m core train rescorer` and lie beside the model's.
+calibrated.  So each step's candidates, and the reader's second readings of their places (core.models.second_reading), get a new score,
+w . f(candidate), [EOI] the score 0, and one softmax over both decides as before (Sun et al. 2023, section 3.2: the loop itself is unchanged).  The
+weights are fitted by `python -m core train rescorer` and lie beside the model's.
 There are sets for two kinds of passages: of ten passages that a retriever found most say nothing, while passages that a question brings were chosen
 by somebody, and the same signals mean other things there.  For each kind there is one with what the verifier says (core.models.span_verifier) and one
 without it, for where its base is not installed.
@@ -110,8 +111,9 @@ class RescoredAnswerer:
         self._last: tuple[tuple[str, tuple[RetrievedPassage, ...]], Seen] | None = None
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
-        proposal = self.model.propose(question, passages, previous)
-        return rescore(proposal, self.weights.scores(self._seen(question, passages).step(previous, proposal)))
+        seen = self._seen(question, passages)
+        proposal = seen.widened(previous, self.model.propose(question, passages, previous))
+        return rescore(proposal, self.weights.scores(seen.step(previous, proposal)))
 
     def _seen(self, question: str, passages: Sequence[RetrievedPassage]) -> Seen:
         key, last = (question, tuple(passages)), self._last  # read once: another thread may ask another question

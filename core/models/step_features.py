@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from core.edits.shared import evidence_sentence
 from core.models.passage_reader import PassageReader, Readout
 from core.models.passage_signals import Asked, View, kind, wording
+from core.models.second_reading import with_readings
 from core.text import contains_tokens, content_words, find_spans, normalize_answer, overlapping, words
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
 
@@ -147,6 +148,10 @@ class Seen:
     def _read(self, passage_id: str) -> tuple[float, tuple[Candidate, ...]]:
         readout = self.readouts.get(passage_id)
         return (readout.abstain_probability, readout.candidates) if readout else (1.0, ())
+
+    def widened(self, previous: Sequence[str], proposal: Proposal) -> Proposal:
+        """The proposal with the reader's second readings, whose features `step` gives too."""
+        return with_readings(proposal, self.readouts.values(), previous)
 
     def step(self, previous: Sequence[str], proposal: Proposal) -> NDArray[np.float64]:
         """(candidates, len(FEATURES))"""

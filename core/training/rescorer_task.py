@@ -48,6 +48,7 @@ class Runs:
             if i not in self._seen:
                 self._seen[i] = Seen(question, self.passages[i], self.embed, self.read, self.judge)
             (proposal,) = self.model.propose_many([(question, self.passages[i], list(previous))])
+            proposal = self._seen[i].widened(previous, proposal)
             self._kept[key] = proposal, self._seen[i].step(previous, proposal)
             if len(self._kept) % 100 == 0:
                 self.log(f"{len(self._kept)} steps read")
