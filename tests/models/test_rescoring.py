@@ -191,6 +191,18 @@ def test_the_kind_of_answer_can_overrule_the_model() -> None:
     assert last.eoi_probability > last.candidates[0].probability
 
 
+def test_the_readers_shorter_reading_can_win() -> None:
+    class Long:
+        def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
+            return Proposal((candidate("Matteo Brisk won it", 0.9),), 0.1)
+
+    model = RescoredAnswerer(Long(), weights(bias=5.0, reader=1.0), embed, read)
+    assert [c.text for c in model.propose("Who won the tour?", PASSAGES, []).candidates] == [
+        "Matteo Brisk",
+        "Matteo Brisk won it",
+    ]
+
+
 def test_the_file_comes_back_as_it_went(tmp_path: Path) -> None:
     assert read_weights(tmp_path) is None
     write_weights(tmp_path, weights(bias=0.5, kind=1.25))
