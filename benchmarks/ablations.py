@@ -2,9 +2,9 @@
 
     python -m benchmarks.ablations --data FOLDER [--pretrained CHECKPOINT] [--steps 200] [--only NAME ...]
 
-`w/o post-pretraining` starts from the reader, the others from the post-pretrained answerer.  `zero-shot` (appendix B.2; Table 5) is that answerer itself:
-single-answer supervision only.  Judged on data/starter (never trained on) over the 10
-passages of its own index.  A variant that is already trained is not trained again.
+`w/o post-pretraining` starts from the reader, the others from the post-pretrained answerer.  `zero-shot` (appendix B.2; Table 5) is that
+answerer itself: single-answer supervision only.  Judged on data/starter (never trained on) over the 10 passages of its own index.
+A variant that is already trained is not trained again.
 """
 
 from __future__ import annotations
