@@ -30,7 +30,7 @@ from core.types import Candidate, RetrievedPassage
 LEAST = -12.0  # log probability of what a model did not name at all
 UNKNOWN_DISTANCE = -0.15  # of cosines, where no retriever saw the passage: that of a middling passage of its own corpus
 _STEM = 5  # letters of a word that are compared: endings aside
-_NUMBER = re.compile(
+NUMBER = re.compile(
     r"\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(thir|four|fif|six|seven|eigh|nine)teen|"
     r"(twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand|million|billion|once|twice|half|dozen)\b",
     re.IGNORECASE,
@@ -234,7 +234,7 @@ def kind(question: str, answer: str) -> float:
     """
     asking = question.lower().strip()
     if _HOW_MUCH.search(asking):
-        return float(bool(_NUMBER.search(answer)))
+        return float(bool(NUMBER.search(answer)))
     if not fits(asking, answer):
         return 0.0
     if asking.startswith("who"):

@@ -5,8 +5,9 @@ calibrated.  So each step's candidates, and the reader's second readings of thei
 w . f(candidate), [EOI] the score 0, and one softmax over both decides as before (Sun et al. 2023, section 3.2: the loop itself is unchanged).  The
 weights are fitted by `python -m core train rescorer` and lie beside the model's.
 There are sets for two kinds of passages: of ten passages that a retriever found most say nothing, while passages that a question brings were chosen
-by somebody, and the same signals mean other things there.  For each kind there is one with what the verifier says (core.models.span_verifier) and one
-without it, for where its base is not installed.
+by somebody, and the same signals mean other things there.  The fast loop (core.models.fast_loop) over retrieved passages has its own: what the answering
+model says of a few passages is another thing than what it says of all.  For each there is one with what the verifier says (core.models.span_verifier) and
+one without it, for where its base is not installed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,28 +27,34 @@ from core.models.step_features import FEATURES, OF_VERIFIER, Embed, Judge, Read,
 from core.text import normalize_answer
 from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 
-Kind = Literal["retrieved", "own", "retrieved_verified", "own_verified"]
-# where the passages are from (found in a corpus, or brought by the question), and whether the verifier is asked
+Kind = Literal["retrieved", "fast", "own", "retrieved_verified", "fast_verified", "own_verified"]
+# where the passages are from (found in a corpus, `fast`: and read by the fast loop, or brought by the question), and whether the verifier is asked
 FILES: dict[Kind, str] = {
     "retrieved": "rescorer.json",
+    "fast": "rescorer_fast.json",
     "own": "rescorer_own.json",
     "retrieved_verified": "rescorer_verified.json",
+    "fast_verified": "rescorer_fast_verified.json",
     "own_verified": "rescorer_own_verified.json",
 }
 
 
 @dataclass(frozen=True)
 class Weights:
-    """`mean` and `scale` standardise the features; `bias` belongs to every candidate, [EOI] has 0.  A feature that is not named has no weight."""
+    """`mean` and `scale` standardise the features; `bias` belongs to every candidate, [EOI] has 0.  A feature that is not named has no weight.
+
+    `first`: added to the weights at the first step, where the question is which answer is best; later it is whether there is another one.
+    """
 
     weights: Mapping[str, float]
     mean: Mapping[str, float]
     scale: Mapping[str, float]
     bias: float
     fitted_on: str = ""  # in words, for the model card and the trace
+    first: Mapping[str, float] = field(default_factory=dict)  # empty: the same weights at every step
 
     def __post_init__(self) -> None:
-        for part in (self.weights, self.mean, self.scale):
+        for part in (self.weights, self.mean, self.scale, self.first or self.weights):
             if odd := sorted(set(part) ^ set(self.weights) | set(part) - set(FEATURES)):
                 raise CheckpointError(
                     f"the rescorer has features that this version does not know ({', '.join(odd)}); fit it again"
@@ -59,14 +66,16 @@ class Weights:
 
     @property
     def asks_verifier(self) -> bool:
-        return any(self.weights.get(name) for name in OF_VERIFIER)
+        return any(self.weights.get(name) or self.first.get(name) for name in OF_VERIFIER)
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """(candidates, features) -> (candidates,)"""
         names = list(self.weights)
         mean, scale, weights = (np.array([part[n] for n in names]) for part in (self.mean, self.scale, self.weights))
-        own = features[:, [FEATURES.index(n) for n in names]]
-        out: NDArray[np.float64] = ((own - mean) / scale) @ weights + self.bias
+        own = (features[:, [FEATURES.index(n) for n in names]] - mean) / scale
+        out: NDArray[np.float64] = own @ weights + self.bias
+        if self.first:
+            out += (own @ np.array([self.first[n] for n in names])) * features[:, FEATURES.index("first_step")]
         return out
 
 
@@ -77,7 +86,8 @@ def read_weights(folder: Path, kind: Kind = "retrieved") -> Weights | None:
         return None
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
-        return Weights(**{name: body[name] for name in ("weights", "mean", "scale", "bias", "fitted_on")})
+        named = {name: body[name] for name in ("weights", "mean", "scale", "bias", "fitted_on")}
+        return Weights(**named, first=body.get("first", {}))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} is damaged ({error}); fit it again with: python -m core train rescorer") from None
 

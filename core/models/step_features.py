@@ -18,6 +18,7 @@ from core.edits.shared import evidence_sentence
 from core.models.passage_reader import PassageReader, Readout
 from core.models.passage_signals import Asked, View, kind, wording
 from core.models.second_reading import with_readings
+from core.models.units import unit_alike
 from core.text import contains_tokens, content_words, find_spans, normalize_answer, overlapping, words
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
 
@@ -39,6 +40,7 @@ OF_STEP = (
     "sentence",  # cosine of the question and the candidate's sentence with the passage's title
     "kind",  # does the answer fit the question word
     "like_previous",  # is it of the shape of the answers so far (0 at the first step)
+    "unit_like_previous",  # is it measured in what they are measured in (core.models.units)
     "length",  # words, at most 8
     "in_title",
     "asked_again",  # share of its words that the question has
@@ -206,6 +208,7 @@ class Seen:
             "below_best_passage": similarity - self.best_similarity,
             "kind": kind(self.question, candidate.text),
             "like_previous": _alike(candidate.text, previous),
+            "unit_like_previous": unit_alike(candidate.text, previous),
             "length": min(8.0, len(said)),
             "in_title": float(own is not None and contains_tokens(words(own.passage.title), said)),
             "asked_again": sum(w in self.asked for w in content) / max(1, len(content)),

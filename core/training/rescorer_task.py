@@ -14,17 +14,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import InputError
+from core.models.fast_loop import FastSpanLoop
 from core.models.rescoring import Weights, correct, rescore
+from core.models.span_answerer import SpanAnswerer
 from core.models.step_features import FEATURES, Embed, Judge, Read, Seen
 from core.training.examples import MultiExample
 from core.training.held_out import answer_f1
-from core.types import BatchAnsweringModel, Proposal, RetrievedPassage
+from core.types import BatchAnsweringModel, Job, Proposal, RetrievedPassage
 
 SHIFTS = tuple(np.arange(-1.2, 1.21, 0.2))  # added to the fitted bias: the logistic loss is not F1
 FOLDS = 5
 MAX_ANSWERS = 8
 _RIDGE = 1.0
+_RIDGE_FIRST = 5.0  # of what is added at the first step
 Labelled = tuple[NDArray[np.float64], NDArray[np.bool_]]  # a step: (candidates, features), and which candidates are right
+
+
+class FastLoops:
+    """The fast loop as a batch model: one loop over the span model for each question, begun without previous answers."""
+
+    def __init__(self, model: SpanAnswerer) -> None:
+        self.model = model
+        self._loops: dict[tuple[str, tuple[str, ...]], FastSpanLoop] = {}
+
+    def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]:
+        out = []
+        for question, passages, previous in jobs:
+            key = question, tuple(p.passage.id for p in passages)
+            if key not in self._loops:
+                self._loops[key] = FastSpanLoop(self.model)
+                self._loops[key].propose(question, passages, ())
+            out.append(self._loops[key].propose(question, passages, previous))
+        return out
 
 
 @dataclass
@@ -90,13 +111,16 @@ def fit_weights(steps: Sequence[Labelled], fitted_on: str = "", without: Sequenc
 
     names = [name for name in FEATURES if name not in without]
     used = [FEATURES.index(name) for name in names]
-    rows = np.concatenate([x[:, used] for x, _ in steps]) if steps else np.zeros((0, len(used)))
+    rows = np.concatenate([x for x, _ in steps]) if steps else np.zeros((0, len(FEATURES)))
+    at_first, rows = rows[:, FEATURES.index("first_step")], rows[:, used]
     right = np.concatenate([y for _, y in steps]) if steps else np.zeros(0, dtype=bool)
     if len(set(right.tolist())) < 2:
         raise InputError("the candidates are all right or all wrong, so there is nothing to fit; give more annotated questions")
     mean, scale = rows.mean(0), rows.std(0)
     scale[scale < 1e-6] = 1.0
     x = (rows - mean) / scale
+    x = np.concatenate([x, x * at_first[:, None]], axis=1)
+    ridge = np.repeat([_RIDGE, _RIDGE_FIRST], len(names))
     step = np.repeat(np.arange(len(steps)), [len(y) for _, y in steps])
     any_right = np.bincount(step, right, len(steps)) > 0
 
@@ -108,8 +132,8 @@ def fit_weights(steps: Sequence[Labelled], fitted_on: str = "", without: Sequenc
         total = np.bincount(step, mass, len(steps)) + np.exp(-top)
         good = np.where(any_right, np.bincount(step, mass * right, len(steps)), np.exp(-top))
         gradient = mass / total[step] - mass * right / good[step]
-        penalty = _RIDGE * float(parameters[:-1] @ parameters[:-1])
-        slope = np.append(x.T @ gradient + 2 * _RIDGE * parameters[:-1], gradient.sum())
+        penalty = float(ridge @ parameters[:-1] ** 2)
+        slope = np.append(x.T @ gradient + 2 * ridge * parameters[:-1], gradient.sum())
         return float((np.log(total) - np.log(good)).sum()) + penalty, slope
 
     found = minimize(loss, np.zeros(x.shape[1] + 1), jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
@@ -117,7 +141,8 @@ def fit_weights(steps: Sequence[Labelled], fitted_on: str = "", without: Sequenc
     def named(values: NDArray[np.float64]) -> dict[str, float]:
         return {name: float(v) for name, v in zip(names, values)}
 
-    return Weights(named(found[:-1]), named(mean), named(scale), float(found[-1]), fitted_on)
+    always, first = found[: len(names)], found[len(names) : -1]
+    return Weights(named(always), named(mean), named(scale), float(found[-1]), fitted_on, named(first))
 
 
 def _mean(values: Sequence[float]) -> float:
