@@ -141,4 +141,8 @@ def correct(candidate: Candidate, gold: Sequence[Sequence[str]]) -> bool:
 
 def describe(weights: Weights) -> dict[str, Any]:
     """What a prediction remembers of the rescorer, as plain JSON values."""
-    return {"weights": {n: round(v, 4) for n, v in weights.weights.items()}, "bias": round(weights.bias, 4)}
+
+    def rounded(part: Mapping[str, float]) -> dict[str, float]:
+        return {n: round(v, 4) for n, v in part.items()}
+
+    return {"weights": rounded(weights.weights), "first": rounded(weights.first), "bias": round(weights.bias, 4)}

@@ -64,6 +64,35 @@ def test_questions_with_passages_fit_the_rescorer_for_such_and_leave_the_other(
     assert not (checkpoint / FILES["own"]).exists()  # what it began from is left as it was
 
 
+def test_annotated_questions_fit_those_of_both_loops(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AMBISCOPE_ENCODER", "hashing")
+    folder = tmp_path / "races"
+    folder.mkdir()
+    lines = [f"{i}\t{name} won race {i} in the rain.\tRace {i}" for i, name in enumerate(NAMES)]
+    (folder / "passages.tsv").write_text("\n".join(["id\ttext\ttitle", *lines]) + "\n", encoding="utf-8")
+    asked = [
+        {
+            "id": str(i),
+            "question": f"Who won race {i}?",
+            "split": "held out",
+            "annotations": [{"type": "singleAnswer", "answer": [name], "passages": [str(i)]}],
+        }
+        for i, name in enumerate(NAMES)
+    ]
+    (folder / "questions.json").write_text(json.dumps(asked), encoding="utf-8")
+    out = tmp_path / "out"
+    assert main(["train", "rescorer", "--init", str(checkpoint), "--annotated", str(folder), "--out", str(out)]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    for kind in ("retrieved", "fast"):
+        assert report[kind]["fitted_on"].endswith("questions of races held out from training")
+        found = read_weights(out, kind)
+        assert found is not None
+        assert any(found.weights.values())
+    assert not (out / FILES["own"]).exists()
+
+
 def test_without_questions_it_says_what_to_give(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "rescorer", "--init", str(checkpoint)]) == 2
     assert "--annotated FOLDER" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +135,32 @@ def test_what_the_verifier_says_and_that_nothing_is_judged_twice() -> None:
     assert column("verifier") == column("verifier_log") == column("verifier_below_best") == [0.0, 0.0, 0.0]  # none at hand
     bare = seen.step([], Proposal((Candidate("Paris", 0.4),), 0.6))
     assert bare[0, FEATURES.index("verifier")] == UNJUDGED
+
+
+def test_numbers_are_measured_against_the_units_of_the_answers_so_far() -> None:
+    heights = Proposal((Candidate("26 metres", 0.4), Candidate("89 km/h", 0.3), Candidate("1999", 0.1)), 0.2)
+    found = Seen("How high is it?", PASSAGES, embed, read).step(["47 metres"], heights)
+    assert found[:, FEATURES.index("unit_like_previous")].tolist() == [1.0, -1.0, -1.0]
+    assert column("unit_like_previous", ["Matteo Brisk"]) == [0.0, 0.0, 0.0]
+
+
+def test_the_first_step_adds_weights_of_its_own() -> None:
+    both = replace(weights(bias=1.0, kind=2.0), first=dict.fromkeys(FEATURES, 0.0) | {"kind": 3.0})
+    rows = np.zeros((2, len(FEATURES)))
+    rows[:, FEATURES.index("kind")] = 1.0
+    rows[0, FEATURES.index("first_step")] = 1.0
+    assert both.scores(rows).tolist() == [6.0, 3.0]
+    assert replace(weights(), first=dict.fromkeys(FEATURES, 0.0) | {"verifier": 1.0}).asks_verifier
+    with pytest.raises(CheckpointError, match="fit it again"):
+        replace(both, first={"kind": 1.0})
+
+
+def test_a_file_from_before_the_first_step_had_its_own_is_read(tmp_path: Path) -> None:
+    path = write_weights(tmp_path, weights(bias=0.5, kind=1.0))
+    body = json.loads(path.read_text())
+    del body["first"]
+    path.write_text(json.dumps(body))
+    assert read_weights(tmp_path) == weights(bias=0.5, kind=1.0)
 
 
 def test_features_can_be_left_out_of_a_fit() -> None:
