@@ -13,13 +13,12 @@ from core.settings import OFF, Settings
 
 if TYPE_CHECKING:
     from core.models.rescoring import Kind
-    from core.types import BatchAnsweringModel
 
 TOP_K = 10
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Writes OUT: a copy of the checkpoint with rescorers for retrieved passages (--annotated), for questions' own ones (--multi), or both.
+    """Writes OUT: a copy of the checkpoint with a rescorer for retrieved passages (--annotated), for questions' own ones (--multi), or both.
 
     Raises InputError, CheckpointError.
     """
@@ -31,7 +30,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.models.span_verifier import load_verifier
     from core.models.step_features import OF_VERIFIER, read_with
     from core.training.held_out_passages import held_out_passages, own_passages
-    from core.training.rescorer_task import FastLoops, Runs, fit_rescorer
+    from core.training.rescorer_task import Runs, fit_rescorer
 
     if not args.annotated and not args.multi:
         raise InputError("train rescorer needs --annotated FOLDER (questions.json and passages.tsv) or --multi FILE")
@@ -47,12 +46,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         judge = verifier.judge
     fitted: dict[Kind, Weights] = {}
 
-    def fit(
-        kind: Kind, verified: Kind, examples: list[Any], passages: list[Any], of: str, proposing: BatchAnsweringModel = model
-    ) -> None:
+    def fit(kind: Kind, verified: Kind, examples: list[Any], passages: list[Any], of: str) -> None:
         """One rescorer that asks the verifier, and one for where there is none."""
         said = f"{len(examples)} questions of {of}"
-        runs = Runs(proposing, examples, passages, lambda texts: encode(texts, "query"), read_with(reader), _say, judge)
+        runs = Runs(model, examples, passages, lambda texts: encode(texts, "query"), read_with(reader), _say, judge)
         for name, without in ((kind, OF_VERIFIER), (verified, ())):
             if without or judge is not None:
                 fitted[name], figures = fit_rescorer(runs, fitted_on=said, without=without)
@@ -61,9 +58,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     if args.annotated:
         names = ", ".join(f.resolve().name for f in args.annotated)
         found = held_out_passages(engine, args.annotated, TOP_K, args.limit, args.seed)
-        of = f"{names} held out from training"
-        fit("retrieved", "retrieved_verified", *found, of)
-        fit("fast", "fast_verified", *found, of, FastLoops(model))
+        fit("retrieved", "retrieved_verified", *found, f"{names} held out from training")
     if args.multi:
         names = ", ".join(f.name for f in args.multi)
         fit("own", "own_verified", *own_passages(engine, args.multi, args.limit, args.seed), names)

@@ -5,9 +5,8 @@ calibrated.  So each step's candidates, and the reader's second readings of thei
 w . f(candidate), [EOI] the score 0, and one softmax over both decides as before (Sun et al. 2023, section 3.2: the loop itself is unchanged).  The
 weights are fitted by `python -m core train rescorer` and lie beside the model's.
 There are sets for two kinds of passages: of ten passages that a retriever found most say nothing, while passages that a question brings were chosen
-by somebody, and the same signals mean other things there.  The fast loop (core.models.fast_loop) over retrieved passages has its own: what the answering
-model says of a few passages is another thing than what it says of all.  For each there is one with what the verifier says (core.models.span_verifier) and
-one without it, for where its base is not installed.
+by somebody, and the same signals mean other things there.  For each kind there is one with what the verifier says (core.models.span_verifier) and one
+without it, for where its base is not installed.
 """
 
 from __future__ import annotations
@@ -27,14 +26,12 @@ from core.models.step_features import FEATURES, OF_VERIFIER, Embed, Judge, Read,
 from core.text import normalize_answer
 from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 
-Kind = Literal["retrieved", "fast", "own", "retrieved_verified", "fast_verified", "own_verified"]
-# where the passages are from (found in a corpus, `fast`: and read by the fast loop, or brought by the question), and whether the verifier is asked
+Kind = Literal["retrieved", "own", "retrieved_verified", "own_verified"]
+# where the passages are from (found in a corpus, or brought by the question), and whether the verifier is asked
 FILES: dict[Kind, str] = {
     "retrieved": "rescorer.json",
-    "fast": "rescorer_fast.json",
     "own": "rescorer_own.json",
     "retrieved_verified": "rescorer_verified.json",
-    "fast_verified": "rescorer_fast_verified.json",
     "own_verified": "rescorer_own_verified.json",
 }
 

@@ -54,11 +54,11 @@ def _rereading(chosen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return rereading, {"loop": loop} | (asdict(rereading) if rereading else {})
 
 
-def _rescorer(folder: Path, parts: Parts, fast: bool) -> tuple[Weights | None, Judge | None, dict[str, Any]]:
+def _rescorer(folder: Path, parts: Parts) -> tuple[Weights | None, Judge | None, dict[str, Any]]:
     """(the rescorer beside a checkpoint's weights, the verifier that it asks, what SystemInfo remembers of that one).
 
-    The first that there is: one for questions that bring their passages before one for retrieved ones, one for the fast loop before one for the exact one,
-    one that asks the verifier before one that does not, where the verifier can run.  Raises CheckpointError for damaged files.
+    The first that there is: one for questions that bring their passages before one for retrieved ones, one that asks the verifier before one that does
+    not, where the verifier can run.  Raises CheckpointError for damaged files.
     """
     from core.models.rescoring import Kind, read_weights
     from core.models.span_verifier import load_verifier
@@ -68,8 +68,6 @@ def _rescorer(folder: Path, parts: Parts, fast: bool) -> tuple[Weights | None, J
     order: list[Kind] = ["retrieved_verified", "retrieved"]
     if parts.retriever is None:
         order = ["own_verified", "own", *order]
-    elif fast:
-        order = ["fast_verified", "fast", *order]
     for kind in order:
         weights = read_weights(folder, kind)
         if weights is None or (weights.asks_verifier and settings.verifier == OFF):
@@ -111,7 +109,7 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
     used: dict[str, Any] = {"decoding": asdict(decoding), **loop_used, "prompting": trained.prompting, "stage": trained.stage}
     rescorer, judge = None, None
     if rescoring == "on" and parts.embed is not None:
-        rescorer, judge, verified = _rescorer(folder, parts, rereading is not None)
+        rescorer, judge, verified = _rescorer(folder, parts)
         used |= verified
     used["rescoring"] = describe(rescorer) if rescorer else None
     reader, model.reader = None, None

@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import InputError
-from core.models.fast_loop import FastSpanLoop
 from core.models.rescoring import Weights, correct, rescore
-from core.models.span_answerer import SpanAnswerer
 from core.models.step_features import FEATURES, Embed, Judge, Read, Seen
 from core.training.examples import MultiExample
 from core.training.held_out import answer_f1
-from core.types import BatchAnsweringModel, Job, Proposal, RetrievedPassage
+from core.types import BatchAnsweringModel, Proposal, RetrievedPassage
 
 SHIFTS = tuple(np.arange(-1.4, 1.41, 0.2))  # added to the fitted bias: the logistic loss is not F1
 FOLDS = 5
@@ -28,24 +26,6 @@ MAX_ANSWERS = 8
 _RIDGE = 1.0
 _RIDGE_FIRST = 5.0  # of what is added at the first step
 Labelled = tuple[NDArray[np.float64], NDArray[np.bool_]]  # a step: (candidates, features), and which candidates are right
-
-
-class FastLoops:
-    """The fast loop as a batch model: one loop over the span model for each question, begun without previous answers."""
-
-    def __init__(self, model: SpanAnswerer) -> None:
-        self.model = model
-        self._loops: dict[tuple[str, tuple[str, ...]], FastSpanLoop] = {}
-
-    def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]:
-        out = []
-        for question, passages, previous in jobs:
-            key = question, tuple(p.passage.id for p in passages)
-            if key not in self._loops:
-                self._loops[key] = FastSpanLoop(self.model)
-                self._loops[key].propose(question, passages, ())
-            out.append(self._loops[key].propose(question, passages, previous))
-        return out
 
 
 @dataclass

@@ -64,7 +64,7 @@ def test_questions_with_passages_fit_the_rescorer_for_such_and_leave_the_other(
     assert not (checkpoint / FILES["own"]).exists()  # what it began from is left as it was
 
 
-def test_annotated_questions_fit_those_of_both_loops(
+def test_annotated_questions_fit_the_rescorer_for_retrieved_passages(
     checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AMBISCOPE_ENCODER", "hashing")
@@ -85,11 +85,11 @@ def test_annotated_questions_fit_those_of_both_loops(
     out = tmp_path / "out"
     assert main(["train", "rescorer", "--init", str(checkpoint), "--annotated", str(folder), "--out", str(out)]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
-    for kind in ("retrieved", "fast"):
-        assert report[kind]["fitted_on"].endswith("questions of races held out from training")
-        found = read_weights(out, kind)
-        assert found is not None
-        assert any(found.weights.values())
+    assert report["retrieved"]["fitted_on"] == "12 questions of races held out from training"
+    found = read_weights(out)
+    assert found is not None
+    assert any(found.weights.values())
+    assert set(found.first) == set(found.weights)
     assert not (out / FILES["own"]).exists()
 
 

@@ -11,7 +11,6 @@ from core.models.fast_loop import FastSpanLoop, FastTextLoop, Rereading, part_of
 from core.models.span_answerer import Decoding, SpanAnswerer
 from core.models.span_model import load_base
 from core.models.span_network import SpanConfig, SpanNetwork
-from core.training.rescorer_task import FastLoops
 from core.types import Passage, RetrievedPassage
 
 TEXTS = [
@@ -129,19 +128,3 @@ def test_an_answer_that_is_written_is_looked_for_in_the_passages() -> None:
         ("1", "2"),  # they hold the candidates that are left
         ("2", "3"),  # and then passages without an answer so far, the best retrieved first
     ]
-
-
-def test_loops_in_a_batch_are_those_of_each_question(answerer: SpanAnswerer) -> None:
-    loops = FastLoops(answerer)
-    jobs = [
-        ("colour of the ball ?", PASSAGES, ["red"]),
-        ("door of the town ?", PASSAGES[:4], []),
-        ("colour of the ball ?", PASSAGES, []),
-    ]
-    for (question, passages, previous), found in zip(jobs, loops.propose_many(jobs)):
-        one = FastSpanLoop(answerer)
-        first = one.propose(question, passages, [])
-        assert found == (one.propose(question, passages, previous) if previous else first)
-    later = FastSpanLoop(answerer)
-    later.propose(QUESTION, PASSAGES, [])
-    assert loops.propose_many([(QUESTION, PASSAGES, ["red"])]) == [later.propose(QUESTION, PASSAGES, ["red"])]

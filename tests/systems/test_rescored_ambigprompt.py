@@ -66,19 +66,6 @@ def test_questions_that_bring_their_passages_have_a_rescorer_of_their_own(checkp
     assert made.system("ambigprompt", "small").info.settings["rescoring"]["bias"] == -50.0
 
 
-def test_the_fast_loop_over_a_corpus_has_a_rescorer_of_its_own(checkpoint: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "fast"
-    shutil.copytree(checkpoint, copy)
-    zero = dict.fromkeys(FEATURES, 0.0)
-    write_weights(copy, Weights(zero, zero, dict.fromkeys(FEATURES, 1.0), 9.0, "the fast loop"), "fast")
-    made = engine(copy, tmp_path)
-    made.library.create("small", [_passages(tmp_path)])
-    fast = Options(extra={"loop": "fast"})
-    assert made.system("ambigprompt", "small", fast).info.settings["rescoring"]["bias"] == 9.0
-    assert made.system("ambigprompt", "small").info.settings["rescoring"]["bias"] == -50.0
-    assert made.system("ambigprompt", options=fast, own_passages=True).info.settings["rescoring"]["bias"] == -50.0
-
-
 def _passages(folder: Path) -> Path:
     path = folder / "passages.tsv"
     path.write_text("id\ttext\ttitle\n1\tMatteo Brisk won in 1999.\tTour\n", encoding="utf-8")
