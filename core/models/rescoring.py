@@ -85,7 +85,7 @@ def read_weights(folder: Path, kind: Kind = "retrieved") -> Weights | None:
         body = json.loads(path.read_text(encoding="utf-8"))
         named = {name: body[name] for name in ("weights", "mean", "scale", "bias", "fitted_on")}
         return Weights(**named, first=body.get("first", {}))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{path} is damaged ({error}); fit it again with: python -m core train rescorer") from None
 
 

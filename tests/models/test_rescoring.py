@@ -163,6 +163,14 @@ def test_a_file_from_before_the_first_step_had_its_own_is_read(tmp_path: Path) -
     assert read_weights(tmp_path) == weights(bias=0.5, kind=1.0)
 
 
+@pytest.mark.parametrize("part", ["weights", "first"])
+def test_weights_that_are_no_mapping_are_damage(tmp_path: Path, part: str) -> None:
+    path = write_weights(tmp_path, weights())
+    path.write_text(json.dumps(json.loads(path.read_text()) | {part: list(FEATURES)}))
+    with pytest.raises(CheckpointError, match="damaged"):
+        read_weights(tmp_path)
+
+
 def test_features_can_be_left_out_of_a_fit() -> None:
     examples = [MultiExample(f"Who won the tour {i}?", (), (("Matteo Brisk",), ("Joren Vanhaak",)), "made") for i in range(12)]
     runs = Runs(Fixed(), examples, [PASSAGES] * 12, embed, read, lambda _: None)
