@@ -24,17 +24,13 @@ from core.edits.shared import sentence_bounds
 from core.models.rows import Rows
 from core.models.span_answerer import SpanAnswerer
 from core.models.span_model import to_candidate, top_spans
+from core.models.units import NUMBER
 from core.text import content_words, normalize_answer, overlapping, words
 from core.types import Candidate, RetrievedPassage
 
 LEAST = -12.0  # log probability of what a model did not name at all
 UNKNOWN_DISTANCE = -0.15  # of cosines, where no retriever saw the passage: that of a middling passage of its own corpus
 _STEM = 5  # letters of a word that are compared: endings aside
-NUMBER = re.compile(
-    r"\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(thir|four|fif|six|seven|eigh|nine)teen|"
-    r"(twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand|million|billion|once|twice|half|dozen)\b",
-    re.IGNORECASE,
-)
 _HOW_MUCH = re.compile(r"\bhow (many|much|tall|long|old|deep|high|far|fast|big|large|heavy|wide|often)\b", re.IGNORECASE)
 _SMALL = frozenset("of de van von der den la le du di da the and al ibn bin".split())  # inside names of people
 

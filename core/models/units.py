@@ -1,12 +1,15 @@
-"""Units of measurement in answers: a height is answered in metres or feet, so "89 km/h" beside "26 metres" is no further answer."""
+"""Numbers and units of measurement in answers: a height is answered in metres or feet, so "89 km/h" beside "26 metres" is no further answer."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from core.models.passage_signals import NUMBER
-
+NUMBER = re.compile(
+    r"\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(thir|four|fif|six|seven|eigh|nine)teen|"
+    r"(twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand|million|billion|once|twice|half|dozen)\b",
+    re.IGNORECASE,
+)
 WORDS = {
     "length": "metre metres meter meters kilometre kilometres kilometer kilometers centimetre centimetres centimeter centimeters millimetre millimetres "
     "millimeter millimeters mile miles foot feet inch inches yard yards",

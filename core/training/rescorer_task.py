@@ -84,8 +84,8 @@ class Runs:
 
 def fit_weights(steps: Sequence[Labelled], fitted_on: str = "", without: Sequence[str] = ()) -> Weights:
     """The weights under which each step's right candidates, or [EOI] where none is left, get most of the softmax that decides (`rescore`):
-    the marginal likelihood of Eq. 10's targets, with a ridge penalty; what the first step adds has a stronger one.  `without`: features that get no weight.  Raises InputError when all
-    candidates are right, or all wrong.
+    the marginal likelihood of Eq. 10's targets, with a ridge penalty, a stronger one on what the first step adds.  `without`: features that get no
+    weight.  Raises InputError when all candidates are right, or all wrong.
     """
     from scipy.optimize import minimize
 
