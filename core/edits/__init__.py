@@ -11,14 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from core.edits.names import title_edits
+from core.edits.names import split_title, title_edits
 from core.edits.parts import parts
-from core.edits.phrases import modifier_edits, phrase_edits, time_edits
-from core.edits.shared import evidence_sentence, sentence_bounds, sentences
+from core.edits.phrases import modifier_edits, phrase_edits, plain_edits, time_edits
+from core.edits.shared import evidence_sentence, same_clause, sentence_bounds, sentences
+from core.edits.versions import version_edits
 from core.text import contains_tokens, content_words, normalize_answer, words
 from core.types import Passage
 
 MAX_CANDIDATES = 12
+MAX_TWOFOLD = 8  # of two edits together, tried after those of one
+_EXTENDED = 4  # how many of the best edits get a second one
 MAX_ADDED = 9  # words; a longer edit is no minimal one
 
 # what a template costs on top of its edit distance: how far it is from what a person would write first
@@ -31,8 +34,10 @@ PENALTY = {
     "time": 2,
     "brackets": 2,
     "near": 3,
+    "plain": 4,
     "elsewhere": 5,
     "case": 6,
+    "twofold": 6,
 }
 
 
@@ -86,12 +91,20 @@ def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[
         plain = ("near" if shared < 1 else "") if here else ("near" if shared > 1 else "elsewhere")
         for kind, found in (
             ("modifier" if here else "phrase", modifier_edits(question, sentence)),
+            ("modifier" if here else "phrase", version_edits(question, split_title(title)[0], sentence)),
             (plain or "time", time_edits(question, sentence)),
             (plain or "phrase", phrase_edits(question, sentence)),
+            *((("plain", plain_edits(question, sentence)),) if here else ()),
         ):
             for offset, edit in found:
-                if all(abs(begin + offset - place.start) <= abs(begin + offset - r) for r in inside):
+                if all(_is_mine(sentence, offset, place.start - begin, r - begin) for r in inside):
                     yield edit, kind
+
+
+def _is_mine(sentence: str, offset: int, mine: int, theirs: int) -> bool:
+    """Which of two answers in a sentence a phrase is said of: the one in its clause, else the nearer one."""
+    with_me, with_them = same_clause(sentence, offset, mine), same_clause(sentence, offset, theirs)
+    return abs(offset - mine) <= abs(offset - theirs) if with_me == with_them else with_me
 
 
 def _shared(question: str, sentence: str) -> int:
@@ -101,10 +114,30 @@ def _shared(question: str, sentence: str) -> int:
 
 
 def propose_edits(question: str, answer: str, place: Place, others: Sequence[Place]) -> list[Edit]:
-    """Candidate edits, the smallest and most natural first: they hold words that the others' evidence lacks and never the answer.
+    """Candidate edits, the smallest and most natural first: they hold words that the others' evidence lacks and never the answer.  Behind them stand
+    the best ones with a second edit of another kind, for where one does not tell the answer from the others.
 
     `others`: where the other answers stand; of the same passage only the sentence counts as theirs.
     """
+    single = _single_edits(question, answer, place, others)
+    seen = {e.question.lower() for e in single}
+    twofold: dict[str, Edit] = {}
+    for first in single[:_EXTENDED]:
+        if first.kind == "part":
+            continue
+        for second in _single_edits(first.question, answer, place, others)[:_EXTENDED]:
+            text = second.question
+            if second.kind != first.kind and text.lower() not in seen and len(_added(question, text)) <= MAX_ADDED:
+                twofold.setdefault(text.lower(), Edit(text, edit_size(question, text), first.own + second.own, "twofold"))
+    return single + sorted(twofold.values(), key=lambda e: (e.cost, -e.own))[:MAX_TWOFOLD]
+
+
+def _added(before: str, after: str) -> list[str]:
+    known = set(words(before))
+    return [w for w in words(after) if w not in known]
+
+
+def _single_edits(question: str, answer: str, place: Place, others: Sequence[Place]) -> list[Edit]:
     same = [o.start for o in others if o.passage.id == place.passage.id]
     theirs: set[str] = set()
     their_titles = {w for o in others for w in content_words(o.passage.title)}
@@ -118,7 +151,6 @@ def propose_edits(question: str, answer: str, place: Place, others: Sequence[Pla
         their_titles = theirs
     asked = words(question)
     secret = content_words(normalize_answer(answer))
-    known = set(asked)
     seen: dict[str, Edit] = {}
     single = parts(question, answer)
     found: list[tuple[str, str]] = [(p, "part") for p in single]
@@ -128,7 +160,7 @@ def propose_edits(question: str, answer: str, place: Place, others: Sequence[Pla
         text = " ".join(text.split())
         text = text[:1].upper() + text[1:] if question[:1].isupper() else text
         have = words(text)
-        added = [w for w in have if w not in known]
+        added = _added(question, text)
         if kind != "part" and not content_words(" ".join(added)):
             continue
         if text == question or len(added) > MAX_ADDED or text.count("?") != 1 or not text.endswith("?"):

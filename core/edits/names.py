@@ -58,7 +58,7 @@ def _is_kind(qualifier: str) -> bool:
     return last.isalpha() and last.islower() and last not in ("disambiguation", "mythology", "generation", "century", "comics")
 
 
-def _mention(question: str, name: str, adjectives: bool = False) -> tuple[int, int] | None:
+def mention(question: str, name: str, adjectives: bool = False) -> tuple[int, int] | None:
     """Characters of `name` in the question, whole; None where it is part of a longer name or an adjective stands before it.
 
     `adjectives`: "first" and its like may stand before it, because the edit comes behind.
@@ -93,9 +93,9 @@ def _join(before: str, middle: str, after: str) -> str:
 
 def _qualified(question: str, base: str, qualifier: str, text: str) -> Iterator[tuple[str, str]]:
     """Edits where the question names the title without its qualifier."""
-    found = _mention(question, base)
+    found = mention(question, base)
     if found is None and base.lower().startswith("the "):
-        found = _mention(question, base[4:])
+        found = mention(question, base[4:])
     if found is None:
         return
     before, name, after = question[: found[0]], question[found[0] : found[1]], question[found[1] :]
@@ -142,7 +142,7 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
     tokens = [(m.start(), m.end()) for m in re.finditer(r"[\w’'.&]+", base)]
     for begin, _ in tokens[1:]:  # the end: "1954 FIFA World Cup final" for "World Cup final"
         tail, head = base[begin:], base[:begin].strip()
-        found = _mention(question, tail) if content_words(tail) else None
+        found = mention(question, tail) if content_words(tail) else None
         if found is None:
             continue
         head = re.sub(r"^(the|a|an)\s+", "", head, flags=re.IGNORECASE)
@@ -164,7 +164,7 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
         if (
             thing
             and len(words(head)) > 1
-            and (found := _mention(question, head.lower()))
+            and (found := mention(question, head.lower()))
             and question[found[0] : found[1]].islower()
         ):
             yield f"{question[: found[1]]}{thing.group()}{question[found[1] :]}", "name"  # "the space shuttle Challenger"
@@ -174,7 +174,7 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
         ) or not content_words(head):
             continue
         name = re.sub(r"^the\s+", "", head, flags=re.IGNORECASE)
-        found = _mention(question, name, adjectives=True) if name else None
+        found = mention(question, name, adjectives=True) if name else None
         if tail.startswith(":") and _SIZE.match(question):
             break
         if found is None or re.match(r"\s*,", question[found[1] :]):

@@ -136,6 +136,33 @@ def phrase_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
         yield match.start(), append(question, f"{prep} {body}")
 
 
+_PLAIN = re.compile(
+    rf"\b(?P<prep>for|during|without|to|while)\s+(?P<body>(?:the\s+)?[a-z-]+s?(?:\s+[a-z-]+)?|(?:the\s+)?{_NAME}(?:\s+{_NAME}){{0,3}})"
+    rf"(?=[,;:)]|\.\s|\.?$|\s+(?:{_SMALL}|a|an|the|up|is|{MONTHS})\b)",
+    re.IGNORECASE,
+)
+_PLAIN_NOT = re.compile(
+    r"^(?:it|that|this|which|reasons?|example|instance|all|most|more|many|some|his|her|its|their|them|him|good|ever|long)\b|ly$"
+)
+_WAY = re.compile(r"\b(open|opened|extend|extended|run|lead|go|travel|fly|reach|move|moved|connect|sail|ride)\b")
+
+
+def plain_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
+    """(offset in `text`, edit): for whom, whereto, when or without what, in the text's own small words ("for wool", "to the airport")."""
+    if not can_append(question):
+        return
+    for match in _PLAIN.finditer(text):
+        prep, body = match["prep"].lower(), match["body"]
+        if _PLAIN_NOT.search(body) or (prep == "while" and not re.match(r"[a-z-]+ing\b", body)):
+            continue
+        if prep == "to" and not _WAY.search(question.lower()):
+            continue
+        if prep != "to" and not body.removeprefix("the ").islower():
+            continue  # names are the other templates'
+        if content_words(body) and not contains_tokens(words(question), words(body)):
+            yield match.start(), append(question, f"{prep} {body}")
+
+
 _BEHIND = re.compile(
     rf"\s+(?P<phrase>(?:in|on|for|by|without|outside|of|at|from|over)\s+(?:the\s+|a\s+|an\s+)?(?:{_NAME}(?:\s+(?:of\s+)?{_NAME}){{0,3}}"
     rf"|[a-z-]+(?:\s+[a-z-]+)?(?=[,.;:)]))|(?:to|according to)\s+[A-Z]\w+)(?=[,.;:)]|\s+(?:{_SMALL})\b|$)"

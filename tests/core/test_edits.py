@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from core.edits import Place, edit_size, propose_edits
 from core.edits.names import split_title, title_edits
 from core.edits.parts import parts
-from core.edits.phrases import in_past, modifier_edits, phrase_edits, time_edits
-from core.edits.shared import sentence_bounds, sentences
+from core.edits.phrases import in_past, modifier_edits, phrase_edits, plain_edits, time_edits
+from core.edits.shared import same_clause, sentence_bounds, sentences
+from core.edits.versions import version_edits
 from core.text import contains_tokens, words
 from core.types import Passage
 
@@ -221,6 +222,66 @@ def test_modifiers(question: str, sentence: str, expected: str) -> None:
     assert expected in [e for _, e in modifier_edits(question, sentence)]
 
 
+@pytest.mark.parametrize(
+    ("question", "sentence", "expected"),
+    [
+        ("When was Catan released?", "An English edition came out in 1996.", "When was the English edition of Catan released?"),
+        (
+            "When was the Catan game released?",
+            "Its original German-language version appeared in 1993.",
+            "When was the original German-language version of the Catan game released?",
+        ),
+        ("When was Catan dedicated?", "The first church was dedicated in 360.", "When was the first Catan dedicated?"),
+        ("When was Catan built?", "He designed the third and present Catan.", "When was the third Catan built?"),
+    ],
+)
+def test_versions(question: str, sentence: str, expected: str) -> None:
+    assert expected in [e for _, e in version_edits(question, "Catan", sentence)]
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("Who designed Carcassonne?", "An English edition came out in 1996."),  # another thing
+        ("When was the first edition of Catan printed?", "An English edition came out in 1996."),  # asked already
+        ("When was Catan released?", "It was the same edition of it."),
+        ("When was the second Catan built?", "The second building burned."),
+    ],
+)
+def test_versions_that_do_not_fit_are_left(question: str, sentence: str) -> None:
+    assert list(version_edits(question, "Catan", sentence)) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence", "expected"),
+    [
+        (
+            "How fast does the washer spin?",
+            "It spins at up to 1,400, for wool at 600.",
+            ["How fast does the washer spin for wool?"],
+        ),
+        (
+            "What does the lamp show?",
+            "The lamp is red while charging, green later.",
+            ["What does the lamp show while charging?"],
+        ),
+        (
+            "When did the Carver Line open?",
+            "It opened to Lake Mill in 1936, and to the airport on 15 March 1991.",
+            ["When did the Carver Line open to Lake Mill?", "When did the Carver Line open to the airport?"],
+        ),
+        (
+            "Who wrote the song?",
+            "She gave it to Lake Mill, for that reason.",
+            [],
+        ),  # nobody goes anywhere; "that" points elsewhere
+        ("Where did he get it from?", "He got it for nothing.", []),  # nothing fits behind "from"
+    ],
+)
+def test_small_words(question: str, sentence: str, expected: list[str]) -> None:
+    assert [e for _, e in plain_edits(question, sentence)] == expected
+
+
 def test_sentences_do_not_end_at_initials() -> None:
     text = "William A. Wellman directed. St. Louis was next! He left."
     assert [text[a:b] for a, b in sentences(text)] == ["William A. Wellman directed.", "St. Louis was next!", "He left."]
@@ -257,6 +318,25 @@ def test_what_stands_nearer_to_another_answer_is_not_taken() -> None:
     first, second = (Place(passage, passage.text.index(year)) for year in ("2009", "2012"))
     assert propose_edits(question, "2009", first, [second])[0].question == f"{question[:-1]} for Wolf Hall?"
     assert all("Wolf" not in e.question for e in propose_edits(question, "2012", second, [first]))
+
+
+def test_a_clause_says_whose_a_date_is_before_nearness_does() -> None:
+    passage = Passage(
+        "a", "Carrick Plate", "At 16 years, Bo-mi Han was the youngest winner, in 2012, while Rosalind Keir won in 1949."
+    )
+    han, keir = (Place(passage, passage.text.index(name)) for name in ("Bo-mi Han", "Rosalind Keir"))
+    assert not same_clause(passage.text, passage.text.index("2012"), keir.start)
+    question = "Who won the Carrick Plate?"
+    assert f"{question[:-1]} in 2012?" in [e.question for e in propose_edits(question, "Bo-mi Han", han, [keir])]
+    assert all("2012" not in e.question for e in propose_edits(question, "Rosalind Keir", keir, [han]))
+
+
+def test_two_edits_together_stand_behind_those_of_one() -> None:
+    edits = propose_edits("Who played Maria in West Side Story?", "Natalie Wood", Place(WEST, 32), [Place(BROADWAY, 0)])
+    twofold = [e for e in edits if e.kind == "twofold"]
+    assert "Who played Maria in the 1961 film West Side Story in Hollywood?" in [e.question for e in twofold]
+    assert edits[-len(twofold) :] == twofold
+    assert len({e.question.lower() for e in edits}) == len(edits)
 
 
 pieces = st.sampled_from(
