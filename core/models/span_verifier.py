@@ -80,25 +80,34 @@ def _loaded(folder: Path, base: Path, weights: str, device: str) -> SpanVerifier
 
 def load_verifier_network(folder: Path, base: Path) -> VerifierNetwork:
     """A checkpoint's network over its base, not merged.  Raises CheckpointError when a file is missing, damaged, or does not fit the base."""
+    config = _config(folder)
     try:
-        config = VerifierConfig(**read_config(folder)["config"])
         network = VerifierNetwork(load_mpnet(base), config)
         tensors = {name: value.float() for name, value in load_file(folder / WEIGHTS).items()}
         if odd := sorted(set(tensors) ^ set(network.trained())):
             raise ValueError(f"{len(odd)} weights are missing or unknown, {odd[0]} for one")
         network.load_state_dict(tensors, strict=False)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise CheckpointError(
-            f"checkpoint {folder} is damaged or does not fit its base ({error}); fetch or train it again"
-        ) from None
+        raise _damaged(folder, error) from None
     return network
+
+
+def _config(folder: Path) -> VerifierConfig:
+    try:
+        return VerifierConfig(**read_config(folder)["config"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(folder, error) from None
+
+
+def _damaged(folder: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(f"checkpoint {folder} is damaged or does not fit its base ({error}); fetch or train it again")
 
 
 def load_verifier(name: str = "default", device: str = "auto") -> tuple[SpanVerifier, str]:
     """(verifier, digest of its weights).  Loaded once; new weights in the folder are loaded anew.  Raises CheckpointError, also where the package of
     its base is not installed."""
     folder = find_verifier(name)
-    base = packaged_folder(VerifierConfig().base)
+    base = packaged_folder(_config(folder).base)
     weights = digest(folder)
     with _LOADING:
         return _loaded(folder, base, weights, device), weights

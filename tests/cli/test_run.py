@@ -51,6 +51,23 @@ def test_an_environment_without_pip_is_made_anew(
     assert (len(made), len(pips)) == (1, 1)
 
 
+def test_a_model_that_cannot_be_unpacked_is_told_in_one_line(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def python(command: list[str], **options: Any) -> Any:
+        failed = command[1] == "-c"
+        said = "Traceback (most recent call last):\n  File x\ncore.errors.CheckpointError: make room on the disk\n"
+        return subprocess.CompletedProcess(command, int(failed), "", said if failed else "")
+
+    monkeypatch.setattr(run, "has_pip", lambda: True)
+    monkeypatch.setattr(subprocess, "run", python)
+    (place / ".venv").mkdir()
+    assert run.main(["setup"]) == 0
+    printed = capsys.readouterr()
+    assert "not ready: core.errors.CheckpointError: make room on the disk; the app answers without it" in printed.out
+    assert "Traceback" not in printed.out + printed.err
+
+
 def test_a_system_that_cannot_make_one_says_what_to_install(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

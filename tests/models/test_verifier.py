@@ -129,6 +129,22 @@ def test_a_damaged_checkpoint_is_refused(checkpoint: Path, tiny_mpnet_folder: Pa
         load_verifier_network(checkpoint, tiny_mpnet_folder)
 
 
+def test_a_checkpoint_names_its_base(checkpoint: Path, tiny_mpnet_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = checkpoint / "config.json"
+    config.write_text(config.read_text().replace('"base": "mpnet"', '"base": "another"'))
+    with pytest.raises(CheckpointError, match="no package carries a base model 'another'; known are minilm, mpnet"):
+        load_verifier(str(checkpoint), "cpu")
+    asked: list[str] = []
+
+    def found(name: str) -> Path:
+        asked.append(name)
+        return tiny_mpnet_folder
+
+    monkeypatch.setattr(span_verifier, "packaged_folder", found)
+    load_verifier(str(checkpoint), "cpu")
+    assert asked == ["another"]
+
+
 def test_a_name_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="train verifier"):
         find_verifier(str(tmp_path / "none"))
