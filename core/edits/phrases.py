@@ -137,14 +137,25 @@ def phrase_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
 
 
 _PLAIN = re.compile(
-    rf"\b(?P<prep>for|during|without|to|while)\s+(?P<body>(?:the\s+)?[a-z-]+s?(?:\s+[a-z-]+)?|(?:the\s+)?{_NAME}(?:\s+{_NAME}){{0,3}})"
+    rf"\b(?P<prep>for|during|without|to|while)\s+(?P<body>(?:(?:the|a)\s+)?[a-z-]+(?:\s+(?!(?:{_SMALL})\b)[a-z-]+)?"
+    rf"|(?:the\s+)?{_NAME}(?:\s+{_NAME}){{0,3}})"
     rf"(?=[,;:)]|\.\s|\.?$|\s+(?:{_SMALL}|a|an|the|up|is|{MONTHS})\b)",
     re.IGNORECASE,
 )
 _PLAIN_NOT = re.compile(
-    r"^(?:it|that|this|which|reasons?|example|instance|all|most|more|many|some|his|her|its|their|them|him|good|ever|long)\b|ly$"
+    r"^(?:it|that|this|which|example|instance|all|most|more|many|some|his|her|its|their|them|him|good|ever|long)\b"
+    r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twenty|thirty|forty|fifty|hundred|several|few|each)\b"
+    r"|\b(?:seconds|minutes|hours|days|nights|weeks|months|seasons|years|decades|centuries|ages|generations|times|reasons|purposes)\b|ly$",
+    re.IGNORECASE,
 )
+_AGAIN = re.compile(r"\b(first|second|third|fourth|fifth|last|next)\b")
 _WAY = re.compile(r"\b(open|opened|extend|extended|run|lead|go|travel|fly|reach|move|moved|connect|sail|ride)\b")
+
+
+def _is_a_class(body: str, before: str) -> bool:
+    """True for what a rule or a price holds for: plurals, and what stands first in its clause ("for pedestrians"; "..., for wool at 600")."""
+    bare = not body.startswith(("the ", "a ")) and not body.endswith(("ing", "ss"))
+    return bare and (body.endswith("s") or not before.rstrip() or before.rstrip()[-1] in ",;")
 
 
 def plain_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
@@ -155,10 +166,13 @@ def plain_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
         prep, body = match["prep"].lower(), match["body"]
         if _PLAIN_NOT.search(body) or (prep == "while" and not re.match(r"[a-z-]+ing\b", body)):
             continue
-        if prep == "to" and not _WAY.search(question.lower()):
+        named = not body.removeprefix("the ").islower()
+        if prep == "to" and not (_WAY.search(question.lower()) and (named or body.startswith("the "))):
             continue
-        if prep != "to" and not body.removeprefix("the ").islower():
+        if prep != "to" and named:
             continue  # names are the other templates'
+        if prep == "for" and not (_AGAIN.search(body) or _is_a_class(body, text[: match.start()])):
+            continue
         if content_words(body) and not contains_tokens(words(question), words(body)):
             yield match.start(), append(question, f"{prep} {body}")
 

@@ -38,7 +38,7 @@ def version_edits(question: str, base: str, text: str) -> Iterator[tuple[int, st
         if not _VERB.search(which) and not find_spans(question, which):
             yield match.start(), f"{before}the {which} {match['kind']} of {the}{name}{after}"
     for match in re.finditer(
-        rf"\b(?:[Tt]he|[Aa]|[Ii]ts)\s+(?P<which>{_ORDINAL})\b[^.,;]{{0,15}}\s(?:{_BUILT}|{re.escape(name)})\b", text
+        rf"\b(?:[Tt]he|[Aa]|[Ii]ts)\s+(?P<which>{_ORDINAL})(?:\s(?:and\s)?[a-z]+)?\s(?:{_BUILT}|{re.escape(name)})\b", text
     ):
         if not find_spans(question, match["which"]):
             yield match.start(), f"{before}the {match['which']} {name}{after}"

@@ -246,6 +246,7 @@ def test_versions(question: str, sentence: str, expected: str) -> None:
         ("When was the first edition of Catan printed?", "An English edition came out in 1996."),  # asked already
         ("When was Catan released?", "It was the same edition of it."),
         ("When was the second Catan built?", "The second building burned."),
+        ("When was Catan built?", "The second half of Catan followed."),
     ],
 )
 def test_versions_that_do_not_fit_are_left(question: str, sentence: str) -> None:
@@ -275,6 +276,13 @@ def test_versions_that_do_not_fit_are_left(question: str, sentence: str) -> None
             "She gave it to Lake Mill, for that reason.",
             [],
         ),  # nobody goes anywhere; "that" points elsewhere
+        ("When did Liu Yang fly?", "He flew in 2022 for a second flight.", ["When did Liu Yang fly for a second flight?"]),
+        (
+            "Who ran Apple?",
+            "He ran it for decades, for thirty years, for eight, for the occasion and for editing.",
+            [],
+        ),
+        ("When did it open?", "It opened to go down in 1931.", []),
         ("Where did he get it from?", "He got it for nothing.", []),  # nothing fits behind "from"
     ],
 )
