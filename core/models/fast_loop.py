@@ -2,7 +2,9 @@
 
 The exact loop of Sun et al. 2023 encodes all N passages at every step, because the prompt changes and every passage sees it.  Here a later step
 encodes the prompt with a few passages only: those where the first step found the best answers that the previous ones do not cover.
-A question's answers are chosen among these passages, and [EOI] is judged over them.  One loop object serves one question.
+A question's answers are chosen among these passages, and [EOI] is judged over them.  Where a rescorer judges the candidates of each step
+(core.models.rescoring), its scores say where to read, not the model's own logits: what it would choose next is read again, and the answers
+are more often those of the exact loop.  One loop object serves one question.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ from core.models.rows import Rows
 from core.models.span_answerer import EXAMINED, Scored, SpanAnswerer, shares_words
 from core.models.span_model import to_candidate, top_spans
 from core.text import find_spans, normalize_answer
-from core.types import AnsweringModel, Proposal, RetrievedPassage
+from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 
 
 @dataclass(frozen=True)
 class Rereading:
     """How many passages a later step reads: `share` of all, at least `least`, but none whose best remaining span is more than `margin` (logits)
-    below the best of all; the first one always."""
+    below the best of all; the first one always.  Under a rescorer `margin` does not count: its scores have another scale."""
 
     share: float = 0.2
     least: int = 2
@@ -52,27 +54,51 @@ class _FastLoop:
 
 
 class FastSpanLoop(_FastLoop):
-    """Over a SpanAnswerer: passages in the order of the best span that the first step left them."""
+    """Over a SpanAnswerer: passages in the order of the best span that the first step left them, or of what a rescorer says (`judged`)."""
 
     def __init__(self, model: SpanAnswerer, rereading: Rereading | None = None) -> None:
         super().__init__(rereading)
         self.model = model
         self._first: Scored | None = None
+        self._judged: list[list[tuple[Candidate, float]]] = []  # of each step, where a rescorer says it
+
+    def judged(self, candidates: Sequence[Candidate], scores: Sequence[float]) -> None:
+        """What a rescorer says of the last step's candidates: the next step reads the passages of the best ones that are left."""
+        self._judged.append([(c, float(s)) for c, s in zip(candidates, scores, strict=True)])
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         """As SpanAnswerer.propose: equal to it at the first step."""
         if not self._goes_on(question, passages, previous) or self._first is None:
+            self._judged = []
             (self._first,) = self.model.score_many([(question, passages, previous)])
             return self.model.decide(self._first, passages, previous, self.model.decoding)
         rows = self._first.rows
-        order = remaining(self._first, passages, previous, self.model.decoding.retrieval_prior)
-        top = order[0][1]
-        most = self.rereading.count(len(passages))
-        left = {i for rank, (i, logit) in enumerate(order[:most]) if rank == 0 or logit >= top - self.rereading.margin}
+        left = self._chosen(passages, previous)
         at = [i for i, passage in enumerate(rows.passage) if passage in left]
         read = self._first.read[at] if self._first.read is not None else None
         scored = self.model.score_rows(question, part_of(rows, at), previous, read)
         return self.model.decide(scored, passages, previous, self.model.decoding)
+
+    def _chosen(self, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> set[int]:
+        """Indices of the passages that are read again; at least one."""
+        assert self._first is not None
+        most = self.rereading.count(len(passages))
+        best: dict[
+            str, float
+        ] = {}  # id of a passage -> the score of its best candidate that is left; what a later step says counts
+        for step in self._judged:
+            said: dict[str, float] = {}
+            for candidate, score in step:
+                if candidate.evidence is not None and not shares_words(candidate.text, previous):
+                    at = candidate.evidence.passage_id
+                    said[at] = max(score, said.get(at, score))
+            best |= said
+        if best:
+            index = {p.passage.id: i for i, p in enumerate(passages)}
+            return {index[at] for at in sorted(best, key=lambda at: -best[at])[:most]}
+        order = remaining(self._first, passages, previous, self.model.decoding.retrieval_prior)
+        top = order[0][1]
+        return {i for rank, (i, logit) in enumerate(order[:most]) if rank == 0 or logit >= top - self.rereading.margin}
 
 
 def part_of(rows: Rows, at: Sequence[int]) -> Rows:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +110,15 @@ def rescore(proposal: Proposal, scores: NDArray[np.float64]) -> Proposal:
     )
 
 
+@runtime_checkable
+class Guided(Protocol):
+    """A loop that reads next where the rescorer's best candidates stand (core.models.fast_loop)."""
+
+    def judged(self, candidates: Sequence[Candidate], scores: Sequence[float]) -> None:
+        """The candidates of the step just proposed and their scores, in that order."""
+        ...
+
+
 class RescoredAnswerer:
     """An answering model, or a loop over one, whose candidates are scored anew.  What was seen of the last question is kept for its next step."""
 
@@ -120,7 +129,10 @@ class RescoredAnswerer:
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         seen = self._seen(question, passages)
         proposal = seen.widened(previous, self.model.propose(question, passages, previous))
-        return rescore(proposal, self.weights.scores(seen.step(previous, proposal)))
+        scores = self.weights.scores(seen.step(previous, proposal))
+        if isinstance(self.model, Guided):
+            self.model.judged(proposal.candidates, scores.tolist())
+        return rescore(proposal, scores)
 
     def _seen(self, question: str, passages: Sequence[RetrievedPassage]) -> Seen:
         key, last = (question, tuple(passages)), self._last  # read once: another thread may ask another question
