@@ -26,7 +26,7 @@ KEPT = 8  # questions between retrieval and reading
 DEFAULTS: dict[str, Any] = {
     "reranker": ("reader", "answerer"),
     "pool": 30.0,  # passages retrieved
-    "threshold": 0.05,
+    "threshold": 0.03,
     "diversity": 0.9,
     "length_penalty": 1.0,
 }

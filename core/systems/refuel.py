@@ -27,7 +27,7 @@ from core.text import normalize_answer, overlapping
 DEFAULTS: dict[str, Any] = {
     # chosen by benchmarks.tune_thresholds on the practice questions held out from training
     "threshold": 0.02,  # of the first reading: what joins the set before anything is verified
-    "verify_above": 0.03,  # of verification by probability
+    "verify_above": 0.02,  # of verification by probability
     "verification": ("probability", "exact-match", "none"),
     "rounds": 2.0,  # turns of the round trip at most
     "further": 5.0,  # passages retrieved for a disambiguated question
