@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import resource
 import statistics
@@ -64,7 +65,9 @@ def bundled_ways(question: str, passages: Sequence[Any], answerer: Any) -> dict[
             if proposal.candidates:
                 previous.append(proposal.candidates[0].text)
 
-    ways = dict(zip(WAYS, (single, lambda: loop(answerer), lambda: loop(FastSpanLoop(answerer)))))
+    # no margin: as many passages as under a rescorer, which says itself where to read
+    fast = Rereading(margin=math.inf)
+    ways = dict(zip(WAYS, (single, lambda: loop(answerer), lambda: loop(FastSpanLoop(answerer, fast)))))
     return ways | {PADDED: padded}
 
 

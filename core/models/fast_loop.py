@@ -25,11 +25,13 @@ from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 @dataclass(frozen=True)
 class Rereading:
     """How many passages a later step reads: `share` of all, at least `least`, but none whose best remaining span is more than `margin` (logits)
-    below the best of all; the first one always.  Under a rescorer `margin` does not count: its scores have another scale."""
+    below the best of all; the first one always.  Under a rescorer it is its scores that must not be more than `judged_margin` (log odds) below.
+    """
 
     share: float = 0.2
     least: int = 2
     margin: float = 1.5
+    judged_margin: float = 3.0
 
     def count(self, passages: int) -> int:
         return min(passages, max(self.least, math.ceil(self.share * passages - 1e-9)))
@@ -95,7 +97,9 @@ class FastSpanLoop(_FastLoop):
             best |= said
         if best:
             index = {p.passage.id: i for i, p in enumerate(passages)}
-            return {index[at] for at in sorted(best, key=lambda at: -best[at])[:most]}
+            first = max(best.values())
+            chosen = sorted(best, key=lambda at: -best[at])[:most]
+            return {index[at] for at in chosen if best[at] >= first - self.rereading.judged_margin}
         order = remaining(self._first, passages, previous, self.model.decoding.retrieval_prior)
         top = order[0][1]
         return {i for rank, (i, logit) in enumerate(order[:most]) if rank == 0 or logit >= top - self.rereading.margin}
