@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import resource
 import statistics
@@ -41,8 +40,42 @@ ANSWER, SPLICED = 4, 10  # tokens that are written: of one answer, of two with a
 Way = Callable[[], Any]
 
 
-def bundled_ways(question: str, passages: Sequence[Any], answerer: Any) -> dict[str, Way]:
+class Replayed(FastSpanLoop):
+    """Reads again what a run under the rescorer read again; the rescorer's own work is not the loop's and is left out."""
+
+    def __init__(self, model: Any, choices: Sequence[set[int]]) -> None:
+        super().__init__(model)
+        self.choices = choices
+
+    def _chosen(self, passages: Sequence[Any], previous: Sequence[str]) -> set[int]:
+        return self.choices[min(len(previous), len(self.choices)) - 1]
+
+
+def three_steps(model: Any, question: str, passages: Sequence[Any]) -> None:
     """Three steps whatever [EOI] says, so that every question costs its two answers and the end."""
+    previous: list[str] = []
+    for _ in range(3):
+        proposal = model.propose(question, passages, previous)
+        if proposal.candidates:
+            previous.append(proposal.candidates[0].text)
+
+
+def reread(guided: Any, question: str, passages: Sequence[Any]) -> list[set[int]]:
+    """The passages that each later step of a fast loop under the bundled rescorer reads."""
+    chosen: list[set[int]] = []
+    choose = guided.model._chosen
+
+    def kept(*arguments: Any) -> set[int]:
+        chosen.append(choose(*arguments))
+        return chosen[-1]
+
+    guided.model._chosen = kept
+    three_steps(guided, question, passages)
+    return chosen
+
+
+def bundled_ways(question: str, passages: Sequence[Any], answerer: Any, choices: Sequence[set[int]] = ()) -> dict[str, Way]:
+    """`choices`: what later steps read; without them the loop chooses by the model's own logits."""
     from core.models.span_model import collate
 
     def single() -> None:
@@ -58,16 +91,10 @@ def bundled_ways(question: str, passages: Sequence[Any], answerer: Any) -> dict[
         finally:
             del network._packs
 
-    def loop(model: Any) -> None:
-        previous: list[str] = []
-        for _ in range(3):
-            proposal = model.propose(question, passages, previous)
-            if proposal.candidates:
-                previous.append(proposal.candidates[0].text)
+    def fast() -> None:
+        three_steps(Replayed(answerer, choices) if choices else FastSpanLoop(answerer), question, passages)
 
-    # no margin: as many passages as under a rescorer, which says itself where to read
-    fast = Rereading(margin=math.inf)
-    ways = dict(zip(WAYS, (single, lambda: loop(answerer), lambda: loop(FastSpanLoop(answerer, fast)))))
+    ways = dict(zip(WAYS, (single, lambda: three_steps(answerer, question, passages), fast)))
     return ways | {PADDED: padded}
 
 
@@ -126,7 +153,14 @@ def make_ways(args: argparse.Namespace) -> list[dict[str, Way]]:
 
     settings = replace(Settings.from_env(), device="cpu")
     answerer, _ = load_answerer(settings.answerer, "cpu")
-    return [bundled_ways(q, found, answerer) for q, found, _ in starter(settings, args.questions, args.passages)]
+    questions = starter(settings, args.questions, args.passages)
+    if args.only:  # its memory is measured: without the rescorer's models
+        return [bundled_ways(q, found, answerer) for q, found, _ in questions]
+    from core.engine import Engine
+    from core.systems.base import Options
+
+    system: Any = Engine(settings).system("ambigprompt", "starter", Options(clarify=False, extra={"loop": "fast"}))
+    return [bundled_ways(q, found, answerer, reread(system.loop(), q, found)) for q, found, _ in questions]
 
 
 def starter(settings: Settings, limit: int, passages: int) -> list[tuple[str, list[Any], Any]]:

@@ -31,7 +31,7 @@ class Rereading:
     share: float = 0.2
     least: int = 2
     margin: float = 1.5
-    judged_margin: float = 3.0
+    judged_margin: float = 1.5
 
     def count(self, passages: int) -> int:
         return min(passages, max(self.least, math.ceil(self.share * passages - 1e-9)))
