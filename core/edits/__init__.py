@@ -80,6 +80,7 @@ def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[
     """(edit, kind).  `rivals`: offsets of the other answers in the same passage; what stands nearer to one of them is theirs."""
     title, text = place.passage.title, place.passage.text
     yield from title_edits(question, title, text)
+    base, _ = split_title(title)
     own = sentence_bounds(text, place.start)
     for begin, end in sentences(text):
         inside = [r for r in rivals if begin <= r < end]
@@ -91,10 +92,10 @@ def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[
         plain = ("near" if shared < 1 else "") if here else ("near" if shared > 1 else "elsewhere")
         for kind, found in (
             ("modifier" if here else "phrase", modifier_edits(question, sentence)),
-            ("modifier" if here else "phrase", version_edits(question, split_title(title)[0], sentence)),
+            ("modifier" if here else "phrase", version_edits(question, base, sentence)),
             (plain or "time", time_edits(question, sentence)),
             (plain or "phrase", phrase_edits(question, sentence)),
-            *((("plain", plain_edits(question, sentence)),) if here else ()),
+            ("plain", plain_edits(question, sentence) if here else ()),
         ):
             for offset, edit in found:
                 if all(_is_mine(sentence, offset, place.start - begin, r - begin) for r in inside):
@@ -121,20 +122,22 @@ def propose_edits(question: str, answer: str, place: Place, others: Sequence[Pla
     """
     single = _single_edits(question, answer, place, others)
     seen = {e.question.lower() for e in single}
+    asked = words(question)
     twofold: dict[str, Edit] = {}
     for first in single[:_EXTENDED]:
         if first.kind == "part":
             continue
         for second in _single_edits(first.question, answer, place, others)[:_EXTENDED]:
             text = second.question
-            if second.kind != first.kind and text.lower() not in seen and len(_added(question, text)) <= MAX_ADDED:
+            if second.kind != first.kind and text.lower() not in seen and len(_added(asked, words(text))) <= MAX_ADDED:
                 twofold.setdefault(text.lower(), Edit(text, edit_size(question, text), first.own + second.own, "twofold"))
     return single + sorted(twofold.values(), key=lambda e: (e.cost, -e.own))[:MAX_TWOFOLD]
 
 
-def _added(before: str, after: str) -> list[str]:
-    known = set(words(before))
-    return [w for w in words(after) if w not in known]
+def _added(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """The words that stand only in the second text."""
+    known = set(before)
+    return [w for w in after if w not in known]
 
 
 def _single_edits(question: str, answer: str, place: Place, others: Sequence[Place]) -> list[Edit]:
@@ -160,7 +163,7 @@ def _single_edits(question: str, answer: str, place: Place, others: Sequence[Pla
         text = " ".join(text.split())
         text = text[:1].upper() + text[1:] if question[:1].isupper() else text
         have = words(text)
-        added = _added(question, text)
+        added = _added(asked, have)
         if kind != "part" and not content_words(" ".join(added)):
             continue
         if text == question or len(added) > MAX_ADDED or text.count("?") != 1 or not text.endswith("?"):

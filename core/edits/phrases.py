@@ -155,7 +155,7 @@ _WAY = re.compile(r"\b(open|opened|extend|extended|run|lead|go|travel|fly|reach|
 def _is_a_class(body: str, before: str) -> bool:
     """True for what a rule or a price holds for: plurals, and what stands first in its clause ("for pedestrians"; "..., for wool at 600")."""
     bare = not body.startswith(("the ", "a ")) and not body.endswith(("ing", "ss"))
-    return bare and (body.endswith("s") or not before.rstrip() or before.rstrip()[-1] in ",;")
+    return bare and (body.endswith("s") or before.rstrip()[-1:] in ("", ",", ";"))
 
 
 def plain_edits(question: str, text: str) -> Iterator[tuple[int, str]]:

@@ -13,10 +13,11 @@ _BUILT = "church|cathedral|mosque|temple|palace|castle|house|hall|theatre|stadiu
 _ORDINAL = r"first|second|third|fourth|fifth|original|present|current|old|new"
 # "its original German-language version appeared", "an English edition came out"
 _VERSION = re.compile(
-    rf"\b(?P<article>[Tt]he|[Aa]n?|[Ii]ts|[Tt]heir|[Hh]is|[Hh]er)\s+(?P<which>(?:[\w’-]+\s+){{1,3}}?)(?P<kind>{_KINDS})\b(?!\s+of\b)"
+    rf"\b(?:[Tt]he|[Aa]n?|[Ii]ts|[Tt]heir|[Hh]is|[Hh]er)\s+(?P<which>(?:[\w’-]+\s+){{1,3}}?)(?P<kind>{_KINDS})\b(?!\s+of\b)"
 )
-_VERB = re.compile(
-    r"\b(was|were|is|are|had|has|have|of|and|or|in|on|at|by|for|to|that|which|who|it|this|these|same|new|only)\b", re.I
+# what stands between article and kind is then no name of a version
+_NO_NAME = re.compile(
+    r"\b(was|were|is|are|had|has|have|of|and|or|in|on|at|by|for|to|that|which|who|it|this|these|same|new|only)\b", re.IGNORECASE
 )
 
 
@@ -35,7 +36,7 @@ def version_edits(question: str, base: str, text: str) -> Iterator[tuple[int, st
         before, the = before[: kept.start()], "the "
     for match in _VERSION.finditer(text):
         which = match["which"].strip()
-        if not _VERB.search(which) and not find_spans(question, which):
+        if not _NO_NAME.search(which) and not find_spans(question, which):
             yield match.start(), f"{before}the {which} {match['kind']} of {the}{name}{after}"
     for match in re.finditer(
         rf"\b(?:[Tt]he|[Aa]|[Ii]ts)\s+(?P<which>{_ORDINAL})(?:\s(?:and\s)?[a-z]+)?\s(?:{_BUILT}|{re.escape(name)})\b", text
