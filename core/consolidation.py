@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import InputError
-from core.text import normalize_answer, overlapping
+from core.text import answer_key, overlapping
 from core.types import Interpretation, InterpretationPlaced
 
 Vectors = NDArray[np.float32]
@@ -186,7 +186,7 @@ def by_answer(labels: Labels, answers: Sequence[str]) -> Labels:
     >>> by_answer(np.array([0, 0, -1, -1]), ["1961", "2021", "The 1961", "Paris"]).tolist()
     [0, -1, 0, -1]
     """
-    keys = [normalize_answer(a) or a for a in answers]
+    keys = [answer_key(a) for a in answers]
     parent = list(range(len(keys)))
 
     def root(i: int) -> int:

@@ -10,6 +10,7 @@ import re
 import string
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 CHUNK_CHARS = 1500  # a chunk of 100 words has about 600; scripts without blanks would make one endless word
@@ -28,6 +29,25 @@ def normalize_answer(text: str) -> str:
     'beatles'
     """
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+@lru_cache(maxsize=65_536)
+def answer_key(text: str) -> str:
+    """What tells answers apart: the normalised text; where that leaves nothing ("The", "?!"), the case-folded text.
+
+    >>> answer_key("The Beatles"), answer_key("The")
+    ('beatles', 'the')
+    """
+    return normalize_answer(text) or text.casefold().strip()
+
+
+def answer_keys(aliases: Iterable[str]) -> frozenset[str]:
+    """The keys of one answer's aliases: two answers are the same where they share one.
+
+    >>> sorted(answer_keys(["The Beatles", "beatles!", "Fab Four"]))
+    ['beatles', 'fab four']
+    """
+    return frozenset(key for alias in aliases if (key := answer_key(alias)))
 
 
 def words(text: str) -> list[str]:

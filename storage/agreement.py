@@ -41,11 +41,11 @@ from core.metrics.agreement_tables import (
     verdict_pairs,
 )
 from core.metrics.answer_sets import AnswerSet, answer_set, set_of
+from core.text import answer_key
 from core.types import Annotation
 from storage import models
 from storage import models_annotation as tables
 from storage.annotations import pairs_of
-from storage.consensus import answer_key
 from storage.records_annotation import AUTOMATIC
 from storage.store import Store
 from storage.words import Filters, check_filters, current_submissions, dated, of_project

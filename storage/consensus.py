@@ -1,6 +1,6 @@
 """What several people's verdicts and answer sets come to.  Pure functions over plain records; the rules stand in RULE.
 
-Answers are told apart by `core.text.normalize_answer`; where that leaves nothing ("The", "?!"), by their case-folded text.
+Answers are told apart by `core.text.answer_key`.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
 
 from core.metrics.answer_sets import answer_set, set_f1
-from core.text import normalize_answer, overlapping
+from core.text import answer_key, overlapping
 from core.types import Annotation, QAPair
 
 RULE = (
@@ -64,11 +63,6 @@ class Consensus:
     answers: tuple[tuple[str, ...], ...]  # alias lists
     negatives: tuple[str, ...]
     ties: int
-
-
-@lru_cache(maxsize=65_536)
-def answer_key(answer: str) -> str:
-    return normalize_answer(answer) or answer.casefold().strip()
 
 
 def latest(votes: Iterable[Vote]) -> dict[tuple[str, str], Vote]:

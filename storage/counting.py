@@ -9,6 +9,7 @@ from typing import cast
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from core.annotating.agreement import agree, merged
 from core.errors import InputError
 from core.types import Annotation
 from storage import db, models
@@ -22,7 +23,6 @@ from storage.records import Stage, State
 from storage.records_annotation import AUTOMATIC, Content, JudgingWork, ValidationWork
 from storage.slots import counted, holders, promotable, stage_row
 from storage.tasks import new_task, stands, task_row
-from storage.unions import identical, merged
 
 
 def content_of(session: Session, task: tables.Task) -> Content:
@@ -134,7 +134,7 @@ def _open_validation(session: Session, project: tables.Project, item: tables.Pro
         return
     queue.state = "open"
     sources = sources_of(session, item)
-    if holders(session, item.id, "validation") or not identical([annotation for _, _, annotation in sources]):
+    if holders(session, item.id, "validation") or not agree([annotation for _, _, annotation in sources]):
         return
     who = annotator_row(session, AUTOMATIC)
     task = task_row(session, item.id, "validation", who.id) or new_task(session, queue, who.id, "released")

@@ -2,7 +2,7 @@
 
 Orders of a queue: `file`; `random` (by a digest of seed and question, so the same seed gives the same order anywhere);
 `uncertainty` (smallest margin first, see storage.ranking.margin_of); `disagreement` (largest first, see
-storage.unions.disagreement).  Items without the value come last, in the order of the file.
+core.metrics.answer_sets.disagreement).  Items without the value come last, in the order of the file.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ from typing import Any, cast
 from sqlalchemy import ColumnElement, Table, bindparam, func, select, update
 from sqlalchemy.orm import Session
 
+from core.metrics.answer_sets import disagreement, set_of
 from storage import models
 from storage import models_annotation as tables
 from storage.tasks import stands
-from storage.unions import disagreement
 
 CHUNK = 400  # rows of one statement: below SQLite's bound on variables
 
@@ -130,7 +130,8 @@ def _reckon(session: Session, items: Sequence[int], margins: Mapping[int, float]
     found: list[dict[str, Any]] = []
     for item in items:
         people = said.get(item, [])
-        value = disagreement(people if len(people) > 1 else list(predicted.get(item, {}).values()))
+        sets = people if len(people) > 1 else predicted.get(item, {}).values()
+        value = disagreement([set_of(answers) for answers in sets])
         found.append({"of": item, "value": value, "margin_of": margins.get(item)})
     table = table_of(tables.ProjectItem)
     change = update(table).where(table.c.id == bindparam("of")).values(disagreement=bindparam("value"))

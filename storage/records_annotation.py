@@ -265,22 +265,10 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True)
-class UnionAnswer:
-    """One answer of several people's annotations: `aliases` that overlap were joined; `questions` with who wrote them."""
-
-    aliases: tuple[str, ...]
-    questions: tuple[str, ...]
-    passage_ids: tuple[str, ...]
-    annotators: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ValidationInput:
     item: str
     question: str
     annotations: tuple[tuple[str, Annotation], ...]  # (annotator, their annotation), counted ones
-    union: tuple[UnionAnswer, ...]
-    identical: bool
     expected_version: int  # give it to submit
     sources: tuple[tuple[str, int], ...] = ()  # (annotator, version): put them into ValidationWork
 

@@ -29,14 +29,13 @@ from storage.shuffling import order, side_order
 from storage.slots import holders
 from storage.submissions import evidence_of
 from storage.tasks import find_place, task_row
-from storage.unions import identical, union
 
 
 class Reviews(db.Database):
     """The part of the Store about the validation and judging stages."""
 
     def validation_input(self, item: str, by: str) -> ValidationInput:
-        """The annotations to validate and their union.  Raises InputError while annotations are missing, NotFoundError,
+        """The annotations to validate.  Raises InputError while annotations are missing, NotFoundError,
         NotAllowedError unless `by` is a validator.
         """
         with self.reading() as session:
@@ -49,8 +48,6 @@ class Reviews(db.Database):
                 item=item,
                 question=session.get_one(models.Question, place.item.question_id).text,
                 annotations=named,
-                union=union(named),
-                identical=identical([annotation for _, annotation in named]),
                 expected_version=place.task.version if place.task else 0,
                 sources=tuple((name, version) for name, version, _ in sources),
             )

@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.text import content_words, has_answer
-from storage.consensus import answer_key
+from core.text import answer_key, content_words, has_answer
 from storage.words import Said
 
 

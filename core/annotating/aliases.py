@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core.text import normalize_answer
-
 SEPARATOR = "|"
 
 
@@ -30,8 +28,3 @@ def join_aliases(aliases: Iterable[str]) -> str:
 def distinct(aliases: Iterable[str]) -> tuple[str, ...]:
     """In order, white space collapsed, without empty ones and exact repetitions."""
     return tuple(dict.fromkeys(flat for alias in aliases if (flat := " ".join(alias.split()))))
-
-
-def normalised(aliases: Iterable[str]) -> frozenset[str]:
-    """For comparing answers; an alias that normalises to nothing ('The') keeps its lower-case text."""
-    return frozenset(normalize_answer(alias) or alias.strip().lower() for alias in aliases if alias.strip())

@@ -10,8 +10,7 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-from core.annotating.aliases import normalised
-from core.text import words
+from core.text import answer_keys, words
 from core.types import Annotation
 
 ALIAS_WORDS = 7
@@ -118,7 +117,7 @@ def doubts(
             found.append(Finding("slash", "Aliases are parted by |. A / is part of the answer.", number, "answers"))
         if not several:
             continue
-        keys = normalised(pair.answers)
+        keys = answer_keys(pair.answers)
         before = min((first_with[key] for key in keys if key in first_with), default=None)
         if before is not None:
             message = f"The same answer as in pair {before + 1}: does one question cover both?"

@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.annotating.aliases import distinct, normalised
+from core.annotating.aliases import distinct
 from core.errors import FormatError, InputError
+from core.text import answer_keys
 from core.types import Annotation, QAPair
 
 
@@ -85,8 +86,8 @@ def union(prompt: str, annotations: Sequence[tuple[str, Annotation]]) -> Sheet:
             question = " ".join(pair.question.split())
             variants = (Variant(question),) if question and annotation.type == "multiple" else ()
             part = Part(by, aliases, variants, pair.passage_ids)
-            keys = normalised(aliases)
-            same = [i for i, g in enumerate(groups) if keys & normalised(g.aliases)]
+            keys = answer_keys(aliases)
+            same = [i for i, g in enumerate(groups) if keys & answer_keys(g.aliases)]
             if not same:
                 groups.append(Group((part,)))
                 continue
@@ -95,21 +96,6 @@ def union(prompt: str, annotations: Sequence[tuple[str, Annotation]]) -> Sheet:
             groups[first] = Group(joined)
             groups = [g for i, g in enumerate(groups) if i not in rest]
     return Sheet(prompt, tuple(groups), tuple(by for by, annotation in annotations if annotation.type == "none"))
-
-
-def identical(annotations: Sequence[Annotation]) -> bool:
-    """Everybody gave the same answers (aliases aside): such an item needs no validation (AmbigQA, section 3)."""
-    if len(annotations) < 2:
-        return False
-    first = annotations[0]
-    return all(a.type == first.type and _same_answers(first, a) for a in annotations[1:])
-
-
-def _same_answers(one: Annotation, two: Annotation) -> bool:
-    """Each answer of one shares an alias with exactly one of the other, and the other way round."""
-    a, b = [normalised(p.answers) for p in one.pairs], [normalised(p.answers) for p in two.pairs]
-    matched = [[j for j, y in enumerate(b) if x & y] for x in a]
-    return len(a) == len(b) and all(len(m) == 1 for m in matched) and len({m[0] for m in matched}) == len(b)
 
 
 def to_annotation(sheet: Sheet) -> Annotation:

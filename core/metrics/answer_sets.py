@@ -9,27 +9,19 @@ them as aliases.  With one alias each this is MASI itself (tests compare with nl
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 
 from core.metrics.questions import edit_f1, normal_question, variants
-from core.text import normalize_answer
+from core.text import answer_keys
 from core.types import Annotation, QAPair
 
 Aliases = frozenset[str]  # normalised
 AnswerSet = tuple[Aliases, ...]  # sorted, so that equal sets are equal values
 
 
-def aliases_of(texts: Iterable[str]) -> Aliases:
-    """Normalised aliases; those of which normalisation leaves nothing ("The") by their case-folded text.
-
-    >>> sorted(aliases_of(["The Beatles", "beatles!", "Fab Four"]))
-    ['beatles', 'fab four']
-    """
-    return frozenset(normalize_answer(t) or t.casefold().strip() for t in texts)
-
-
 def set_of(answers: Iterable[Iterable[str]]) -> AnswerSet:
     """An answer set as a value: the order of answers and aliases does not matter."""
-    return tuple(sorted((aliases_of(a) for a in answers), key=sorted))
+    return tuple(sorted((answer_keys(a) for a in answers), key=sorted))
 
 
 def answer_set(annotation: Annotation) -> AnswerSet:
@@ -40,7 +32,7 @@ def answer_set(annotation: Annotation) -> AnswerSet:
 def matched(a: Sequence[Aliases], b: Sequence[Aliases]) -> list[tuple[int, int]]:
     """A largest one-to-one matching of answers that share an alias (Kuhn's augmenting paths).
 
-    >>> xy, x, z = aliases_of("xy"), aliases_of("x"), aliases_of("z")
+    >>> xy, x, z = answer_keys("xy"), answer_keys("x"), answer_keys("z")
     >>> matched([xy, x], [x, z])  # x and y are one answer here, two there: only one of them is matched
     [(0, 0)]
     """
@@ -98,8 +90,18 @@ def question_likeness(prompt: str, a: Sequence[QAPair], b: Sequence[QAPair]) -> 
     0.5
     """
     start, values = normal_question(prompt), []
-    for i, j in matched([aliases_of(p.answers) for p in a], [aliases_of(p.answers) for p in b]):
+    for i, j in matched([answer_keys(p.answers) for p in a], [answer_keys(p.answers) for p in b]):
         mine, theirs = variants(a[i].question), variants(b[j].question)
         if mine and theirs:
             values.append(max(edit_f1(question, theirs, start) for question in mine))
     return sum(values) / len(values) if values else None
+
+
+def disagreement(sets: Sequence[AnswerSet]) -> float | None:
+    """1 - the mean `set_f1` over all pairs of sets, in 0..1; None for fewer than two sets.
+
+    >>> round(disagreement([set_of([["Paris"]]), set_of([["paris"], ["Rome"]])]), 4)  # F1 is 2/3
+    0.3333
+    """
+    values = [set_f1(a, b) for a, b in combinations(sets, 2)]
+    return 1 - sum(values) / len(values) if values else None

@@ -99,17 +99,6 @@ def test_to_annotation() -> None:
     assert single.groups[0].included == ("Who in the film?",)
 
 
-def test_identical() -> None:
-    swapped = Annotation("multiple", tuple(reversed(ANNA.pairs)))
-    assert groups.identical([ANNA, swapped])
-    assert groups.identical([annotation(), annotation()])
-    assert not groups.identical([ANNA])
-    assert not groups.identical([ANNA, BEN])
-    assert not groups.identical([ANNA, annotation()])
-    assert not groups.identical([ONE, annotation(("", ("Rachel Zegler",)))])
-    assert groups.identical([ONE, annotation(("", ("Natasha Gurdin", "natalie wood")))])
-
-
 def test_a_broken_draft_is_said() -> None:
     with pytest.raises(FormatError, match="another layout"):
         groups.from_json({"groups": [[{}]]})

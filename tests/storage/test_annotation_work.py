@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 from annotation_samples import Clock, do, judge_all, multiple, project, questions, single, states, take, validate, work
-from hypothesis import given
-from hypothesis import strategies as st
 from storage_samples import prediction
 
 from core import types as t
 from core.errors import CancelledError, ConflictError, FormatError, InputError
-from storage import Store, unions
+from storage import Store
 from storage.answering import Answering
 from storage.records_annotation import (
     DraftConflictError,
@@ -27,7 +25,6 @@ from storage.records_annotation import (
     SourcesChangedError,
     SubmissionConflictError,
     SuggestionUse,
-    UnionAnswer,
     ValidationWork,
 )
 from storage.submissions import stream
@@ -246,8 +243,6 @@ def test_mine_and_final(store: Store) -> None:
     assert take(store, made, "Vera", "validation").item == item
     shown = store.validation_input(item, "Vera")
     assert [name for name, _ in shown.annotations] == ["Ada", "Bob"]
-    assert [a.aliases for a in shown.union] == [("Wood", "wood"), ("Zegler",)]
-    assert [a.annotators for a in shown.union] == [("Ada", "Bob"), ("Ada",)]
     assert store.mine_and_final(item, "Bob").final is None
     validate(store, item, "Vera", multiple("Wood", "Zegler"), note="both films")
     seen = store.mine_and_final(item, "Bob")
@@ -311,27 +306,6 @@ def test_a_project_of_validation_alone_takes_the_files_annotations(store: Store)
     assert [(n, a.pairs[0].answers) for n, a in shown.annotations] == [("file 1", ("Somebody",))]
     validate(store, item, "Vera", single("Somebody else"))
     assert states(store, made, "validation") == ["done"]
-
-
-answers = st.lists(st.sampled_from(["a", "b", "The a", "c d", "?!"]), min_size=1, max_size=3, unique=True).map(tuple)
-annotations = st.lists(answers, max_size=4).map(
-    lambda many: t.Annotation(
-        "none" if not many else "single" if len(many) == 1 else "multiple",
-        tuple(t.QAPair(f"Which {i}?", a) for i, a in enumerate(many)),
-    )
-)
-
-
-@given(st.lists(annotations, min_size=1, max_size=3))
-def test_no_alias_is_lost_in_the_union(many: list[t.Annotation]) -> None:
-    def aliases(found: tuple[UnionAnswer, ...]) -> set[str]:
-        return {alias for answer in found for alias in answer.aliases}
-
-    found = unions.union([(f"p{i}", a) for i, a in enumerate(many)])
-    assert aliases(found) == {alias for a in many for pair in a.pairs for alias in pair.answers}
-    assert unions.identical([many[0], many[0]])
-    distance = unions.disagreement([[p.answers for p in a.pairs] for a in many])
-    assert distance is None or 0 <= distance <= 1
 
 
 # ---------------------------------------------------------------- judging
