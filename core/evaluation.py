@@ -39,7 +39,7 @@ from core.run_folder import ROWS, RUN, TRACES, pack, trim
 
 if TYPE_CHECKING:
     from core.judging import Judge
-    from core.metrics.grounding import Grounding
+    from core.metrics.judged import Grounding
 
 __all__ = ["Report", "evaluate"]
 

@@ -17,7 +17,7 @@ from core import types as t
 from core.errors import InputError
 from core.judgments import Judgments
 from core.metrics.answers import is_match
-from core.metrics.grounding import Grounding, JudgedInterpretation
+from core.metrics.judged import Grounding, JudgedInterpretation
 from core.metrics.questions import bleu, normal_question, variants
 from core.models.generators import Claim, ComparesQuestions, Generator, Run
 from core.settings import Settings

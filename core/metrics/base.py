@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from core.metrics.judged import Grounding
 from core.types import Annotation
-
-if TYPE_CHECKING:
-    from core.metrics.grounding import Grounding
 
 Value = float | None  # None: undefined for this question, and left out of the mean
 Scope = Literal["all", "multi"]

@@ -1,7 +1,7 @@
 """Vectors of the starter corpus that come with the repository, so that the first start need not encode it.
 
 `data/starter/vectors.safetensors` holds each passage's digest and its vector in float16 under the name of the encoder that made it; a text that it
-does not know (the file was edited) is encoded as ever.  Made anew by `python -m core.retrieval.precomputed`; a test compares it with the encoder.
+does not know (the file was edited) is encoded as ever.  Made anew by `python -m benchmarks.starter_vectors`; a test compares it with the encoder.
 """
 
 from __future__ import annotations
@@ -69,18 +69,3 @@ def write_precomputed(folder: Path, passages: Iterable[Passage], encoder: Encode
     tensors = {"digests": digests, "vectors": encoder.encode(texts).astype(np.float16)}
     save_file(tensors, folder / FILE, metadata={"encoder": encoder.name})
     return folder / FILE
-
-
-def main() -> None:
-    from core.retrieval.corpus import PassageStore
-    from core.retrieval.library import STARTER, CorpusLibrary
-    from core.settings import Settings
-
-    settings = Settings.from_env()
-    library = CorpusLibrary(settings)
-    library.open(STARTER)
-    print(write_precomputed(settings.starter_dir, PassageStore(library.folder / STARTER), library.encoder()))
-
-
-if __name__ == "__main__":
-    main()

@@ -16,7 +16,8 @@ from core.judging import JUDGES, ModelJudge, ReferenceJudge, annotated, interpre
 from core.judgments import Judgments
 from core.metrics import Example, metric
 from core.metrics.bootstrap import harmonic_interval
-from core.metrics.grounding import Grounding, JudgedInterpretation, harmonic
+from core.metrics.grounding import harmonic
+from core.metrics.judged import Grounding, JudgedInterpretation
 from core.metrics.scoring import table
 from core.models.generators import Claim, Run
 from core.models.language_generator import PromptedGenerator

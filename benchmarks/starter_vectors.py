@@ -1,0 +1,22 @@
+"""Makes data/starter/vectors.safetensors anew, after passages of the starter corpus or the encoder changed.
+
+python -m benchmarks.starter_vectors
+"""
+
+from __future__ import annotations
+
+from core.retrieval.corpus import PassageStore
+from core.retrieval.library import STARTER, CorpusLibrary
+from core.retrieval.precomputed import write_precomputed
+from core.settings import Settings
+
+
+def main() -> None:
+    settings = Settings.from_env()
+    library = CorpusLibrary(settings)
+    library.open(STARTER)
+    print(write_precomputed(settings.starter_dir, PassageStore(library.folder / STARTER), library.encoder()))
+
+
+if __name__ == "__main__":
+    main()
