@@ -27,7 +27,12 @@ from core.errors import AmbiscopeError
 from core.settings import Settings
 
 UPLOADS, STREAM, METRICS = "_stcore/upload_file/", "_stcore/stream", "_stcore/metrics"
-MESSAGES = ("rerun_script", "stop_script", "app_heartbeat", "file_urls_request")  # of Streamlit's protocol, those that are let through
+MESSAGES = (
+    "rerun_script",
+    "stop_script",
+    "app_heartbeat",
+    "file_urls_request",
+)  # of Streamlit's protocol, those that are let through
 OPERATIONS = ("deferred_file", "dataframe_chunk")  # downloads that are made when they are asked for, and rows of long tables
 ASK_AGAIN = 2.0  # seconds for which an answer about accounts holds: a page asks for a hundred files
 HOW = (

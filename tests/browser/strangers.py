@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -87,7 +88,8 @@ def proxy(to: int, port: int, client: str = "127.0.0.1") -> Iterator[None]:
             head = [line for line in head if not line.lower().startswith("connection:")] + ["Connection: close"]
         head += [f"X-Forwarded-For: {client}", "X-Forwarded-Proto: http"]
         out.write(("\r\n".join(head) + "\r\n\r\n").encode("latin-1"))
-        await asyncio.gather(copy(reader, out), copy(inside, writer))
+        with contextlib.suppress(asyncio.CancelledError):  # the proxy ends
+            await asyncio.gather(copy(reader, out), copy(inside, writer))
 
     stop: list[Callable[[], object]] = []
     ready = threading.Event()

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from serving import free_port, serve, with_corpus
-from streamlit.proto.BackMsg_pb2 import BackMsg
 from strangers import proxy, stranger
+from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from core.settings import ROOT, Settings
 from pages import _launch, _server
@@ -192,7 +192,13 @@ def test_what_no_page_sends_is_dropped() -> None:
     rows.backend_operation_request.dataframe_chunk.SetInParent()
     rerun = BackMsg()
     rerun.rerun_script.query_string = "x"
-    good = [rerun.SerializeToString(), message(stop_script=True), message(app_heartbeat=True), rows.SerializeToString(), b"\xff"]
+    good = [
+        rerun.SerializeToString(),
+        message(stop_script=True),
+        message(app_heartbeat=True),
+        rows.SerializeToString(),
+        b"\xff",
+    ]
     bad = [message(clear_cache=True), message(set_run_on_save=True), message(load_git_info=True), skills.SerializeToString()]
     sent = [{"type": "websocket.connect"}, *({"type": "websocket.receive", "bytes": m} for m in [*bad, *good, *bad])]
     sent.append({"type": "websocket.disconnect"})
