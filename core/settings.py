@@ -50,6 +50,8 @@ class Settings:
     max_line_chars: int = 1_000_000
     max_question_chars: int = 2_000
     annotator: str = "me"  # name of the one person who uses a local installation
+    host: str = ""  # address that `run.py app` listens on; empty: 127.0.0.1, this machine alone (.streamlit/config.toml)
+    open_to_all: int = 0  # 1: other machines are let in though nobody has an account, and can do everything
 
     def __post_init__(self) -> None:
         for name, allowed in (("index_kind", ("flat", "ivfpq", "hnsw")), ("retriever", ("dense", "bm25", "hybrid"))):

@@ -14,7 +14,7 @@ from pages._annotate_bar import FEEDBACK
 from pages._annotate_state import Feedback
 from pages._figures import percent
 from pages._keys import SUBMIT
-from pages._markup import changes, plain
+from pages._markup import changes, plain, without_pictures
 from storage.records_annotation import Example, GenerationWork, Guidelines, JudgingWork, Project, StageProgress, WorkStage
 
 GUIDE_PIXELS, GUIDE_CHARS = 300, 600
@@ -67,7 +67,7 @@ def draw_annotation(annotation: Annotation, prompt: str) -> None:
 
 
 def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) -> None:
-    """The one place where Markdown of a person is drawn as Markdown: a manager's guidelines, with HTML off (Streamlit's default)."""
+    """The one place where Markdown of a person is drawn as Markdown: a manager's guidelines, without pictures and with HTML off (Streamlit's default)."""
     more = f"; {len(found.examples)} examples at its end" if found and found.examples else ""
     label = f"Guidelines{f' (version {found.version}{more})' if found else ''}"
     # long ones of a fixed height: the work below stays on the screen while one reads
@@ -79,11 +79,11 @@ def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) 
             return
         own, rest = by_stage(found.text, stage)
         if own:
-            st.markdown(own)  # Markdown of a manager; unsafe_allow_html stays False
+            st.markdown(without_pictures(own))  # Markdown of a manager; unsafe_allow_html stays False
         if rest:
             if stage != "generation":
                 st.caption("The guidelines of the other stages:" if own else "The guidelines of the whole project:")
-            st.markdown(rest)
+            st.markdown(without_pictures(rest))
         for right, title, colour in ((True, "Right", "green"), (False, "Wrong", "red")):
             for example in (e for e in found.examples if e.right is right):
                 _example(example, title, colour)

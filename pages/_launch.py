@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from streamlit import runtime
 from streamlit.web import cli
 
-from core.settings import ROOT, let_threads_sleep
+from core.errors import AmbiscopeError
+from core.settings import ROOT, Settings, let_threads_sleep
 
 log = logging.getLogger("ambiscope")
 OUTSIDE = "streamlit.runtime.scriptrunner_utils.script_run_context"  # warns that a thread belongs to no session
@@ -31,6 +32,15 @@ def preload() -> None:
         log.info("loading ahead stopped: %s", error)
 
 
+def address() -> list[str]:
+    """The option for AMBISCOPE_HOST; one that is given on the command line comes after it and counts."""
+    try:
+        host = Settings.from_env().host
+    except AmbiscopeError:  # a page says it, on this machine alone
+        host = ""
+    return ["--server.address", host] if host else []
+
+
 def main(argv: Sequence[str]) -> None:
     """Does not return before the server ends; raises SystemExit then."""
     # a filter, as Streamlit sets the levels of its loggers itself; other threads without a session are still told of
@@ -38,7 +48,7 @@ def main(argv: Sequence[str]) -> None:
     assert not runtime.exists()
     let_threads_sleep()
     threading.Thread(target=preload, daemon=True, name=THREAD).start()
-    cli.main(["run", str(ROOT / "streamlit_app.py"), *argv])
+    cli.main(["run", str(ROOT / "streamlit_app.py"), *address(), *argv])
 
 
 if __name__ == "__main__":

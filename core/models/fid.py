@@ -33,6 +33,7 @@ from core.models.released import load_released
 from core.models.small_seq2seq import load_small
 from core.models.span_answerer import shares_words
 from core.models.span_model import pick_device
+from core.pretrained import pretrained, reason
 from core.text import find_spans, normalize_answer
 from core.transformers_lock import TRANSFORMERS
 from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
@@ -219,11 +220,8 @@ def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
             return make_fid(found.model, found.tokenizer, config or found.config, found.eoi), found.tokenizer
         details = _own_file(where, DETAILS)
         stored = FidConfig(**json.loads(details.read_text())["config"]) if details else FidConfig()
-        with TRANSFORMERS:
-            from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
-            tokenizer = AutoTokenizer.from_pretrained(where, use_fast=True)
-            model, info = AutoModelForSeq2SeqLM.from_pretrained(where, dtype=torch.float32, output_loading_info=True)
+        tokenizer = pretrained("AutoTokenizer", where, use_fast=True)
+        model, info = pretrained("AutoModelForSeq2SeqLM", where, dtype=torch.float32, output_loading_info=True)
         if info["missing_keys"] or info["mismatched_keys"]:
             raise ValueError(f"weights are missing or of another shape: {sorted(map(str, info['missing_keys']))[:3]}")
         if tokenizer.eos_token_id is None or tokenizer.pad_token_id is None:
@@ -236,11 +234,12 @@ def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
             with torch.no_grad():
                 network.prompts.copy_(load_file(prompts)["prompts"])
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         if Path(where).exists():
-            raise CheckpointError(f"checkpoint {where} is incomplete or damaged ({reason}); fetch or train it again") from None
+            raise CheckpointError(
+                f"checkpoint {where} is incomplete or damaged ({reason(error)}); fetch or train it again"
+            ) from None
         raise CheckpointError(
-            f"model '{where}' cannot be loaded from the hub ({reason}); check the name, or give a folder"
+            f"model '{where}' cannot be loaded from the hub ({reason(error)}); check the name, or give a folder"
         ) from None
     return network.eval(), tokenizer
 

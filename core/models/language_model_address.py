@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -41,7 +42,7 @@ def check_url(url: str, key: str = "") -> str:
     """The address without a slash at its end, with /v1 where it has no path.
 
     Raises InputError for another scheme than http and https, for an address with a user, a query or a fragment, and for a key that would go
-    unencrypted to a public address.
+    unencrypted to an address that is not near (`near`).  A name is looked up by nobody here: whoever connects asks `near` again.
     """
     try:
         parts = urlsplit(url.strip())
@@ -54,17 +55,37 @@ def check_url(url: str, key: str = "") -> str:
         raise InputError(
             "AMBISCOPE_LM_URL has a user, a query or a fragment; put the key into AMBISCOPE_LM_KEY and leave them out"
         )
-    if key and parts.scheme == "http" and not _near(host):
+    if key and parts.scheme == "http" and not _may_be_near(host):
         raise InputError(f"the key would go unencrypted to {host}; use https in AMBISCOPE_LM_URL")
     if any(ord(c) < 33 or ord(c) > 126 for c in key):
         raise InputError("AMBISCOPE_LM_KEY has a blank, a line break or a character that no key has; set it again")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/') or '/v1'}"
 
 
-def _near(host: str) -> bool:
-    """This machine or a private network: loopback, RFC 1918, a name without a dot (a container's) or under .local, .internal, .lan."""
+NEAR = tuple(map(ipaddress.ip_network, ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")))
+METADATA = ipaddress.ip_address(
+    "fd00:ec2::254"
+)  # of a cloud, inside fc00::/7; the others are link-local, or in no network of NEAR
+NEAR_NAMES = (".localhost", ".local", ".internal", ".lan")
+
+
+def near(address: str) -> bool:
+    """This machine or a private network (RFC 1918, RFC 4193).  Link-local addresses, where a cloud answers with what it knows of a machine, are not."""
     try:
-        address = ipaddress.ip_address(host)
+        found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return "." not in host or host.endswith((".localhost", ".local", ".internal", ".lan"))
-    return address.is_private and not address.is_unspecified
+        return False
+    found = getattr(found, "ipv4_mapped", None) or found
+    return found != METADATA and any(found in network for network in NEAR if network.version == found.version)
+
+
+def _may_be_near(host: str) -> bool:
+    """A host of an address: what it is where it is a number, in any form that connecting understands (0xA9FEA9FE, 127.1); else what its name
+    promises: without a dot (a container's), or under one of NEAR_NAMES."""
+    if not host.isascii():  # such as full-width digits and dots, which become others on the way
+        return False
+    try:
+        return near(socket.inet_ntoa(socket.inet_aton(host)))
+    except OSError:
+        pass
+    return near(host) if ":" in host else "." not in host.rstrip(".") or host.rstrip(".").endswith(NEAR_NAMES)

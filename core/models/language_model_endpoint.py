@@ -26,7 +26,7 @@ import httpx
 
 from core.errors import FormatError, LanguageModelError
 from core.models.generators import Completion, Request
-from core.models.language_model_address import Address
+from core.models.language_model_address import Address, near
 from core.models.language_model_batch import TOO_LATE, Answered, Batch, Failure
 from core.models.language_model_json import read_object
 
@@ -151,7 +151,8 @@ class EndpointModel:
 
     async def _json(self, client: httpx.AsyncClient, method: str, path: str, body: Any) -> dict[str, Any]:
         """Raises Answered for a status other than 200, Failure for what is no JSON object."""
-        async with client.stream(method, self.address.url + path, json=body) as response:
+        trace = {"trace": self._connected} if self.address.key and self.address.url.startswith("http:") else {}
+        async with client.stream(method, self.address.url + path, json=body, extensions=trace) as response:
             if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
                 raise Failure("the endpoint sent compressed data, which was not asked for")
             data = bytearray()
@@ -172,6 +173,19 @@ class EndpointModel:
         if not isinstance(said, dict):
             raise Failure("the endpoint's answer is no JSON object")
         return said
+
+    async def _connected(self, event: str, told: Mapping[str, Any]) -> None:
+        """Called by httpx as a request goes on, with a connection before anything is sent on it: a name may lead anywhere, and elsewhere next time.
+
+        Raises Failure where the key would go unencrypted to an address that is not near.
+        """
+        if event != "connection.connect_tcp.complete":
+            return
+        stream = told["return_value"]
+        reached = stream.get_extra_info("server_addr")
+        if not near(str(reached[0])):
+            await stream.aclose()
+            raise Failure(f"the key would go unencrypted to {reached[0]}, where AMBISCOPE_LM_URL leads; use https there")
 
     def body(self, request: Request, structure: int) -> dict[str, Any]:
         out: dict[str, Any] = {

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, StoppingCriteria, StoppingCriteriaList
+from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
 
 from core.errors import CheckpointError
 from core.models.generators import Completion, Request
 from core.models.language_model_batch import TOO_LATE
 from core.models.language_model_endpoint import understood
 from core.models.span_model import pick_device
+from core.pretrained import pretrained, reason
 
 STOPPED = "the run was stopped"
 
@@ -169,15 +170,14 @@ def load_local(name: str, device: str = "auto", batch: int = 8) -> LocalModel:
     path = Path(name).expanduser()
     source = str(path) if path.exists() else name
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, padding_side="left")
+        tokenizer = pretrained("AutoTokenizer", source, padding_side="left")
         dtype = torch.bfloat16 if place.type == "cuda" else torch.float32
-        model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, use_safetensors=True)
+        model = pretrained("AutoModelForCausalLM", source, dtype=dtype, use_safetensors=True)
     except ImportError as error:
         raise CheckpointError(f"AMBISCOPE_LM_LOCAL '{name}' needs a package that is not installed: {error}") from None
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        said = " ".join(str(error).split())[:300]
         raise CheckpointError(
-            f"AMBISCOPE_LM_LOCAL '{name}' is no language model of transformers with safetensors weights: {said}"
+            f"AMBISCOPE_LM_LOCAL '{name}' is no language model of transformers with safetensors weights: {reason(error)[:300]}"
         ) from None
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from core.errors import CheckpointError
 from core.models.fid_network import FidConfig
+from core.pretrained import pretrained, reason
 from core.transformers_lock import TRANSFORMERS
 from core.types import EOI
 
@@ -54,9 +55,8 @@ def read_weights(file: Path) -> dict[str, Tensor]:
     try:
         raw = torch.load(file, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, OSError, EOFError, ValueError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise CheckpointError(
-            f"{file} cannot be read as a file of tensors ({reason}); files with other objects are refused because they can run code: "
+            f"{file} cannot be read as a file of tensors ({reason(error)}); files with other objects are refused because they can run code: "
             "save the state dict alone, or fetch the file again"
         ) from None
     raw = raw.get("state_dict", raw) if isinstance(raw, Mapping) else raw
@@ -114,7 +114,7 @@ class Released:
 def load_released(file: Path) -> Released:
     """Raises CheckpointError, for what does not fit with the names that do not."""
     with TRANSFORMERS:
-        from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
+        from transformers import T5Config, T5ForConditionalGeneration
 
     raw = read_weights(file)
     tensors = {plain_name(name): tensor for name, tensor in raw.items()}
@@ -143,12 +143,10 @@ def load_released(file: Path) -> Released:
     model.tie_weights()
     own = any((file.parent / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", "spiece.model"))
     try:
-        with TRANSFORMERS:
-            tokenizer = AutoTokenizer.from_pretrained(str(file.parent) if own else TOKENIZER, use_fast=True)
+        tokenizer = pretrained("AutoTokenizer", str(file.parent) if own else TOKENIZER, use_fast=True)
     except (OSError, ValueError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise CheckpointError(
-            f"{file} comes without a tokenizer, and '{TOKENIZER}' cannot be loaded ({reason}); put t5-base's tokenizer.json beside it"
+            f"{file} comes without a tokenizer, and '{TOKENIZER}' cannot be loaded ({reason(error)}); put t5-base's tokenizer.json beside it"
         ) from None
     if file.suffix == ".pt":  # AmbigPrompt
         return Released(model.eval(), tokenizer, eoi_as_text(tokenizer), FidConfig("interleaved", template="ambigprompt"))

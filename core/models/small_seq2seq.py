@@ -33,7 +33,7 @@ from core.models.interleaving import use_interleaving
 from core.models.rows import clip, pad, passage_rows, prompt_row
 from core.models.span_model import base_folder, load_base
 from core.models.span_network import Prompting
-from core.transformers_lock import TRANSFORMERS
+from core.pretrained import pretrained
 from core.types import EOI
 
 LOWEST = -1e4  # of a score: finite in half precision too
@@ -303,10 +303,7 @@ class SmallSeq2Seq(nn.Module):
 def small_tokenizer(base: str) -> Any:
     """The base's tokenizer with [EOI] and with [SEP] as the end of a sequence.  Raises CheckpointError."""
     try:
-        with TRANSFORMERS:
-            from transformers import AutoTokenizer
-
-            tokenizer = AutoTokenizer.from_pretrained(base_folder(base), use_fast=True)
+        tokenizer = pretrained("AutoTokenizer", base_folder(base), use_fast=True)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"the tokenizer of base model '{base}' cannot be loaded: {error}") from error
     tokenizer.add_special_tokens({"additional_special_tokens": [EOI]}, replace_extra_special_tokens=False)

@@ -19,7 +19,7 @@ from core.errors import CheckpointError, InputError
 from core.models.rows import Rows, pad, passage_rows, prompt_row
 from core.models.span_network import RowBatch, SpanConfig, SpanNetwork
 from core.packaged import PACKAGES, packaged_folder
-from core.transformers_lock import TRANSFORMERS
+from core.pretrained import pretrained, reason
 from core.types import Candidate, Evidence, Passage
 from core.word_pieces import FILE as WORD_PIECES
 from core.word_pieces import WordPieces
@@ -40,10 +40,7 @@ def load_tokenizer(base: str) -> Any:
     try:
         if fits(folder := base_folder(base)) and (Path(folder) / WORD_PIECES).is_file():
             return WordPieces(folder)
-        with TRANSFORMERS:
-            from transformers import AutoTokenizer
-
-            tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=True)
+        tokenizer = pretrained("AutoTokenizer", folder, use_fast=True)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"the tokenizer of base model '{base}' cannot be loaded: {error}") from error
     tokenizer.model_max_length = 1 << 30  # lengths are ours to bound (max_tokens); silences a warning that does not apply
@@ -55,13 +52,10 @@ def load_base(base: str, dropout: float = 0.0) -> Any:
     try:
         if fits(base_folder(base)):
             return load_bert(base_folder(base), dropout)
-        with TRANSFORMERS:
-            from transformers import AutoModel
-
-            rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
-            return AutoModel.from_pretrained(base_folder(base), add_pooling_layer=False, **rates)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise CheckpointError(f"base model '{base}' cannot be loaded: {error}") from error
+        rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+        return pretrained("AutoModel", base_folder(base), add_pooling_layer=False, **rates)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        raise CheckpointError(f"base model '{base}' cannot be loaded: {reason(error)}") from error
 
 
 def pick_device(name: str = "auto") -> torch.device:

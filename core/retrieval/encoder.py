@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from core.errors import CheckpointError, InputError
 from core.packaged import MINILM, packaged_folder
+from core.pretrained import reason, sentence_transformer
 from core.settings import Settings
 from core.text import words
-from core.transformers_lock import TRANSFORMERS
 from core.types import Passage
 
 if TYPE_CHECKING:
@@ -227,13 +227,12 @@ class SentenceTransformerEncoder(_CachedEncoder):
             torch.set_num_threads(threads)
         chosen = str(torch_device(device))
         try:
-            with TRANSFORMERS:
-                from sentence_transformers import SentenceTransformer
-
-                self._model: Any = SentenceTransformer(name, device=chosen)
+            self._model: Any = sentence_transformer(name, chosen)
+        except CheckpointError:
+            raise
         except Exception as e:  # a hub client fails in a dozen ways: no network, no such model, no rights, damaged file
             raise CheckpointError(
-                f"AMBISCOPE_ENCODER is '{name}', and this model cannot be loaded ({type(e).__name__}: {e}); "
+                f"AMBISCOPE_ENCODER is '{name}', and this model cannot be loaded ({type(e).__name__}: {reason(e)}); "
                 f"give a sentence-transformers folder or name that can be reached, or '{MINILM}' for the packaged one"
             ) from e
 

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from core.errors import CheckpointError, InputError
 from core.models.precision import native_bf16
+from core.pretrained import reason
 from core.training import heap
 
 PRECISIONS = ("auto", "bf16", "fp32")
@@ -140,9 +141,8 @@ def _load(accelerator: Any, state: Path) -> dict[str, Any]:
         pickle.UnpicklingError,
         SafetensorError,
     ) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise CheckpointError(
-            f"{state} is damaged or of another network ({reason}); delete it to train anew, or name another folder with --out"
+            f"{state} is damaged or of another network ({reason(error)}); delete it to train anew, or name another folder with --out"
         ) from None
 
 

@@ -36,20 +36,35 @@ def with_corpus(home: Path, name: str, rows: Sequence[tuple[str, str, str]]) -> 
     return made
 
 
-@contextmanager
-def serve(home: Path, corpus: str) -> Iterator[str]:
-    """The app with the scripted system over a corpus of `home`, started as `run.py app` does; its address."""
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    settings = {"HOME": str(home), "SYSTEM": "scripted", "ENCODER": "hashing", "CORPUS": corpus, "DEVICE": "cpu"}
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def serve(
+    home: Path,
+    corpus: str,
+    options: Sequence[str] = ("--server.address", "127.0.0.1"),
+    start: Sequence[str] = ("-m", "pages._launch"),
+    at: str = "127.0.0.1",
+    path: str = "",
+    **more: str,
+) -> Iterator[str]:
+    """The app with the scripted system over a corpus of `home`, started as `run.py app` does; its address.
+
+    `options`: for streamlit; `start`: for python; `at`: where it is to be found; `path`: below which path; `more`: further settings.
+    """
+    port = free_port()
+    settings = {"HOME": str(home), "SYSTEM": "scripted", "ENCODER": "hashing", "CORPUS": corpus, "DEVICE": "cpu", **more}
     environment = {k: v for k, v in os.environ.items() if not k.startswith("AMBISCOPE_")}
     environment |= {f"AMBISCOPE_{k}": v for k, v in settings.items()}
-    command = [sys.executable, "-m", "pages._launch", "--server.port", str(port), "--server.address", "127.0.0.1"]
+    command = [sys.executable, *start, "--server.port", str(port), *options]
     log = home.parent / "server.log"
     with log.open("wb") as out:
         process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
-        address = f"http://127.0.0.1:{port}/"
+        address = f"http://{at}:{port}/{path}"
         try:
             for _ in range(300):
                 try:

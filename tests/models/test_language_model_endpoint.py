@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from email.utils import formatdate
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from loopback_endpoint import Reply, endpoint, said
@@ -385,9 +386,44 @@ def test_an_address_that_is_none_or_unsafe_is_refused(url: str, key: str, words:
     assert not key or key not in str(caught.value)
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "10.1.2.3", "192.168.0.9", "ollama", "gpu.lan", "[::1]"])
+@pytest.mark.parametrize(
+    "host", "localhost 127.0.0.1 127.1 10.1.2.3 192.168.0.9 ollama gpu.lan [::1] [fd12::7] [::ffff:10.0.0.1]".split()
+)
 def test_a_key_may_go_to_a_server_nearby(host: str) -> None:
     assert check_url(f"http://{host}:8000/v1", KEY)
+
+
+FAR = (
+    "169.254.169.254 2852039166 0xA9FEA9FE 0251.0376.0251.0376 169.254.43518 0xa9.254.0251.0xfe [::ffff:169.254.169.254] [::ffff:a9fe:a9fe] "
+    "[fe80::1] [fe80::1%25eth0] [fd00:ec2::254] [64:ff9b::a9fe:a9fe] [2002:a9fe:a9fe::1] [::] 0.0.0.0 0 192.0.0.192 100.100.100.200 "
+    "198.51.100.7 255.255.255.255 134744072 example.org example.org. １６９.254.169.254 169。254。169。254 [2001:4860:4860::8888]"
+)
+
+
+@pytest.mark.parametrize("host", FAR.split())
+def test_a_key_goes_unencrypted_to_no_other_address_however_it_is_written(host: str) -> None:
+    with pytest.raises(InputError):
+        check_url(f"http://{host}:8000/v1", KEY)
+    assert not host.startswith("[f") or check_url(f"https://{host}:8000/v1", KEY)
+
+
+def test_a_key_goes_to_no_address_that_a_name_leads_to_unless_it_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`model.internal` may lead to a cloud's metadata service, and a name's address may change after it was looked at: the connection counts."""
+    found = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest, **kw: found("127.0.0.1", *rest, **kw))
+    with endpoint(lambda body, n: GOOD) as (url, seen):
+        port = urlsplit(url).port
+        named = f"http://model.internal:{port}/v1"
+        assert check_url(named, KEY) == named
+        assert not ask(named)[0].error
+        assert seen.headers[0]["Authorization"] == f"Bearer {KEY}"
+        monkeypatch.setattr("core.models.language_model_endpoint.near", lambda address: address != "127.0.0.1")
+        done = ask(named, 3)
+        with pytest.raises(LanguageModelError, match=r"unencrypted to 127\.0\.0\.1"):
+            model(named, model="").connect()
+        assert not [d for d in done if "unencrypted to 127.0.0.1" not in d.error]
+        assert len(seen.headers) == 1  # nothing was sent
+        assert not ask(named, key="")[0].error  # without a key there is nothing to keep
 
 
 def test_the_key_shows_nowhere(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from pages._markup import JOINER, around, changes, chart_text, highlighted, plain, short
+from pages._markup import JOINER, around, changes, chart_text, highlighted, plain, short, without_pictures
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -53,6 +53,13 @@ def visible(text: str) -> str:
 @given(CHARACTERS.filter(lambda s: not re.search("[\ue000-\uf8ff]", s)))
 def test_plain_text_has_no_bare_punctuation_and_reads_as_it_was(text: str) -> None:
     assert rendered(plain(text)) == visible(text)
+
+
+@given(some.text(some.sampled_from("![]()\\`<>&#;:\n\u2060 ab"), max_size=40))
+def test_markdown_without_pictures_reads_as_it_was_and_begins_none(text: str) -> None:
+    made = without_pictures(text)
+    assert "![" not in made
+    assert made.replace(JOINER, "") == text.replace(JOINER, "")
 
 
 @pytest.mark.parametrize("text", PAYLOADS)

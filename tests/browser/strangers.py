@@ -1,0 +1,112 @@
+"""Visitors without a browser: one who speaks Streamlit's protocol, and a reverse proxy that puts the app below a path."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.sync.client import connect
+
+
+class Stranger:
+    """An open tab: a session that has run the app once, and what it can send besides."""
+
+    def __init__(self, address: str, socket: Any, cookies: dict[str, str]) -> None:
+        self.address, self.socket, self.cookies = address, socket, cookies
+        self.session = ""
+        self.words: list[str] = []  # of the last run
+        self.run()
+
+    def run(self) -> None:
+        """Runs the app's script and reads what it draws."""
+        asked = BackMsg()
+        asked.rerun_script.query_string = ""
+        self.socket.send(asked.SerializeToString())
+        self.words = []
+        while True:
+            said = ForwardMsg()
+            said.ParseFromString(self.socket.recv(timeout=60))
+            kind = said.WhichOneof("type")
+            if kind == "new_session":
+                self.session = said.new_session.initialize.session_id
+            elif kind == "delta":
+                self.words.append(str(said.delta))
+            elif kind == "script_finished":
+                return
+
+    def upload(self) -> httpx.Response:
+        where = f"{self.address}_stcore/upload_file/{self.session}/{uuid.uuid4()}"
+        token = {"X-Xsrftoken": self.cookies.get("_streamlit_xsrf", "")}
+        files = {"file": ("x.tsv", b"id\ttext\ttitle\n1\ta\tb\n")}
+        return httpx.put(where, headers=token, cookies=self.cookies, files=files, trust_env=False)
+
+
+@contextmanager
+def stranger(address: str) -> Iterator[Stranger]:
+    cookies = dict(httpx.get(f"{address}_stcore/health", trust_env=False).cookies)
+    token = cookies.get("_streamlit_xsrf", "none")
+    origin = "{0.scheme}://{0.netloc}".format(urlsplit(address))
+    where = address.replace("http://", "ws://") + "_stcore/stream"
+    headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+    with connect(
+        where, origin=origin, subprotocols=["streamlit", token], additional_headers=headers, max_size=None, proxy=None
+    ) as opened:
+        yield Stranger(address, opened, cookies)
+
+
+@contextmanager
+def proxy(to: int, port: int, client: str = "127.0.0.1") -> Iterator[None]:
+    """Hands what comes to `port` of this machine on to port `to`, and says that `client` asked, as nginx does; one request a connection."""
+
+    async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        try:
+            while block := await source.read(1 << 16):
+                target.write(block)
+                await target.drain()
+        except OSError:
+            pass
+        finally:
+            target.close()
+
+    async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").rstrip("\r\n").split("\r\n")
+            inside, out = await asyncio.open_connection("127.0.0.1", to)
+        except (OSError, asyncio.IncompleteReadError):
+            writer.close()
+            return
+        if not any(line.lower().startswith("upgrade:") for line in head):
+            head = [line for line in head if not line.lower().startswith("connection:")] + ["Connection: close"]
+        head += [f"X-Forwarded-For: {client}", "X-Forwarded-Proto: http"]
+        out.write(("\r\n".join(head) + "\r\n\r\n").encode("latin-1"))
+        with contextlib.suppress(asyncio.CancelledError):  # the proxy ends
+            await asyncio.gather(copy(reader, out), copy(inside, writer))
+
+    stop: list[Callable[[], object]] = []
+    ready = threading.Event()
+
+    async def work() -> None:
+        over, loop = asyncio.Event(), asyncio.get_running_loop()
+        made = await asyncio.start_server(one, "127.0.0.1", port)
+        stop.append(lambda: loop.call_soon_threadsafe(over.set))
+        ready.set()
+        await over.wait()
+        made.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(work()), daemon=True)
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield
+    finally:
+        stop[0]()
+        thread.join(10)

@@ -1,0 +1,227 @@
+"""What a browser asks for and from whom, with the app below a path of a reverse proxy: every page, charts, files, pictures in guidelines."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from serving import MARKS, chromium, free_port, serve, with_corpus
+from strangers import proxy
+
+from core import types as t
+from core.retrieval.library import CorpusLibrary
+from core.settings import Settings
+from storage import Store
+
+pytestmark = MARKS
+WAIT = 90_000  # milliseconds; a busy machine
+PAGES = ("Explore", "Annotate", "Evaluate", "Corpora", "Manage", "Quality", "Health")
+BELOW = "tools/ambi"
+ROWS = [("p1", "West Side Story", "Natalie Wood played Maria in the film.")]
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[tuple[str, list[bytes]]]:
+    """Another server: its address, and what it was asked."""
+    asked: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def work() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    asked.append(connection.recv(1000))
+
+        threading.Thread(target=work, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", asked
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return with_corpus(tmp_path_factory.mktemp("served") / "home", "small", ROWS)
+
+
+@pytest.fixture(scope="module")
+def store(settings: Settings) -> Iterator[Store]:
+    with Store(settings.url) as opened:
+        for system, f1 in (("fid", 0.5), ("jpr", 0.6)):
+            rows = [
+                {
+                    "id": f"q{i}",
+                    "question": f"Question {i}?",
+                    "ambiguous": True,
+                    "references": [[["Rome"]]],
+                    "error": None,
+                    "answers": [],
+                    "metrics": {"F1 answer": f1},
+                    "errors": {"missed": 1},
+                    "weights": {},
+                    "seconds": 0.1,
+                }
+                for i in range(3)
+            ]
+            means = {"F1 answer": {"all": f1, "multi": f1}}
+            report = {"n": 3, "failed": 0, "rows": rows, "scores": means, "provenance": {"system": {"name": system}}}
+            opened.save_evaluation(system=system, corpus="small", questions="dev.json", metrics=means, report=report)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def address(settings: Settings, store: Store) -> Iterator[str]:
+    """The app below a path, behind a proxy on this machine."""
+    outside = free_port()
+    options = ("--server.address", "127.0.0.1", "--server.baseUrlPath", BELOW)
+    with serve(settings.home, "small", options, path=f"{BELOW}/") as inside, proxy(urlsplit(inside).port or 0, outside):
+        yield f"http://127.0.0.1:{outside}/{BELOW}/"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as launched:
+        yield launched
+
+
+class Tab:
+    """A page, what it asked others for, and what its content security policy stopped."""
+
+    def __init__(self, browser: Any, address: str) -> None:
+        self.address, self.foreign, self.stopped = address, list[str](), list[str]()
+        self.context = browser.new_context(viewport={"width": 1280, "height": 900})
+        self.context.on("request", lambda request: self._seen(request.url))
+        self.context.on("websocket", lambda opened: self._seen(opened.url.replace("ws:", "http:")))
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(WAIT)
+        self.page.on("console", lambda said: "Content Security Policy" in said.text and self.stopped.append(said.text))
+
+    def _seen(self, url: str) -> None:
+        if not url.startswith((self.address, "data:", "blob:")):
+            self.foreign.append(url)
+
+    def open(self, path: str = "") -> Any:
+        self.page.goto(self.address + path, timeout=WAIT)
+        return self.quiet()
+
+    def quiet(self) -> Any:
+        """Waits until no script runs."""
+        self.page.wait_for_timeout(200)
+        self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=WAIT)
+        return self.page
+
+
+@pytest.fixture
+def tab(browser: Any, address: str) -> Iterator[Tab]:
+    made = Tab(browser, address)
+    yield made
+    made.page.wait_for_timeout(300)
+    made.context.close()
+
+
+def test_every_page_asks_the_server_alone(tab: Tab) -> None:
+    """By its own address, and from the page before; a chart among them."""
+    for name in PAGES:
+        page = tab.open("" if name == "Explore" else name.lower())
+        assert page.get_by_test_id("stException").count() == 0
+        assert page.evaluate("document.querySelector('link[rel~=icon]').href").startswith("data:image/svg+xml")
+        if name == "Evaluate":
+            page.get_by_test_id("stMain").get_by_text("Charts", exact=True).click()
+            page.locator(".js-plotly-plot").first.wait_for(state="attached")
+    for name in PAGES:
+        tab.page.get_by_test_id("stSidebarNav").get_by_role("link", name=name).click()
+        tab.page.wait_for_url(tab.address + ("" if name == "Explore" else name.lower()) + "*")
+        tab.quiet()
+    assert tab.foreign == []
+    assert tab.stopped == []
+
+
+def test_a_question_its_link_and_its_trace_below_a_path(tab: Tab) -> None:
+    page = tab.open()
+    box = page.get_by_label("Question", exact=True)
+    box.fill("Who played Maria?")
+    box.press("Enter")
+    page.wait_for_url("**prediction=*")
+    assert page.url.startswith(tab.address)
+    link = page.url
+    page = tab.open(link.removeprefix(tab.address))
+    with page.expect_download() as downloading:
+        page.get_by_role("button", name="Download the trace").click()
+    assert "Natalie Wood" in Path(downloading.value.path()).read_text()
+    assert tab.foreign == []
+    assert tab.stopped == []
+
+
+def test_guidelines_load_no_picture(tab: Tab, store: Store, elsewhere: tuple[str, list[bytes]]) -> None:
+    other, asked = elsewhere
+    pictures = (
+        f"# Read\n**first** ![one]({other}/1.png) ![two][ref] [![three]({other}/3.png)]({other}/4) \\![four]({other}/5.png)\n\n"
+        f"![]({other}/6.mp4) <img src='{other}/7.png'> `![code]({other}/8.png)`\n\n[ref]: {other}/2.png\n"
+    )
+    made = store.create_project("me", "pictures", corpus="small", stages=("generation", "validation"))
+    store.add_items("me", made.id, [t.ReferenceQuestion("", "Who played Maria?", ())])
+    store.save_guidelines("me", made.id, pictures)
+    for where in (f"annotate?project={made.id}&stage=generation", "manage"):
+        page = tab.open(where)
+        if where == "manage":
+            page.get_by_text("Guidelines", exact=True).first.click()
+            tab.quiet()
+        main = page.get_by_test_id("stMain")
+        main.locator("strong", has_text="first").first.wait_for(state="attached")
+        assert main.locator("img, video, audio, iframe, object").count() == 0
+        assert main.get_by_role("link", name="one", include_hidden=True).count() >= 1
+    page.wait_for_timeout(500)
+    assert tab.foreign == []
+    assert tab.stopped == []  # there was nothing to stop
+    assert asked == []
+
+
+def test_the_browser_itself_is_told_to_load_nothing_from_elsewhere(tab: Tab, elsewhere: tuple[str, list[bytes]]) -> None:
+    other, asked = elsewhere
+    page = tab.open()
+    stopped = page.evaluate(
+        """async other => {
+            const stopped = [];
+            document.addEventListener('securitypolicyviolation', e => stopped.push(e.effectiveDirective));
+            const add = (name, values) => document.body.append(Object.assign(document.createElement(name), values));
+            add('img', {src: other + '/x.png'});
+            add('script', {src: other + '/x.js'});
+            add('script', {textContent: 'window.hacked = 1'});
+            add('iframe', {src: other});
+            add('link', {rel: 'stylesheet', href: other + '/x.css'});
+            await fetch(other).catch(() => 0);
+            await new Promise(done => setTimeout(done, 500));
+            return stopped;
+        }""",
+        other,
+    )
+    assert {"img-src", "script-src-elem", "frame-src", "style-src-elem", "connect-src"} <= set(stopped)
+    assert page.evaluate("window.hacked") is None
+    assert asked == []
+
+
+def test_a_file_goes_through_after_sign_in(tab: Tab, store: Store, settings: Settings, tmp_path: Path) -> None:
+    """Last: from here on people have accounts."""
+    store.add_person("me", "Mia", "manager", "a long password")
+    page = tab.open("corpora")
+    page.get_by_label("Name", exact=True).fill("Mia")
+    page.get_by_label("Password", exact=True).fill("a long password")
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_text("Sign out").wait_for()
+    tab.quiet()
+    (tmp_path / "mine.txt").write_text("Rita Moreno played Anita.\n")
+    page.locator("input[type=file]").first.set_input_files(tmp_path / "mine.txt")
+    page.get_by_text("mine.txt").first.wait_for()
+    tab.quiet()
+    assert page.get_by_text("Sign in before you upload").count() == 0
+    page.get_by_label("Name of the new corpus").fill("mine")
+    page.get_by_role("button", name="Upload and build").click()
+    page.get_by_text("Close this report").wait_for()
+    assert [p.text for p in CorpusLibrary(settings).open("mine").passages()] == ["Rita Moreno played Anita."]
+    assert tab.foreign == []
+    assert tab.stopped == []

@@ -1,0 +1,229 @@
+"""The server as a process, without a browser: where it listens, whom it answers, whose files it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from serving import free_port, serve, with_corpus
+from strangers import proxy, stranger
+from streamlit.proto.BackMsg_pb2 import BackMsg
+
+from core.settings import ROOT, Settings
+from pages import _launch, _server
+from storage import Store
+
+ROWS = [("p1", "Maria", "Natalie Wood played Maria.")]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return with_corpus(tmp_path / "home", "small", ROWS)
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    with Store(settings.url) as opened:
+        yield opened
+
+
+def listens(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(5)
+        return probe.connect_ex((host, port)) == 0
+
+
+@pytest.mark.parametrize("start", [("-m", "pages._launch"), ("-m", "streamlit", "run", "streamlit_app.py")])
+def test_it_listens_on_this_machine_alone(settings: Settings, start: tuple[str, ...]) -> None:
+    """127.0.0.2 is reached by what listens everywhere, and not from another machine.  Both ways of starting have the same guard."""
+    with serve(settings.home, "small", (), start) as address:
+        port = urlsplit(address).port or 0
+        assert listens("127.0.0.1", port)
+        assert not listens("127.0.0.2", port)
+        with stranger(address) as tab:
+            assert tab.upload().status_code == 204
+        assert "x-frame-options" in httpx.get(address, trust_env=False).headers
+
+
+def test_or_where_it_is_told_to(settings: Settings) -> None:
+    with serve(settings.home, "small", (), at="127.0.0.2", HOST="127.0.0.2") as address:
+        assert not listens("127.0.0.1", urlsplit(address).port or 0)
+
+
+def test_the_command_line_counts_before_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+    monkeypatch.setenv("AMBISCOPE_HOST", "10.0.0.7")
+    monkeypatch.setattr(_launch, "preload", lambda: None)
+    monkeypatch.setattr(_launch.runtime, "exists", lambda: False)
+    monkeypatch.setattr(_launch.cli, "main", seen.append)
+    _launch.main(["--server.address", "127.0.0.1"])
+    assert seen[0][2:] == ["--server.address", "10.0.0.7", "--server.address", "127.0.0.1"]
+
+
+def test_it_does_not_listen_elsewhere_without_accounts(settings: Settings, store: Store) -> None:
+    environment = os.environ | {"AMBISCOPE_HOME": str(settings.home), "AMBISCOPE_ENCODER": "hashing"}
+    command = [sys.executable, "-m", "pages._launch", "--server.port", str(free_port()), "--server.address", "0.0.0.0"]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "Ambiscope does not listen on 0.0.0.0" in done.stderr
+    assert "AMBISCOPE_OPEN_TO_ALL=1" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_unless_it_is_told_to_and_then_says_so(
+    settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AMBISCOPE_HOME", str(settings.home))
+    monkeypatch.setattr("pages._shared.store", lambda: store)
+    for address in ("127.0.0.1", "localhost", "::1"):
+        _server.check(address)
+    for address in ("", "0.0.0.0", "::", "192.168.1.5", "ambiscope.example"):
+        with pytest.raises(SystemExit):
+            _server.check(address)
+    assert not capsys.readouterr().err
+    monkeypatch.setenv("AMBISCOPE_OPEN_TO_ALL", "1")
+    _server.check("0.0.0.0")
+    assert "can read, change and delete everything" in capsys.readouterr().err
+    monkeypatch.delenv("AMBISCOPE_OPEN_TO_ALL")
+    store.add_person("me", "Mia", "manager", "a long password")
+    _server.check("0.0.0.0")
+    assert not capsys.readouterr().err
+
+
+def test_a_database_that_cannot_be_read_lets_nobody_listen_elsewhere(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.home.mkdir(exist_ok=True)
+    (settings.home / "ambiscope.db").write_bytes(b"garbage" * 1000)
+    monkeypatch.setattr("pages._shared.store", lambda: Store(settings.url))
+    with pytest.raises(SystemExit, match="Ambiscope"):
+        _server.check("0.0.0.0")
+
+
+HERE, THERE = ("127.0.0.1", 5000), ("203.0.113.9", 5000)
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "host", "expected"),
+    [
+        (HERE, HERE, "localhost:8501", True),
+        (HERE, HERE, "127.0.0.1:8501", True),
+        (HERE, HERE, "ambiscope.localhost", True),
+        (("::1", 1), ("::1", 2), "[::1]:8501", True),
+        (("::ffff:127.0.0.1", 1), ("::ffff:127.0.0.1", 2), "LOCALHOST.", True),
+        (THERE, HERE, "localhost", False),  # a proxy on this machine, for somebody else
+        (("192.168.1.5", 1), ("192.168.1.5", 2), "localhost", False),  # a name that the visitor chose
+        (HERE, HERE, "evil.example:8501", False),  # a page elsewhere whose name leads here
+        (HERE, HERE, "localhost.evil.example", False),
+        (HERE, HERE, "127.0.0.1.evil.example", False),
+        (HERE, HERE, "", False),
+        (None, HERE, "localhost", False),
+        (HERE, None, "localhost", False),
+        (HERE, (None, None), "localhost", False),
+    ],
+)
+def test_who_is_on_this_machine(client: Any, server: Any, host: str, expected: bool) -> None:
+    scope = {"type": "http", "client": client, "server": server, "headers": [(b"host", host.encode())]}
+    assert _server.from_here(scope) is expected
+    assert not _server.from_here(scope | {"headers": []})
+    assert not _server.from_here(scope | {"headers": scope["headers"] * 2})
+
+
+def test_other_machines_and_names_are_answered_when_people_have_accounts(settings: Settings, store: Store) -> None:
+    with serve(settings.home, "small") as address:
+        inside, outside = urlsplit(address).port or 0, free_port()
+
+        def asked(url: str, host: str = "127.0.0.1") -> httpx.Response:
+            return httpx.get(url, headers={"Host": host}, trust_env=False)
+
+        with proxy(inside, outside, "203.0.113.9"):
+            proxied = f"http://127.0.0.1:{outside}/"
+            assert asked(address).status_code == 200
+            for refused in (asked(address, "evil.example"), asked(proxied)):
+                assert refused.status_code == 403
+                assert "add a manager with a password first" in refused.text
+            with pytest.raises(Exception, match="403"), stranger(proxied):
+                pass
+            store.add_person("me", "Mia", "manager", "a long password")
+            with httpx.Client(trust_env=False) as client:
+                for _ in range(100):  # the answer about accounts holds for two seconds
+                    if client.get(proxied).status_code == 200:
+                        break
+                    client.get(address).raise_for_status()
+            assert asked(address, "ambiscope.example").status_code == 200
+            with stranger(proxied) as tab:
+                assert "Sign in" in " ".join(tab.words)
+            assert asked(f"{proxied}_stcore/metrics").status_code == 403
+            assert asked(f"{address}_stcore/metrics").status_code == 200
+
+
+def test_a_file_is_refused_before_sign_in(settings: Settings, store: Store) -> None:
+    """Streamlit itself takes one from every session."""
+    with serve(settings.home, "small") as address, stranger(address) as before:
+        assert before.upload().status_code == 204  # nobody has an account
+        store.add_person("me", "Mia", "manager", "a long password")
+        assert before.upload().status_code == 403  # without another run of the page
+        with stranger(address) as after:
+            assert "signin.password" in " ".join(after.words)
+            refused = after.upload()
+            assert (refused.status_code, refused.text.strip()) == (403, "Sign in before you upload a file.")
+        made_up = f"{address}_stcore/upload_file/{'0' * 8}/x"
+        assert httpx.put(made_up, content=b"x", trust_env=False).status_code == 403
+        assert httpx.delete(made_up, trust_env=False).status_code == 403
+
+
+def test_what_no_page_sends_is_dropped() -> None:
+    """`clear_cache` empties the caches of everybody, `install_skills` writes files; neither asks who one is."""
+
+    def message(**kinds: Any) -> bytes:
+        return BackMsg(**kinds).SerializeToString()
+
+    skills, rows = BackMsg(), BackMsg()
+    skills.backend_operation_request.install_skills.SetInParent()
+    rows.backend_operation_request.dataframe_chunk.SetInParent()
+    rerun = BackMsg()
+    rerun.rerun_script.query_string = "x"
+    good = [
+        rerun.SerializeToString(),
+        message(stop_script=True),
+        message(app_heartbeat=True),
+        rows.SerializeToString(),
+        b"\xff",
+    ]
+    bad = [message(clear_cache=True), message(set_run_on_save=True), message(load_git_info=True), skills.SerializeToString()]
+    sent = [{"type": "websocket.connect"}, *({"type": "websocket.receive", "bytes": m} for m in [*bad, *good, *bad])]
+    sent.append({"type": "websocket.disconnect"})
+    got: list[Any] = []
+
+    async def receive() -> Any:
+        return sent.pop(0)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        while not got or got[-1]["type"] != "websocket.disconnect":
+            got.append(await receive())
+
+    scope = {"type": "websocket", "client": HERE, "server": HERE, "headers": [(b"host", b"localhost")]}
+    asyncio.run(_server.Guard(app, False)(scope, receive, receive))  # type: ignore[arg-type]
+    assert [m["bytes"] for m in got[1:-1]] == good
+
+
+def test_headers(settings: Settings) -> None:
+    with serve(settings.home, "small") as address:
+        told = httpx.get(address, trust_env=False)
+        health = httpx.get(f"{address}_stcore/health", trust_env=False)
+    rules = dict(rule.partition(" ")[::2] for rule in told.headers["content-security-policy"].split("; "))
+    assert rules["frame-ancestors"] == rules["base-uri"] == "'self'"
+    assert not {"'unsafe-inline'", "'unsafe-eval'"} & set(rules["script-src"].split())
+    assert not [rule for rule in rules.values() if "http:" in rule or "https:" in rule or "*" in rule]
+    assert told.headers["x-content-type-options"] == "nosniff"
+    assert told.headers["referrer-policy"] == "same-origin"
+    assert "SameSite=Lax" in health.headers["set-cookie"]
