@@ -21,9 +21,9 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from core import heap
 from core.errors import CheckpointError, InputError
 from core.models.precision import native_bf16
-from core.training import heap
 
 PRECISIONS = ("auto", "bf16", "fp32")
 

@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from core import heap
 from core.errors import CheckpointError, InputError
-from core.training import heap
 from core.training.chunks import stream
 from core.training.trainer import TrainConfig, fit
 
