@@ -25,7 +25,7 @@ from numpy.typing import DTypeLike, NDArray
 from core.errors import AmbiscopeError, ConflictError, StorageError
 
 LOCK, HOLDER = ".lock", ".lock.json"  # in a run folder: the lock, and who holds it
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # no space, quota, limit on the size of a file
+FULL = {errno.ENOSPC, errno.EDQUOT}  # no space, or none for this person
 _ZEROS = bytes(1 << 20)
 _NO_CALL = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}  # the file system knows no reserving
 
@@ -87,9 +87,13 @@ def reserve(file: IO[bytes], size: int) -> None:
     except OSError as e:
         with suppress(OSError):
             os.ftruncate(number, before)
+        folder = Path(str(file.name)).parent
+        if e.errno == errno.EFBIG:
+            raise NoRoomError(
+                e.errno, f"{amount(size)} are needed, and no file in {folder} may have so many (ulimit -f)"
+            ) from e
         if e.errno not in FULL:
             raise
-        folder = Path(str(file.name)).parent
         raise NoRoomError(e.errno, f"{amount(size - before)} are needed and {amount(free(folder))} are free in {folder}") from e
 
 
