@@ -185,11 +185,11 @@ def write_json(path: Path, value: Any, then: str = "nothing was left behind") ->
 def append_line(path: Path, line: str, then: str) -> None:
     """A line at the end of a file, on the disk when this returns; a line that the disk refuses is taken off again.  Raises StorageError."""
     try:
-        with path.open("ab") as file:
-            before = file.tell()
+        with path.open("ab", buffering=0) as file:  # a buffer would write the rest of a refused line when it is closed
+            before, left = file.tell(), line.encode()
             try:
-                file.write(line.encode())
-                file.flush()
+                while left:
+                    left = left[file.write(left) :]
                 os.fsync(file.fileno())
             except OSError:
                 with suppress(OSError):
