@@ -143,7 +143,6 @@ def run(name: str, plan: Plan, folder: Path, log: Any = print) -> dict[str, Any]
             warmup=min(100, steps // 4 + 1),
             seed=plan.seed,
             evaluate_every=max(500, steps // 4),
-            save_every=steps,
             precision="fp32",
             device="cpu",
         )

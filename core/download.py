@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
+from core import disk
 from core.errors import DownloadError, InputError, StorageError
 
 CHUNK = 1 << 20
@@ -82,7 +83,9 @@ def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None
             raise DownloadError(
                 f"{url} cannot be reached ({e.reason}); check the connection, then run the same command again"
             ) from e
-        raise StorageError(f"{target} cannot be written ({e.strerror or e}); make room, then run the same command again") from e
+        raise StorageError(
+            f"{target} cannot be written ({disk.why(e, target)}); make room, then run the same command again"
+        ) from e
 
 
 def _notes(part: Path) -> Path:
@@ -117,7 +120,7 @@ def _receive(url: str, part: Path, progress: Progress | None) -> None:
         length = response.headers.get("Content-Length", "")
         total = start + int(length) if length.isdigit() else None
         _refuse_page(url, response, part)
-        _make_room(part, (total or 0) - start)
+        disk.need(part.parent, (total or 0) - start)
         _notes(part).write_text(
             json.dumps({"url": url, "validator": response.headers.get("ETag") or response.headers.get("Last-Modified") or ""}),
             encoding="utf-8",
@@ -146,14 +149,6 @@ def _refuse_page(url: str, response: Any, part: Path) -> None:
         part.unlink(missing_ok=True)
         raise DownloadError(
             f"{url} gave a web page in the place of data (a login, a notice, or it has moved); nothing was kept"
-        )
-
-
-def _make_room(part: Path, wanted: int) -> None:
-    free = shutil.disk_usage(part.parent).free
-    if wanted > free:
-        raise StorageError(
-            f"{part.parent} has {free:,} bytes free and {wanted:,} are needed; make room, then run the same command again"
         )
 
 
@@ -212,15 +207,16 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> list[Path
                     raise DownloadError(
                         f"{archive.name}: '{wanted}' would have {found[0].file_size:,} bytes; that is no question file"
                     )
-                draft, target = folder / f"{name}.part", folder / name
-                _make_room(draft, found[0].file_size)
-                with opened.open(found[0]) as source, draft.open("wb") as stream:
+                target, again = folder / name, "make room, then run the same command again"
+                disk.need(folder, found[0].file_size)
+                with disk.replacing(target, again) as draft, opened.open(found[0]) as source, draft.open("wb") as stream:
                     shutil.copyfileobj(source, stream, CHUNK)
-                draft.replace(target)
                 made.append(target)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as e:
         archive.unlink(missing_ok=True)
         raise DownloadError(f"{archive.name} is damaged ({e}); it was taken away: run the same command again") from None
     except OSError as e:
-        raise StorageError(f"{folder} cannot be written ({e.strerror or e}); make room, then run the same command again") from e
+        raise StorageError(
+            f"{folder} cannot be written ({disk.why(e, folder)}); make room, then run the same command again"
+        ) from e
     return made

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from core import trace
 from core import types as t
 from core.cost import cost_of
+from core.disk import append_line, claimed, write_json, write_text
 from core.errors import (
     AmbiscopeError,
     CancelledError,
@@ -46,6 +46,7 @@ __all__ = ["Report", "evaluate"]
 _FORMAT = 2  # 1 had no error buckets
 MAX_BATCH = 64
 _OUR_OWN = (CancelledError, CheckpointError, IndexMismatchError, StorageError, MemoryError)  # no fault of the one question
+_GO_ON = "make room and start again to go on"
 _CANCELLED = ("cancelled", "stopped by a person")  # what systems say in Finished.why
 
 
@@ -62,6 +63,7 @@ def evaluate(
     traces: bool = False,
     batch: int = 1,
     about: Mapping[str, Any] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Report:
     """Asks each question once and reports.
 
@@ -70,18 +72,40 @@ def evaluate(
     (done, total) after each question.  `seed` draws the `bootstrap` samples.  `judge`: decides what passages support (core.judging), for the grounded metrics.
     `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: so many questions are in flight at a time, for systems that wait for
     an endpoint; the rows keep the file's order, and a question's seconds then hold its waiting for the others.  `about`: plain facts for the provenance (name of the question file, tags).
+    `say` hears in one line what an earlier run left: how many rows are kept, and a row that was cut short and is made anew.
 
-    Raises InputError for no questions, a bad limit, equal ids, or an `out_dir` of another run; FormatError for damaged rows; StorageError
-    when the disk refuses; CancelledError when a person stops the run (what was answered stays in `out_dir`).
+    Raises InputError for no questions, a bad limit, equal ids, or an `out_dir` of another run; ConflictError while another evaluation writes there;
+    FormatError for damaged rows; StorageError when the disk refuses; CancelledError when a person stops the run (what was answered stays in `out_dir`).
     """
     _check(questions, limit, bootstrap, batch)
+    with claimed(out_dir, "an evaluation") if out_dir is not None else nullcontext():
+        return _evaluate(
+            system, questions, out_dir, limit, seed, bootstrap, progress, judge, traces, batch, about, say or (lambda _: None)
+        )
+
+
+def _evaluate(
+    system: t.AnsweringSystem,
+    questions: Sequence[t.ReferenceQuestion],
+    out_dir: Path | None,
+    limit: int | None,
+    seed: int,
+    bootstrap: int,
+    progress: Callable[[int, int], None] | None,
+    judge: Judge | None,
+    traces: bool,
+    batch: int,
+    about: Mapping[str, Any] | None,
+    say: Callable[[str], None],
+) -> Report:
+    """`evaluate`, with the folder held."""
     identity = {"format": _FORMAT, "system": plain(trace.to_json(system.info)), "questions": digest_of(questions)}
     if judge is not None:
         identity["judge"] = plain(dict(judge.about))
     todo = list(questions[:limit])
     done: dict[str, Row] = {}
     if out_dir is not None:
-        done = _resume(out_dir, identity)
+        done = _resume(out_dir, identity, say)
     rows: list[Row] = []
     fresh = in_order(lambda q: run_one(system, q, judge, traces), [q for q in todo if q.id not in done], batch)
     with closing(fresh):
@@ -92,8 +116,8 @@ def evaluate(
                 packed = row.pop("trace", None)
                 if out_dir is not None:
                     if packed is not None:
-                        _append(out_dir / TRACES, packed)
-                    _append(out_dir / ROWS, _line(row))
+                        append_line(out_dir / TRACES, packed, _GO_ON)
+                    append_line(out_dir / ROWS, _line(row), _GO_ON)
             rows.append(row)
             if progress is not None:
                 progress(i, len(todo))
@@ -254,30 +278,30 @@ def _check(questions: Sequence[t.ReferenceQuestion], limit: int | None, bootstra
         seen.add(question.id)
 
 
-def _resume(folder: Path, identity: Row) -> dict[str, Row]:
+def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str, Row]:
     """The rows of an earlier, equal run by id; failed ones leave the file, to be asked again.  Raises InputError for another run's folder."""
     rows, run = folder / ROWS, folder / RUN
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not run.exists():
-            if rows.exists():
-                raise InputError(f"{rows} is there without its run.json; give another output folder, or take it away")
-            fresh = run.with_suffix(".tmp")
-            fresh.write_text(json.dumps(identity, indent=1), encoding="utf-8")
-            fresh.replace(run)
-            return {}
-    except OSError as e:
-        raise StorageError(f"{folder} cannot be written ({e.strerror or e}); give a folder on a disk with room") from e
+    if not run.exists():
+        if rows.exists():
+            raise InputError(f"{rows} is there without its run.json; give another output folder, or take it away")
+        write_json(run, identity, "give a folder on a disk with room")
+        return {}
     earlier = strict_json.read(run)
     if earlier != identity:
         raise InputError(
             f"{folder} holds a run of {_difference(earlier, identity)}; give another output folder, or take this one away"
         )
     trim(folder / TRACES)
+    torn = trim(rows)
     found = _rows(rows) if rows.exists() else {}
     kept = {name: row for name, row in found.items() if row["error"] is None}
     if len(kept) < len(found):
-        _rewrite(rows, kept.values())
+        write_text(rows, "".join(_line(row) for row in kept.values()), _GO_ON)
+    if torn:
+        say(f"{rows}: the last row was cut short ({torn[:40]!r}); its question is asked again")
+    if kept or found:
+        failed = f", {len(found) - len(kept)} that failed are asked again" if len(kept) < len(found) else ""
+        say(f"goes on in {folder}: {len(kept)} questions are answered{failed}")
     return kept
 
 
@@ -293,8 +317,7 @@ def _difference(earlier: Any, identity: Row) -> str:
 
 
 def _rows(path: Path) -> dict[str, Row]:
-    """The complete rows of a file; a last line that a kill cut short is taken off the file."""
-    trim(path)
+    """The rows of a file by id."""
     found: dict[str, Row] = {}
     for number, row in strict_json.read_lines(path):
         metrics = row.get("metrics", {})
@@ -305,25 +328,5 @@ def _rows(path: Path) -> dict[str, Row]:
     return found
 
 
-def _rewrite(path: Path, rows: Iterable[Row]) -> None:
-    """The file with these rows alone, replaced whole."""
-    fresh = path.with_suffix(".tmp")
-    try:
-        fresh.write_text("".join(_line(row) for row in rows), encoding="utf-8", newline="\n")
-        fresh.replace(path)
-    except OSError as e:
-        raise StorageError(f"{path} cannot be written ({e.strerror or e}); make room and start again to go on") from e
-
-
 def _line(row: Row) -> str:
     return json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _append(path: Path, line: str) -> None:
-    try:
-        with path.open("a", encoding="utf-8", newline="\n") as stream:
-            stream.write(line)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except OSError as e:
-        raise StorageError(f"{path} cannot be written ({e.strerror or e}); make room and start again to go on") from e

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from core.disk import claimed, write_json
 from core.engine import Engine
 from core.errors import InputError
 from core.evaluation_report import Report
-from core.run_folder import ABOUT, REPORT, write_json
+from core.run_folder import ABOUT, REPORT
 from core.systems import passages_to_read
 from core.systems.base import Options
 
@@ -65,11 +67,25 @@ def run_plan(
     *,
     progress: Callable[[int, int], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Report:
-    """Loads, asks and reports; with `out_dir`, the report and how to go on lie there too.
+    """Loads, asks and reports; with `out_dir`, the report and how to go on lie there too.  `say` hears what an earlier run left there.
 
-    Raises FormatError or InputError for wrong questions or options, CheckpointError, CancelledError, StorageError.
+    Raises FormatError or InputError for wrong questions or options, ConflictError while another evaluation writes in `out_dir`, CheckpointError,
+    CancelledError, StorageError.
     """
+    with claimed(out_dir, "an evaluation") if out_dir is not None else nullcontext():
+        return _run_plan(plan, engine, out_dir, progress, cancelled, say)
+
+
+def _run_plan(
+    plan: EvaluationPlan,
+    engine: Engine,
+    out_dir: Path | None,
+    progress: Callable[[int, int], None] | None,
+    cancelled: Callable[[], bool] | None,
+    say: Callable[[str], None] | None,
+) -> Report:
     from core.datasets import load
     from core.evaluation import evaluate
     from core.judging import annotated, load_judge
@@ -105,6 +121,7 @@ def run_plan(
         traces=plan.traces and out_dir is not None,
         batch=plan.batch,
         about={"questions": path.name, "tags": dict(plan.tags), "limit": plan.limit},
+        say=say,
     )
     if out_dir is not None:
         write_json(out_dir / ABOUT, noted)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from core import trace
+from core import disk, trace
 from core import types as t
 from core.errors import AmbiscopeError, FormatError, InputError, StorageError
 from core.metrics import strict_json
@@ -41,36 +40,25 @@ class RunState:
         return self.path.name
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Replaces a JSON file whole.  Raises StorageError."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False, default=str), encoding="utf-8")
-        draft.replace(path)
-    except OSError as e:
-        draft.unlink(missing_ok=True)
-        raise StorageError(f"{path} cannot be written ({e.strerror or e}); make room and start again to go on") from e
-
-
 def pack(prediction: t.Prediction, question_id: str) -> str:
     """One line of traces.jsonl."""
     body = json.dumps(trace.to_json(prediction), ensure_ascii=False, default=str).encode("utf-8", "replace")
     return json.dumps({"id": question_id, "trace": base64.b64encode(zlib.compress(body, 6)).decode()}) + "\n"
 
 
-def trim(path: Path) -> None:
-    """Takes a last line off that a kill cut short.  Raises StorageError."""
+def trim(path: Path) -> str:
+    """Takes a last line off that a kill cut short; returns what it was, "" where there was none.  Raises StorageError."""
     try:
         if not path.is_file():
-            return
+            return ""
         raw = path.read_bytes()
         whole = raw.rfind(b"\n") + 1
         if whole < len(raw):
             with path.open("r+b") as stream:
                 stream.truncate(whole)
+        return raw[whole:].decode("utf-8", "replace")
     except OSError as e:
-        raise StorageError(f"{path} cannot be read ({e.strerror or e}); check the disk") from e
+        raise StorageError(f"{path} cannot be read ({disk.why(e, path)}); check the disk") from e
 
 
 def read_traces(folder: Path) -> Iterator[tuple[str, Row]]:

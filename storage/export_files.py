@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from core.errors import StorageError
-from storage.upgrade import draft_name
+from core import disk
 
 
 class HashedWriter(io.RawIOBase):
@@ -46,19 +44,8 @@ def replacing(path: Path) -> Iterator[HashedWriter]:
 
     Raises StorageError for the disk's.
     """
-    draft = draft_name(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
-            yield HashedWriter(file)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as e:
-        raise StorageError(f"{path}: cannot be written ({e.strerror or e}); nothing was left behind") from e
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
+    with disk.replacing(path) as draft, draft.open("wb") as file:
+        yield HashedWriter(file)
 
 
 def digest(path: Path) -> str:

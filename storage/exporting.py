@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from core.disk import draft_name, why
 from core.errors import InputError, NotFoundError, StorageError
 from storage import models
 from storage.consensus import RULE
@@ -23,7 +24,7 @@ from storage.models_snapshot import Snapshot as SnapshotRow
 from storage.plain import check_text, dumps
 from storage.predictions import check_page
 from storage.records import ExportRecord, Format, Manifest, Snapshot
-from storage.upgrade import draft_name, head
+from storage.upgrade import head
 from storage.words import Filters, Names, check_filters
 
 SNAPSHOT_FORMATS = ("training", "ambignq", "ambignq-full", "preferences", "csv", "parquet")
@@ -113,7 +114,7 @@ class Exports(Database):
             files, seen = self._snapshot_files(draft, formats, chosen)
             return self._publish(folder, draft, files, seen, note)
         except OSError as e:
-            raise StorageError(f"{folder}: the snapshot cannot be written ({e.strerror or e}); nothing was left behind") from e
+            raise StorageError(f"{folder}: the snapshot cannot be written ({why(e, folder)}); nothing was left behind") from e
         finally:
             if draft.exists():
                 _delete(draft)

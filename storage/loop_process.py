@@ -13,7 +13,7 @@ from core.errors import AmbiscopeError, StorageError
 from core.settings import ROOT
 
 POLL_SECONDS = 0.5
-END_SECONDS = 10.0  # between asking a process to end and ending it
+END_SECONDS = 60.0  # between asking a process to end and ending it: a training saves its state
 _TAIL = 4000
 # (arguments, environment, log file, watch): `watch` is called now and then and may raise to end the process
 Runner = Callable[[list[str], Mapping[str, str], Path, Callable[[], None]], None]

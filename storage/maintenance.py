@@ -12,6 +12,7 @@ from alembic.runtime.migration import MigrationContext
 from filelock import FileLock, Timeout
 from sqlalchemy import func, select
 
+from core.disk import replacing
 from core.errors import InputError, StorageError
 from storage import models
 from storage.consensus import RULE
@@ -168,10 +169,9 @@ def _exchange(file: Path, path: Path) -> Path | None:
             copy_database(path, kept)
     except DamagedError:
         kept = backup_name(path, "damaged")
-        fresh = path.with_name(f".{path.name}.restored")
-        copy_database(file, fresh)  # before anything is moved: a full disk stops it here
-        _keep_damaged(path, kept)
-        fresh.replace(path)
+        with replacing(path) as fresh:
+            copy_database(file, fresh)  # before anything is moved: a full disk stops it here
+            _keep_damaged(path, kept)
         return kept
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
@@ -188,7 +188,8 @@ def _keep_damaged(path: Path, kept: Path) -> None:
     try:
         os.link(path, kept)
     except OSError:  # a file system without hard links
-        shutil.copy2(path, kept)
+        with replacing(kept) as draft:
+            shutil.copy2(path, draft)
     for tail in ("-wal", "-shm"):  # a stale log would be played into the restored file
         log = path.with_name(path.name + tail)
         if log.exists():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import uuid
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -21,6 +20,7 @@ from alembic.script import ScriptDirectory
 from filelock import FileLock, Timeout
 from sqlalchemy.engine import URL
 
+from core.disk import draft_name, why
 from core.errors import NewerDatabaseError, StorageError
 from storage.db import DamagedError, explain, make_engine, parse_url, sqlite_path, storage_errors, writing_engine
 
@@ -105,11 +105,6 @@ def refuse_newer(found: str, where: str, scripts: Path = MIGRATIONS) -> None:
         )
 
 
-def draft_name(target: Path) -> Path:
-    """Where a file is written before it gets its name; another one for each writer."""
-    return target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.part")
-
-
 def copy_database(source: Path, target: Path) -> None:
     """A consistent copy of a database in use, as one file without a WAL, readable by its owner only; verified before it
     gets its name.
@@ -134,7 +129,7 @@ def copy_database(source: Path, target: Path) -> None:
     except sqlite3.Error as e:
         raise explain(e, f"{source} -> {target}") from e
     except OSError as e:
-        raise StorageError(f"{target}: the copy cannot be written ({e.strerror or e})") from e
+        raise StorageError(f"{target}: the copy cannot be written ({why(e, target)})") from e
     finally:
         for left in (draft, draft.with_name(draft.name + "-journal")):
             with suppress(OSError):

@@ -101,7 +101,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             bar.total = total
             bar.update(done - bar.n)
 
-        report = run_plan(plan, Engine(settings), args.out, progress=progress)
+        report = run_plan(plan, Engine(settings), args.out, progress=progress, say=lambda text: print(text, file=sys.stderr))
     if args.json:
         print(json.dumps(report.to_json(), ensure_ascii=False))
     else:

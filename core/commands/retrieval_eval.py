@@ -36,9 +36,10 @@ def _numbers(text: str) -> list[int]:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.datasets import load
+    from core.disk import write_json
     from core.engine import Engine
     from core.retrieval_evaluation import RETRIEVERS, evaluate_retrieval
-    from core.run_folder import REPORT, RUN, write_json
+    from core.run_folder import REPORT, RUN
 
     wanted = [name.strip() for name in args.retrievers.split(",")]
     if unknown := [name for name in wanted if name not in RETRIEVERS]:

@@ -78,6 +78,12 @@ def add_parser(commands: Any) -> None:
     train.add_argument("--out", type=Path, help="run folder (default: runs/ under AMBISCOPE_HOME)")
     train.add_argument("--steps", type=int, default=10_000)
     train.add_argument("--minutes", type=float, default=0.0, help="end by the clock instead (0: by steps)")
+    train.add_argument(
+        "--save-minutes",
+        type=float,
+        default=5.0,
+        help="minutes between two saves of the state (default: 5); it is saved at SIGTERM and Ctrl-C too",
+    )
     train.add_argument("--lr", type=float, default=5e-5, help="of the encoder; seq2seq trains all weights at --head-lr")
     train.add_argument("--head-lr", type=float, default=2e-4)
     train.add_argument("--context", type=int, default=6, help="passages a question in training, 2 at least")
@@ -212,6 +218,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         evaluate_every=args.evaluate_every,
         precision=args.precision,
         device=settings.device,
+        save_minutes=args.save_minutes,
     )
     # names, not paths: where the files lay is nobody's business, and a checkpoint travels
     about = {k: _named(v) for k, v in vars(args).items() if k not in ("run", "command")}

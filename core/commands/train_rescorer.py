@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core import disk
 from core.errors import InputError
 from core.settings import OFF, Settings
 
@@ -20,7 +21,7 @@ TOP_K = 10
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Writes OUT: a copy of the checkpoint with a rescorer for retrieved passages (--annotated), for questions' own ones (--multi), or both.
 
-    Raises InputError, CheckpointError.
+    Raises InputError, CheckpointError, StorageError.
     """
     from core.engine import Engine
     from core.models.finding import find_checkpoint
@@ -63,12 +64,13 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         names = ", ".join(f.name for f in args.multi)
         fit("own", "own_verified", *own_passages(engine, args.multi, args.limit, args.seed), names)
     out: Path = args.out or settings.runs_dir / "rescorer"
-    out.mkdir(parents=True, exist_ok=True)
-    for file in checkpoint.iterdir():
-        if file.is_file() and file.resolve() != (out / file.name).resolve():
-            shutil.copyfile(file, out / file.name)
-    for kind, weights in fitted.items():
-        write_weights(out, weights, kind)
+    with disk.claimed(out, "a training"):
+        for file in checkpoint.iterdir():
+            if file.is_file() and file.resolve() != (out / file.name).resolve():
+                with disk.replacing(out / file.name) as draft:
+                    shutil.copyfile(file, draft)
+        for kind, weights in fitted.items():
+            write_weights(out, weights, kind)
     print(json.dumps({"out": str(out), **report}))
     return 0
 

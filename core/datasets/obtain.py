@@ -8,10 +8,10 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from core.datasets.catalogue import DataSet, folder_of
+from core.disk import write_json
 from core.download import PAUSE, fetch, unpack
 from core.errors import AmbiscopeError, ConflictError
 from core.metrics import strict_json
-from core.run_folder import write_json
 
 Progress = Callable[[str, int, int | None], None]  # address, bytes there, bytes in all
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core import disk
 from core.errors import CheckpointError
 from core.models.finding import BUNDLED, WEIGHTS, read_config
 from core.text import content_words, words
@@ -119,18 +120,13 @@ def normal(question: str) -> str:
 
 def save_ambiguity(folder: Path, weights: NDArray[np.float32], bias: float, lexicon: Lexicon, about: dict[str, Any]) -> None:
     """Writes weights (safetensors), lexicon and config; files are replaced whole, config.json last, so that a kill leaves the old ones or
-    none that count."""
-    from safetensors.numpy import save_file
+    none that count.  Raises StorageError."""
+    from safetensors.numpy import save
 
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / (WEIGHTS + ".tmp")
-    save_file({"weights": weights.astype(np.float32), "bias": np.array([bias], np.float32)}, temporary)
-    temporary.replace(folder / WEIGHTS)
+    disk.write_bytes(folder / WEIGHTS, save({"weights": weights.astype(np.float32), "bias": np.array([bias], np.float32)}))
     config = {"kind": KIND, "encoder": ENCODER, "about": about}
     for name, value in ((LEXICON, lexicon.phrases), ("config.json", config)):
-        temporary = folder / f"{name}.tmp"
-        temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        temporary.replace(folder / name)
+        disk.write_text(folder / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def find_ambiguity(name: str = "default") -> Path:

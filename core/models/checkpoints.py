@@ -15,9 +15,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import nn
 
+from core import disk
 from core.errors import CheckpointError
 from core.models.finding import WEIGHTS, damaged, read_config
 from core.models.span_model import load_base
@@ -36,15 +37,10 @@ def save_network(network: nn.Module, folder: Path, config: dict[str, Any], left_
 
 
 def save_weights(weights: Mapping[str, torch.Tensor], folder: Path, config: dict[str, Any]) -> None:
-    """These weights in half precision, and config.json.  Files are replaced whole, so that a kill leaves the old ones."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """These weights in half precision, and config.json.  Files are replaced whole, so that a kill leaves the old ones.  Raises StorageError."""
     tensors = {name: tensor.detach().to("cpu", torch.float16).contiguous() for name, tensor in weights.items()}
-    temporary = folder / (WEIGHTS + ".tmp")
-    save_file(tensors, temporary, metadata={"format": "pt"})
-    temporary.replace(folder / WEIGHTS)
-    temporary = folder / "config.json.tmp"
-    temporary.write_text(json.dumps(config, indent=1) + "\n")
-    temporary.replace(folder / "config.json")
+    disk.write_bytes(folder / WEIGHTS, save(tensors, metadata={"format": "pt"}))
+    disk.write_text(folder / "config.json", json.dumps(config, indent=1) + "\n")
 
 
 def save_span_network(network: nn.Module, folder: Path, about: dict[str, Any] | None = None) -> None:

@@ -23,7 +23,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from core.errors import CheckpointError
+from core import disk
+from core.errors import CheckpointError, StorageError
 from core.evidence import occurrences
 from core.models.fid_network import FidConfig, FidNetwork
 from core.models.fid_network import fan_out as _fan_out
@@ -170,17 +171,25 @@ def make_fid(model: Any, tokenizer: Any, config: FidConfig | None = None, eoi: i
 
 
 def save_fid(network: nn.Module, folder: Path, about: dict[str, Any] | None = None, *, tokenizer: Any) -> None:
-    """Writes weights (safetensors), tokenizer and our details.  Files are replaced whole, so that a kill leaves the old ones."""
+    """Writes weights (safetensors), tokenizer and our details.  Files are replaced whole, so that a kill leaves the old ones.
+
+    Raises StorageError: then nothing was changed.
+    """
     assert isinstance(network, FidNetwork)
     writing = folder.with_name(folder.name + ".writing")
     shutil.rmtree(writing, ignore_errors=True)
-    writing.mkdir(parents=True)
-    network.model.save_pretrained(writing)
-    tokenizer.save_pretrained(writing)
-    if network.config.prompting == "learned":
-        save_file({"prompts": network.prompts.detach().cpu().contiguous()}, writing / PROMPTS)
-    details = {"kind": "fid", "config": asdict(network.config), "about": about or {}}
-    (writing / DETAILS).write_text(json.dumps(details, indent=1) + "\n")
+    try:
+        writing.mkdir(parents=True)
+        network.model.save_pretrained(writing)
+        tokenizer.save_pretrained(writing)
+        if network.config.prompting == "learned":
+            save_file({"prompts": network.prompts.detach().cpu().contiguous()}, writing / PROMPTS)
+        details = {"kind": "fid", "config": asdict(network.config), "about": about or {}}
+        disk.write_text(writing / DETAILS, json.dumps(details, indent=1) + "\n")
+    except (OSError, SafetensorError, StorageError) as error:
+        reason = disk.why(error, folder)
+        shutil.rmtree(writing, ignore_errors=True)
+        raise StorageError(f"{folder} cannot be written ({reason}); what was there is as it was") from error
     folder.mkdir(parents=True, exist_ok=True)
     for file in sorted(writing.iterdir()):
         file.replace(folder / file.name)

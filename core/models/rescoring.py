@@ -21,6 +21,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from core import disk
 from core.errors import CheckpointError
 from core.models.step_features import FEATURES, OF_VERIFIER, Embed, Judge, Read, Seen
 from core.text import normalize_answer
@@ -90,10 +91,9 @@ def read_weights(folder: Path, kind: Kind = "retrieved") -> Weights | None:
 
 
 def write_weights(folder: Path, weights: Weights, kind: Kind = "retrieved") -> Path:
+    """Raises StorageError."""
     path = folder / FILES[kind]
-    draft = path.with_suffix(".tmp")
-    draft.write_text(json.dumps(asdict(weights), indent=1), encoding="utf-8")
-    draft.replace(path)
+    disk.write_text(path, json.dumps(asdict(weights), indent=1))
     return path
 
 

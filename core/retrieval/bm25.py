@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import IndexMismatchError
-from core.retrieval.corpus import write_atomically
+from core import disk
+from core.errors import IndexMismatchError, StorageError
 from core.text import STOPWORDS
 
 K1, B = 1.5, 0.75
@@ -51,14 +51,25 @@ class Tokenizer:
 
 
 def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[int, int], None]) -> None:
-    """Writes the index of `count` texts to `folder`, which appears only when it is complete.
+    """Writes the index of `count` texts to `folder`, which appears only when it is complete; what was begun is taken away where the disk refuses.
 
     First pass: postings (token, document, occurrences) to a file, document lengths and document frequencies.  Second pass: each
-    posting's score to its place in the column of its token (compressed sparse columns, as bm25s stores them).
+    posting's score to its place in the column of its token (compressed sparse columns, as bm25s stores them).  Raises OSError, StorageError.
     """
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
+    try:
+        part.mkdir(parents=True)
+        _build(texts, count, part, progress)
+        shutil.rmtree(folder, ignore_errors=True)
+        part.replace(folder)
+    except (OSError, StorageError):  # it begins anew the next time: what was written only takes room
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    progress(count, count)
+
+
+def _build(texts: Iterable[str], count: int, part: Path, progress: Callable[[int, int], None]) -> None:
     tokenizer = Tokenizer()
     vocabulary: dict[str, int] = {}
     lengths, frequency, buffered = array("i"), array("q"), array("i")
@@ -80,13 +91,10 @@ def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[in
         buffered.tofile(postings)
     _score(part, np.asarray(lengths, np.int32), np.asarray(frequency, np.int64))
     (part / "postings").unlink()
-    write_atomically(part / "vocab.index.json", json.dumps(vocabulary, ensure_ascii=False))
+    disk.write_text(part / "vocab.index.json", json.dumps(vocabulary, ensure_ascii=False))
     parameters = {"k1": K1, "b": B, "delta": 0.5, "method": "lucene", "idf_method": "lucene", "dtype": "float32"}
     parameters |= {"int_dtype": "int32", "num_docs": count, "version": "0.3.16", "backend": "numpy"}
-    write_atomically(part / "params.index.json", json.dumps(parameters))
-    shutil.rmtree(folder, ignore_errors=True)
-    part.replace(folder)
-    progress(count, count)
+    disk.write_text(part / "params.index.json", json.dumps(parameters))
 
 
 def _score(part: Path, lengths: NDArray[np.int32], frequency: NDArray[np.int64]) -> None:
@@ -95,10 +103,9 @@ def _score(part: Path, lengths: NDArray[np.int32], frequency: NDArray[np.int64])
     starts = np.zeros(len(frequency) + 1, np.int64)
     np.cumsum(frequency, out=starts[1:])
     total = int(starts[-1])
-    new = np.lib.format.open_memmap
     # a mapping cannot be empty; one posting that no column points to stands for none
-    data = new(part / "data.csc.index.npy", mode="w+", dtype=np.float32, shape=(max(1, total),))
-    indices = new(part / "indices.csc.index.npy", mode="w+", dtype=np.int32, shape=(max(1, total),))
+    data = disk.new_array(part / "data.csc.index.npy", np.float32, (max(1, total),))
+    indices = disk.new_array(part / "indices.csc.index.npy", np.int32, (max(1, total),))
     np.save(part / "indptr.csc.index.npy", starts)
     idf = np.log(1 + (n - frequency + 0.5) / (frequency + 0.5))
     norm = K1 * (1 - B + B * lengths / max(1e-9, float(lengths.mean()) if n else 1.0))

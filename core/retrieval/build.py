@@ -1,7 +1,8 @@
 """Builds a corpus in a folder: files -> passages -> BM25 -> vectors -> index -> manifest, each stage resumable.
 
 The passages are read again from the start unless they were finished; BM25 appears whole; vectors go on at the last complete
-shard; the manifest is written last, and only a folder with a manifest is a corpus.
+shard; the manifest is written last, and only a folder with a manifest is a corpus.  Where the disk refuses, what cannot be gone on with is taken
+away, so that it does not fill the disk.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import datetime
 import hashlib
 import shutil
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from core.errors import IndexMismatchError, InputError
+from core.errors import IndexMismatchError, InputError, StorageError
 from core.retrieval import bm25, index
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
 from core.retrieval.encoder import Encoder, passage_text
@@ -116,12 +118,20 @@ def build(
     limits: Limits,
     progress: Progress,
 ) -> BuildReport:
-    """Builds the corpus in `folder`, or goes on where an interrupted build of the same files stopped."""
+    """Builds the corpus in `folder`, or goes on where an interrupted build of the same files stopped.
+
+    Raises InputError (no passage), and OSError, sqlite3.Error or StorageError when the disk refuses: then `folder` holds what can be gone on
+    with, or is gone.
+    """
     started = time.perf_counter()
     facts = read_facts(folder / FACTS) if (folder / FACTS).exists() else {}
     if facts.get("fingerprint") != prints:
         shutil.rmtree(folder, ignore_errors=True)
-        _read(folder, paths, prints, limits, progress)
+        try:
+            _read(folder, paths, prints, limits, progress)
+        except (OSError, sqlite3.Error, StorageError):
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
     store = PassageStore(folder)
     count = len(store)
     if not (folder / BM25_FOLDER).exists():

@@ -15,7 +15,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -23,21 +23,12 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from core import disk
 from core.errors import FormatError, IndexMismatchError, NotFoundError
 from core.types import Passage
 
 FACTS = "passages.json"
 _FILES = ("rows.tsv", "offsets.i64", "ids.sqlite", FACTS)
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Writes a small file so that a reader, or a kill in the middle, sees the old content or the new and nothing between."""
-    part = path.with_name(path.name + ".part")
-    with part.open("w", encoding="utf-8") as f:
-        f.write(text)
-        f.flush()
-        os.fsync(f.fileno())
-    part.replace(path)
 
 
 def folder_size(folder: Path) -> int:
@@ -90,9 +81,11 @@ class PassageWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._rows.close()
-        self._offsets.close()
-        self._ids.close()
+        with (
+            ExitStack() as all_of_them
+        ):  # closing writes what is buffered: where the disk is full the others are closed all the same
+            for file in (self._rows, self._offsets, self._ids):
+                all_of_them.callback(file.close)
 
     def taken(self, passage_id: str) -> bool:
         return self._ids.execute("SELECT 1 FROM ids WHERE id = ?", (passage_id,)).fetchone() is not None
@@ -111,13 +104,16 @@ class PassageWriter:
         self.count += 1
 
     def finish(self, **facts: Any) -> str:
-        """Publishes the store and returns its digest.  `facts` are kept beside the count (source, rejected rows, ...)."""
+        """Publishes the store and returns its digest.  `facts` are kept beside the count (source, rejected rows, ...).
+
+        Raises OSError, sqlite3.Error or StorageError when the disk refuses.
+        """
         self._ids.execute("COMMIT")
         for f in (self._rows, self._offsets):
             f.flush()
             os.fsync(f.fileno())
         digest = self._digest.hexdigest()
-        write_atomically(
+        disk.write_text(
             self.folder / FACTS,
             json.dumps({**facts, "passages": self.count, "digest": digest, "bytes": self._size}, ensure_ascii=False),
         )
@@ -135,8 +131,8 @@ class PassageStore:
         self.folder = folder
         try:
             self.facts = read_facts(folder / FACTS)
-            self._rows: NDArray[np.uint8] = self._mapped("rows.tsv", np.uint8)
-            self._offsets: NDArray[np.int64] = self._mapped("offsets.i64", np.int64)
+            self._rows: NDArray[np.uint8] = disk.mapped(folder / "rows.tsv", np.uint8)
+            self._offsets: NDArray[np.int64] = disk.mapped(folder / "offsets.i64", np.int64)
         except FileNotFoundError as e:
             raise NotFoundError(f"{folder} holds no finished passage store; build the corpus again") from e
         self.digest = str(self.facts.get("digest", ""))
@@ -152,13 +148,6 @@ class PassageStore:
             )
         self._lock = threading.Lock()
         self._ids: sqlite3.Connection | None = None
-
-    def _mapped(self, name: str, kind: type[Any]) -> NDArray[Any]:
-        path = self.folder / name
-        if path.stat().st_size < np.dtype(kind).itemsize:  # an empty file cannot be mapped
-            return np.zeros(0, dtype=kind)
-        # a plain array over the mapping: np.memmap's own indexing is slower, and this one is read row by row
-        return np.asarray(np.memmap(path, dtype=kind, mode="r"))
 
     def __len__(self) -> int:
         return len(self._offsets) - 1

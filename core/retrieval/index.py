@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core import disk
 from core.errors import IndexMismatchError, InputError
-from core.retrieval.corpus import read_facts, write_atomically
+from core.retrieval.corpus import read_facts
 from core.retrieval.encoder import Encoder, Vectors
 
 MANIFEST, VECTORS, INDEX, PROGRESS = "manifest.json", "vectors.f32", "index.faiss", "vectors.progress.json"
@@ -51,7 +52,7 @@ class Manifest:
     format: int = FORMAT
 
     def save(self, folder: Path) -> None:
-        write_atomically(folder / MANIFEST, json.dumps(asdict(self), indent=1))
+        disk.write_text(folder / MANIFEST, json.dumps(asdict(self), indent=1))
 
     @classmethod
     def load(cls, folder: Path) -> Manifest:
@@ -106,7 +107,8 @@ def write_vectors(
     """Encodes `count` texts into `vectors.f32`, shard by shard, going on where an earlier run was interrupted.
 
     `texts(start, stop)` gives the texts of a shard.  A shard counts once `vectors.progress.json` says so; what a kill left
-    behind it is cut off.  Returns the number of vectors that were there already.
+    behind it is cut off.  The room for all is reserved first: a disk that is too small is told before anything is encoded.  Returns the
+    number of vectors that were there already.  Raises OSError when the disk refuses.
     """
     path, state = folder / VECTORS, folder / PROGRESS
     row_bytes = 4 * encoder.dimension
@@ -128,7 +130,8 @@ def write_vectors(
     resumed = done
     with path.open("r+b" if done else "wb") as f:
         f.truncate(done * row_bytes)
-        f.seek(0, os.SEEK_END)
+        disk.reserve(f, count * row_bytes)
+        f.seek(done * row_bytes)
         progress(done, count)
         while done < count:
             stop = min(done + SHARD, count)
@@ -136,7 +139,7 @@ def write_vectors(
             f.flush()
             os.fsync(f.fileno())
             done = stop
-            write_atomically(state, json.dumps({**key, "rows": done}))
+            disk.write_text(state, json.dumps({**key, "rows": done}))
             progress(done, count)
     return resumed
 
@@ -152,7 +155,7 @@ def open_vectors(folder: Path, count: int, dimension: int) -> Vectors:
         )
     if not count:
         return np.zeros((0, dimension), dtype=np.float32)
-    return np.asarray(np.memmap(path, dtype=np.float32, mode="r", shape=(count, dimension)))
+    return disk.mapped(path, np.float32, (count, dimension))
 
 
 def _slices(vectors: Vectors) -> Iterator[Vectors]:
@@ -163,7 +166,7 @@ def _slices(vectors: Vectors) -> Iterator[Vectors]:
 def build_index(kind: str, vectors: Vectors, path: Path) -> None:
     """Writes the FAISS index of `vectors` (n, d); nothing for `flat` and for fewer than APPROXIMATE_FROM passages.
 
-    Raises InputError for an unknown kind, OSError when the file cannot be written.
+    Raises InputError for an unknown kind, StorageError when the file cannot be written.
     """
     import faiss
 
@@ -186,12 +189,10 @@ def build_index(kind: str, vectors: Vectors, path: Path) -> None:
         index.train(np.ascontiguousarray(vectors[np.sort(rows)]))
     for part in _slices(vectors):
         index.add(np.ascontiguousarray(part))
-    part_file = path.with_name(path.name + ".part")
-    try:
-        faiss.write_index(index, str(part_file))
-    except RuntimeError as e:  # FAISS reports a full disk so
-        raise OSError(f"FAISS cannot write {part_file.name}: {str(e)[-150:]}") from e
-    part_file.replace(path)
+    with disk.replacing(path) as draft, draft.open("wb") as file:
+        # through our own file: FAISS's does not look whether its last bytes were written
+        library: Any = faiss  # its stubs lack the writer
+        library.write_index(index, library.PyCallbackIOWriter(file.write))
 
 
 class VectorIndex:

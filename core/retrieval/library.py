@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core import disk
 from core.errors import (
     AmbiscopeError,
     ConflictError,
@@ -181,7 +182,7 @@ class CorpusLibrary:
             ) from e
         except OSError as e:
             raise StorageError(
-                f"{self.folder} cannot be written ({e.strerror or e}); check AMBISCOPE_HOME and free space"
+                f"{self.folder} cannot be written ({disk.why(e, self.folder)}); check AMBISCOPE_HOME and free space"
             ) from e
         try:
             self._recover(name)
@@ -354,11 +355,10 @@ class CorpusLibrary:
         except InputError:
             shutil.rmtree(part, ignore_errors=True)  # nothing of it can be used again
             raise
-        except (OSError, sqlite3.Error) as e:
-            raise StorageError(
-                f"building corpus '{name}' stopped ({getattr(e, 'strerror', None) or e}); what was done is kept: free some space "
-                f"under {self.folder}, then give the same files again to go on"
-            ) from e
+        except (OSError, sqlite3.Error, StorageError) as e:
+            left = ("what was done is kept", " to go on") if part.exists() else ("nothing was left behind", "")
+            what = f"building corpus '{name}' stopped ({disk.why(e, self.folder)}); {left[0]}"
+            raise StorageError(f"{what}: free some space under {self.folder}, then give the same files again{left[1]}") from e
 
     def _check_replaceable(self, name: str, prints: Prints, replace: bool) -> None:
         if replace or not (self._at(name) / MANIFEST).exists():

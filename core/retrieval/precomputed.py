@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from core import disk
 from core.retrieval.encoder import Encoder, EncodeStats, Kind, Vectors, passage_text
 from core.types import Passage
 
@@ -62,10 +63,11 @@ def load_precomputed(folder: Path, encoder: str, inner: Callable[[], Encoder]) -
 
 
 def write_precomputed(folder: Path, passages: Iterable[Passage], encoder: Encoder) -> Path:
-    from safetensors.numpy import save_file
+    """Raises StorageError."""
+    from safetensors.numpy import save
 
     texts = [passage_text(p) for p in passages]
     digests = np.frombuffer(b"".join(map(_key, texts)), dtype=np.uint8).reshape(len(texts), _DIGEST_BYTES)
     tensors = {"digests": digests, "vectors": encoder.encode(texts).astype(np.float16)}
-    save_file(tensors, folder / FILE, metadata={"encoder": encoder.name})
+    disk.write_bytes(folder / FILE, save(tensors, metadata={"encoder": encoder.name}))
     return folder / FILE

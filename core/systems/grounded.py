@@ -11,6 +11,7 @@ from typing import Any
 from core import types as t
 from core.errors import CancelledError, LanguageModelError
 from core.evidence import occurrences
+from core.heap import trimmed
 from core.models.generators import Generator as Generates
 from core.models.generators import LanguageGenerator, Run, load_language_generator
 from core.systems.base import Options, Parts, check_question, effective_settings, retrieve
@@ -112,6 +113,7 @@ class GroundedSystem(ABC):
         """The question's own passages, else the k best for the query.  Raises NothingRetrievedError."""
         return retrieve(replace(question, text=query), self.parts, k)
 
+    @trimmed
     def run(self, question: t.Question) -> Iterator[t.Event]:
         """Yields each event as it happens.  Raises InputError for a bad question, NothingRetrievedError, LanguageModelError."""
         started = time.perf_counter()

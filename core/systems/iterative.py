@@ -14,6 +14,7 @@ from core.clarification import Ask
 from core.clarifiers import Clarifier, by_round_trip
 from core.errors import CancelledError
 from core.evidence import occurrences
+from core.heap import trimmed
 from core.models.rows import prompt_text
 from core.systems.base import Options, Parts, check_question, effective_settings, iterate, retrieve
 
@@ -42,6 +43,7 @@ class AmbigPrompt:
             name, effective_settings(parts, options, **(used or {})), parts.corpus, parts.corpus_digest, *checkpoint
         )
 
+    @trimmed
     def run(self, question: t.Question) -> Iterator[t.Event]:
         """Yields each event as it happens.  Raises InputError for a bad question and NothingRetrievedError."""
         started = time.perf_counter()

@@ -14,6 +14,7 @@ from core import types as t
 from core.clarification import Ask
 from core.clarifiers import Clarifier, by_round_trip
 from core.errors import CancelledError
+from core.heap import trimmed
 from core.systems.base import Options, Parts, check_question, effective_settings, retrieve
 from core.systems.reading import clarified
 
@@ -49,6 +50,7 @@ class PassageSystem(ABC):
         if self.parts.cancelled():
             raise CancelledError("the run was stopped")
 
+    @trimmed
     def run(self, question: t.Question) -> Iterator[t.Event]:
         """Yields each event as it happens.  Raises InputError for a bad question and NothingRetrievedError."""
         started = time.perf_counter()

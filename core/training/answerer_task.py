@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from core import disk
 from core.errors import InputError
 from core.models.precision import quick
 from core.models.rows import Rows, label_spans, passage_rows, prompt_row
@@ -262,10 +262,7 @@ def add_pseudo_answers(
                 best = [next(readouts) for _ in e.passages]
                 pseudo.append([r.candidates[0].text for r in best if r.candidates and r.abstain_probability < 0.9])
             log(f"pseudo answers {i + len(part)} of {len(examples)}")
-        cache.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_suffix(f".{os.getpid()}.tmp")  # several processes may make the same file
-        temporary.write_text(json.dumps(pseudo))
-        temporary.replace(file)
+        disk.write_text(file, json.dumps(pseudo))  # several processes may make the same file
     return [replace(e, extra={**e.extra, "pseudo": p}) for e, p in zip(examples, pseudo)]
 
 

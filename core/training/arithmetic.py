@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from core import disk
 from core.errors import AmbiscopeError, CheckpointError, InputError
 from core.models.finding import WEIGHTS, read_config
 
@@ -32,14 +33,14 @@ def read(*folders: Path) -> list[dict[str, Any]]:
 
 
 def write(out: Path, tensors: Mapping[str, Any], like: Path, what: str, how: Mapping[str, Any]) -> None:
-    """Tensors with the config.json of `like`, which tells of `what` was done and `how`.  Raises CheckpointError before anything is written."""
-    from safetensors.torch import save_file
+    """Tensors with the config.json of `like`, which tells of `what` was done and `how`.  Raises CheckpointError before anything is written,
+    StorageError."""
+    from safetensors.torch import save
 
     config = read_config(like)
     config.setdefault("about", {})[what] = dict(how)
-    out.mkdir(parents=True, exist_ok=True)
-    save_file(dict(tensors), out / WEIGHTS)
-    (out / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
+    disk.write_bytes(out / WEIGHTS, save(dict(tensors)))
+    disk.write_text(out / "config.json", json.dumps(config, indent=1))
 
 
 def command(about: str | None, folders: Sequence[str], share: float, run: Callable[[argparse.Namespace], str]) -> int:

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from core import disk
 from core.clarification import same_answer
 from core.errors import InputError
 from core.greedy import run_answers
@@ -181,8 +182,4 @@ def _claim(file: Path, identity: dict[str, Any]) -> None:
 
 
 def _write(file: Path, value: Any) -> None:
-    """Whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_suffix(".tmp")
-    temporary.write_text(json.dumps(value, indent=1) + "\n")
-    temporary.replace(file)
+    disk.write_text(file, json.dumps(value, indent=1) + "\n", "make room and start again to go on")

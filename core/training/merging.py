@@ -8,10 +8,10 @@ the answering model's encoder; heads and all else stay.  Source: Ilharco et al. 
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
+from core import disk
 from core.errors import CheckpointError
 from core.training import arithmetic
 
@@ -30,7 +30,7 @@ def merge(answerer: Path, before: Path, after: Path, share: float, out: Path) ->
         own[name] = (own[name].float() + share * (new[name].float() - old[name].float())).to(own[name].dtype)
     arithmetic.write(out, own, answerer, "merged", {"share": share, "tensors": len(shared)})
     if (answerer / "README.md").exists() and answerer.resolve() != out.resolve():
-        shutil.copyfile(answerer / "README.md", out / "README.md")
+        disk.write_bytes(out / "README.md", (answerer / "README.md").read_bytes())
     return len(shared)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +11,7 @@ import bm25s
 import numpy as np
 import Stemmer
 
+from core import disk
 from core.text import has_answer
 from core.training.examples import Titled
 
@@ -41,10 +41,8 @@ class Miner:
         found, _ = self._index.retrieve(tokens, k=min(k, len(self.passages)), show_progress=False, n_threads=1)
         found = np.asarray(found).astype(np.int32)
         if file:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            temporary = file.with_suffix(f".{os.getpid()}.tmp.npy")  # several processes may make the same file
-            np.save(temporary, found)
-            temporary.replace(file)
+            with disk.replacing(file) as draft, draft.open("wb") as out:  # several processes may make the same file
+                np.save(out, found)
         return found
 
     def _key(self, questions: Sequence[str], k: int) -> str:

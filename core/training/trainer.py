@@ -1,7 +1,7 @@
 """The training loop: resumable, logged, on CPU or CUDA, in bf16 autocast where the device multiplies it natively, several GPUs through accelerate.
 
 A run folder holds config.json (settings and what identifies the run's inputs), log.jsonl (losses and held-out figures), state/ (weights, optimizer,
-position) and best/ and last/ (weights only).
+position) and best/ and last/ (weights only).  The state is saved by the clock, at the end, and at a signal; one run at a time holds the folder.
 """
 
 from __future__ import annotations
@@ -10,23 +10,27 @@ import json
 import math
 import pickle
 import shutil
+import signal
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from core.errors import CheckpointError, InputError
+from core import disk, heap
+from core.errors import CancelledError, CheckpointError, InputError, StorageError
 from core.models.precision import native_bf16
 from core.pretrained import reason
-from core.training import heap
 
 PRECISIONS = ("auto", "bf16", "fp32")
+GO_ON = "make room and start again to go on"
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,12 @@ class TrainConfig:
     clip: float = 1.0
     seed: int = 0
     evaluate_every: int = 500
-    save_every: int = 250
     precision: str = "auto"  # bf16 where it is native, else fp32
     device: str = "auto"
+    save_minutes: float = 5.0  # between two saves of the state; 0: after each step
 
     def __post_init__(self) -> None:
-        for name in ("steps", "evaluate_every", "save_every"):
+        for name in ("steps", "evaluate_every"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be at least 1")
         for name in ("lr", "head_lr"):
@@ -55,6 +59,8 @@ class TrainConfig:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be above 0")
         if not 0 <= self.minutes < math.inf:
             raise InputError(f"minutes is {self.minutes}; it must be 0 (no limit) or more")
+        if not 0 <= self.save_minutes < math.inf:
+            raise InputError(f"save_minutes is {self.save_minutes}; it must be 0 (after each step) or more")
         if self.precision not in PRECISIONS:
             raise InputError(f"precision is '{self.precision}'; use {', '.join(PRECISIONS)}")
 
@@ -100,11 +106,12 @@ def _claim(out: Path, settings: dict[str, Any]) -> None:
         # as they read back from JSON
         ours = {**(now := json.loads(json.dumps(settings))), **now.get("identity", {})}
         theirs = {**earlier, **earlier.get("identity", {})}
-        other = sorted(n for n in {*ours, *theirs} - {"identity"} if ours.get(n) != theirs.get(n))
+        # how often the state is saved changes nothing of what is learnt
+        other = sorted(n for n in {*ours, *theirs} - {"identity", "save_minutes", "save_every"} if ours.get(n) != theirs.get(n))
         if other or "identity" not in earlier:
             names = ", ".join(other) or "identity"
             raise InputError(f"{out} holds a run with other settings ({names}); name another folder with --out or delete it")
-    known.write_text(json.dumps(settings, indent=1))
+    disk.write_json(known, settings, GO_ON)
 
 
 def _cut(log_file: Path, step: int) -> None:
@@ -118,9 +125,7 @@ def _cut(log_file: Path, step: int) -> None:
                 kept.append(line + "\n")
         except (ValueError, KeyError, TypeError):  # a row cut by the kill
             continue
-    fresh = log_file.with_suffix(".tmp")
-    fresh.write_text("".join(kept))
-    fresh.replace(log_file)
+    disk.write_text(log_file, "".join(kept), GO_ON)
 
 
 def _load(accelerator: Any, state: Path) -> dict[str, Any]:
@@ -129,6 +134,7 @@ def _load(accelerator: Any, state: Path) -> dict[str, Any]:
         saved = json.loads((state / "position.json").read_text())
         accelerator.load_state(str(state))
         own = {"position": int(saved["positions"][accelerator.process_index])}
+        own["judged"] = int(saved.get("judged", saved["step"]))
         return {**own, **{name: saved[name] for name in ("step", "elapsed", "best", "losses")}}
     except (
         OSError,
@@ -153,6 +159,38 @@ def _bf16(config: TrainConfig) -> bool:
     return native_bf16(torch.device("cuda" if on_gpu else "cpu"))
 
 
+class _Asked(Exception):
+    """Somebody asked the run to end."""
+
+
+class _Signals:
+    """Hears SIGTERM and SIGINT while it is entered: the first one asks, a second one does what it always did.
+
+    Python hears signals in the main thread alone; elsewhere nothing changes.  `interruptible` is True while nothing is changed that is saved:
+    then the first signal raises _Asked at once.
+    """
+
+    def __init__(self) -> None:
+        self.name, self.interruptible = "", False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Signals:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._heard) for number in (signal.SIGTERM, signal.SIGINT)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        self._before = {}
+
+    def _heard(self, number: int, _frame: object) -> None:
+        self.name = signal.Signals(number).name
+        self.__exit__()
+        if self.interruptible:
+            raise _Asked
+
+
 def fit(
     network: nn.Module,
     task: Task,
@@ -162,15 +200,15 @@ def fit(
     log: Callable[[str], None] = print,
     identity: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Trains until `steps` or `minutes`; resumes a run folder whose config and identity are the same.  Returns the last log row.
+    """Trains until `steps` or `minutes`; resumes a run folder whose config and identity are the same, and says at which step.  Returns the last
+    log row.  At SIGTERM or SIGINT the step is finished, the state saved, and CancelledError raised.
 
     `identity`: what else makes this run this run, as JSON values: arguments and digests of input files.  Where nothing is held out, the
-    best weights are the last ones.  Raises InputError when `out` holds a run of another config or identity, CheckpointError when its
-    state cannot be loaded.
+    best weights are the last ones.  Raises InputError when `out` holds a run of another config or identity, ConflictError while another run
+    writes there, CheckpointError when its state cannot be loaded, StorageError when the disk refuses: the state saved last is then whole.
     """
     from accelerate import Accelerator
-    from accelerate.utils import DistributedDataParallelKwargs, broadcast_object_list, gather_object
-    from tqdm import tqdm
+    from accelerate.utils import DistributedDataParallelKwargs
 
     accelerator = Accelerator(
         mixed_precision="bf16" if _bf16(config) else "no",
@@ -178,10 +216,27 @@ def fit(
         # a batch without a prompt, or of [EOI] only, leaves some weights without a gradient
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
+    with disk.claimed(out, "a training") if accelerator.is_main_process else nullcontext():
+        return _fit(accelerator, network, task, config, out, save, log, identity)
+
+
+def _fit(
+    accelerator: Any,
+    network: nn.Module,
+    task: Task,
+    config: TrainConfig,
+    out: Path,
+    save: Callable[[nn.Module, Path, dict[str, Any]], None],
+    log: Callable[[str], None],
+    identity: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """`fit`, with the folder held."""
+    from accelerate.utils import broadcast_object_list, gather_object
+    from tqdm import tqdm
+
     main = accelerator.is_main_process
     state, aside, log_file = out / "state", out / "state-before", out / "log.jsonl"
     if main:
-        out.mkdir(parents=True, exist_ok=True)
         _claim(out, {**asdict(config), "processes": accelerator.num_processes, "identity": dict(identity or {})})
         if not state.exists() and aside.exists():  # a kill between the two renames of `store`
             aside.rename(state)
@@ -191,33 +246,37 @@ def fit(
     groups = parameter_groups(network, config)
     rates = [group["lr"] for group in groups]
     optimizer = torch.optim.AdamW(groups, weight_decay=config.weight_decay, foreach=True)
-    step, position, elapsed_before, best = 0, 0, 0.0, -math.inf
+    step, position, elapsed_before, best, judged = 0, 0, 0.0, -math.inf, 0
     losses: list[float] = []
     model, optimizer = accelerator.prepare(network, optimizer)
     if state.exists():
         saved = _load(accelerator, state)
         step, position, elapsed_before, best = saved["step"], saved["position"], saved["elapsed"], saved["best"]
-        losses = saved["losses"]
+        losses, judged = saved["losses"], saved["judged"]
     bar = tqdm(total=config.steps, initial=step, unit="step", file=sys.stderr, disable=not (main and sys.stderr.isatty()))
     if main:
-        _cut(log_file, step)
         if step:
-            log(f"resumed at step {step}")
-    started = time.monotonic()
+            log(f"resumed at step {step} of {config.steps}, after {elapsed_before / 60:.1f} minutes of training")
+        elif log_file.exists():
+            log(f"{out}: an earlier run ended before its state was saved; begins anew")
+        _cut(log_file, step)
+    started, saved_at, signals = monotonic(), elapsed_before, _Signals()
     # every process takes its own batches: the seed differs, so none repeats another's work
     source = task.batches(config.seed + 1009 * accelerator.process_index, position)
-    row: dict[str, Any] = {}
+
+    def agreed() -> tuple[float, str]:
+        """Seconds of the whole run on the main process's clock, and the signal that it heard: all processes must agree on rates and on the end."""
+        seconds, heard = broadcast_object_list([elapsed_before + monotonic() - started, signals.name])
+        return float(seconds), str(heard)
 
     def elapsed() -> float:
-        """Seconds of the whole run on the main process's clock: all processes must agree on rates and on the end."""
-        return float(broadcast_object_list([elapsed_before + time.monotonic() - started])[0])
+        return agreed()[0]
 
     def record(figures: dict[str, float] | None, now: float) -> dict[str, Any]:
         mean = sum(losses) / len(losses) if losses else None
         entry = {"step": step, "minutes": round(now / 60, 2), "loss": mean, **(figures or {})}
         if main:
-            with log_file.open("a") as file:
-                file.write(json.dumps(entry) + "\n")
+            disk.append_line(log_file, json.dumps(entry) + "\n", GO_ON)
             bar.clear()
             log(" ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items()))
             bar.refresh()
@@ -226,26 +285,45 @@ def fit(
 
     def store(now: float) -> None:
         # beside the old state, then in its place: a kill leaves one whole state
+        nonlocal saved_at
         fresh = out / "state-new"
         if main:
             shutil.rmtree(fresh, ignore_errors=True)
         accelerator.wait_for_everyone()
-        accelerator.save_state(str(fresh))  # each process its random numbers, the main one everything else
-        where = {"step": step, "positions": gather_object([position]), "elapsed": now, "best": best, "losses": losses}
-        accelerator.wait_for_everyone()
-        if main:
-            (fresh / "position.json").write_text(json.dumps(where))
-            shutil.rmtree(aside, ignore_errors=True)
-            if state.exists():
-                state.rename(aside)
-            fresh.rename(state)
-            shutil.rmtree(aside, ignore_errors=True)
+        where: dict[str, Any] = {"step": step, "elapsed": now, "best": best, "losses": losses, "judged": judged}
+        where["positions"] = gather_object([position])
+        try:
+            accelerator.save_state(str(fresh))  # each process its random numbers, the main one everything else
+            accelerator.wait_for_everyone()
+            if main:
+                disk.write_text(fresh / "position.json", json.dumps(where), GO_ON)  # the best figure may be -inf
+                shutil.rmtree(aside, ignore_errors=True)
+                if state.exists():
+                    state.rename(aside)
+                fresh.rename(state)
+                shutil.rmtree(aside, ignore_errors=True)
+        except (
+            OSError,
+            RuntimeError,
+            SafetensorError,
+            StorageError,
+        ) as error:  # torch and safetensors have their own words for a full disk
+            reason = disk.why(error, out)
+            shutil.rmtree(fresh, ignore_errors=True)
+            kept = "the state saved before is kept" if state.exists() or aside.exists() else "no state was saved before"
+            raise StorageError(f"the state of step {step} cannot be saved in {out} ({reason}); {kept}: {GO_ON}") from error
+        saved_at = now
 
     def judge(now: float) -> dict[str, Any]:
-        nonlocal best
+        nonlocal best, judged
         model.eval()
+        signals.interruptible = accelerator.num_processes == 1
+        if signals.name and signals.interruptible:
+            raise _Asked
         figures = task.evaluate(accelerator.unwrap_model(model))
+        signals.interruptible = False
         model.train()
+        judged = step
         entry = record(figures, now)
         figure = figures.get("figure", -math.inf)
         if main and (figure > best or not figures):
@@ -253,8 +331,11 @@ def fit(
             save(accelerator.unwrap_model(model), out / "best", entry)
         return entry
 
-    model.train()
-    with bar:
+    def train() -> dict[str, Any]:
+        """Returns the last log row.  Raises _Asked between two steps, or while figures are computed."""
+        nonlocal step, position
+        if 0 < step < config.steps and step % config.evaluate_every == 0 and judged < step:  # a signal came before its figures
+            judge(elapsed())
         while step < config.steps and not (config.minutes and elapsed() > 60 * config.minutes):
             position, batch = next(source)
             scale = _rate(step, elapsed() if config.minutes else 0.0, config)
@@ -273,12 +354,25 @@ def fit(
             if step % heap.EVERY == 0:
                 heap.trim()
             if step % config.evaluate_every == 0:
-                row = judge(elapsed())
+                judge(elapsed())
             elif step % 50 == 0:
-                row = record(None, elapsed())
-            if step % config.save_every == 0:
-                store(elapsed())
-        row = judge(elapsed())
+                record(None, elapsed())
+            now, heard = agreed()
+            if heard:
+                raise _Asked
+            if now - saved_at >= 60 * config.save_minutes:
+                store(now)
+        return judge(elapsed())
+
+    model.train()
+    with bar, signals:
+        try:
+            row = train()
+        except _Asked:
+            store(elapsed())
+            raise CancelledError(
+                f"the training was stopped ({signals.name}) and saved at step {step} in {out}: run the same command again to go on"
+            ) from None
         store(elapsed())
     if main:
         save(accelerator.unwrap_model(model), out / "last", row)

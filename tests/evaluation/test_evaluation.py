@@ -238,7 +238,7 @@ def test_a_full_disk_keeps_what_was_written(tmp_path: Path, monkeypatch: pytest.
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("core.evaluation.os.fsync", full)
+        patch.setattr("os.fsync", full)
         with pytest.raises(StorageError, match="No space left"):
             evaluate(TableSystem(TABLE), QUESTIONS, out_dir=tmp_path, bootstrap=10)
     assert evaluate(TableSystem(TABLE), QUESTIONS, out_dir=tmp_path, bootstrap=10).n == 4

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from core import types as t
+from core.disk import write_json
 from core.errors import FormatError, InputError
 from core.evaluation import evaluate
 from core.evaluation_plan import EvaluationPlan, run_plan
 from core.evaluation_summary import summary_of
 from core.parameters import parameters_of
-from core.run_folder import read_report, read_traces, run_states, state_of, write_json
+from core.run_folder import read_report, read_traces, run_states, state_of
 from core.settings import Settings
 from core.trace import prediction_from_json
 

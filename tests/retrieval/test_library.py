@@ -220,19 +220,15 @@ def test_other_files_do_not_go_on_with_an_interrupted_build(library: CorpusLibra
 def test_a_full_disk_keeps_what_was_done(library: CorpusLibrary, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     path = many(write)
     monkeypatch.setattr(ix, "SHARD", 50)
-    calls = [0]
 
-    def full(number: int) -> None:
-        calls[0] += 1
-        if calls[0] > 1:
+    def full(done: int, total: int, stage: str) -> None:
+        if stage == "encoding" and done:
             raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(ix.os, "fsync", full)
-        with pytest.raises(StorageError, match=r"No space left on device.*what was done is kept"):
-            library.create("c", [path])
-        assert "c" not in library.names()
-    assert library.create("c", [path]).passages == 150
+    with pytest.raises(StorageError, match=r"No space left on device: .* are free in .*what was done is kept.*to go on"):
+        library.create("c", [path], full)
+    assert "c" not in library.names()
+    assert library.create("c", [path]).resumed_at == 50
 
 
 def test_two_builds_of_one_corpus(library: CorpusLibrary, facts_file: Path) -> None:

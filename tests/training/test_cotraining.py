@@ -135,7 +135,7 @@ def test_tiny_models_are_trained_and_resumed(tiny_bert_folder: Path, make_tiny: 
         SpanNetwork(make_tiny("bert"), SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_answer_tokens=4)),
         tmp_path / "init",
     )
-    config = TrainConfig(steps=1, warmup=1, evaluate_every=5, save_every=5, precision="fp32", device="cpu")
+    config = TrainConfig(steps=1, warmup=1, evaluate_every=5, precision="fp32", device="cpu")
     said: list[str] = []
     train = TrainSpan(str(tmp_path / "init"), config, [("made", FULL)], 4, 0.3, 2000, said.append)
     out = tmp_path / "run"

@@ -124,9 +124,7 @@ def test_case_comes_from_the_sources(text: str, sources: list[str], want: str) -
 
 def test_a_short_training_learns_and_is_loaded_as_a_rewriter(parts: tuple[Any, Any], tmp_path: Path) -> None:
     network, tokenizer = parts
-    config = TrainConfig(
-        steps=25, lr=5e-3, head_lr=5e-3, warmup=2, evaluate_every=100, save_every=100, precision="fp32", device="cpu"
-    )
+    config = TrainConfig(steps=25, lr=5e-3, head_lr=5e-3, warmup=2, evaluate_every=100, precision="fp32", device="cpu")
     task = task_of(parts)
     batch = next(task.batches(0, 0))[1]
     before = float(task.loss(network, batch, torch.device("cpu")).detach())

@@ -192,9 +192,7 @@ def test_the_small_network_learns_to_copy_and_is_loaded_by_name(tiny_bert_folder
     )
     freeze(network, 2)
     task = make_task(tokenizer, target="spliced", collate=network.collate, config=network.config, repeat=1, size=3)
-    config = TrainConfig(
-        steps=30, lr=3e-3, head_lr=3e-3, warmup=2, evaluate_every=100, save_every=100, precision="fp32", device="cpu"
-    )
+    config = TrainConfig(steps=30, lr=3e-3, head_lr=3e-3, warmup=2, evaluate_every=100, precision="fp32", device="cpu")
     batch = next(task.batches(0, 0))[1]
     before = float(task.loss(network, batch, torch.device("cpu")).detach())
     frozen = network.encoder.encoder.layer[1].output.dense.weight.clone()
@@ -217,9 +215,7 @@ def test_bad_arguments_are_named(parts: tuple[Any, Any]) -> None:
 
 def test_fit_trains_resumes_and_saves_what_load_fid_takes(parts: tuple[Any, Any], tmp_path: Path) -> None:
     network, tokenizer = parts
-    config = TrainConfig(
-        steps=6, lr=1e-3, head_lr=1e-3, warmup=1, evaluate_every=3, save_every=3, precision="fp32", device="cpu"
-    )
+    config = TrainConfig(steps=6, lr=1e-3, head_lr=1e-3, warmup=1, evaluate_every=3, precision="fp32", device="cpu")
     task = make_task(tokenizer)
     save = partial(save_fid, tokenizer=tokenizer)
     said: list[str] = []
@@ -233,7 +229,7 @@ def test_fit_trains_resumes_and_saves_what_load_fid_takes(parts: tuple[Any, Any]
         for parameter in network.parameters():
             parameter.zero_()
     row = fit(network, task, config, tmp_path, save, said.append)
-    assert "resumed at step 6" in said
+    assert any(line.startswith("resumed at step 6 of ") for line in said)
     assert all(torch.equal(weights[k], v) for k, v in network.state_dict().items())
 
 

@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from core import heap
 from core.errors import CheckpointError, InputError
-from core.training import heap
 from core.training.chunks import stream
 from core.training.trainer import TrainConfig, fit
 
@@ -29,12 +29,14 @@ class Numbers:
 
     def __init__(self, die_at: int = -1, figures: list[dict[str, float]] | None = None) -> None:
         self.die_at, self.figures, self.seen = die_at, figures, []  # type: ignore[var-annotated]
+        self.clock = 0.0  # a minute a step
 
     def batches(self, seed: int, start: int) -> Iterator[tuple[int, Tensor]]:
         for position, x in stream(lambda chunk: [torch.tensor([[4.0 * chunk + n]]) for n in range(4)], start):
             if len(self.seen) == self.die_at:
                 raise Killed
             self.seen.append(int(x))
+            self.clock += 60.0
             yield position, x
 
     def loss(self, network: nn.Module, batch: Tensor, device: torch.device) -> Tensor:
@@ -65,11 +67,13 @@ def go(out: Path, task: Numbers, identity: dict[str, Any] | None = None, **chang
         "steps": 9,
         "warmup": 1,
         "evaluate_every": 3,
-        "save_every": 4,
+        "save_minutes": 4.0,
         "precision": "fp32",
         "device": "cpu",
     }
-    return fit(OneWeight(), task, TrainConfig(**{**values, **changes}), out, write, lambda _: None, identity)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("core.training.trainer.monotonic", lambda: task.clock)
+        return fit(OneWeight(), task, TrainConfig(**{**values, **changes}), out, write, lambda _: None, identity)
 
 
 def of(out: Path, name: str) -> dict[str, Any]:
@@ -91,17 +95,17 @@ def test_without_held_out_questions_the_best_weights_are_the_last(tmp_path: Path
 
 def test_a_resumed_run_is_the_run_that_was_not_killed(tmp_path: Path) -> None:
     whole, killed, rest = Numbers(), Numbers(die_at=7), Numbers()
-    go(tmp_path / "whole", whole, save_every=2)
+    go(tmp_path / "whole", whole, save_minutes=2.0)
     with pytest.raises(Killed):
-        go(tmp_path / "killed", killed, save_every=2, evaluate_every=7)  # refused below: not the same settings
+        go(tmp_path / "killed", killed, save_minutes=2.0, evaluate_every=7)  # refused below: not the same settings
     with pytest.raises(InputError, match=r"other settings \(evaluate_every\)"):
-        go(tmp_path / "killed", rest, save_every=2)
+        go(tmp_path / "killed", rest, save_minutes=2.0)
     with pytest.raises(Killed):
-        go(tmp_path / "cut", Numbers(die_at=8), save_every=5)
+        go(tmp_path / "cut", Numbers(die_at=8), save_minutes=5.0)
     assert steps_logged(tmp_path / "cut") == [3, 6]
     with (tmp_path / "cut" / "log.jsonl").open("a") as file:
         file.write('{"step": 7, "mi')  # cut by the kill
-    go(tmp_path / "cut", rest, save_every=5)
+    go(tmp_path / "cut", rest, save_minutes=5.0)
     assert killed.seen == list(range(7))
     assert rest.seen == list(range(5, 9))  # in the middle of a chunk
     assert steps_logged(tmp_path / "cut") == [3, 6, 9, 9]
@@ -150,7 +154,7 @@ def test_freed_memory_is_given_back_now_and_then(tmp_path: Path, monkeypatch: py
     """Without it a run over rows of ever new sizes grew by 1 MB a step."""
     given: list[int] = []
     monkeypatch.setattr(heap, "trim", lambda: given.append(1))
-    go(tmp_path, Numbers(), steps=2 * heap.EVERY + 1, evaluate_every=500, save_every=500)
+    go(tmp_path, Numbers(), steps=2 * heap.EVERY + 1, evaluate_every=500, save_minutes=500.0)
     assert len(given) == 2
 
 

@@ -223,7 +223,6 @@ def quiet(**changes: Any) -> TrainConfig:
         "head_lr": 1e-2,
         "warmup": 2,
         "evaluate_every": 100,
-        "save_every": 2,
         "precision": "fp32",
         "device": "cpu",
     }
@@ -263,6 +262,7 @@ class Watched:
 
     def __init__(self, inner: AnswererTask, die_at: int = -1) -> None:
         self.inner, self.die_at, self.starts, self.count = inner, die_at, [], 0  # type: ignore[var-annotated]
+        self.clock = 0.0
         self.evaluate = inner.evaluate
         self.loss = inner.loss
 
@@ -272,24 +272,28 @@ class Watched:
             if self.count == self.die_at:
                 raise Killed
             self.count += 1
+            self.clock += 60.0
             yield position, batch
 
 
-def test_a_killed_run_goes_on_from_its_saved_step(config: SpanConfig, tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_from_its_saved_step(config: SpanConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fresh() -> SpanNetwork:
         torch.manual_seed(0)
         return SpanNetwork(load_base(config.base), config)
 
     out = tmp_path / "run"
-    with pytest.raises(Killed):
-        fit(fresh(), Watched(task(config), die_at=5), quiet(), out, store, log=lambda _: None)
+    first = Watched(task(config), die_at=5)
+    with monkeypatch.context() as patch:
+        patch.setattr("core.training.trainer.monotonic", lambda: first.clock)  # a minute a step
+        with pytest.raises(Killed):
+            fit(fresh(), first, quiet(save_minutes=2.0), out, store, log=lambda _: None)
     saved = json.loads((out / "state" / "position.json").read_text())
     assert saved["step"] == 4
     assert not (out / "last").exists()
     said: list[str] = []
     second = Watched(task(config))
     row = fit(fresh(), second, quiet(), out, store, log=said.append)
-    assert said[0] == "resumed at step 4"
+    assert said[0].startswith("resumed at step 4 of 6, after ")
     assert [second.starts] == [saved["positions"]]
     assert second.count == 2  # two steps were left
     assert row["step"] == 6
@@ -307,7 +311,7 @@ def test_a_kill_between_the_renames_loses_nothing(config: SpanConfig, network: S
     (out / "state-new").mkdir()
     said: list[str] = []
     fit(network, task(config), quiet(steps=2), out, store, log=said.append)
-    assert said[0] == "resumed at step 2"
+    assert said[0].startswith("resumed at step 2 of 2, after ")
 
 
 def test_another_configuration_is_refused(config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
@@ -331,7 +335,8 @@ def test_the_clock_ends_a_run(config: SpanConfig, network: SpanNetwork, tmp_path
         {"head_lr": -1.0},
         {"lr": math.nan},
         {"evaluate_every": 0},
-        {"save_every": 0},
+        {"save_minutes": -1.0},
+        {"save_minutes": math.nan},
         {"minutes": -1.0},
         {"precision": "fp8"},
     ],

@@ -78,9 +78,7 @@ def test_it_learns_and_resumes(tiny_mpnet_folder: Path, tmp_path: Path) -> None:
     task = VerifierTask(every, every, WordPieces(tiny_mpnet_folder), CONFIG, batch_tokens=160)
     before = task.evaluate(network)
     saved: list[Path] = []
-    config = TrainConfig(
-        steps=120, lr=5e-3, head_lr=5e-3, warmup=5, evaluate_every=120, save_every=120, device="cpu", precision="fp32"
-    )
+    config = TrainConfig(steps=120, lr=5e-3, head_lr=5e-3, warmup=5, evaluate_every=120, device="cpu", precision="fp32")
     row = fit(network, task, config, tmp_path, lambda n, folder, r: saved.append(folder), lambda text: None)
     assert row["top"] >= max(0.9, before["top"])
     assert saved

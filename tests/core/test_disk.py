@@ -1,0 +1,163 @@
+"""core.disk: room before a map, whole files, one at a time in a folder, and what is said of a full disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_disks import small_disk, small_files
+
+from core import disk
+from core.errors import ConflictError, StorageError
+from core.settings import ROOT
+
+MB = 1_000_000
+
+
+def test_a_new_array_has_its_blocks_before_it_is_mapped(tmp_path: Path) -> None:
+    array = disk.new_array(tmp_path / "a.npy", np.float32, (1000, 300))
+    assert (tmp_path / "a.npy").stat().st_blocks * 512 >= array.nbytes  # a sparse file has none
+    array[:] = 1
+    array.flush()
+    assert np.load(tmp_path / "a.npy").sum() == 300_000
+
+
+def test_without_the_system_s_call_zeros_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "posix_fallocate")
+    with (tmp_path / "a").open("w+b") as file:
+        file.write(b"abc")
+        disk.reserve(file, 3 * MB)
+        file.write(b"def")  # where it stood
+        file.seek(0)
+        assert file.read() == b"abcdef" + bytes(3 * MB - 6)
+    assert (tmp_path / "a").stat().st_blocks * 512 >= 3 * MB
+
+
+@pytest.mark.parametrize("call", [True, False])
+def test_room_that_is_not_there_is_told_and_the_file_is_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: bool
+) -> None:
+    if not call:
+        monkeypatch.delattr(os, "posix_fallocate")
+    with small_disk(tmp_path / "small", 1024) as folder:
+        with (folder / "a").open("w+b") as file:
+            file.write(b"abc")
+            with pytest.raises(disk.NoRoomError, match=rf"^\[Errno 28\] 4\.0 MB are needed and 1\.0 MB are free in {folder}"):
+                disk.reserve(file, 4 * MB)
+            assert (folder / "a").read_bytes() == b"abc"
+        with pytest.raises(disk.NoRoomError, match="are needed and"):
+            disk.new_array(folder / "b.npy", np.float32, (MB,))
+        with pytest.raises(disk.NoRoomError, match="are needed and"):
+            disk.need(folder, 2 * MB)
+
+
+def test_a_limit_on_files_is_told(tmp_path: Path) -> None:
+    with small_files(100_000), pytest.raises(disk.NoRoomError, match=r"4\.0 MB are needed, and no file in .* \(ulimit -f\)"):
+        disk.new_array(tmp_path / "b.npy", np.float32, (MB,))
+
+
+def raise_after(draft: Path) -> None:
+    draft.write_text("new")
+    raise KeyError("in the middle")
+
+
+def test_a_refused_file_leaves_the_old_one_and_no_draft(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "small", 256) as folder:
+        disk.write_text(folder / "a.txt", "old")
+        with pytest.raises(
+            StorageError, match=r"a\.txt cannot be written \(No space left on device: .* are free in .*\); nothing was"
+        ):
+            disk.write_text(folder / "a.txt", "x" * MB)
+        with pytest.raises(KeyError), disk.replacing(folder / "a.txt") as draft:
+            raise_after(draft)
+        assert [p.name for p in folder.iterdir()] == ["a.txt"]
+        assert (folder / "a.txt").read_text() == "old"
+
+
+def test_a_line_that_does_not_fit_is_taken_off_again(tmp_path: Path) -> None:
+    path = tmp_path / "rows"
+    disk.append_line(path, "one\n", "go on")
+    with small_files(4096), pytest.raises(StorageError, match=r"rows cannot be written \(File too large\); go on"):
+        disk.append_line(path, "x" * 9000 + "\n", "go on")
+    assert path.read_text() == "one\n"
+    disk.append_line(path, "two\n", "go on")
+    assert path.read_text() == "one\ntwo\n"
+
+
+def test_the_words_of_libraries_get_the_free_space(tmp_path: Path) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    assert re.fullmatch(rf"No space left on device: [\d,.]+ MB are free in {tmp_path}", disk.why(full, tmp_path / "file"))
+    assert disk.why(PermissionError(13, "Permission denied"), tmp_path) == "Permission denied"
+    assert disk.why(RuntimeError("unexpected\npos 576"), tmp_path) == "unexpected pos 576"
+    with small_disk(tmp_path / "small", 64) as folder:
+        assert disk.why(
+            RuntimeError("unexpected pos 576"), folder
+        ) == f"unexpected pos 576: 65.5 MB are free in {folder}".replace("65.5 MB", "0.1 MB")
+
+
+def test_nothing_else_maps_files() -> None:
+    """A map of a sparse file ends the process where the disk is full: core.disk makes them all."""
+    made = re.compile(r"\bmemmap\(|open_memmap|mmap\.mmap|\.set_len|mode=\"w\+\"")
+    for folder in ("core", "storage", "pages"):
+        for path in (ROOT / folder).rglob("*.py"):
+            if path != ROOT / "core" / "disk.py":
+                assert not made.search(path.read_text(encoding="utf-8")), path
+
+
+# ---------------------------------------------------------------- one at a time
+
+HOLD = """
+import sys
+from pathlib import Path
+from core.disk import claimed
+with claimed(Path(sys.argv[1]), "a training"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with (
+            pytest.raises(
+                ConflictError, match=rf"in use: a training in process {other.pid} on .*, since \d{{4}}-.*; wait for it"
+            ),
+            disk.claimed(tmp_path, "an evaluation"),
+        ):
+            pass
+        other.kill()
+    with disk.claimed(tmp_path, "an evaluation"):  # a killed process holds nothing
+        assert disk.LOCK in os.listdir(tmp_path)  # noqa: PTH208
+    assert not (tmp_path / disk.HOLDER).exists()
+
+
+def test_the_same_thread_may_claim_again_and_another_may_not(tmp_path: Path) -> None:
+    refused: list[str] = []
+
+    def other() -> None:
+        try:
+            with disk.claimed(tmp_path, "an evaluation"):
+                refused.append("no")
+        except ConflictError as error:
+            refused.append(str(error))
+
+    with disk.claimed(tmp_path, "a training"):
+        with disk.claimed(tmp_path, "a training"):
+            pass
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert len(refused) == 1
+    assert f"a training in process {os.getpid()}" in refused[0]
+    other()
+    assert refused[1] == "no"

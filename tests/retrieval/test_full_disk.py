@@ -1,0 +1,135 @@
+"""Corpora on disks that are really full, at every point of a build: the process lives, says what is missing, and goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+from small_disks import resize, small_disk, small_files
+
+from core.errors import StorageError
+from core.retrieval import bm25
+from core.retrieval import index as ix
+from core.retrieval.library import CorpusLibrary
+from core.settings import ROOT, Settings
+
+Write = Callable[[str, str | bytes], Path]
+
+# as the app does it: in a thread of a process that other people use
+BUILD = """
+import sys, threading
+from pathlib import Path
+from core.retrieval.library import CorpusLibrary
+from core.settings import Settings
+library = CorpusLibrary(Settings(home=Path(sys.argv[1]), encoder="hashing"))
+def work():
+    try:
+        library.create("c", [Path(sys.argv[2])])
+    except Exception as error:
+        print(type(error).__name__, error)
+worker = threading.Thread(target=work)
+worker.start()
+worker.join()
+print("the app goes on")
+"""
+
+
+def passages(write: Write, count: int = 2000, length: int = 60) -> Path:
+    words = [f"word{i}" for i in range(400)]
+    return write(
+        "many.tsv",
+        "".join(f"{i}\t{' '.join(words[(i * 7 + k * k) % 400] for k in range(length))}\tTitle {i}\n" for i in range(count)),
+    )
+
+
+def handles() -> int:
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+
+@pytest.mark.parametrize("kilobytes", [2300, 2500])  # the score matrix of BM25 is what does not fit
+def test_a_full_disk_does_not_end_the_process(tmp_path: Path, write: Write, kilobytes: int) -> None:
+    """It did, by SIGBUS: the matrix was written through a map of a sparse file."""
+    source = passages(write)
+    with small_disk(tmp_path / "small", kilobytes) as home:
+        argv = [sys.executable, "-c", BUILD, str(home), str(source)]
+        done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        said, goes_on = done.stdout.splitlines()
+        assert goes_on == "the app goes on"
+        assert re.match(
+            rf"StorageError building corpus 'c' stopped \(.*MB are needed and .* are free in {home}.*\); what was done is kept: "
+            rf"free some space under {home}/corpora, then give the same files again to go on",
+            said,
+        )
+        left = {p.name for p in (home / "corpora" / ".building-c").iterdir()}
+        assert left == {"rows.tsv", "offsets.i64", "ids.sqlite", "passages.json"}  # whole, and nothing of BM25
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+def test_a_build_fails_at_each_size_and_goes_on_at_the_next(tmp_path: Path, write: Write, kind: str) -> None:
+    source = passages(write)
+    whole = CorpusLibrary(Settings(home=tmp_path / "whole", encoder="hashing", index_kind=kind))
+    whole.create("c", [source])
+    refused: list[str] = []
+    with small_disk(tmp_path / "small", 128) as home:
+        library = CorpusLibrary(Settings(home=home, encoder="hashing", index_kind=kind))
+        before = handles()
+        for kilobytes in range(128, 20_000, 400):
+            resize(home, kilobytes)
+            try:
+                library.create("c", [source])
+                break
+            except StorageError as error:
+                refused.append(str(error))
+            part = home / "corpora" / ".building-c"
+            assert ("what was done is kept" in refused[-1]) == part.exists()
+            assert not any(".part" in p.name for p in part.glob("*"))
+            assert handles() == before
+        assert len(refused) > 5
+        assert "nothing was left behind" in refused[0]
+        assert all(" are free in " in line or "full" in line for line in refused)
+        same = [(p / "corpora" / "c" / ix.VECTORS).read_bytes() for p in (home, tmp_path / "whole")]
+        assert same[0] == same[1]
+        assert library.open("c").search("word7 word12", 5) == whole.open("c").search("word7 word12", 5)
+
+
+def test_the_room_for_the_vectors_is_asked_for_before_they_are_made(tmp_path: Path, write: Write) -> None:
+    library = CorpusLibrary(Settings(home=tmp_path / "home", encoder="hashing"))
+    encoded: list[int] = []
+
+    def progress(done: int, total: int, stage: str) -> None:
+        if stage == "encoding":
+            encoded.append(done)
+
+    source = passages(write, 6000, 3)
+    with small_files(700_000), pytest.raises(StorageError, match=r"MB are needed, and no file in .* may have so many"):
+        library.create("c", [source], progress)
+    assert encoded == []
+    assert library.create("c", [source]).passages == 6000
+
+
+def test_the_last_bytes_of_an_index_are_written_or_it_fails(tmp_path: Path) -> None:
+    """FAISS's own file does not look whether its buffer reached the disk: a cut index had the name of a whole one."""
+    vectors = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32)
+    ix.build_index("hnsw", vectors, tmp_path / "whole")
+    size = (tmp_path / "whole").stat().st_size
+    for less in (1, 100, 5000):
+        with small_files(size - less), pytest.raises(StorageError, match=r"index cannot be written \(File too large\)"):
+            ix.build_index("hnsw", vectors, tmp_path / "index")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["whole"]
+    assert faiss.read_index(str(tmp_path / "whole")).ntotal == 600
+
+
+def test_bm25_takes_away_what_it_began(tmp_path: Path) -> None:
+    texts = [f"topic {i} and basalt {i % 7}" for i in range(20_000)]
+    for most in (100_000, 400_000):  # the postings, the matrix
+        with small_files(most), pytest.raises((OSError, StorageError)):
+            bm25.build(texts, len(texts), tmp_path / "bm25", lambda *_: None)
+        assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,156 @@
+"""A training that is told to end, or whose disk is full: saved, said, gone on with to the same weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from small_disks import resize, small_disk
+from stopped_training import Task, train
+from torch import Tensor, nn
+
+from core.disk import claimed
+from core.errors import CancelledError, ConflictError, StorageError
+from core.settings import ROOT
+from core.training.trainer import TrainConfig, fit
+
+
+def rows(out: Path) -> list[tuple[int, object]]:
+    found = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    return [(row["step"], row["loss"]) for row in found]
+
+
+def check_the_rest(tmp_path: Path, at: int) -> None:
+    """Goes on with tmp_path/cut, which was stopped after `at` steps, and compares with a run that was not."""
+    train(tmp_path / "whole", Task())
+    assert not (tmp_path / "cut" / "last").exists()
+    said = train(tmp_path / "cut", Task())
+    assert re.fullmatch(rf"resumed at step {at} of 12, after \d+\.\d minutes of training", said[0])
+    for name in ("best", "last"):
+        assert (tmp_path / "cut" / name / "weights.json").read_text() == (
+            tmp_path / "whole" / name / "weights.json"
+        ).read_text()
+    assert rows(tmp_path / "cut") == rows(tmp_path / "whole")
+
+
+def test_a_process_that_is_told_to_end_saves_and_the_next_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    argv = [sys.executable, str(ROOT / "tests" / "stopped_training.py"), str(tmp_path / "cut"), "step"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        process.send_signal(signal.SIGTERM)
+        said = process.stdout.read()
+        code = process.wait()
+    assert code == CancelledError.exit_code
+    assert said == (
+        f"error: the training was stopped (SIGTERM) and saved at step 7 in {tmp_path / 'cut'}: run the same command again to go on\n"
+    )
+    check_the_rest(tmp_path, 7)
+
+
+@pytest.mark.parametrize(("where", "at"), [("step", 7), ("figures", 5)])
+def test_ctrl_c_in_a_step_or_in_the_figures(tmp_path: Path, where: str, at: int) -> None:
+    """Figures take minutes: they are given up at once, and made when the run goes on."""
+    with pytest.raises(CancelledError, match=rf"stopped \(SIGINT\) and saved at step {at} in "):
+        train(tmp_path / "cut", Task(where, signal.SIGINT))
+    check_the_rest(tmp_path, at)
+
+
+class Steps:
+    """Weights of some size; `hook` is called before each step."""
+
+    def __init__(self, hook: object = None) -> None:
+        self.hook, self.count = hook, 0
+
+    def batches(self, seed: int, start: int):  # type: ignore[no-untyped-def]
+        while True:
+            start += 1
+            yield start, torch.ones(1, 100)
+
+    def loss(self, network: nn.Module, batch: Tensor, device: torch.device) -> Tensor:
+        self.count += 1
+        if callable(self.hook):
+            self.hook(self.count)
+        return network(batch).square().mean()  # type: ignore[no-any-return]
+
+    def evaluate(self, network: nn.Module) -> dict[str, float]:
+        return {}
+
+
+def go(out: Path, task: Steps, steps: int = 4, **changes: float) -> list[str]:
+    said: list[str] = []
+    torch.manual_seed(0)
+    config = TrainConfig(steps=steps, warmup=1, precision="fp32", device="cpu", **changes)  # type: ignore[arg-type]
+    fit(nn.Linear(100, 100), task, config, out, lambda *_: None, said.append)  # type: ignore[arg-type]
+    return said
+
+
+def saved(out: Path) -> int:
+    return int(json.loads((out / "state" / "position.json").read_text())["step"])
+
+
+def test_a_full_disk_keeps_the_state_saved_before(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "small", 4096) as disk:
+        out = disk / "run"
+
+        def fill(count: int) -> None:
+            if count == 3:
+                resize(disk, 200)
+
+        with pytest.raises(
+            StorageError, match=r"the state of step 3 cannot be saved in .* free in .*; the state saved before is kept"
+        ):
+            go(out, Steps(fill), save_minutes=0.0)
+        assert saved(out) == 2
+        assert not (out / "state-new").exists()
+        resize(disk, 4096)
+        assert go(out, Steps(), save_minutes=0.0)[0].startswith("resumed at step 2 of 4, after ")
+        assert saved(out) == 4
+
+
+def test_two_trainings_in_one_folder(tmp_path: Path) -> None:
+    refused: list[str] = []
+
+    def second() -> None:
+        try:
+            go(tmp_path, Steps())
+        except ConflictError as error:
+            refused.append(str(error))
+
+    def hook(count: int) -> None:
+        if count == 2:
+            thread = threading.Thread(target=second)
+            thread.start()
+            thread.join()
+
+    go(tmp_path, Steps(hook))
+    assert len(refused) == 1
+    assert f"{tmp_path} is in use: a training in process {os.getpid()} on " in refused[0]
+    assert go(tmp_path, Steps())[0].startswith("resumed at step 4")
+
+
+def test_an_earlier_run_without_a_state_is_told(tmp_path: Path) -> None:
+    with claimed(tmp_path, "a training"):
+        (tmp_path / "log.jsonl").write_text('{"step": 3, "loss": 1.0}\n{"st')
+    assert go(tmp_path, Steps())[0] == f"{tmp_path}: an earlier run ended before its state was saved; begins anew"
+    assert [json.loads(line)["step"] for line in (tmp_path / "log.jsonl").read_text().splitlines()] == [4]
+
+
+def test_how_often_the_state_is_saved_is_no_other_run(tmp_path: Path) -> None:
+    go(tmp_path, Steps(), save_minutes=0.0)
+    go(tmp_path, Steps(), save_minutes=7.0)
+
+
+def test_signals_are_as_they_were_afterwards(tmp_path: Path) -> None:
+    before = [signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)]
+    go(tmp_path, Steps())
+    assert [signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)] == before
