@@ -167,6 +167,7 @@ def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion, judge: Jud
         ],
         "interpretations": None if grounding is None else _judged(grounding),
         "cost": asdict(cost_of(prediction)),
+        "judge_calls": None if grounding is None else {"made": grounding.calls, "failed": grounding.failed_calls},
         "passages": len(prediction.passages),
         "k": example.k,
         "metrics": values,

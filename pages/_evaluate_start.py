@@ -163,6 +163,8 @@ def watch() -> None:
             st.success(
                 f"{plain(job.name)} is stored: {job.result.n} questions in {job.seconds:.0f} s.", icon=":material/check:"
             )
+            for trouble in job.troubles:
+                st.warning(plain(trouble), icon=":material/warning:")
         with st.container(horizontal=True):
             if job.error is not None:
                 st.button("Go on", key=f"evaluate.again.{name}", on_click=_go_on, args=(name,), icon=":material/play_arrow:")
