@@ -137,6 +137,11 @@ def test_a_folder_of_files_and_rejected_rows(run: Run, tmp_path: Path) -> None:
     assert code == 0
     assert "from 2 file(s)" in out
     assert "1 row(s) rejected" in out
+    (folder / "c.pdf").write_bytes(b"no PDF")
+    code, out, _ = run("index", "--passages", folder, "--name", "with-a-damaged-file")
+    assert code == 0
+    assert "2 row(s) rejected" in out
+    assert "c.pdf: the file is left out: not a PDF that can be read" in out
 
 
 def test_systems(run: Run) -> None:

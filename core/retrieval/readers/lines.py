@@ -42,7 +42,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """One row that was left out.  `number` counts lines (pages of a PDF) of the file from 1."""
+    """One row that was left out.  `number` counts lines (pages of a PDF) of the file from 1; 0 with unit "file": the whole file."""
 
     file: str
     number: int
@@ -50,7 +50,7 @@ class Rejected:
     unit: str = "line"
 
     def __str__(self) -> str:
-        return f"{self.file}, {self.unit} {self.number}: {self.reason}"
+        return f"{self.file}, {self.unit} {self.number}: {self.reason}" if self.number else f"{self.file}: {self.reason}"
 
 
 @dataclass(slots=True)
