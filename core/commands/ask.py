@@ -90,7 +90,6 @@ def _print(prediction: Prediction) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.engine import Engine
-    from core.systems import passages_to_read
     from core.systems.base import Options, answer, check_question
     from core.types import Question
 
@@ -99,7 +98,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         Question(args.question, pinned=tuple(args.pin), banned=tuple(args.ban)), settings.max_question_chars
     )
     options = Options(
-        top_k=passages_to_read(args.system or settings.system, settings.top_k) if args.top_k is None else args.top_k,
+        top_k=args.top_k,
         max_answers=settings.max_answers if args.max_answers is None else args.max_answers,
         stop_above=args.stop_above,
         clarify=not args.no_clarify,

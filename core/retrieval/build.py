@@ -19,6 +19,7 @@ from core.retrieval import bm25, index
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
 from core.retrieval.encoder import Encoder, passage_text
 from core.retrieval.readers import Limits, Rejected, Source, Tally, read_passages, reader_for
+from core.text import storable
 
 BM25_FOLDER = "bm25"
 SHOWN_REJECTED = 200  # rejected rows kept in a report; the total counts all
@@ -79,7 +80,7 @@ def fingerprint(paths: Sequence[Path], limits: Limits) -> Prints:
         except InputError:
             if len(paths) == 1:
                 raise
-        prints.append([path.name, digest])
+        prints.append([storable(path.name), digest])
     return prints
 
 
@@ -110,8 +111,8 @@ def _read(folder: Path, paths: Sequence[Path], prints: Prints, limits: Limits, p
                 del rejected[listed:]
                 tally = Tally(read=1, rejected=1)
                 why = e.problem if isinstance(e, FormatError) else str(e)
-                reject(Rejected(path.name, 0, f"the file is left out: {why}", "file"))
-            files.append(FileReport(file=path.name, **asdict(tally)))
+                reject(Rejected(storable(path.name), 0, f"the file is left out: {storable(why)}", "file"))
+            files.append(FileReport(file=storable(path.name), **asdict(tally)))
         progress(writer.count, writer.count, "reading")
         if not writer.count:
             why = f"; the first rejected: {rejected[0]}" if rejected else "; they are empty"
@@ -120,7 +121,7 @@ def _read(folder: Path, paths: Sequence[Path], prints: Prints, limits: Limits, p
             raise IndexMismatchError("passages were lost between the readers and the store; build the corpus again")
         writer.finish(
             fingerprint=prints,
-            source=", ".join(p.name for p in paths),
+            source=storable(", ".join(p.name for p in paths)),
             files=[asdict(f) for f in files],
             rejected=[asdict(r) for r in rejected],
         )

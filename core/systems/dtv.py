@@ -95,9 +95,9 @@ class DiversifyThenVerify(LanguageSystem):
         passages = union(searches)
         if not passages and nothing is not None:
             raise nothing
-        kept, dropped = passages[: self.options.top_k], passages[self.options.top_k :]
+        kept, dropped = passages[: self.options.passages], passages[self.options.passages :]
         if dropped:
-            why = f"the {self.options.top_k} nearest to the imagined questions"
+            why = f"the {self.options.passages} nearest to the imagined questions"
             yield t.PassagesPruned(tuple(p.passage.id for p in kept), tuple(p.passage.id for p in dropped), why)
         return kept
 

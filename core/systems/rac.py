@@ -43,7 +43,7 @@ class RetrievalAugmentedClarification(LanguageSystem):
             query = self.generator.relax(question.text, run)
             yield from run.settle()
             yield t.QuestionRelaxed(query)
-        retrieved = self.search(question, query, self.options.top_k)
+        retrieved = self.search(question, query, self.options.passages)
         yield retrieved
         found = self.generator.clarify_long(
             question.text, [p.passage for p in retrieved.passages], run, self.options.max_answers
@@ -92,7 +92,7 @@ class RetrievalAugmentedClarification(LanguageSystem):
     ) -> Generator[t.Event, None, tuple[list[t.Interpretation], tuple[t.RetrievedPassage, ...]] | None]:
         """A node's own passages and what they say of it; None where nothing was found or the call failed (the trace has the call)."""
         try:
-            found = self.search(question, node.question, self.options.top_k)
+            found = self.search(question, node.question, self.options.passages)
         except NothingRetrievedError:
             return None
         if question.passages is None:

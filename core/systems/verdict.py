@@ -59,7 +59,7 @@ class Verdict(GroundedSystem):
             query = self.generator.relax(question.text, run) or question.text
             yield from run.settle()
         yield t.QuestionRelaxed(query)
-        retrieved = self.search(question, query, self.options.top_k)  # Eq. 7
+        retrieved = self.search(question, query, self.options.passages)  # Eq. 7
         yield retrieved
         run.check()
         passages = [p.passage for p in retrieved.passages]

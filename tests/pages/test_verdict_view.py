@@ -79,7 +79,7 @@ def saved(app: AppTest) -> str:
 
 
 def test_a_grid_a_map_and_choices(app: AppTest, store: Store) -> None:
-    assert app.number_input(key="explore.first.top_k.verdict").value == 20
+    assert app.number_input(key="explore.first.top_k.verdict.4").value == 4  # 20, and the corpus has 4
     ask(app)
     assert not app.exception
     shown = texts(app)
@@ -144,7 +144,7 @@ def test_rejecting_and_none_of_these(app: AppTest, store: Store) -> None:
     app.button(key=f"{first}.further").click().run()
     again = store.get_prediction(saved(app)).prediction
     assert again.question.banned == ("Natalie Wood",)
-    assert again.system.settings["top_k"] == 40
+    assert again.system.settings["top_k"] == 4  # twice as many, at most the whole corpus
     assert [i.answer for i in again.interpretations] == ["Rachel Zegler"]
     button(app, "None of these").click().run()
     assert "None of these is what you mean" in texts(app)
