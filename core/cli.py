@@ -12,8 +12,9 @@ import sys
 from collections.abc import Sequence
 
 from core.commands import COMMANDS
-from core.errors import AmbiscopeError
+from core.errors import AmbiscopeError, InputError
 from core.settings import Settings
+from core.text import text_problem
 
 
 def parser() -> argparse.ArgumentParser:
@@ -31,11 +32,25 @@ def quiet_libraries() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
+def check_words(args: argparse.Namespace) -> None:
+    """What a shell passes on as bytes of another encoding has half characters, which nothing can store or print.  Paths may have them.
+
+    Raises InputError naming the argument.
+    """
+    for name, value in vars(args).items():
+        for word in value if isinstance(value, list) else [value]:
+            if isinstance(word, str) and (problem := text_problem(word)):
+                raise InputError(
+                    f"{name.replace('_', '-')} {ascii(word)[:80]} cannot be read: {problem}; type it again as plain text"
+                )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code of a command line: 0 only on success."""
     quiet_libraries()
     args = parser().parse_args(argv)
     try:
+        check_words(args)
         return int(args.run(args, Settings.from_env()))
     except AmbiscopeError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)

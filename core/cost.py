@@ -6,10 +6,11 @@ Source: Lee et al. 2025 (VerDICt), Table 1 (calls and input length in passages) 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.types import ModelCalled, PassagesRetrieved, Prediction
+from core.text import listed
+from core.types import Event, ModelCalled, PassagesRetrieved, Prediction
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Cost:
 
 def cost_of(prediction: Prediction) -> Cost:
     """A question that brings its own passages costs no retriever call."""
-    calls = [e for e in prediction.events if isinstance(e, ModelCalled)]
+    calls = calls_of(prediction.events)
     searches = (
         [e for e in prediction.events if isinstance(e, PassagesRetrieved)] if prediction.question.passages is None else []
     )
@@ -51,6 +52,25 @@ def cost_of(prediction: Prediction) -> Cost:
         seconds=prediction.seconds,
         calls_by_role=dict(Counter(c.role for c in calls)),
     )
+
+
+def failures(calls: Iterable[ModelCalled]) -> str:
+    """In words how many calls of a model failed, and the first reason; "" where none did.
+
+    >>> failures([ModelCalled("interpret", 1, 9, 9, 0.1), ModelCalled("interpret", 1, 9, 0, 0.1, "HTTP 500")])
+    "1 of 2 calls of the model failed; the first one at 'interpret': HTTP 500"
+    """
+    made = list(calls)
+    wrong = [c for c in made if c.error]
+    if not wrong:
+        return ""
+    return (
+        f"{len(wrong)} of {listed(len(made), 'call')} of the model failed; the first one at '{wrong[0].role}': {wrong[0].error}"
+    )
+
+
+def calls_of(events: Iterable[Event]) -> list[ModelCalled]:
+    return [e for e in events if isinstance(e, ModelCalled)]
 
 
 def mean_cost(costs: Sequence[Cost]) -> Cost | None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from core.errors import AmbiscopeError
+from core.errors import AmbiscopeError, InputError
 from core.needs import check
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
@@ -79,12 +79,13 @@ class Engine:
     ) -> AnsweringSystem:
         """A system by name over a corpus; `own_passages`: its questions bring their passages and no corpus is opened.
 
-        Raises UnknownNameError, NotFoundError, CheckpointError.
+        Raises UnknownNameError, NotFoundError, InputError for options that do not fit the corpus, CheckpointError.
         """
         name = name or self.settings.system
         build = SYSTEMS.resolve(name)
-        options = options or Options(top_k=passages_to_read(name, self.settings.top_k), max_answers=self.settings.max_answers)
+        options = options or Options(max_answers=self.settings.max_answers)
         opened = None if own_passages else self.corpus(corpus)
+        options = replace(options, top_k=self._to_read(name, options.top_k, opened))
         parts = Parts(
             self.settings,
             _Search(opened) if opened else None,
@@ -97,6 +98,17 @@ class Engine:
         )
         system: AnsweringSystem = build(parts, options)
         return system
+
+    def _to_read(self, system: str, asked: int | None, corpus: Corpus | None) -> int:
+        """How many passages a system reads: so many as were asked for, else its default or the whole corpus."""
+        usual = passages_to_read(system, self.settings.top_k)
+        if corpus is None:
+            return asked or usual
+        if asked is not None and asked > len(corpus):
+            raise InputError(
+                f"{asked} passages are asked for, and corpus '{corpus.name}' has {len(corpus)}; ask for at most so many (--top-k)"
+            )
+        return asked or max(1, min(usual, len(corpus)))
 
     def _embed(self, texts: Sequence[str]) -> Any:
         return self.library.encoder().encode(texts, "query")  # "query": what was embedded lately is kept

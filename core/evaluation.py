@@ -36,6 +36,7 @@ from core.metrics.errors import errors_of
 from core.metrics.scoring import values_of
 from core.parameters import parameters_of
 from core.run_folder import ROWS, RUN, TRACES, pack, trim
+from core.text import storable
 
 if TYPE_CHECKING:
     from core.judging import Judge
@@ -181,16 +182,17 @@ def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion, judge: Jud
         "error": None,
         "answers": [
             {
-                "text": _storable(answer.text),
+                "text": storable(answer.text),
                 "probability": answer.probability if math.isfinite(answer.probability) else None,
                 "passages": list(dict.fromkeys(e.passage_id for e in answer.evidence)),
-                "question": _storable(c.question) if c else None,
+                "question": storable(c.question) if c else None,
                 "passed": c.passed if c else None,
             }
             for answer, c in zip(prediction.answers, clarified, strict=True)
         ],
         "interpretations": None if grounding is None else _judged(grounding),
         "cost": asdict(cost_of(prediction)),
+        "judge_calls": None if grounding is None else {"made": grounding.calls, "failed": grounding.failed_calls},
         "passages": len(prediction.passages),
         "k": example.k,
         "metrics": values,
@@ -203,18 +205,13 @@ def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion, judge: Jud
 
 def _failure(error: Exception, seconds: float, before: str = "") -> Row:
     what = str(error) if isinstance(error, AmbiscopeError) else f"{type(error).__name__}: {error}"
-    return {"error": _storable(before + what) or type(error).__name__, "seconds": seconds}
+    return {"error": storable(before + what) or type(error).__name__, "seconds": seconds}
 
 
 def _judged(grounding: Grounding) -> list[Row]:
     """The interpretations with what the judge said of each, for the error analysis of VerDICt's Figure 3."""
     rows = [asdict(i) for i in grounding.interpretations]
-    return [{k: _storable(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
-
-
-def _storable(text: str) -> str:
-    """Half characters, as damaged PDFs have them, cannot be written as UTF-8."""
-    return text.encode("utf-8", "replace").decode()
+    return [{k: storable(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
 
 
 def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Example:

@@ -13,8 +13,8 @@ from core.engine import Engine
 from core.errors import InputError
 from core.evaluation_report import Report
 from core.run_folder import ABOUT, REPORT
-from core.systems import passages_to_read
 from core.systems.base import Options
+from core.text import storable
 
 JUDGES = ("references", "reader", "language-model", "none")
 
@@ -41,6 +41,8 @@ class EvaluationPlan:
     def __post_init__(self) -> None:
         if self.judge is not None and self.judge not in JUDGES:
             raise InputError(f"the judge is '{self.judge}'; use one of {', '.join(JUDGES)}")
+        if self.limit is not None and self.limit < 1:
+            raise InputError(f"the limit is {self.limit}; it must be at least 1")
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -94,7 +96,7 @@ def _run_plan(
     path = Path(plan.questions)
     questions = load(path)
     options = Options(
-        top_k=passages_to_read(plan.system or settings.system, settings.top_k) if plan.top_k is None else plan.top_k,
+        top_k=plan.top_k,
         max_answers=settings.max_answers if plan.max_answers is None else plan.max_answers,
         stop_above=plan.stop_above,
         clarify=plan.clarify,
@@ -107,7 +109,7 @@ def _run_plan(
     total = min(len(questions), plan.limit or len(questions))
     if progress is not None:
         progress(0, total)
-    noted = {**plan.to_json(), "system": system.info.name, "total": total}
+    noted = {**plan.to_json(), "questions": storable(plan.questions), "system": system.info.name, "total": total}
     if out_dir is not None and not (out_dir / ABOUT).exists():  # another run's note stays: evaluate refuses its folder
         write_json(out_dir / ABOUT, noted)
     report = evaluate(
@@ -120,7 +122,7 @@ def _run_plan(
         judge=judge,
         traces=plan.traces and out_dir is not None,
         batch=plan.batch,
-        about={"questions": path.name, "tags": dict(plan.tags), "limit": plan.limit},
+        about={"questions": storable(path.name), "tags": dict(plan.tags), "limit": plan.limit},
         say=say,
     )
     if out_dir is not None:

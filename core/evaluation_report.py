@@ -14,11 +14,13 @@ from typing import Any
 
 from core import trace
 from core import types as t
-from core.evaluation_summary import summary_of
+from core.errors import AmbiscopeError
+from core.evaluation_summary import failed_calls, summary_of
 from core.metrics import METRICS, QUESTION_METRICS, Value, metric
 from core.metrics.bootstrap import harmonic_interval, interval
 from core.metrics.scoring import Table, table
 from core.settings import ROOT
+from core.text import listed
 
 Row = dict[str, Any]
 
@@ -58,6 +60,18 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, in the order of the fields."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @property
+    def troubles(self) -> list[str]:
+        """What went wrong, in words: failed questions with the first reason, failed calls of a model.  Empty where nothing did."""
+        first = next((row["error"] for row in self.rows if row["error"] is not None), "")
+        failed = [f"{self.failed} of {listed(self.n, 'question')} failed; the first one: {first}"] if self.failed else []
+        return failed + failed_calls(self.summary)
+
+    def demand(self) -> None:
+        """Raises AmbiscopeError when every question failed: nothing was measured."""
+        if self.failed == self.n:
+            raise AmbiscopeError(f"every question failed; the first one: {self.rows[0]['error']}")
 
 
 def build_report(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Row = dict[str, Any]
@@ -14,8 +14,22 @@ CELLS = {
 }
 
 
+def failed_calls(summary: Mapping[str, Any]) -> list[str]:
+    """In words, which calls of a language model or reader failed; a summary of an older version knows none.
+
+    >>> failed_calls({"calls": {"made": 40, "failed": 3}, "judge_calls": {"made": 9, "failed": 0}})
+    ['3 of 40 calls of the system to its model failed']
+    """
+    who = {"calls": "the system", "judge_calls": "the judge"}
+    return [
+        f"{found['failed']} of {found['made']} calls of {name} to its model failed"
+        for part, name in who.items()
+        if (found := summary.get(part)) and found["failed"]
+    ]
+
+
 def summary_of(rows: Sequence[Row]) -> Row:
-    """`cost`: means over the questions that did not fail; `judged`: interpretations by what their passage is, and how many are right.
+    """`cost`: means over the questions that did not fail; `calls` and `judge_calls`: of models in all, made and failed; `judged`: interpretations by what their passage is, and how many are right.
 
     A part that no row knows is left out.  Source: Lee et al. 2025, Table 1 and Figure 3.
     """
@@ -25,6 +39,13 @@ def summary_of(rows: Sequence[Row]) -> Row:
     if costs:
         names = [n for n, v in costs[0].items() if isinstance(v, int | float)]
         found["cost"] = {name: sum(c.get(name) or 0 for c in costs) / len(costs) for name in names}
+    for name, counts in (
+        ("calls", [{"made": c.get("model_calls") or 0, "failed": c.get("failed_calls") or 0} for c in costs]),
+        ("judge_calls", [row["judge_calls"] for row in fine if isinstance(row.get("judge_calls"), dict)]),
+    ):
+        made = sum(int(c["made"]) for c in counts)
+        if made:
+            found[name] = {"made": made, "failed": sum(int(c["failed"]) for c in counts)}
     judged = [i for row in fine for i in row.get("interpretations") or []]
     known = [i for i in judged if i.get("relevant") is not None and i.get("answerable") is not None]
     if known:

@@ -27,10 +27,14 @@ JUDGES = ("references", "reader", "language-model")
 SAME_QUESTION = 0.6  # BLEU-2 above which two questions ask the same (Eq. 16), where no model is asked
 MOST_PASSAGES = 20  # of a question, for claims that name no passage
 SECONDS = 600.0  # for one question's judgments
+NOT_NEEDED = frozenset({"deduplicate"})  # where it fails, words decide
 
 
 class Judge(Protocol):
-    """`about`: who judges, by which prompt versions and weights, as plain JSON values: part of every report."""
+    """`about`: who judges, by which prompt versions and weights, as plain JSON values: part of every report.
+
+    `judge` raises LanguageModelError when every call of a role failed.
+    """
 
     @property
     def name(self) -> str: ...
@@ -187,7 +191,9 @@ class ModelJudge:
             for i, s, a in zip(said, supported, asks)
         ]
         distinct = self._distinct(reference.question, [i.question for i in said], run)
-        return Grounding(tuple(judged), tuple(found), tuple(recalled), distinct)
+        run.demand(NOT_NEEDED)
+        failed = sum(1 for c in run.calls if c.error)
+        return Grounding(tuple(judged), tuple(found), tuple(recalled), distinct, len(run.calls), failed)
 
     def _key(self, kind: str, *content: Any) -> str:
         return self.kept.key(dict(self.about), kind, *content)
@@ -195,6 +201,8 @@ class ModelJudge:
     def _verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
         keys = [self._key("supports", c.question, c.answer, [[p.title, p.text] for p in c.passages]) for c in claims]
         known = {k: v for k in keys if isinstance(v := self.kept.get(k), bool)}
+        if known:
+            run.remembered.add("verify")
         todo = [i for i, k in enumerate(keys) if k not in known and claims[i].passages]
         for i, verdict in zip(todo, self.generator.verify([claims[i] for i in todo], run) if todo else ()):
             if verdict is not None:
@@ -216,7 +224,9 @@ class ModelJudge:
             return [any(same_question(a, b) for b in those) for a in these]
         key = self._key("match", prompt, list(these), list(those))
         kept = self.kept.get(key)
-        if not isinstance(kept, list):
+        if isinstance(kept, list):
+            run.remembered.add("match")
+        else:
             kept = self.generator.match(prompt, written=those, known=these, run=run)
             if kept is not None:
                 self.kept.put(key, kept)

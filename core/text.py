@@ -113,6 +113,31 @@ def find_spans(text: str, answer: str) -> list[tuple[int, int]]:
     return [(found[i].start(), found[i + n - 1].end()) for i in range(len(have) - n + 1) if have[i : i + n] == want]
 
 
+def text_problem(text: str, *, line: bool = False) -> str | None:
+    """What keeps a text from being stored and shown, or None.  `line`: it is one line, which holds no control character either.
+
+    NUL cuts SQL's `length()` short, and PostgreSQL refuses it; half of a surrogate pair cannot be written as UTF-8.
+
+    >>> text_problem("one\\ttwo"), text_problem("a\\tb", line=True), text_problem("\\ud800")
+    (None, 'it holds a control character (U+0009)', 'it holds a lone surrogate (half of a character)')
+    """
+    if "\0" in text:
+        return "it holds a NUL character"
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            return "it holds a lone surrogate (half of a character)"
+    if line and (strange := next((c for c in text if unicodedata.category(c) == "Cc"), "")):
+        return f"it holds a control character (U+{ord(strange):04X})"
+    return None
+
+
+def storable(text: str) -> str:
+    """The text with "?" for half characters, as damaged PDFs and names of files in another encoding have them."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def listed(n: int, what: str) -> str:
     """ "1 passage", "3 passages"."""
     return f"{n} {what}{'' if n == 1 else 's'}"

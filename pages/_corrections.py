@@ -9,7 +9,7 @@ import streamlit as st
 from core import types as t
 from core.systems.base import Options
 from core.text import normalize_answer
-from pages import _live
+from pages import _live, _shared
 from pages._markup import plain
 from pages._runner import Plan
 
@@ -57,9 +57,11 @@ def corrected(question: t.Question, answers: tuple[t.Answer, ...], wanted: Corre
 
 
 def options_of(info: t.SystemInfo) -> Options:
-    """The options that a prediction was made with."""
+    """The options that a prediction was made with; where its corpus holds fewer passages by now, all of them."""
     known = {f.name for f in dataclasses.fields(Options)}
-    return Options(**{k: v for k, v in info.settings.items() if k in known})
+    options = Options(**{k: v for k, v in info.settings.items() if k in known})
+    size = _shared.passages_of(info.corpus) if info.corpus else 0
+    return dataclasses.replace(options, top_k=size) if size and options.passages > size else options
 
 
 def _strike(prefix: str, position: int) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
+from core.evaluation_summary import failed_calls
 from pages import _evaluate_judge, _shared
 from pages._evaluate_data import SCOPES, csv, metrics_of, names, shown
 from pages._markup import plain
@@ -147,6 +148,8 @@ def about(run: StoredEvaluation, name: str) -> None:
         "finished": run.finished.astimezone().strftime("%Y-%m-%d %H:%M") if run.finished else "unknown",
         "tags": ", ".join(f"{k}={v}" for k, v in run.tags.items()) or "none",
     }
+    for trouble in failed_calls(report.get("summary") or {}):
+        st.warning(plain(trouble), icon=":material/warning:")
     left, right = st.columns(2)
     with left:
         st.dataframe(

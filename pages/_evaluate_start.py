@@ -59,9 +59,7 @@ def form() -> None:
             )
         with middle:
             st.number_input("At most so many questions (0: all)", min_value=0, value=0, key="evaluate.new.limit")
-            st.number_input(
-                "Passages to read", min_value=1, max_value=200, value=min(settings.top_k, 200), key="evaluate.new.top_k"
-            )
+            st.number_input("Passages to read", min_value=1, max_value=200, value=_usual(), key="evaluate.new.top_k")
             st.number_input("Seed of the intervals", value=0, step=1, key="evaluate.new.seed")
         with right:
             st.text_input("Name of the run", key="evaluate.new.label", max_chars=120)
@@ -79,6 +77,15 @@ def form() -> None:
         st.form_submit_button("Start the evaluation", on_click=_start, icon=":material/play_arrow:", type="primary")
 
 
+def _usual() -> int:
+    return min(_shared.settings().top_k, 200)
+
+
+def _changed(k: int) -> int | None:
+    """None where the number was left as it is: then the system's own default counts, and a small corpus is read whole."""
+    return None if k == _usual() else k
+
+
 def _start() -> None:
     state = st.session_state
     try:
@@ -92,7 +99,7 @@ def _start() -> None:
             system=str(state["evaluate.new.system"]),
             corpus=state["evaluate.new.corpus"],
             limit=int(state["evaluate.new.limit"]) or None,
-            top_k=int(state["evaluate.new.top_k"]),
+            top_k=_changed(int(state["evaluate.new.top_k"])),
             clarify=bool(state["evaluate.new.clarify"]),
             judge=judge if judge in JUDGES else None,
             seed=int(state["evaluate.new.seed"]),
@@ -163,6 +170,8 @@ def watch() -> None:
             st.success(
                 f"{plain(job.name)} is stored: {job.result.n} questions in {job.seconds:.0f} s.", icon=":material/check:"
             )
+            for trouble in job.troubles:
+                st.warning(plain(trouble), icon=":material/warning:")
         with st.container(horizontal=True):
             if job.error is not None:
                 st.button("Go on", key=f"evaluate.again.{name}", on_click=_go_on, args=(name,), icon=":material/play_arrow:")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,6 +32,7 @@ class Evaluation(Worker):
     """`count` of `total` questions are done; `stage` says what it is doing; `result` is set when the run is stored."""
 
     result: ImportedRun | None = None
+    troubles: Sequence[str] = ()  # what went wrong in a run that is stored all the same
 
     def __init__(self, engine: Engine, store: Callable[[], Store], plan: EvaluationPlan, folder: Path, label: str = "") -> None:
         super().__init__(f"evaluate-{folder.name}")
@@ -51,8 +52,10 @@ class Evaluation(Worker):
 
     def work(self) -> None:
         try:
-            run_plan(self.plan, self._engine, self.folder, progress=self._progress, cancelled=lambda: self.stopping)
+            report = run_plan(self.plan, self._engine, self.folder, progress=self._progress, cancelled=lambda: self.stopping)
         except CancelledError:
             raise CancelledError(_STOPPED) from None
+        report.demand()
         self.stage = "storing the run"
+        self.troubles = report.troubles
         self.result = import_run(self._store(), self.folder, self.label)

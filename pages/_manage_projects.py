@@ -199,7 +199,8 @@ def _begin(project: Project, who: str, system: str, k: int, clarify: bool) -> No
         running = _shared.preannotations().get(project.id)
         if running is not None and not running.done:
             raise InputError("a run over this project is going on; wait until it has ended, or stop it")
-        options = Options(top_k=k, max_answers=_shared.settings().max_answers, clarify=clarify)
+        usual = min(_shared.settings().top_k, 200)  # left as it is: the system's own default, at most the whole corpus
+        options = Options(top_k=None if k == usual else k, max_answers=_shared.settings().max_answers, clarify=clarify)
         _shared.preannotations()[project.id] = Preannotation(_shared.engine(), _shared.store(), project, system, who, options)
     except AmbiscopeError as error:
         st.session_state[ERROR] = error

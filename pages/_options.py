@@ -41,16 +41,19 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
     """One system with its options.  `passages`: how many the corpus has, 0 if not known."""
     settings = _shared.settings()
     system = st.selectbox(label, names, key=f"{prefix}.system", persist_state="session")
+    bound = min(passages or MAX_PASSAGES, MAX_PASSAGES)
+    key = f"{prefix}.top_k.{system}" if system in PASSAGES else f"{prefix}.top_k"
     k = st.number_input(
         "Passages to read",
         min_value=1,
-        max_value=MAX_PASSAGES,
-        value=min(passages_to_read(str(system), settings.top_k), MAX_PASSAGES),
-        key=f"{prefix}.top_k.{system}" if system in PASSAGES else f"{prefix}.top_k",
+        max_value=bound,
+        value=min(passages_to_read(str(system), settings.top_k), bound),
+        key=key
+        if bound == MAX_PASSAGES
+        else f"{key}.{bound}",  # what was set for a large corpus may be too much for a small one
         persist_state="session",
+        help=f"The corpus has {passages}." if passages else None,
     )
-    if passages and k > passages:
-        st.caption(f"The corpus has {passages} passages: all of them are read.")
     most = st.number_input(
         "At most so many answers",
         min_value=1,
@@ -99,7 +102,7 @@ def sidebar() -> Choices:
     with st.sidebar:
         start = names.index(settings.corpus) if settings.corpus in names else 0
         corpus = st.selectbox("Corpus", names, index=start if names else None, key="explore.corpus", persist_state="session")
-        count = next((c.passages for c in _shared.corpora() if c.name == corpus and c.complete), 0)
+        count = _shared.passages_of(str(corpus))
         ready = ready_systems(found, settings.system)
         sides: list[tuple[str, Options]] = []
         if ready:

@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
+from core.cost import calls_of, failures
 from core.errors import AmbiscopeError
 from core.text import normalize_answer
 from core.trace import to_json
@@ -47,7 +48,7 @@ def draw_result(
         with cards:
             for position, answer in enumerate(prediction.answers):
                 _card(prediction, position, answer, saved, prefix, judged.get(position, []), shared)
-        if not prediction.answers and not _verdict_result.is_verdict(prediction):
+        if not prediction.answers and _finished(prediction) and not _verdict_result.is_verdict(prediction):
             st.info("No answer was found in these passages. Read more of them, ask in other words, or add an answer yourself.")
             _corrections.adder(prefix, -1)
         _corrections.bar(prefix, prediction)
@@ -59,10 +60,17 @@ def draw_result(
         view.close()
 
 
+def _finished(prediction: t.Prediction) -> bool:
+    """False for a run that an error ended: then the page must not say that nothing was found."""
+    return any(isinstance(e, t.Finished) for e in prediction.events)
+
+
 def _headline(prediction: t.Prediction) -> None:
     count = len(prediction.answers)
     if not count and _verdict_result.is_verdict(prediction):
         st.subheader("No interpretation")
+    elif not count and not _finished(prediction):
+        st.subheader("The run did not end")
     else:
         st.subheader(f"{count} answer{'' if count == 1 else 's'}" if count else "No answer")
     info = prediction.system
@@ -73,6 +81,8 @@ def _headline(prediction: t.Prediction) -> None:
     if why:
         said.append(plain(why))
     st.caption(" · ".join(said))
+    if trouble := failures(calls_of(prediction.events)):
+        st.warning(plain(trouble), icon=":material/warning:")
     if prediction.question.banned:
         st.caption(f"Struck: {', '.join(plain(b) for b in prediction.question.banned)}")
 

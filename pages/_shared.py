@@ -165,6 +165,11 @@ def corpora() -> list[CorpusInfo]:
     return light_engine().library.list()
 
 
+def passages_of(corpus: str) -> int:
+    """How many passages a complete corpus has; 0 where there is none of this name."""
+    return next((c.passages for c in corpora() if c.name == corpus and c.complete), 0)
+
+
 @st.cache_data(show_spinner=False, ttl=20)
 def systems() -> Sequence[SystemStatus]:
     return list(statuses(settings()))

@@ -246,7 +246,8 @@ def _none(prefix: str) -> None:
 def _further(prediction: t.Prediction, answers: Sequence[str]) -> None:
     """Twice the passages; the rejected answers are banned beside those that were."""
     options: Options = options_of(prediction.system)
-    changed: dict[str, Any] = {"top_k": min(200, 2 * options.top_k)}
+    size = _shared.passages_of(prediction.system.corpus) or 200
+    changed: dict[str, Any] = {"top_k": min(200, size, 2 * options.passages)}
     banned = tuple(dict.fromkeys([*prediction.question.banned, *answers]))
     question = dataclasses.replace(prediction.question, banned=banned)
     _live.start([Plan(question, prediction.system.name, prediction.system.corpus, dataclasses.replace(options, **changed))])

@@ -14,7 +14,6 @@ from core.cli import quiet_libraries
 from core.engine import Engine  # loads a model's libraries when it builds a system, not before
 from core.errors import AmbiscopeError, CancelledError, InputError
 from core.settings import Settings
-from core.systems import passages_to_read
 from core.systems.base import Options
 from core.types import AnsweringSystem
 from storage.answering import Answering
@@ -139,9 +138,7 @@ def _answer(url: str, args: argparse.Namespace) -> Result:
     settings = Settings.from_env()
     with Store(url) as store:
         by, project = _managed(store, args)
-        options = Options(
-            top_k=passages_to_read(args.system, settings.top_k), max_answers=settings.max_answers, clarify=args.clarify
-        )
+        options = Options(max_answers=settings.max_answers, clarify=args.clarify)
         engine = Engine(settings)
 
         def build(own_passages: bool) -> AnsweringSystem:

@@ -46,7 +46,7 @@ class Evaluations(Database):
         """
         for what, value in (("system", system), ("corpus", corpus), ("questions", questions)):
             check_text(value, what, limit=4 * MAX_ID_CHARS)
-        check_text(label, "the label", limit=MAX_LABEL_CHARS)
+        check_text(label, "the label", limit=MAX_LABEL_CHARS, line=True)
         for what, body in (("metrics", dict(metrics)), ("report", dict(report))):
             if problem := plain_problem(body):
                 raise InputError(f"the evaluation's {what} cannot be stored: {problem}")
@@ -93,7 +93,7 @@ class Evaluations(Database):
 
     def label_evaluation(self, evaluation_id: str, label: str) -> None:
         """Gives a run a name.  Raises NotFoundError, InputError."""
-        check_text(label, "the label", limit=MAX_LABEL_CHARS)
+        check_text(label, "the label", limit=MAX_LABEL_CHARS, line=True)
         with self.writing() as session:
             session.execute(update(_RUN).where(_RUN.id == _key(session, evaluation_id)).values(label=label.strip()))
 

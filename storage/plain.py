@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from core.errors import FormatError, InputError
+from core.text import text_problem
 
 MAX_DEPTH = 64  # nesting of lists and objects; a prediction's trace needs 8
 MAX_LINE_BYTES = 64 * 1024 * 1024  # of one JSONL line; a trace of 100 passages is about half a megabyte
@@ -26,24 +27,13 @@ FREE_BYTES = 16 * 1024 * 1024  # unpacked before the ratio counts
 _INT64 = 2**63
 
 
-def text_problem(text: str) -> str | None:
-    """What keeps a string from being stored, or None."""
-    if "\0" in text:
-        return "it holds a NUL character"
-    if not text.isascii():
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError:
-            return "it holds a lone surrogate (half of a character)"
-    return None
-
-
-def check_text(value: str, where: str, *, limit: int, empty: bool = True) -> str:
+def check_text(value: str, where: str, *, limit: int, empty: bool = True, line: bool = False) -> str:
     """Returns the value.
 
-    Raises InputError naming `where` for NUL, lone surrogates, more than `limit` characters, or a blank.
+    Raises InputError naming `where` for NUL, lone surrogates, more than `limit` characters, or a blank; with `line` (a name, a label), for any
+    control character.
     """
-    problem = text_problem(value)
+    problem = text_problem(value, line=line)
     if problem is None and len(value) > limit:
         problem = f"it has {len(value)} characters; at most {limit} are allowed"
     if problem is None and not empty and not value.strip():

@@ -78,11 +78,11 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         match name:
             case "name":
-                found[name] = check_text(value, "the project's name", limit=MAX_NAME_CHARS, empty=False).strip()
+                found[name] = check_text(value, "the project's name", limit=MAX_NAME_CHARS, empty=False, line=True).strip()
             case "corpus":
-                found[name] = check_text(value, "the corpus", limit=MAX_ID_CHARS)
+                found[name] = check_text(value, "the corpus", limit=MAX_ID_CHARS, line=True)
             case "systems":
-                systems = [check_text(s, "a system's name", limit=MAX_ID_CHARS, empty=False) for s in value]
+                systems = [check_text(s, "a system's name", limit=MAX_ID_CHARS, empty=False, line=True) for s in value]
                 if len(systems) > 2 or len(set(systems)) != len(systems):
                     raise InputError("a project takes at most two systems, and they differ")
                 found[name] = systems

@@ -31,8 +31,10 @@ def add_parser(commands: Any) -> None:
 
 def as_json(prediction: Prediction) -> dict[str, Any]:
     """The documented object of `ask --json`, with the trace beside it."""
+    from core.cost import calls_of
     from core.trace import to_json
 
+    calls = calls_of(prediction.events)
     answers = []
     for a in prediction.answers:
         clarification = prediction.clarification_of(a.text)
@@ -55,11 +57,18 @@ def as_json(prediction: Prediction) -> dict[str, Any]:
             {"id": p.passage.id, "title": p.passage.title, "score": p.score, "rank": p.rank} for p in prediction.passages
         ],
         "seconds": prediction.seconds,
+        "calls": {
+            "made": len(calls),
+            "failed": sum(1 for c in calls if c.error),
+            "errors": list(dict.fromkeys(c.error for c in calls if c.error)),
+        },
         "info": to_json(prediction.system),
     }
 
 
 def _print(prediction: Prediction) -> None:
+    from core.cost import calls_of, failures
+
     if not prediction.answers:
         print("No answer: the model stopped at the first step.")
     by_id = {p.passage.id: p for p in prediction.passages}
@@ -71,6 +80,8 @@ def _print(prediction: Prediction) -> None:
         for passage_id in dict.fromkeys(e.passage_id for e in a.evidence):
             found = by_id.get(passage_id)
             print(f"   [{found.rank if found else '-'}] {found.passage.title if found else passage_id}")
+    if trouble := failures(calls_of(prediction.events)):
+        print(f"warning: {trouble}")
     ended = prediction.steps[-1].stopped_because if prediction.steps else ""
     print(
         f"{len(prediction.passages)} passages, {len(prediction.steps)} steps, {prediction.seconds:.1f} s{'; ' + ended if ended else ''}"
@@ -79,7 +90,6 @@ def _print(prediction: Prediction) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.engine import Engine
-    from core.systems import passages_to_read
     from core.systems.base import Options, answer, check_question
     from core.types import Question
 
@@ -88,7 +98,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         Question(args.question, pinned=tuple(args.pin), banned=tuple(args.ban)), settings.max_question_chars
     )
     options = Options(
-        top_k=passages_to_read(args.system or settings.system, settings.top_k) if args.top_k is None else args.top_k,
+        top_k=args.top_k,
         max_answers=settings.max_answers if args.max_answers is None else args.max_answers,
         stop_above=args.stop_above,
         clarify=not args.no_clarify,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.commands.score import percent
-from core.errors import AmbiscopeError, InputError
+from core.errors import InputError
 from core.settings import Settings
 
 if TYPE_CHECKING:
@@ -106,13 +106,14 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         print(json.dumps(report.to_json(), ensure_ascii=False))
     else:
         _print(report)
-    if report.failed == report.n:
-        raise AmbiscopeError(f"every question failed; the first one: {report.rows[0]['error']}")
+    report.demand()
     return 0
 
 
 def _print(report: Report) -> None:
     print(f"{report.n} questions, {report.failed} failed")
+    for trouble in report.troubles:
+        print(f"warning: {trouble}")
     for name, values in report.scores.items():
         interval = (report.intervals.get(name) or {}).get("all")
         between = f"  [{percent(interval[0])}, {percent(interval[1])}]" if interval else ""

@@ -35,7 +35,7 @@ def _files(paths: list[Path]) -> list[Path]:
     out: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if p.is_file() and any(p.name.lower().endswith(s) for s in READERS))
+            inside = sorted(p for p in path.rglob("*") if not p.is_dir() and any(p.name.lower().endswith(s) for s in READERS))
             if not inside:
                 raise InputError(f"{path}: no tsv, jsonl, txt, md or pdf file in this folder")
             out += inside

@@ -10,6 +10,7 @@ from typing import Any
 from core.commands.score import percent
 from core.errors import InputError
 from core.settings import Settings
+from core.text import storable
 
 
 def add_parser(commands: Any) -> None:
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     corpus = Engine(settings).corpus(args.corpus)
     reports = {
         name: evaluate_retrieval(
-            corpus, questions, name, ks=ks, limit=args.limit, seed=args.seed, about={"questions": args.questions.name}
+            corpus, questions, name, ks=ks, limit=args.limit, seed=args.seed, about={"questions": storable(args.questions.name)}
         )
         for name in wanted
     }

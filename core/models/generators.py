@@ -5,7 +5,7 @@ language model (core.models.language_generator) plays every role; the bundled ex
 that `verdict` runs where no language model is configured.  `load_generator` chooses by the settings.
 
 Every role takes a `Run`: what must stop it (a deadline, a person), and where each call is counted.  No role raises for a call that failed:
-the failure is in what it returns and in `Run.calls`.
+the failure is in what it returns and in `Run.calls`.  Whether enough of them succeeded is decided in one place, `Run.demand`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from core.errors import CancelledError, InputError
+from core.errors import CancelledError, InputError, LanguageModelError
 from core.settings import Settings
+from core.text import listed
 from core.types import Interpretation, ModelCalled, Passage
 
 SCRIPTED = "scripted:"  # in AMBISCOPE_LM_URL: the test double of core.models.scripted_language_model
 Role = Literal["system", "user", "assistant"]
+# roles that a run can do without: the query stays as it is, a claim unverified, an edit unasked
+SPARED = frozenset({"relax", "verify", "second look", "round trip", "deduplicate"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ class Run:
     deadline: float  # value of time.monotonic()
     cancelled: Callable[[], bool] = lambda: False
     calls: list[ModelCalled] = field(default_factory=list)
+    remembered: set[str] = field(default_factory=set)  # roles of which an answer was kept from an earlier run
     _told: int = 0
 
     @classmethod
@@ -117,6 +121,28 @@ class Run:
         while self._told < len(self.calls):
             self._told += 1
             yield self.calls[self._told - 1]
+
+    def demand(self, spared: frozenset[str] = SPARED) -> None:
+        """Raises LanguageModelError when every call of some role failed: what comes of such a run says nothing about the question.
+
+        `spared`: roles that may fail.
+        """
+        of: dict[str, list[ModelCalled]] = {}
+        for call in self.calls:
+            of.setdefault(call.role, []).append(call)
+        for role, calls in of.items():
+            if role not in spared | self.remembered and all(c.error for c in calls):
+                n = "its one call" if len(calls) == 1 else f"all of {listed(len(calls), 'call')}"
+                raise LanguageModelError(f"the language model failed at '{role}' ({n}): {calls[-1].error}")
+
+    def settle(self) -> Iterator[ModelCalled]:
+        """What a system yields when a role has done its work: the calls counted since the last time.
+
+        Raises CancelledError when a person stopped the run, LanguageModelError as `demand`.
+        """
+        yield from self.events()
+        self.check()
+        self.demand()
 
 
 @dataclass(frozen=True, slots=True)

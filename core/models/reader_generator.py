@@ -92,7 +92,9 @@ class ReaderGenerator:
             some = range(first, min(first + AT_A_TIME, len(passages)))
             if run.left <= 0:
                 for i in some:
-                    yield i, t.Interpretation(passages[i].id, failed="the run's time was over before this passage was read")
+                    why = "the run's time was over before this passage was read"
+                    run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0, why))
+                    yield i, t.Interpretation(passages[i].id, failed=why)
                 continue
             for i, readout in zip(some, self._read(query, [passages[i] for i in some], run)):
                 if isinstance(readout, str):

@@ -16,11 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from core.errors import IndexMismatchError, InputError, StorageError
+from core.errors import FormatError, IndexMismatchError, InputError, StorageError
 from core.retrieval import bm25, index
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
 from core.retrieval.encoder import Encoder, passage_text
 from core.retrieval.readers import Limits, Rejected, Source, Tally, read_passages, reader_for
+from core.text import storable
 
 BM25_FOLDER = "bm25"
 SHOWN_REJECTED = 200  # rejected rows kept in a report; the total counts all
@@ -63,21 +64,33 @@ class BuildReport:
 
 
 def fingerprint(paths: Sequence[Path], limits: Limits) -> Prints:
-    """Name and sha256 of each file.  Raises InputError for a file that is missing, too large or of an unknown kind."""
+    """Name and sha256 of each file; one of several that cannot be read has no sha256, and `_read` says why.
+
+    Raises InputError for a file of an unknown kind, and for one alone that is missing or too large.
+    """
     prints = []
     for path in paths:
         reader_for(path)
-        Source(path, limits, lambda _: None).check_size()
+        digest = ""
         try:
-            with path.open("rb") as f:
-                prints.append([path.name, hashlib.file_digest(f, "sha256").hexdigest()])
-        except OSError as e:
-            raise InputError(f"{path} cannot be read ({e.strerror}); check its permissions") from e
+            Source(path, limits, lambda _: None).check_size()
+            try:
+                with path.open("rb") as f:
+                    digest = hashlib.file_digest(f, "sha256").hexdigest()
+            except OSError as e:
+                raise InputError(f"{path} cannot be read ({e.strerror}); check its permissions") from e
+        except InputError:
+            if len(paths) == 1:
+                raise
+        prints.append([storable(path.name), digest])
     return prints
 
 
 def _read(folder: Path, paths: Sequence[Path], prints: Prints, limits: Limits, progress: Progress) -> None:
-    """Writes the passage store.  Raises InputError when no passage is left."""
+    """Writes the passage store.  One of several files that is damaged is left out whole and listed like a bad line.
+
+    Raises InputError when no passage is left, FormatError for a damaged file that is alone.
+    """
     rejected: list[Rejected] = []
     files: list[FileReport] = []
 
@@ -87,12 +100,21 @@ def _read(folder: Path, paths: Sequence[Path], prints: Prints, limits: Limits, p
 
     with PassageWriter(folder) as writer:
         for path in paths:
-            tally = Tally()
-            for passage in read_passages(path, limits, reject, taken=writer.taken, tally=tally):
-                writer.add(passage)
-                if writer.count % 500 == 0:
-                    progress(writer.count, 0, "reading")
-            files.append(FileReport(file=path.name, **asdict(tally)))
+            tally, before, listed = Tally(), writer.mark(), len(rejected)
+            try:
+                for passage in read_passages(path, limits, reject, taken=writer.taken, tally=tally):
+                    writer.add(passage)
+                    if writer.count % 500 == 0:
+                        progress(writer.count, 0, "reading")
+            except InputError as e:
+                if len(paths) == 1:
+                    raise
+                writer.back_to(before)
+                del rejected[listed:]
+                tally = Tally(read=1, rejected=1)
+                why = e.problem if isinstance(e, FormatError) else str(e)
+                reject(Rejected(storable(path.name), 0, f"the file is left out: {storable(why)}", "file"))
+            files.append(FileReport(file=storable(path.name), **asdict(tally)))
         progress(writer.count, writer.count, "reading")
         if not writer.count:
             why = f"; the first rejected: {rejected[0]}" if rejected else "; they are empty"
@@ -101,7 +123,7 @@ def _read(folder: Path, paths: Sequence[Path], prints: Prints, limits: Limits, p
             raise IndexMismatchError("passages were lost between the readers and the store; build the corpus again")
         writer.finish(
             fingerprint=prints,
-            source=", ".join(p.name for p in paths),
+            source=storable(", ".join(p.name for p in paths)),
             files=[asdict(f) for f in files],
             rejected=[asdict(r) for r in rejected],
         )

@@ -29,6 +29,7 @@ from core.types import Passage
 
 FACTS = "passages.json"
 _FILES = ("rows.tsv", "offsets.i64", "ids.sqlite", FACTS)
+Mark = tuple[int, int, Any]  # rows, their bytes, their digest so far
 
 
 def folder_size(folder: Path) -> int:
@@ -102,6 +103,18 @@ class PassageWriter:
         self._size += len(row)
         self._offsets.write(np.int64(self._size).tobytes())
         self.count += 1
+
+    def mark(self) -> Mark:
+        """The state so far, for `back_to`."""
+        return self.count, self._size, self._digest.copy()
+
+    def back_to(self, mark: Mark) -> None:
+        """Takes out everything that was added since the mark."""
+        self.count, self._size, self._digest = mark[0], mark[1], mark[2].copy()
+        for stream, size in ((self._rows, self._size), (self._offsets, (self.count + 1) * np.dtype(np.int64).itemsize)):
+            stream.truncate(size)
+            stream.seek(size)
+        self._ids.execute("DELETE FROM ids WHERE row >= ?", (self.count,))
 
     def finish(self, **facts: Any) -> str:
         """Publishes the store and returns its digest.  `facts` are kept beside the count (source, rejected rows, ...).

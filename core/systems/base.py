@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -13,27 +12,34 @@ from core import types as t
 from core.errors import CancelledError, InputError, NothingRetrievedError
 from core.registry import did_you_mean
 from core.settings import Settings
-from core.text import normalize_answer
+from core.text import normalize_answer, text_problem
 from core.trace import fold
+
+TOP_K = 10  # passages to read where neither a person nor an engine says how many
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may set for a run.  `stop_above`: stop when P([EOI]) exceeds it; None: when [EOI] beats the best candidate."""
+    """What a person may set for a run.  `top_k`: passages to read; None: as many as the system reads by default, at most the whole corpus
+    (the engine says how many).  `stop_above`: stop when P([EOI]) exceeds it; None: when [EOI] beats the best candidate."""
 
-    top_k: int = 10
+    top_k: int | None = None
     max_answers: int = 8
     stop_above: float | None = None
     clarify: bool = True
     extra: dict[str, Any] = field(default_factory=dict)  # options of one system, by name; read_extra checks them
 
     def __post_init__(self) -> None:
-        if self.top_k < 1:
+        if self.top_k is not None and self.top_k < 1:
             raise InputError(f"the number of passages is {self.top_k}; it must be at least 1")
         if not 1 <= self.max_answers <= 50:
             raise InputError(f"the maximum number of answers is {self.max_answers}; it must be 1 to 50")
         if self.stop_above is not None and not 0 <= self.stop_above <= 1:
             raise InputError(f"the stopping threshold is {self.stop_above}; it must be between 0 and 1")
+
+    @property
+    def passages(self) -> int:
+        return TOP_K if self.top_k is None else self.top_k
 
 
 @dataclass(frozen=True)
@@ -97,24 +103,41 @@ def effective_settings(parts: Parts, options: Options, **used: Any) -> dict[str,
     return {**asdict(options), "retrieval": dict(parts.retrieval), **used}
 
 
-def check_question(question: t.Question, limit: int) -> t.Question:
-    """The question with white space collapsed, and its pinned answers without blanks; of equal ones the first stays.
+def one_line(text: str, what: str, limit: int) -> str:
+    """The text in one line, its white space collapsed.  Raises InputError naming `what` for what `text_problem` finds and for more than `limit` characters."""
+    shown = " ".join(text.split())
+    if problem := text_problem(shown, line=True):
+        raise InputError(f"{what} cannot be read: {problem}; type it again as plain text")
+    if len(shown) > limit:
+        raise InputError(f"{what} has {len(shown)} characters; at most {limit} are read: make it shorter")
+    return shown
 
-    Raises InputError for an empty, blank, overlong or control-character question.
+
+def check_question(question: t.Question, limit: int) -> t.Question:
+    """The question with white space collapsed; its pinned and banned answers likewise, without blanks; of equal ones the first stays.
+
+    Raises InputError for an empty or blank question, an overlong text, one with control characters or half characters, and for an answer that is both
+    pinned and banned.
     """
-    text = " ".join(question.text.split())
+    text = one_line(question.text, "the question", limit)
     if not text:
         raise InputError("the question is empty; type a question")
-    if len(text) > limit:
-        raise InputError(f"the question has {len(text)} characters; at most {limit} are read: ask something shorter")
     if not any(c.isalnum() for c in text):
         raise InputError(f"the question '{text[:40]}' has no letter or digit; type a question in words")
-    if any(unicodedata.category(c) in ("Cc", "Cs") for c in text):
-        raise InputError("the question has control characters; type it again as plain text")
-    pinned: dict[str, str] = {}
-    for answer in filter(None, (" ".join(p.split()) for p in question.pinned)):
-        pinned.setdefault(normalize_answer(answer) or answer, answer)
-    return replace(question, text=text, pinned=tuple(pinned.values()))
+    pinned, banned = (
+        _by_key(one_line(a, what, limit) for a in answers)
+        for what, answers in (("an answer to keep", question.pinned), ("an answer to strike", question.banned))
+    )
+    if both := [a for key, a in pinned.items() if key in banned]:
+        raise InputError(f"the answer '{both[0][:80]}' is both kept and struck (pinned and banned); leave it out of one")
+    return replace(question, text=text, pinned=tuple(pinned.values()), banned=tuple(banned.values()))
+
+
+def _by_key(answers: Iterable[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for answer in filter(None, answers):
+        found.setdefault(normalize_answer(answer) or answer.casefold(), answer)
+    return found
 
 
 def brought(

@@ -56,7 +56,7 @@ class DisambigFirst(PassageSystem):
             read = passages
             if text != question.text and question.passages is None:
                 try:
-                    retrieved = retrieve(replace(question, text=text), self.parts, self.options.top_k)
+                    retrieved = retrieve(replace(question, text=text), self.parts, self.options.passages)
                 except NothingRetrievedError:
                     continue
                 new = tuple(p for p in retrieved.passages if p.passage.id not in seen)

@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Generator, Sequence
 
 from core import types as t
-from core.errors import InputError, NothingRetrievedError
+from core.errors import InputError, LanguageModelError, NothingRetrievedError
 from core.models.generators import LanguageGenerator, Run
 from core.systems.base import Options, Parts, read_extra
-from core.systems.grounded import Found, LanguageSystem, distinct, failed
+from core.systems.grounded import Found, LanguageSystem, distinct
 from core.text import listed
 
 KNOWN = {"interpretations": 5.0, "passages_each": 5.0}
@@ -50,10 +50,9 @@ class DiversifyThenVerify(LanguageSystem):
 
     def find(self, question: t.Question, run: Run) -> Generator[t.Event, None, Found]:
         questions = self.generator.pseudo_interpretations(question.text, self.imagined, run)  # Eq. 1
-        yield from run.events()
-        run.check()
+        yield from run.settle()
         if not questions:
-            raise failed(run, "pseudo_interpretations")
+            raise LanguageModelError("the language model failed at 'pseudo_interpretations': it imagined no question")
         yield t.QuestionsImagined(tuple(questions))
         passages = yield from self._universe(question, questions, run)  # Eq. 2
         read = passages
@@ -63,11 +62,8 @@ class DiversifyThenVerify(LanguageSystem):
                 why = f"verification left none of {listed(len(passages), 'passage')}: the corpus answers none of the imagined questions"
                 return Found((), tuple(passages), why)
         found = self.generator.clarify_long(question.text, [p.passage for p in read], run, self.options.max_answers)  # Eq. 4
-        yield from run.events()
-        run.check()
-        if found is None:
-            raise failed(run, "clarify_long")
-        kept = distinct(found)
+        yield from run.settle()
+        kept = distinct(found or ())
         for interpretation in kept:
             yield t.InterpretationProposed(interpretation)
         why = f"{listed(len(kept), 'interpretation')} from {listed(len(read), 'passage')}"
@@ -99,9 +95,9 @@ class DiversifyThenVerify(LanguageSystem):
         passages = union(searches)
         if not passages and nothing is not None:
             raise nothing
-        kept, dropped = passages[: self.options.top_k], passages[self.options.top_k :]
+        kept, dropped = passages[: self.options.passages], passages[self.options.passages :]
         if dropped:
-            why = f"the {self.options.top_k} nearest to the imagined questions"
+            why = f"the {self.options.passages} nearest to the imagined questions"
             yield t.PassagesPruned(tuple(p.passage.id for p in kept), tuple(p.passage.id for p in dropped), why)
         return kept
 
@@ -110,14 +106,11 @@ class DiversifyThenVerify(LanguageSystem):
     ) -> Generator[t.Event, None, list[t.RetrievedPassage]]:
         """The passages that answer at least one question; one long call for each question."""
         verdicts = self.generator.supporting(questions, [p.passage for p in passages], run)
-        yield from run.events()
-        run.check()
         ids = [p.passage.id for p in passages]
         for text, verdict in zip(questions, verdicts, strict=True):
             why = "" if verdict is not None else "the language model failed"
             yield t.QuestionVerified(text, tuple(ids[i] for i in sorted(verdict or ())), why)
-        if all(v is None for v in verdicts):
-            raise failed(run, "supporting")
+        yield from run.settle()
         good = frozenset().union(*(v for v in verdicts if v is not None))
         kept = [p for i, p in enumerate(passages) if i in good]
         dropped = tuple(p.passage.id for i, p in enumerate(passages) if i not in good)

@@ -107,7 +107,7 @@ class GroundedSystem(ABC):
 
     @abstractmethod
     def find(self, question: t.Question, run: Run) -> Generator[t.Event, None, Found]:
-        """Yields the events up to the conclusion.  Raises NothingRetrievedError; LanguageModelError when a call failed on which all depended."""
+        """Yields the events up to the conclusion, and `run.settle()` after each role that it goes on from.  Raises NothingRetrievedError."""
 
     def search(self, question: t.Question, query: str, k: int) -> t.PassagesRetrieved:
         """The question's own passages, else the k best for the query.  Raises NothingRetrievedError."""
@@ -121,6 +121,7 @@ class GroundedSystem(ABC):
         run = Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
         try:
             found = yield from self.find(question, run)
+            yield from run.settle()
             yield from conclude(
                 question, found.interpretations, found.passages, self.options.max_answers, found.why, lambda i: bool(i.verified)
             )
@@ -128,6 +129,9 @@ class GroundedSystem(ABC):
         except CancelledError:
             yield from run.events()
             why = "stopped by a person"
+        except LanguageModelError:
+            yield from run.events()  # the trace tells which calls failed
+            raise
         yield t.Finished(time.perf_counter() - started, why)
 
 
@@ -145,9 +149,3 @@ class LanguageSystem(GroundedSystem):
         """`generator` None: the configured language model.  Raises NoLanguageModelError, LanguageModelError, CheckpointError then."""
         self.generator = generator or load_language_generator(parts.settings)
         super().__init__(name, parts, options, self.generator, used)
-
-
-def failed(run: Run, role: str) -> LanguageModelError:
-    """What to raise when all depended on a role's calls and none succeeded: the reason of the last one."""
-    why = next((c.error for c in reversed(run.calls) if c.role == role and c.error), "it said nothing that can be used")
-    return LanguageModelError(f"the language model failed at '{role}': {why}")

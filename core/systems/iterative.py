@@ -48,7 +48,7 @@ class AmbigPrompt:
         """Yields each event as it happens.  Raises InputError for a bad question and NothingRetrievedError."""
         started = time.perf_counter()
         question = check_question(question, self.parts.settings.max_question_chars)
-        retrieved = retrieve(question, self.parts, self.options.top_k)
+        retrieved = retrieve(question, self.parts, self.options.passages)
         yield retrieved
         answers: list[t.Answer] = []
         why = "the maximum number of answers is reached"

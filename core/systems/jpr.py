@@ -69,7 +69,7 @@ class Jpr(PassageSystem):
     def passages(self, question: t.Question) -> t.PassagesRetrieved:
         """The picked passages, ranked by the order of picking, with what retrieving and reranking took."""
         started = time.perf_counter()
-        k = self.options.top_k
+        k = self.options.passages
         found = retrieve(question, self.parts, max(self.pool, k))
         picked = self._rank(question.text, found.passages, k)
         self._readouts[tuple(found.passages[i].passage.id for i, _, _ in picked)] = [readout for _, _, readout in picked]

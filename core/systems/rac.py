@@ -15,7 +15,7 @@ from core import types as t
 from core.errors import InputError, NothingRetrievedError
 from core.models.generators import Claim, LanguageGenerator, Run
 from core.systems.base import Options, Parts, read_extra
-from core.systems.grounded import Found, LanguageSystem, distinct, failed
+from core.systems.grounded import Found, LanguageSystem, distinct
 from core.text import listed, normalize_answer
 
 RELAX = ("yes", "no")
@@ -41,21 +41,17 @@ class RetrievalAugmentedClarification(LanguageSystem):
         query = question.text
         if self.relax and question.passages is None:
             query = self.generator.relax(question.text, run)
-            yield from run.events()
-            run.check()
+            yield from run.settle()
             yield t.QuestionRelaxed(query)
-        retrieved = self.search(question, query, self.options.top_k)
+        retrieved = self.search(question, query, self.options.passages)
         yield retrieved
         found = self.generator.clarify_long(
             question.text, [p.passage for p in retrieved.passages], run, self.options.max_answers
         )  # Eq. 13
-        yield from run.events()
-        run.check()
-        if found is None:
-            raise failed(run, "clarify_long")
+        yield from run.settle()
+        kept = distinct(found or ())
         if self.tree:
-            return (yield from self._grow(question, retrieved.passages, distinct(found), run))
-        kept = distinct(found)
+            return (yield from self._grow(question, retrieved.passages, kept, run))
         for interpretation in kept:
             yield t.InterpretationProposed(interpretation)
         return Found(tuple(kept), retrieved.passages, _said(len(kept), len(retrieved.passages)))
@@ -96,7 +92,7 @@ class RetrievalAugmentedClarification(LanguageSystem):
     ) -> Generator[t.Event, None, tuple[list[t.Interpretation], tuple[t.RetrievedPassage, ...]] | None]:
         """A node's own passages and what they say of it; None where nothing was found or the call failed (the trace has the call)."""
         try:
-            found = self.search(question, node.question, self.options.top_k)
+            found = self.search(question, node.question, self.options.passages)
         except NothingRetrievedError:
             return None
         if question.passages is None:
@@ -117,8 +113,7 @@ class RetrievalAugmentedClarification(LanguageSystem):
             Claim(question.text, n.answer, (by_id[n.passage_id],) if n.passage_id in by_id else everything) for n in nodes
         ]
         verdicts = self.generator.verify(claims, run)
-        yield from run.events()
-        run.check()
+        yield from run.settle()
         pruned = "pruned: its passage does not support this as an answer to the question"
         return [replace(n, verified=v, abstained=pruned if v is False else "") for n, v in zip(nodes, verdicts, strict=True)]
 

@@ -43,7 +43,7 @@ class PassageSystem(ABC):
 
     def passages(self, question: t.Question) -> t.PassagesRetrieved:
         """What is read first.  Raises NothingRetrievedError, InputError."""
-        return retrieve(question, self.parts, self.options.top_k)
+        return retrieve(question, self.parts, self.options.passages)
 
     def check_cancelled(self) -> None:
         """Raises CancelledError when a person stopped the run; called between pieces of work."""

@@ -57,10 +57,9 @@ class Verdict(GroundedSystem):
         query = question.text
         if question.passages is None:  # Eq. 6; nothing is retrieved for a question with passages of its own
             query = self.generator.relax(question.text, run) or question.text
-            yield from run.events()
-            run.check()
+            yield from run.settle()
         yield t.QuestionRelaxed(query)
-        retrieved = self.search(question, query, self.options.top_k)  # Eq. 7
+        retrieved = self.search(question, query, self.options.passages)  # Eq. 7
         yield retrieved
         run.check()
         passages = [p.passage for p in retrieved.passages]
@@ -77,7 +76,7 @@ class Verdict(GroundedSystem):
                 abstained += 1
             else:
                 proposed.append(one)
-        yield from run.events()
+        yield from run.settle()
         if not proposed:
             return Found((), retrieved.passages, _nothing(len(passages), trouble))
         proposed = yield from self._verified(proposed, passages, run)
@@ -89,8 +88,7 @@ class Verdict(GroundedSystem):
         final = [proposed[i] for i in result.kept][: self.options.max_answers]
         if self.options.clarify and isinstance(self.generator, Distinguishes):
             worded = self.generator.distinguish(question.text, final, passages, run)
-            yield from run.events()
-            run.check()
+            yield from run.settle()
             final = [replace(one, verified=passed) for one, passed in worded]
         return Found(tuple(final), retrieved.passages, _said(final, len(proposed), abstained, trouble))
 
@@ -110,8 +108,7 @@ class Verdict(GroundedSystem):
         alone = [p.index for p in placed if p.cluster < 0 and proposed[p.index].verified is None]
         claims = [Claim(proposed[i].question, proposed[i].answer, (by_id[proposed[i].passage_id],)) for i in alone]
         verdicts = dict(zip(alone, self.generator.verify(claims, run) if claims else ()))
-        yield from run.events()
-        run.check()
+        yield from run.settle()
         return [replace(one, verified=verdicts.get(i, one.verified)) for i, one in enumerate(proposed)]
 
     def _vectors(self, interpretations: Sequence[t.Interpretation]) -> Vectors:
@@ -129,8 +126,6 @@ def _same(a: t.Interpretation, b: t.Interpretation) -> bool:
 
 
 def _nothing(passages: int, trouble: Sequence[str]) -> str:
-    if trouble and len(trouble) == passages:
-        return f"none of {listed(passages, 'passage')} could be read: {trouble[0]}"
     unread = f"; {listed(len(trouble), 'passage')} could not be read" if trouble else ""
     return f"no interpretation: none of the nearest {listed(passages, 'passage')} answers any meaning of the question{unread}"
 

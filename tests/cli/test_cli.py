@@ -94,8 +94,21 @@ def test_pins_bans_and_limits(run: Run, home: Path) -> None:
         (["ask", "  "], 2, "the question is empty"),
         (["ask", "?!"], 2, "no letter or digit"),
         (["ask", "x" * 10_000], 2, "10000 characters"),
-        (["ask", "who\x00"], 2, "control characters"),
+        (["ask", "who\x00"], 2, "question 'who\\x00' cannot be read: it holds a NUL character"),
+        (["ask", "who \udcff"], 2, "lone surrogate"),
+        (["ask", "who " * 25_000], 2, "the question has 99999 characters; at most"),
+        (["ask", "who", "--pin", "a\x07"], 2, "an answer to keep cannot be read: it holds a control character (U+0007)"),
+        (["ask", "who", "--ban", "a\x1b[2J"], 2, "an answer to strike cannot be read: it holds a control character (U+001B)"),
+        (["ask", "who", "--pin", "a\udcff"], 2, "pin 'a\\udcff' cannot be read: it holds a lone surrogate"),
+        (["ask", "who", "--ban", "a\udcff"], 2, "ban 'a\\udcff' cannot be read: it holds a lone surrogate"),
+        (["ask", "who", "--pin", "The Oslo!", "--ban", "oslo"], 2, "'The Oslo!' is both kept and struck"),
+        (["ask", "who", "--corpus", "a\udcff"], 2, "lone surrogate"),
+        (["ask", "who", "--set", "loop=a\udcff"], 2, "lone surrogate"),
+        (["index", "--passages", ".", "--name", "a\udcff"], 2, "lone surrogate"),
         (["ask", "who", "--top-k", "0"], 2, "at least 1"),
+        (["ask", "who", "--top-k", "-3"], 2, "at least 1"),
+        (["evaluate", "--questions", "x.json", "--limit", "0"], 2, "the limit is 0; it must be at least 1"),
+        (["evaluate", "--questions", "x.json", "--limit", "-1"], 2, "the limit is -1; it must be at least 1"),
         (["ask", "who", "--max-answers", "99"], 2, "1 to 50"),
         (["ask", "who", "--stop-above", "2"], 2, "between 0 and 1"),
         (["ask", "who", "--system", "ambigpromt"], 2, "Did you mean 'ambigprompt'?"),
@@ -121,6 +134,38 @@ def test_mistakes_cost_one_line(run: Run, words: list[str], code: int, says: str
     assert err.count("\n") == 1
 
 
+def test_more_passages_than_the_corpus_has(run: Run, home: Path) -> None:
+    run("index", "--passages", home / "facts.tsv")
+    words = ("--corpus", "facts", "--json")
+    code, out, err = run("ask", QUESTION, *words, "--top-k", 4)
+    assert (code, out) == (2, "")
+    assert err == "error: 4 passages are asked for, and corpus 'facts' has 3; ask for at most so many (--top-k)\n"
+    code, out, _ = run("ask", QUESTION, *words)  # the default is more, and reads the whole corpus
+    assert (code, len(json.loads(out)["passages"]), json.loads(out)["info"]["settings"]["top_k"]) == (0, 3, 3)
+    questions = home / "q.jsonl"
+    questions.write_text(json.dumps({"id": "1", "question": QUESTION, "answers": ["Natalie Wood"]}) + "\n")
+    code, out, err = run("evaluate", "--questions", questions, *words, "--top-k", 4)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert run("evaluate", "--questions", questions, *words)[0] == 0
+
+
+def test_names_of_files_in_another_encoding(run: Run, home: Path) -> None:
+    folder = home / "files"
+    folder.mkdir()
+    (folder / "facts\udcff.tsv").write_text(FACTS)
+    (folder / "bad\udcff.pdf").write_bytes(b"no PDF")
+    code, out, err = run("index", "--passages", folder, "--name", "facts")
+    assert (code, err) == (0, "")
+    assert "bad?.pdf: the file is left out" in out
+    out.encode()
+    assert run("index", "--passages", folder, "--name", "facts")[1].startswith("corpus 'facts' is up to date")
+    questions = home / "q\udcff.jsonl"
+    questions.write_text(json.dumps({"id": "1", "question": QUESTION, "answers": ["Natalie Wood"]}) + "\n")
+    code, out, _ = run("evaluate", "--questions", questions, "--corpus", "facts", "--json", "--out", home / "run")
+    assert (code, json.loads(out)["provenance"]["questions"]) == (0, "q?.jsonl")
+    out.encode()
+
+
 def test_a_folder_without_readable_files(run: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     code, _, err = run("index", "--passages", tmp_path / "empty")
@@ -137,6 +182,11 @@ def test_a_folder_of_files_and_rejected_rows(run: Run, tmp_path: Path) -> None:
     assert code == 0
     assert "from 2 file(s)" in out
     assert "1 row(s) rejected" in out
+    (folder / "c.pdf").write_bytes(b"no PDF")
+    code, out, _ = run("index", "--passages", folder, "--name", "with-a-damaged-file")
+    assert code == 0
+    assert "2 row(s) rejected" in out
+    assert "c.pdf: the file is left out: not a PDF that can be read" in out
 
 
 def test_systems(run: Run) -> None:

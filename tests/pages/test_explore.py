@@ -13,10 +13,12 @@ import pytest
 from page_helpers import ANSWERS, QUESTION, ask, button, texts
 from streamlit.testing.v1 import AppTest
 
+from core import types as t
 from core.errors import StorageError
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
 from core.trace import prediction_from_json
+from pages._corrections import options_of
 from storage import Store
 
 Open = Callable[..., AppTest]
@@ -235,10 +237,17 @@ def test_nothing_retrieved(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_more_passages_than_the_corpus_has(app: AppTest, store: Store) -> None:
-    app.number_input(key="explore.first.top_k").set_value(50).run()
-    assert "The corpus has 4 passages" in texts(app)
+    read = app.number_input(key="explore.first.top_k.4")
+    assert (read.value, read.max, read.help) == (4, 4, "The corpus has 4.")
     ask(app)
-    assert len(store.get_prediction(link(app)).prediction.passages) == 4
+    stored = store.get_prediction(link(app)).prediction
+    assert (len(stored.passages), stored.system.settings["top_k"]) == (4, 4)
+
+
+def test_a_stored_run_over_a_corpus_that_became_smaller(app: AppTest) -> None:
+    """Running on reads what there is."""
+    info = t.SystemInfo("scripted", {"top_k": 50, "max_answers": 3}, "small")
+    assert options_of(info).top_k == 4
 
 
 def test_unknown_link(open_app: Open, corpus: str) -> None:

@@ -33,7 +33,7 @@ class TableGenerator:
 
     def interpret(self, query: str, passages: Sequence[t.Passage], run: Run) -> Iterator[tuple[int, t.Interpretation]]:
         for i, p in enumerate(passages):
-            run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0))
+            run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0, FAILED.get(p.id, "")))
             if p.id in FAILED:
                 yield i, t.Interpretation(p.id, failed=FAILED[p.id])
             elif p.id in SAID and (SAID[p.id][0] == query or query == QUESTION):
@@ -79,7 +79,7 @@ def saved(app: AppTest) -> str:
 
 
 def test_a_grid_a_map_and_choices(app: AppTest, store: Store) -> None:
-    assert app.number_input(key="explore.first.top_k.verdict").value == 20
+    assert app.number_input(key="explore.first.top_k.verdict.4").value == 4  # 20, and the corpus has 4
     ask(app)
     assert not app.exception
     shown = texts(app)
@@ -144,7 +144,7 @@ def test_rejecting_and_none_of_these(app: AppTest, store: Store) -> None:
     app.button(key=f"{first}.further").click().run()
     again = store.get_prediction(saved(app)).prediction
     assert again.question.banned == ("Natalie Wood",)
-    assert again.system.settings["top_k"] == 40
+    assert again.system.settings["top_k"] == 4  # twice as many, at most the whole corpus
     assert [i.answer for i in again.interpretations] == ["Rachel Zegler"]
     button(app, "None of these").click().run()
     assert "None of these is what you mean" in texts(app)
@@ -171,3 +171,23 @@ def test_the_map_of_any_number(count: int) -> None:
     sizes = [s for trace in figure.data for s in trace.marker.size]
     assert sizes.count(20) == min(count, 10)
     assert len(ROWS) == 4
+
+
+def test_a_model_that_fails_everywhere_is_an_error_and_no_answer(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dead(
+        self: TableGenerator, query: str, passages: Sequence[t.Passage], run: Run
+    ) -> Iterator[tuple[int, t.Interpretation]]:
+        for i, p in enumerate(passages):
+            run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0, "the endpoint said <b>HTTP 500</b>"))
+            yield i, t.Interpretation(p.id, failed="the endpoint said <b>HTTP 500</b>")
+
+    monkeypatch.setattr(TableGenerator, "interpret", dead)
+    ask(app)
+    assert not app.exception
+    (error,) = app.error
+    assert "failed at 'interpret' (all of 4 calls): the endpoint said <b>HTTP 500</b>" in error.value.replace("\\", "")
+    shown = texts(app)
+    assert "The run did not end" in shown
+    assert "4 of 4 calls of the model failed" in shown
+    assert "No answer" not in shown
+    assert "answers any meaning" not in shown

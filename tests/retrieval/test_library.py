@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import subprocess
 import sys
@@ -376,3 +377,39 @@ def test_a_folder_that_vanishes_meanwhile_has_no_size(tmp_path: Path) -> None:
     (tmp_path / "part").mkdir()
     (tmp_path / "part" / "file").write_bytes(b"12345")
     assert library_module.folder_size(tmp_path) == 5
+
+
+DAMAGED = {
+    "cut.tsv.gz": gzip.compress(b"".join(b"d%d\ttext %d\tT\n" % (i, i) for i in range(5000)))[:-2000],
+    "no.jsonl.gz": b"this is no gzip",
+    "no.pdf": b"%PDF-1.7 and then nothing",
+    "gone.txt": None,  # a link to nowhere
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_file_among_others_is_listed_like_a_bad_line(
+    library: CorpusLibrary, write: Write, facts_file: Path, name: str
+) -> None:
+    content = DAMAGED[name]
+    last = write("last.tsv", "d1\tthe last one\tT\n")
+    bad = last.with_name(name)
+    if content is None:
+        bad.symlink_to("nowhere")
+    else:
+        bad.write_bytes(content)
+    files = [facts_file, bad, last]
+    report = library.create("mixed", files)
+    (row,) = report.rejected
+    assert (row.file, row.unit, report.rejected_total) == (name, "file", 1)
+    assert str(row).startswith(f"{name}: the file is left out: ")
+    assert [f.passages for f in report.files] == [5, 0, 1]
+    corpus = library.open("mixed")
+    corpus.store.verify()
+    assert [p.id for p in corpus.passages()] == ["p1", "p2", "p3", "p4", "p5", "d1"]  # "d1" of the damaged file is not taken
+    assert corpus.store.get("d1").text == "the last one"
+    assert library.create("mixed", files).already_built
+    with pytest.raises(InputError, match=name.replace(".", r"\.")):
+        library.create("alone", [bad])
+    with pytest.raises(InputError, match=r"no passage could be read; the first rejected"):
+        library.create("both", [bad, bad])

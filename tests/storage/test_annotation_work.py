@@ -156,6 +156,12 @@ def test_drafts_of_two_windows_conflict_and_show_both(store: Store) -> None:
         store.save_draft(item, "Ada", "generation", {"t": "x" * 2_000_001})
 
 
+@pytest.mark.parametrize("name", ["two\nlines", "bell\x07", "half \ud800", "nul\0", " ", "x" * 10_000])
+def test_names_of_projects_are_one_line_of_plain_text(store: Store, name: str) -> None:
+    with pytest.raises(InputError, match="the project's name cannot be stored"):
+        project(store, 1, name=name)
+
+
 def test_searches_and_opened_passages_are_logged(store: Store) -> None:
     made = project(store, 1, thresholds={"must_read": 2})
     item = take(store, made, "Ada").item

@@ -182,14 +182,28 @@ def test_nothing_retrieved_and_more_wanted_than_there_is() -> None:
         (" \t\n ", "empty"),
         ("who " * 2500, "has 9999 characters; at most 2000"),
         ("?!… -- ", "no letter or digit"),
-        ("who\x00 is it", "control characters"),
-        ("who\x7f is it", "control characters"),
-        ("who \ud800 is it", "control characters"),
+        ("who\x00 is it", "the question cannot be read: it holds a NUL character"),
+        ("who\x7f is it", r"control character \(U\+007F\)"),
+        ("who \ud800 is it", "lone surrogate"),
     ],
 )
 def test_bad_questions(text: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         list(scripted().run(t.Question(text)))
+
+
+@pytest.mark.parametrize("word", ["a\x07b", "a\x7fb", "a\ud800b", "a\x00b", "x" * 3000])
+@pytest.mark.parametrize("kind", ["pinned", "banned"])
+def test_bad_answers_of_a_person(kind: str, word: str) -> None:
+    what = "an answer to keep" if kind == "pinned" else "an answer to strike"
+    with pytest.raises(InputError, match=what):
+        list(scripted().run(t.Question(QUESTION, **{kind: ("Rome", word)})))
+
+
+@pytest.mark.parametrize("other", ["Natalie Wood", " natalie  wood", "The Natalie Wood!", "NATALIE WOOD."])
+def test_one_answer_is_not_both_kept_and_struck(other: str) -> None:
+    with pytest.raises(InputError, match="'Natalie Wood' is both kept and struck"):
+        list(scripted().run(t.Question(QUESTION, pinned=("Natalie Wood",), banned=("Oslo", other))))
 
 
 def test_good_questions_are_only_tidied() -> None:

@@ -13,7 +13,7 @@ import torch
 from core import types as t
 from core.consolidation import Consolidation
 from core.cost import cost_of
-from core.errors import InputError
+from core.errors import InputError, LanguageModelError
 from core.models.generators import SCRIPTED, Claim, Generator, Run
 from core.models.passage_reader import Readout
 from core.models.passage_signals import Weighing, kind
@@ -56,8 +56,8 @@ class Table:
     def interpret(self, query: str, passages: Sequence[t.Passage], run: Run) -> Iterator[tuple[int, t.Interpretation]]:
         for i, p in enumerate(passages):
             run.check()
-            run.count(t.ModelCalled("interpret", 1, 1, 1, 0.0))
             found = self.said.get(p.id)
+            run.count(t.ModelCalled("interpret", 1, 1, 1, 0.0, found if isinstance(found, str) else ""))
             if found is None:
                 yield i, t.Interpretation(p.id, abstained="it does not say")
             elif isinstance(found, str):
@@ -167,9 +167,8 @@ def test_a_failed_passage_is_marked_and_the_rest_goes_on() -> None:
     assert [a.text for a in found.answers] == ["Ada Lund", "Bo Strand"]
     assert "1 could not be read" in found.events[-1].why  # type: ignore[union-attr]
     broken, _ = system(Table(dict.fromkeys(TEXTS, "no connection")))
-    last = answer(broken, t.Question(QUESTION)).events[-1]
-    assert isinstance(last, t.Finished)
-    assert last.why == "none of 5 passages could be read: no connection"
+    with pytest.raises(LanguageModelError, match=r"failed at 'interpret' \(all of 5 calls\): no connection"):
+        answer(broken, t.Question(QUESTION))
 
 
 def test_a_person_stops_it() -> None:

@@ -14,7 +14,7 @@ from core.errors import InputError
 from core.retrieval.readers.documents import read_markdown, read_pdf, read_text
 from core.retrieval.readers.lines import UNLIMITED, Limits, Rejected, Row, Source, Tally
 from core.retrieval.readers.tables import MAX_ID_CHARS, read_jsonl, read_tsv
-from core.text import chunk_words
+from core.text import chunk_words, text_problem
 from core.types import Passage
 
 __all__ = ["READERS", "UNLIMITED", "Limits", "Rejected", "Row", "Source", "Tally", "read_passages", "reader_for"]
@@ -37,7 +37,6 @@ _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " 
 _DIVIDED = re.compile(
     "(?<=\\w)[\u2010\u00ad]\\s+(?=[^\\W\\d_])|\u00ad"
 )  # U+2010 and the soft hyphen, as typesetters divide; not a plain "-"
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def reader_for(path: Path) -> Reader:
@@ -102,6 +101,4 @@ def _wrong(identity: str, title: str, text: str) -> str:
         return "the id holds a tab, a control character or repeated white space"
     if len(title) > MAX_TITLE_CHARS:
         return f"the title has {len(title)} characters; at most {MAX_TITLE_CHARS} are allowed (are text and title swapped?)"
-    if _SURROGATE.search(identity) or _SURROGATE.search(title) or _SURROGATE.search(text):
-        return "holds half of a surrogate pair, which is no character"
-    return ""
+    return next((problem for part in (identity, title, text) if (problem := text_problem(part))), "")

@@ -12,6 +12,7 @@ from typing import BinaryIO, NamedTuple, cast
 
 from core.errors import FormatError, InputError
 from core.settings import Settings
+from core.text import storable
 
 MB = 1024 * 1024
 UNLIMITED = 2**62
@@ -42,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """One row that was left out.  `number` counts lines (pages of a PDF) of the file from 1."""
+    """One row that was left out.  `number` counts lines (pages of a PDF) of the file from 1; 0 with unit "file": the whole file."""
 
     file: str
     number: int
@@ -50,7 +51,7 @@ class Rejected:
     unit: str = "line"
 
     def __str__(self) -> str:
-        return f"{self.file}, {self.unit} {self.number}: {self.reason}"
+        return f"{self.file}, {self.unit} {self.number}: {self.reason}" if self.number else f"{self.file}: {self.reason}"
 
 
 @dataclass(slots=True)
@@ -85,6 +86,11 @@ class Source:
     unit: str = "line"
 
     @property
+    def name(self) -> str:
+        """As it can be stored and shown: a name in another encoding has half characters."""
+        return storable(self.path.name)
+
+    @property
     def stem(self) -> str:
         """The file's name without its suffixes, in letters, digits, '.', '_' and '-': the start of ids, and a title."""
         name = self.path.name.removesuffix(".gz").rpartition(".")[0] or self.path.name
@@ -92,7 +98,7 @@ class Source:
 
     def reject(self, number: int, reason: str) -> None:
         self.tally.rejected += 1
-        self.on_reject(Rejected(self.path.name, number, reason, self.unit))
+        self.on_reject(Rejected(self.name, number, reason, self.unit))
 
     def check_size(self) -> None:
         """Raises InputError when there is no such file, or it is empty or larger than allowed."""
