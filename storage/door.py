@@ -1,9 +1,9 @@
-"""The store as a session sees it: each call is checked against `storage.permissions`, in the transaction that does it."""
+"""The store as a session sees it: each call is checked against `storage.permissions`, before it and in each of its transactions."""
 
 from __future__ import annotations
 
 import copy
-from functools import partial
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 from core.errors import NotAllowedError
@@ -39,7 +39,17 @@ class Door(_Methods):
             raise AttributeError(f"the store has no {name!r}")
         if name not in ACTION_OF:
             raise NotAllowedError(f"'{name}' is for the local operator (python -m storage), not for a session")
-        return getattr(self._for(ACTION_OF[name]), name)
+        bound = self._for(ACTION_OF[name])
+        method = getattr(bound, name)
+
+        @wraps(method)
+        def call(*args: Any, **kw: Any) -> Any:
+            if bound.gate is not None:  # before anything else: some write a file first
+                with bound.reading():
+                    pass
+            return method(*args, **kw)
+
+        return call
 
     def lent(self, action: Name) -> Store:
         """For a function of storage that takes a store: each of its transactions is checked for this action."""

@@ -19,7 +19,7 @@ from storage.records_annotation import SignInError
 
 MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS = 8, 1024
 AT_ONCE = 2
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS, COME_BACK_SECONDS = 20.0, 5.0
 _NOBODYS = "correct horse battery staple"  # a name without a password is checked against its hash, to take as long
 _turns = threading.BoundedSemaphore(AT_ONCE)
 
@@ -38,7 +38,7 @@ def _nobodys_hash() -> str:
 def _turn() -> Iterator[None]:
     """Raises SignInError where too many are waiting."""
     if not _turns.acquire(timeout=PATIENCE_SECONDS):
-        raise SignInError(PATIENCE_SECONDS)
+        raise SignInError(COME_BACK_SECONDS)
     try:
         yield
     finally:
