@@ -12,7 +12,6 @@ if __name__ != "__main__":
 
     app = st.App(__file__, middleware=_server.middleware())
 else:
-    from core.errors import AmbiscopeError
     from core.settings import ROOT
     from pages import _admission, _shared, _signin
 
@@ -22,8 +21,9 @@ else:
     try:
         with _admission.noted():
             _signin.gate()
-    except AmbiscopeError as error:
+    except Exception as error:  # whatever it is: who is here is not known
         _shared.show_error(error)
+        st.info("Ambiscope shows nothing until it can read from its database who may do what.")
         st.stop()
     _admission.warn()
     with _shared.inside_app():

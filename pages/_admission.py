@@ -29,7 +29,7 @@ def noted() -> Iterator[None]:
         _note(None)
         raise
     try:
-        _note(_shared.store().accounts_in_use())
+        _note(_shared.servers_store().accounts_in_use())
     except AmbiscopeError:  # a page says it
         _note(None)
 
@@ -51,7 +51,7 @@ def session_is_let_in(session: str) -> bool:
     """A tab that was open before people had accounts is out from the first account on.  Any thread."""
     came = _LET_IN.get(session)
     try:
-        return came is True or (came is False and not _shared.store().accounts_in_use())
+        return came is True or (came is False and not _shared.servers_store().accounts_in_use())
     except AmbiscopeError:
         return False
 
@@ -59,7 +59,7 @@ def session_is_let_in(session: str) -> bool:
 def warn() -> None:
     """On every page, as long as other machines get in without an account."""
     try:
-        told = _shared.settings().open_to_all and not _shared.store().accounts_in_use()
+        told = _shared.settings().open_to_all and not _shared.servers_store().accounts_in_use()
     except AmbiscopeError:
         return
     if told:

@@ -10,6 +10,7 @@ from core import types as t
 from core.systems.base import Options
 from core.text import normalize_answer
 from pages import _live, _shared
+from pages._deeds import deed
 from pages._markup import plain
 from pages._runner import Plan
 
@@ -130,5 +131,6 @@ def bar(prefix: str, prediction: t.Prediction) -> None:
             st.button("Undo corrections", key=f"{prefix}.undo", on_click=_undo, args=(prefix,))
 
 
+@deed("ask questions", "explore.error")
 def run_on(question: t.Question, info: t.SystemInfo) -> None:
     _live.start([Plan(question, info.name, info.corpus, options_of(info))])

@@ -9,9 +9,10 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.errors import AmbiscopeError, InputError
+from core.errors import InputError
 from core.evaluation_summary import failed_calls
 from pages import _evaluate_judge, _shared
+from pages._deeds import deed
 from pages._evaluate_data import SCOPES, csv, metrics_of, names, shown
 from pages._markup import plain
 from storage.records import EvaluationFilter, StoredEvaluation
@@ -112,22 +113,18 @@ def _row(place: int, run: StoredEvaluation, name: str, metric: str, scope: str) 
 # ---------------------------------------------------------------- one run
 
 
+@deed("change evaluations", "evaluate.error")
 def _rename(key: str) -> None:
-    try:
-        _shared.store().label_evaluation(key, str(st.session_state.get(f"evaluate.label.{key}") or ""))
-        st.session_state["evaluate.said"] = "The run has its new name."
-    except AmbiscopeError as error:
-        st.session_state["evaluate.error"] = error
+    _shared.store().label_evaluation(key, str(st.session_state.get(f"evaluate.label.{key}") or ""))
+    st.session_state["evaluate.said"] = "The run has its new name."
 
 
+@deed("change evaluations", "evaluate.error")
 def _delete(key: str, name: str) -> None:
-    try:
-        if not st.session_state.get(f"evaluate.sure.{key}"):
-            raise InputError("nothing was deleted: tick the box first")
-        _shared.store().delete_evaluation(key)
-        st.session_state["evaluate.said"] = f"The run {name} is deleted from the database; its run folder stays."
-    except AmbiscopeError as error:
-        st.session_state["evaluate.error"] = error
+    if not st.session_state.get(f"evaluate.sure.{key}"):
+        raise InputError("nothing was deleted: tick the box first")
+    _shared.store().delete_evaluation(key)
+    st.session_state["evaluate.said"] = f"The run {name} is deleted from the database; its run folder stays."
 
 
 def about(run: StoredEvaluation, name: str) -> None:
@@ -171,6 +168,8 @@ def about(run: StoredEvaluation, name: str) -> None:
     _evaluate_judge.draw([run], {run.id: name})
     with st.expander("Settings of the system"):
         st.json(made.get("settings", {}))
+    if not _shared.store().may("change evaluations"):
+        return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input("Name of the run", value=run.label, key=f"evaluate.label.{run.id}", max_chars=120)
         st.button("Rename", key=f"evaluate.rename.{run.id}", on_click=_rename, args=(run.id,), icon=":material/edit:")

@@ -10,10 +10,11 @@ import streamlit as st
 
 from core.datasets import load
 from core.datasets.catalogue import DATASETS, downloaded
-from core.errors import AmbiscopeError, CancelledError, InputError, StorageError
+from core.errors import CancelledError, InputError, StorageError
 from core.evaluation_plan import JUDGES, EvaluationPlan
 from core.run_folder import RunState, run_states
 from pages import _shared
+from pages._deeds import deed
 from pages._evaluations import Evaluation, folder_for
 from pages._markup import plain
 from pages._options import ready_systems
@@ -86,29 +87,27 @@ def _changed(k: int) -> int | None:
     return None if k == _usual() else k
 
 
+@deed("run evaluations", "evaluate.error")
 def _start() -> None:
     state = st.session_state
-    try:
-        path = question_files().get(str(state["evaluate.new.questions"]))
-        if path is None:
-            raise InputError("this question file is not there any more; choose another one")
-        load(path)  # what is wrong in it is said now, with its line
-        judge = str(state["evaluate.new.judge"])
-        plan = EvaluationPlan(
-            questions=str(path),
-            system=str(state["evaluate.new.system"]),
-            corpus=state["evaluate.new.corpus"],
-            limit=int(state["evaluate.new.limit"]) or None,
-            top_k=_changed(int(state["evaluate.new.top_k"])),
-            clarify=bool(state["evaluate.new.clarify"]),
-            judge=judge if judge in JUDGES else None,
-            seed=int(state["evaluate.new.seed"]),
-            traces=bool(state["evaluate.new.traces"]),
-            tags=tags(str(state["evaluate.new.tags"] or "")),
-        )
-        begin(plan, folder_for(_shared.settings().runs_dir, plan), str(state["evaluate.new.label"] or "").strip())
-    except AmbiscopeError as error:
-        state["evaluate.error"] = error
+    path = question_files().get(str(state["evaluate.new.questions"]))
+    if path is None:
+        raise InputError("this question file is not there any more; choose another one")
+    load(path)  # what is wrong in it is said now, with its line
+    judge = str(state["evaluate.new.judge"])
+    plan = EvaluationPlan(
+        questions=str(path),
+        system=str(state["evaluate.new.system"]),
+        corpus=state["evaluate.new.corpus"],
+        limit=int(state["evaluate.new.limit"]) or None,
+        top_k=_changed(int(state["evaluate.new.top_k"])),
+        clarify=bool(state["evaluate.new.clarify"]),
+        judge=judge if judge in JUDGES else None,
+        seed=int(state["evaluate.new.seed"]),
+        traces=bool(state["evaluate.new.traces"]),
+        tags=tags(str(state["evaluate.new.tags"] or "")),
+    )
+    begin(plan, folder_for(_shared.settings().runs_dir, plan), str(state["evaluate.new.label"] or "").strip())
 
 
 def tags(text: str) -> dict[str, object]:
@@ -130,12 +129,13 @@ def tags(text: str) -> dict[str, object]:
 
 
 def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
-    """Raises InputError where this folder is being worked on."""
+    """Raises InputError where this folder is being worked on, NotAllowedError.  The run goes on when who began it has left."""
+    _shared.store().allow("run evaluations")
     jobs = _shared.evaluations()
     running = jobs.get(folder.name)
     if running is not None and not running.done:
         raise InputError(f"the run {folder.name} is going on already")
-    jobs[folder.name] = Evaluation(_shared.engine(), _shared.store, plan, folder, label)
+    jobs[folder.name] = Evaluation(_shared.engine(), _shared.servers_store, plan, folder, label)
 
 
 # ---------------------------------------------------------------- watching
@@ -157,10 +157,17 @@ def watch() -> None:
     """Running evaluations with a button to stop each, and what became of those that ended."""
     jobs = _shared.evaluations()
     running = {name: job for name, job in jobs.items() if not job.done}
+    may = _shared.store().may("run evaluations")
     if running:
         _progress()
-        for name, job in running.items():
-            st.button(f"Stop {plain(job.name)}", on_click=job.stop, key=f"evaluate.stop.{name}", icon=":material/stop_circle:")
+        for name, job in running.items() if may else ():
+            st.button(
+                f"Stop {plain(job.name)}",
+                on_click=_stop,
+                args=(job,),
+                key=f"evaluate.stop.{name}",
+                icon=":material/stop_circle:",
+            )
     for name, job in [(n, j) for n, j in jobs.items() if j.done]:
         if isinstance(job.error, CancelledError):
             st.info(plain(job.error), icon=":material/stop_circle:")
@@ -172,33 +179,41 @@ def watch() -> None:
             )
             for trouble in job.troubles:
                 st.warning(plain(trouble), icon=":material/warning:")
+        if not may:
+            continue
         with st.container(horizontal=True):
             if job.error is not None:
                 st.button("Go on", key=f"evaluate.again.{name}", on_click=_go_on, args=(name,), icon=":material/play_arrow:")
-            st.button("Close", key=f"evaluate.close.{name}", on_click=jobs.pop, args=(name, None))
+            st.button("Close", key=f"evaluate.close.{name}", on_click=_close, args=(name,))
 
 
+@deed("run evaluations", "evaluate.error")
+def _stop(job: Evaluation) -> None:
+    job.stop()
+
+
+@deed("run evaluations", "evaluate.error")
+def _close(name: str) -> None:
+    _shared.evaluations().pop(name, None)
+
+
+@deed("run evaluations", "evaluate.error")
 def _go_on(name: str) -> None:
-    try:
-        folder = _shared.settings().runs_dir / name
-        job = _shared.evaluations().get(name)
-        state = next((s for s in run_states(folder.parent) if s.name == name), None)
-        plan = job.plan if job is not None else EvaluationPlan.from_json(state.about if state else {})
-        begin(plan, folder, job.label if job is not None else "")
-    except AmbiscopeError as error:
-        st.session_state["evaluate.error"] = error
+    folder = _shared.settings().runs_dir / name
+    job = _shared.evaluations().get(name)
+    state = next((s for s in run_states(folder.parent) if s.name == name), None)
+    plan = job.plan if job is not None else EvaluationPlan.from_json(state.about if state else {})
+    begin(plan, folder, job.label if job is not None else "")
 
 
 # ---------------------------------------------------------------- run folders
 
 
+@deed("run evaluations", "evaluate.error")
 def _store_folder(path: Path) -> None:
-    try:
-        made = import_run(_shared.store(), path)
-        words = "stored" if made.new else "was stored before"
-        st.session_state["evaluate.said"] = f"{path.name}: {words}, {made.system}, {made.n} questions."
-    except AmbiscopeError as error:
-        st.session_state["evaluate.error"] = error
+    made = import_run(_shared.store(), path)
+    words = "stored" if made.new else "was stored before"
+    st.session_state["evaluate.said"] = f"{path.name}: {words}, {made.system}, {made.n} questions."
 
 
 def folders() -> None:
@@ -253,6 +268,7 @@ def uploads() -> None:
         st.form_submit_button("Store the report", on_click=_store_report, icon=":material/upload:")
 
 
+@deed("run evaluations", "evaluate.error")
 def _keep() -> None:
     file = st.session_state.get("evaluate.upload.file")
     home = _shared.settings().home
@@ -264,22 +280,19 @@ def _keep() -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         (draft / name).replace(target)
         st.session_state["evaluate.said"] = f"{name}: {count} questions are kept."
-    except AmbiscopeError as error:
-        st.session_state["evaluate.error"] = error
     except OSError as error:
-        st.session_state["evaluate.error"] = StorageError(f"the upload cannot be written ({error.strerror or error})")
+        raise StorageError(f"the upload cannot be written ({error.strerror or error})") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
 
+@deed("run evaluations", "evaluate.error")
 def _store_report() -> None:
     draft = _shared.settings().home / "uploads" / uuid.uuid4().hex
     try:
         name = _received(st.session_state.get("evaluate.upload.run"), draft)
         (draft / name).replace(draft / "report.json")
         _store_folder(draft)
-    except AmbiscopeError as error:
-        st.session_state["evaluate.error"] = error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

@@ -30,6 +30,8 @@ def drop() -> None:
 
 
 def start(plans: Sequence[Plan]) -> None:
+    """Raises NotAllowedError."""
+    _shared.store().allow("ask questions")
     drop()
     st.query_params.clear()
     st.session_state["explore.link"] = ("", "")

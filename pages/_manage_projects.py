@@ -13,6 +13,7 @@ from core.retrieval.library import STARTER
 from core.systems.base import Options
 from pages import _shared
 from pages._annotate_about import STAGES
+from pages._deeds import deed
 from pages._manage_items import ERROR, SAID
 from pages._markup import plain
 from pages._preannotate import Preannotation
@@ -193,25 +194,32 @@ def suggestions(project: Project, who: str) -> None:
     )
 
 
+@deed("manage projects", ERROR)
 def _begin(project: Project, who: str, system: str, k: int, clarify: bool) -> None:
-    try:
-        _shared.store().require(who, "manager")
-        running = _shared.preannotations().get(project.id)
-        if running is not None and not running.done:
-            raise InputError("a run over this project is going on; wait until it has ended, or stop it")
-        usual = min(_shared.settings().top_k, 200)  # left as it is: the system's own default, at most the whole corpus
-        options = Options(top_k=None if k == usual else k, max_answers=_shared.settings().max_answers, clarify=clarify)
-        _shared.preannotations()[project.id] = Preannotation(_shared.engine(), _shared.store(), project, system, who, options)
-    except AmbiscopeError as error:
-        st.session_state[ERROR] = error
+    running = _shared.preannotations().get(project.id)
+    if running is not None and not running.done:
+        raise InputError("a run over this project is going on; wait until it has ended, or stop it")
+    usual = min(_shared.settings().top_k, 200)  # left as it is: the system's own default, at most the whole corpus
+    options = Options(top_k=None if k == usual else k, max_answers=_shared.settings().max_answers, clarify=clarify)
+    _shared.preannotations()[project.id] = Preannotation(
+        _shared.engine(), _shared.servers_store(), project, system, who, options
+    )
 
 
+@deed("manage projects", ERROR)
+def _stop(run: Preannotation) -> None:
+    run.stop()
+
+
+@deed("manage projects", ERROR)
+def _close(project: str) -> None:
+    _shared.preannotations().pop(project, None)
+
+
+@deed("manage projects", ERROR)
 def _link(project: Project, who: str) -> None:
-    try:
-        count = _shared.store().link_predictions(who, project.id)
-        st.session_state[SAID] = f"{count:,} stored predictions linked."
-    except AmbiscopeError as error:
-        st.session_state[ERROR] = error
+    count = _shared.store().link_predictions(who, project.id)
+    st.session_state[SAID] = f"{count:,} stored predictions linked."
 
 
 @st.fragment(run_every=LOOK_EVERY)
@@ -221,7 +229,7 @@ def watch(run: Preannotation) -> None:
         st.rerun()
     total = "?" if run.total is None else f"{run.total:,}"
     st.progress(run.share, text=f"{plain(run.system)}: {plain(run.stage)} · {run.answered:,} of {total} answered")
-    st.button("Stop", key="manage.pre.stop", on_click=run.stop, icon=":material/stop_circle:")
+    st.button("Stop", key="manage.pre.stop", on_click=_stop, args=(run,), icon=":material/stop_circle:")
 
 
 def report(run: Preannotation) -> None:
@@ -234,4 +242,4 @@ def report(run: Preannotation) -> None:
     if run.failures:
         st.warning(f"{run.failures:,} questions could not be answered; the first of them:")
         st.dataframe(pd.DataFrame(run.failed, columns=["question", "reason"]), hide_index=True, alt="Questions that failed")
-    st.button("Close this report", key="manage.pre.close", on_click=_shared.preannotations().pop, args=(run.project.id, None))
+    st.button("Close this report", key="manage.pre.close", on_click=_close, args=(run.project.id,))

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.errors import AmbiscopeError, CancelledError, InputError
+from core.errors import CancelledError, InputError
 from core.settings import Settings
 from pages import _shared
+from pages._deeds import deed
 from pages._markup import plain
 from pages._quality_tables import UNDEFINED
 from pages._worker import Worker
@@ -45,29 +46,36 @@ class LoopRun(Worker):
         self.result = run_loop(self._store, self._settings, self.options, progress=self._progress)
 
 
+@deed("run the loop", "quality.error")
 def _begin(filters: Filters) -> None:
     """Callback of the form."""
-    state, settings, store = st.session_state, _shared.settings(), _shared.store()
-    try:
-        store.require(_shared.annotator(), "manager")
-        name = str(state.get("quality.loop.name") or "").strip()
-        if not _NAME.fullmatch(name):
-            raise InputError(f"'{name[:60]}' is no name for a loop; use a-z, 0-9, '-' and '_', 60 characters at most")
-        running = _shared.loops().get("loop")
-        if running is not None and not running.done:
-            raise InputError("a loop is running already; wait until it has finished, or stop it")
-        chosen = state.get("quality.loop.snapshot")
-        limit = int(state.get("quality.loop.limit") or 0)
-        options = LoopOptions(
-            out=settings.runs_dir / f"loop-{name}",
-            snapshot=int(chosen) if chosen else None,
-            filters=Filters() if chosen else filters,
-            minutes=float(state["quality.loop.minutes"]),
-            limit=limit or None,
-        )
-        _shared.loops()["loop"] = LoopRun(store, settings, options)
-    except AmbiscopeError as error:
-        state["quality.error"] = error
+    state, settings = st.session_state, _shared.settings()
+    name = str(state.get("quality.loop.name") or "").strip()
+    if not _NAME.fullmatch(name):
+        raise InputError(f"'{name[:60]}' is no name for a loop; use a-z, 0-9, '-' and '_', 60 characters at most")
+    running = _shared.loops().get("loop")
+    if running is not None and not running.done:
+        raise InputError("a loop is running already; wait until it has finished, or stop it")
+    chosen = state.get("quality.loop.snapshot")
+    limit = int(state.get("quality.loop.limit") or 0)
+    options = LoopOptions(
+        out=settings.runs_dir / f"loop-{name}",
+        snapshot=int(chosen) if chosen else None,
+        filters=Filters() if chosen else filters,
+        minutes=float(state["quality.loop.minutes"]),
+        limit=limit or None,
+    )
+    _shared.loops()["loop"] = LoopRun(_shared.servers_store(), settings, options)
+
+
+@deed("run the loop", "quality.error")
+def _stop(run: LoopRun) -> None:
+    run.stop()
+
+
+@deed("run the loop", "quality.error")
+def _close() -> None:
+    _shared.loops().pop("loop", None)
 
 
 def draw(filters: Filters, snapshots: list[int]) -> None:
@@ -78,7 +86,7 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
     running = _shared.loops().get("loop")
     if running is not None and not running.done:
         _progress()
-        st.button("Stop the loop", icon=":material/stop:", on_click=running.stop, key="quality.loop.stop")
+        st.button("Stop the loop", icon=":material/stop:", on_click=_stop, args=(running,), key="quality.loop.stop")
         return
     if running is not None:
         _ended(running)
@@ -123,7 +131,7 @@ def _ended(run: LoopRun) -> None:
         _shared.show_error(run.error)
     elif run.result is not None:
         result(run.result)
-    st.button("Close this report", key="quality.loop.close", on_click=_shared.loops().pop, args=("loop", None))
+    st.button("Close this report", key="quality.loop.close", on_click=_close)
 
 
 def result(made: LoopResult) -> None:

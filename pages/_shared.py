@@ -25,6 +25,8 @@ from pages._evaluations import Evaluation
 from pages._markup import plain
 from pages._preannotate import Preannotation
 from storage import Store
+from storage.door import Door
+from storage.visitors import Visitor
 
 log = logging.getLogger("ambiscope")
 EXAMPLES = 5
@@ -41,6 +43,7 @@ PAGES = {
 }
 FIRST = "explore"
 _INSIDE = "app.inside"
+VISITOR = "app.visitor"  # what a sign-in gave this session
 
 
 def navigation() -> StreamlitPage:
@@ -82,29 +85,52 @@ def settings() -> Settings:
 
 
 @st.cache_resource(show_spinner=False)
-def light_engine() -> Engine:
-    """To list what there is and to hand to a worker, which loads the libraries itself: drawing waits for nothing."""
+def _engine() -> Engine:
     return Engine(settings())
 
 
+def light_engine() -> Engine:
+    """To list what there is and to hand to a worker, which loads the libraries itself: drawing waits for nothing.  What changes
+    a corpus goes through `pages._deeds`.  Raises SignedOutError."""
+    store().allow("read corpora")
+    return _engine()
+
+
 def engine() -> Engine:
-    """The same one, when it can also read, search and run: after the libraries."""
+    """The same one, when it can also read, search and run: after the libraries.  Raises SignedOutError."""
+    made = light_engine()
     if not _libraries.loaded():
         with st.spinner("Loading the libraries"):
             _libraries.load()
-    return light_engine()
+    return made
 
 
 @st.cache_resource(show_spinner=False)
-def store() -> Store:
-    """Raises NewerDatabaseError, StorageError; tried again at the next call."""
+def servers_store() -> Store:
+    """The server's own, for work that goes on when the person leaves.  Pages use `store()`.
+
+    Raises NewerDatabaseError, StorageError; tried again at the next call.
+    """
     return Store(settings().url)
+
+
+def visitor() -> Visitor:
+    """Who this session is: what a sign-in gave it, else a typed name, which stands in an open house only."""
+    held = st.session_state.get(VISITOR)
+    if isinstance(held, Visitor):
+        return held
+    return Visitor(str(st.session_state.get("annotator") or "").strip() or settings().annotator)
+
+
+def store() -> Door:
+    """The store as this session may use it: each call is checked.  Raises as `servers_store`."""
+    return Door(servers_store(), visitor())
 
 
 @st.cache_resource(show_spinner=False)
 def warm() -> threading.Thread:
     """Loads the libraries and the default system while the person reads the page.  What goes wrong is told when a question is asked."""
-    made = light_engine()
+    made = _engine()
 
     def work() -> None:
         try:
@@ -145,12 +171,18 @@ def evaluations() -> dict[str, Evaluation]:
 SAMPLES = 2000  # of the paired bootstrap and the permutation test
 
 
-@st.cache_data(show_spinner="Comparing", max_entries=64)
 def compared(a: str, b: str, metrics: tuple[str, ...], scope: str) -> dict[str, MetricDifference]:
-    """Two stored runs on their common questions.  A stored run never changes."""
+    """Two stored runs on their common questions.  Raises SignedOutError."""
+    store().allow("see evaluations")
+    return _compared(a, b, metrics, scope)
+
+
+@st.cache_data(show_spinner="Comparing", max_entries=64)
+def _compared(a: str, b: str, metrics: tuple[str, ...], scope: str) -> dict[str, MetricDifference]:
+    """A stored run never changes."""
     found = {}
     for metric in metrics:
-        values = store().paired_values(a, b, metric, multi=scope == "multi")
+        values = servers_store().paired_values(a, b, metric, multi=scope == "multi")
         found[metric] = compare_values(*values, samples=SAMPLES)
     return found
 
@@ -208,5 +240,5 @@ def show_error(error: BaseException) -> None:
 
 
 def annotator() -> str:
-    """Who is annotating: the name in the sidebar, or the settings' where it is blank."""
-    return str(st.session_state.get("annotator") or "").strip() or settings().annotator
+    """The name of who is here: of the sign-in, else the one in the sidebar, or the settings' where it is blank."""
+    return visitor().name

@@ -1,7 +1,8 @@
 """Who is using the app: a provider of OpenID Connect where `.streamlit/secrets.toml` has [auth], people's own passwords where
 some have one, else one person who types a name.
 
-A session's name lives on the server.  The store checks the role at each call; this only says who is asking.
+What a sign-in gave a session (`storage.visitors.Visitor`) lives on the server.  The store checks it at each call; the gate only draws the form
+where it does not stand, or not any more.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import streamlit as st
 from core.errors import AmbiscopeError
 from pages import _shared
 from pages._markup import plain
-from storage.records_annotation import SignInError
+from storage.records_annotation import SignedOutError, SignInError
+from storage.visitors import Visitor
 
-NAME, SUBJECT = "signin.name", "signin.subject"
+SUBJECT = "signin.subject"
 NAME_CHARS = 60
 ADDRESS = "me"  # of the address: the name of a session without passwords
 
@@ -33,18 +35,25 @@ def subject() -> str:
     return f"{st.user.get('iss') or ''} {st.user.get('sub') or ''}".strip()
 
 
+def address() -> str:
+    """Where the visitor's connection comes from; empty for this machine.  Behind a proxy on this machine it is the last address of
+    X-Forwarded-For; behind one elsewhere where FORWARDED_ALLOW_IPS names it (uvicorn's setting), else the proxy's own."""
+    return st.context.ip_address or ""
+
+
 def sign_out() -> None:
-    """Callback."""
-    for key in (NAME, SUBJECT):
-        st.session_state.pop(key, None)
-    st.session_state["annotator"] = ""
-    if provider() and st.user.is_logged_in:
+    """Callback.  Nothing of the person stays in the tab."""
+    known = provider() and st.user.is_logged_in
+    st.session_state.clear()
+    if known:
         st.logout()
 
 
-def _enter(name: str) -> None:
-    st.session_state[NAME] = name
-    st.session_state.pop("signin.error", None)
+def _enter(visitor: Visitor) -> None:
+    """What the tab held before it was signed in, or for somebody else, is gone."""
+    subject = st.session_state.get(SUBJECT, "")
+    st.session_state.clear()
+    st.session_state[_shared.VISITOR], st.session_state[SUBJECT] = visitor, subject
 
 
 def _try_password() -> None:
@@ -53,7 +62,7 @@ def _try_password() -> None:
     name = str(state.get("signin.typed") or "").strip()
     password = str(state.pop("signin.password", "") or "")
     try:
-        _enter(_shared.store().sign_in(name, password).name)
+        _enter(_shared.store().sign_in(name, password, address()))
     except AmbiscopeError as error:
         state["signin.error"] = error
 
@@ -79,22 +88,30 @@ def _form() -> None:
 
 
 def _by_subject(who: str) -> None:
-    """Looks the subject up once a session."""
-    if not who or st.session_state.get(SUBJECT) == who:
+    """Looks the subject up once a session, and again when its visitor does not stand any more."""
+    held = st.session_state.get(SUBJECT, "")
+    if held == who:
         return
-    st.session_state[SUBJECT] = who
+    if held:  # signed out at the provider, or there as somebody else: in another tab
+        st.session_state.pop(_shared.VISITOR, None)
+        st.session_state.pop(SUBJECT, None)
+    if not who:
+        return
     try:
-        _enter(_shared.store().sign_in_subject(who).name)
+        _enter(_shared.store().sign_in_subject(who))
     except SignInError:
-        st.session_state.pop(NAME, None)
+        st.session_state.pop(_shared.VISITOR, None)
+    st.session_state[SUBJECT] = who
 
 
 def _change_password() -> None:
+    """Callback.  Signs this tab in anew; every other one of the account is signed out."""
     state = st.session_state
     old, new = str(state.pop("signin.old", "") or ""), str(state.pop("signin.new", "") or "")
     try:
-        name = state[NAME]
-        _shared.store().set_password(name, name, new, old=old)
+        name, store = _shared.annotator(), _shared.store()
+        store.set_password(name, name, new, old=old, address=address())
+        state[_shared.VISITOR] = store.sign_in(name, new, address())
         state["signin.said"] = "The password is changed."
     except AmbiscopeError as error:
         state["signin.error"] = error
@@ -132,27 +149,32 @@ def _keep_name(own: str) -> None:
         st.query_params.pop(ADDRESS, None)
 
 
+def _forget_fallen() -> None:
+    """Takes away, and says so, what a sign-in gave where the account was changed since."""
+    if _shared.VISITOR in st.session_state and not _shared.store().may("annotate"):
+        st.session_state.clear()
+        st.session_state["signin.error"] = SignedOutError()
+
+
 def gate() -> None:
-    """Draws the sidebar's part about the person, or stops the script at the sign-in form.  Called before the page."""
+    """Draws the sidebar's part about the person, or stops the script at the sign-in form.  Called before the page.
+
+    Raises AmbiscopeError where the database cannot be read: then nothing is known of who may do what, and nothing is drawn.
+    """
     own = _shared.settings().annotator
     first = "annotator" not in st.session_state
     st.session_state.setdefault("annotator", own)
-    try:
-        closed = _shared.store().accounts_in_use()
-    except AmbiscopeError:  # no database: nothing can be stored, and nobody can be anybody else
-        st.session_state["annotator"] = _shared.settings().annotator
-        return
     who = subject()
-    if closed:
+    if _shared.store().accounts_in_use():
         st.query_params.pop(ADDRESS, None)  # who one is, is not read from an address where people sign in
+        _forget_fallen()
         _by_subject(who)
-        name = st.session_state.get(NAME)
-        if not name:
+        if _shared.VISITOR not in st.session_state:
             _form()
             st.stop()
-        _signed_in(str(name))
+        _signed_in(_shared.annotator())
         return
-    st.session_state.pop(NAME, None)
+    st.session_state.pop(_shared.VISITOR, None)
     if provider() and not who:
         _form()
         st.stop()

@@ -16,6 +16,7 @@ from core.systems.base import Options, check_question
 from core.text import normalize_answer
 from pages import _live, _shared, _verdict_options
 from pages._corrections import MAX_CHARS, options_of
+from pages._deeds import deed
 from pages._figures import percent
 from pages._markup import around, changes, plain, short
 from pages._runner import Plan
@@ -219,15 +220,13 @@ def _mark(one: t.Interpretation) -> str:
 # ---------------------------------------------------------------- callbacks
 
 
+@deed("ask questions", "explore.error")
 def ask_on(info: t.SystemInfo, text: str) -> None:
     """Starts a run with a picked question, by the same system and options."""
     st.session_state.pop("explore.error", None)
-    try:
-        question = check_question(t.Question(text), _shared.settings().max_question_chars)
-        st.session_state["explore.question"] = question.text
-        _live.start([Plan(question, info.name, info.corpus, options_of(info))])
-    except AmbiscopeError as error:
-        _live.explain(error)
+    question = check_question(t.Question(text), _shared.settings().max_question_chars)
+    st.session_state["explore.question"] = question.text
+    _live.start([Plan(question, info.name, info.corpus, options_of(info))])
 
 
 def _ask_edited(info: t.SystemInfo, key: str) -> None:
@@ -243,6 +242,7 @@ def _none(prefix: str) -> None:
     said.none = not said.none
 
 
+@deed("ask questions", "explore.error")
 def _further(prediction: t.Prediction, answers: Sequence[str]) -> None:
     """Twice the passages; the rejected answers are banned beside those that were."""
     options: Options = options_of(prediction.system)

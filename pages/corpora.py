@@ -9,6 +9,7 @@ from core.errors import AmbiscopeError, InputError
 from core.retrieval.library import STARTER, CorpusInfo
 from core.retrieval.readers import READERS
 from pages import _builds, _shared
+from pages._deeds import deed
 from pages._figures import seconds
 from pages._markup import plain
 from pages._trace import draw_found
@@ -80,21 +81,20 @@ def search(name: str) -> None:
     draw_found(found)
 
 
+@deed("delete corpora", "corpora.error")
 def _delete(name: str) -> None:
     typed = str(st.session_state.get(f"corpora.typed.{name}") or "").strip()
-    try:
-        if typed != name:
-            raise InputError(f"'{typed[:80]}' is not the name '{name}'; nothing was deleted")
-        build = _shared.builds().get(name)
-        if build is not None and not build.done:
-            raise InputError(f"corpus '{name}' is being built; stop that first")
-        _shared.light_engine().forget(name)
-        _shared.light_engine().library.delete(name)
-        _builds.discard(_shared.settings().home, name)
-        _shared.builds().pop(name, None)
-        st.session_state["corpora.said"] = f"Corpus '{name}' is deleted."
-    except AmbiscopeError as error:
-        st.session_state["corpora.error"] = error
+    if typed != name:
+        raise InputError(f"'{typed[:80]}' is not the name '{name}'; nothing was deleted")
+    build = _shared.builds().get(name)
+    if build is not None and not build.done:
+        raise InputError(f"corpus '{name}' is being built; stop that first")
+    engine = _shared.light_engine()
+    engine.forget(name)
+    engine.library.delete(name)
+    _builds.discard(_shared.settings().home, name)
+    _shared.builds().pop(name, None)
+    st.session_state["corpora.said"] = f"Corpus '{name}' is deleted."
 
 
 def delete(name: str) -> None:
@@ -112,7 +112,10 @@ def incomplete(name: str) -> None:
     if uploads:
         upload = uploads[-1]
         st.caption(f"Its files are kept: {plain(', '.join(upload.originals.values()))}")
-        st.button("Go on building", icon=":material/play_arrow:", on_click=begin, args=(upload,), key=f"corpora.resume.{name}")
+        if _shared.store().may("build corpora"):
+            st.button(
+                "Go on building", icon=":material/play_arrow:", on_click=_go_on, args=(upload,), key=f"corpora.resume.{name}"
+            )
     else:
         st.caption("Give the same files under the same name again to go on, or delete it.")
 
@@ -127,10 +130,13 @@ def look(found: list[CorpusInfo], names: list[str]) -> None:
     if info is not None and not info.complete:
         if build is None or build.done:
             incomplete(chosen)
-        delete(chosen)
+        if _shared.store().may("delete corpora"):
+            delete(chosen)
         return
-    tabs = st.tabs(["Passages", "Search", "Delete"])
-    for tab, draw in zip(tabs, (passages, search, delete)):
+    draws = {"Passages": passages, "Search": search}
+    if _shared.store().may("delete corpora"):
+        draws["Delete"] = delete
+    for tab, draw in zip(st.tabs(list(draws)), draws.values()):
         with tab:
             try:
                 draw(chosen)
@@ -141,26 +147,35 @@ def look(found: list[CorpusInfo], names: list[str]) -> None:
 # ---------------------------------------------------------------- uploading and building
 
 
-def begin(upload: _builds.Upload) -> None:
+@deed("build corpora", "corpora.error")
+def _go_on(upload: _builds.Upload) -> None:
     _shared.builds()[upload.corpus] = _builds.Build(_shared.engine(), upload)
 
 
+@deed("build corpora", "corpora.error")
+def _stop(build: _builds.Build) -> None:
+    build.stop()
+
+
+@deed("build corpora", "corpora.error")
+def _close(name: str) -> None:
+    _shared.builds().pop(name, None)
+
+
+@deed("build corpora", "corpora.error")
 def _upload() -> None:
     """Callback of the form."""
     name = str(st.session_state.get("corpora.name") or "").strip()
     files = st.session_state.get("corpora.files") or []
     st.session_state.pop("corpora.error", None)
-    try:
-        if not name:
-            raise InputError("the corpus has no name; give it one of a-z, 0-9, '_' and '-'")
-        if not files:
-            raise InputError("no file was chosen; choose at least one")
-        running = _shared.builds().get(name)
-        if running is not None and not running.done:
-            raise InputError(f"corpus '{name}' is being built already; wait until it has finished")
-        begin(_builds.keep(_shared.settings().home, name, files))
-    except AmbiscopeError as error:
-        st.session_state["corpora.error"] = error
+    if not name:
+        raise InputError("the corpus has no name; give it one of a-z, 0-9, '_' and '-'")
+    if not files:
+        raise InputError("no file was chosen; choose at least one")
+    running = _shared.builds().get(name)
+    if running is not None and not running.done:
+        raise InputError(f"corpus '{name}' is being built already; wait until it has finished")
+    _shared.builds()[name] = _builds.Build(_shared.engine(), _builds.keep(_shared.settings().home, name, files))
 
 
 def upload_form() -> None:
@@ -211,11 +226,13 @@ def watch() -> None:
     """Progress of running builds, reports of finished ones.  Goes on after an interruption: the work is done elsewhere."""
     builds = _shared.builds()
     running = [b for b in builds.values() if not b.done]
+    may_stop = _shared.store().may("build corpora")
     if running:
         bars = []
         for build in running:
             bars.append(st.progress(0.0, text=plain(build.name)))
-            st.button(f"Stop building {plain(build.name)}", on_click=build.stop, key=f"corpora.stop.{build.name}")
+            if may_stop:
+                st.button(f"Stop building {plain(build.name)}", on_click=_stop, args=(build,), key=f"corpora.stop.{build.name}")
         while not all(b.done for b in running):
             for build, bar in zip(running, bars):
                 bar.progress(build.share or 0.0, text=f"{plain(build.name)}: {plain(build.stage)}")
@@ -223,7 +240,8 @@ def watch() -> None:
         st.rerun()
     for name, build in list(builds.items()):
         show_report(build)
-        st.button("Close this report", key=f"corpora.close.{name}", on_click=builds.pop, args=(name, None))
+        if may_stop:
+            st.button("Close this report", key=f"corpora.close.{name}", on_click=_close, args=(name,))
 
 
 def main() -> None:
@@ -239,7 +257,8 @@ def main() -> None:
     table(found, names)
     above = st.container()
     look(found, names)
-    upload_form()
+    if _shared.store().may("build corpora"):
+        upload_form()
     with above:
         watch()
 

@@ -112,6 +112,8 @@ def one(runs: Sequence[StoredEvaluation]) -> None:
 
 
 def start() -> None:
+    """Raises NotAllowedError."""
+    _shared.store().allow("run evaluations")
     st.subheader("Start an evaluation")
     _evaluate_start.form()
     st.subheader("Run folders")

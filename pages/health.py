@@ -7,19 +7,17 @@ import streamlit as st
 
 from core.errors import AmbiscopeError
 from pages import _shared
+from pages._deeds import deed
 from pages._installation import age, settings_in_force, versions, without_password
 from pages._markup import plain
 from storage.records import Health
 
 
+@deed("back up", "health.error")
 def _backup() -> None:
     """Callback."""
-    try:
-        _shared.store().require(_shared.annotator(), "manager")
-        manifest = _shared.store().backup()
-        st.session_state["health.said"] = f"Backup written and verified: {manifest.file}"
-    except AmbiscopeError as error:
-        st.session_state["health.error"] = error
+    manifest = _shared.store().backup()
+    st.session_state["health.said"] = f"Backup written and verified: {manifest.file}"
 
 
 def database(health: Health) -> None:
@@ -46,7 +44,7 @@ def database(health: Health) -> None:
 def main() -> None:
     st.header("Health", anchor=False)
     store = _shared.store()
-    store.require(_shared.annotator(), "manager")
+    store.allow("back up")
     if said := st.session_state.pop("health.said", None):
         st.success(plain(said), icon=":material/check:")
     if error := st.session_state.pop("health.error", None):

@@ -13,6 +13,7 @@ from core.errors import AmbiscopeError
 from pages import _quality_loop as loop
 from pages import _quality_tables as tables
 from pages import _shared
+from pages._deeds import deed
 from pages._markup import plain
 from storage.agreement import Quality, quality
 from storage.words import Filters
@@ -71,7 +72,7 @@ def reckoned(filters: Filters) -> Quality:
     if held is not None and held[0] == filters and clock.monotonic() - held[2] < HOLD_SECONDS:
         return cast(Quality, held[1])
     found = quality(
-        _shared.store(),
+        _shared.store().lent("see others' work"),
         _shared.annotator(),
         project=filters.project,
         people=filters.annotators,
@@ -128,25 +129,21 @@ def agreement(filters: Filters) -> None:
 # ---------------------------------------------------------------- snapshots
 
 
+@deed("take snapshots", "quality.error")
 def _take(filters: Filters) -> None:
     """Callback of the form."""
     state = st.session_state
-    try:
-        store = _shared.store()
-        store.require(_shared.annotator(), "manager")
-        chosen = Filters(
-            annotators=filters.annotators,
-            project=filters.project,
-            since=filters.since,
-            until=filters.until,
-            minimum_agreement=state.get("quality.snapshot.agreement") or None,
-            pseudonyms=bool(state.get("quality.snapshot.pseudonyms")),
-        )
-        note = str(state.get("quality.snapshot.note") or "").strip()
-        made = store.take_snapshot(_shared.settings().home / "snapshots", filters=chosen, note=note)
-        state["quality.said"] = f"Snapshot {made.number} is taken."
-    except AmbiscopeError as error:
-        state["quality.error"] = error
+    chosen = Filters(
+        annotators=filters.annotators,
+        project=filters.project,
+        since=filters.since,
+        until=filters.until,
+        minimum_agreement=state.get("quality.snapshot.agreement") or None,
+        pseudonyms=bool(state.get("quality.snapshot.pseudonyms")),
+    )
+    note = str(state.get("quality.snapshot.note") or "").strip()
+    made = _shared.store().take_snapshot(_shared.settings().home / "snapshots", filters=chosen, note=note)
+    state["quality.said"] = f"Snapshot {made.number} is taken."
 
 
 def snapshots(filters: Filters) -> None:
@@ -215,9 +212,7 @@ def main() -> None:
     filters = choose()
     agreement(filters)
     store = _shared.store()
-    try:
-        store.require(_shared.annotator(), "manager")
-    except AmbiscopeError:  # what managers do is not shown to others
+    if not store.may("take snapshots"):  # what managers do is not shown to others
         return
     st.subheader("Snapshots", divider="gray")
     snapshots(filters)

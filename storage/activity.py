@@ -11,7 +11,8 @@ from sqlalchemy.orm import Session
 from core.errors import InputError
 from storage import db, models
 from storage import models_annotation as tables
-from storage.people import actor, can
+from storage.people import actor
+from storage.permissions import can
 from storage.predictions import PAGE
 from storage.records_annotation import Activity as ActivityRecord
 

@@ -15,7 +15,7 @@ import sqlite3
 import threading
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -282,6 +282,8 @@ _turns: dict[str, _Turn] = {}  # by URL
 class Database:
     """One engine and its two transaction scopes.  Nothing may hold a scope across a page rerun or a model call."""
 
+    gate: Callable[[Session], None] | None = None  # called first in each transaction; what it raises ends it (storage.door)
+
     def __init__(self, url: URL) -> None:
         self.url = url
         self.path = sqlite_path(url)
@@ -296,6 +298,8 @@ class Database:
     def reading(self) -> Iterator[Session]:
         """One read transaction: everything read in it is of the same moment."""
         with storage_errors(self.where), self._reads() as session, session.begin():
+            if self.gate is not None:
+                self.gate(session)
             yield session
 
     @contextmanager
@@ -305,6 +309,8 @@ class Database:
             raise explain(TimeoutError("database is locked"), self.where)
         try:
             with storage_errors(self.where), self._writes() as session, session.begin():
+                if self.gate is not None:
+                    self.gate(session)
                 yield session
         finally:
             self._turn.release()

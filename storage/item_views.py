@@ -13,7 +13,8 @@ from storage import db, models
 from storage import models_annotation as tables
 from storage.contents import annotations_from_json, passages_from_json
 from storage.judgments import check_choice
-from storage.people import actor, can
+from storage.people import actor
+from storage.permissions import can
 from storage.portions import (
     there,
 )

@@ -12,6 +12,7 @@ from storage import models
 from storage.db import Database, now
 from storage.plain import check_text
 from storage.records import Annotator, Judgment, JudgmentConflictError, JudgmentRevision, State, Verdict
+from storage.visitors import only_oneself
 
 MAX_NAME_CHARS = 200
 MAX_NOTE_CHARS = 20_000
@@ -186,6 +187,7 @@ class Judgments(Database):
         """
         check_judgment(verdict, note, state)
         with self.writing() as session:
+            only_oneself(session, annotator)
             answer = answer_id(session, prediction_id, position)
             who = annotator_row(session, annotator)
             return put_judgment(session, answer, prediction_id, position, who, verdict, note, state, expected_version)
@@ -196,6 +198,7 @@ class Judgments(Database):
         False if there was none.  Raises JudgmentConflictError and NotFoundError as `judge`.
         """
         with self.writing() as session:
+            only_oneself(session, annotator)
             answer = answer_id(session, prediction_id, position)
             row = session.scalar(
                 select(models.Judgment)

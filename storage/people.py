@@ -4,49 +4,30 @@ Open house: while no account has a password or a subject, every name has all rig
 The first account that can sign in must be a manager's; from then on each name has the rights of its account, and a name
 without one has none.  There is always a manager who can sign in.
 
-Failed sign-ins are counted in the database, by the digest of the name, whether it exists or not: after `FREE_ATTEMPTS` each
-further one has to wait, longer each time.  An attempt is counted before its password is looked at, so that many at once gain
-nothing.
+A session of the app acts as the visitor that a sign-in gave it, checked in each transaction (`storage.door`, `storage.visitors`).
+Without a door the store is the local operator's: it acts in the name that it is given, with the rights of that name's account.
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import cache
 from typing import Any, cast
 
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
-from sqlalchemy import ColumnElement, delete, func, or_, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotAllowedError, NotFoundError
-from storage import db, models
+from storage import db, models, passwords
 from storage import models_annotation as tables
 from storage.judgments import annotator_row, check_annotator, check_choice
+from storage.permissions import check_role
 from storage.plain import check_text
 from storage.predictions import check_page
 from storage.records_annotation import AUTOMATIC, Person, Role, SignInError
+from storage.throttle import Attempt, digest
+from storage.visitors import Visitor, in_use, only_oneself, somebody_signs_in, visitor_of
 
-MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS = 8, 1024
 MAX_SUBJECT_CHARS = 1000
-FREE_ATTEMPTS = 5
-FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 5.0, 900.0
-FORGET_AFTER = timedelta(days=1)  # failed attempts
-_RANK: dict[str, int] = {"annotator": 0, "validator": 1, "manager": 2}
-_NOBODYS = "correct horse battery staple"  # a name without a password is checked against its hash, to take as long
-
-
-@cache
-def _hasher() -> PasswordHasher:
-    return PasswordHasher()  # RFC 9106's second recommendation: 64 MiB, 3 passes, 4 lanes
-
-
-@cache
-def _nobodys_hash() -> str:
-    return _hasher().hash(_NOBODYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +37,24 @@ class Actor:
     role: Role
 
 
-def can(role: str, needed: str) -> bool:
-    """Each role has the rights of the ones before it: annotator, validator, manager."""
-    return _RANK[role] >= _RANK[needed]
-
-
-def _somebody_signs_in() -> ColumnElement[bool]:
-    account = tables.Account.__table__.alias()
-    return select(account.c.id).where(or_(account.c.password.is_not(None), account.c.subject.is_not(None))).exists()
-
-
-def in_use(session: Session) -> bool:
-    return bool(session.scalar(select(_somebody_signs_in())))
-
-
 def actor(session: Session, name: str, needed: Role = "annotator") -> Actor:
-    """Who acts.  In a write transaction an open house makes the row of a new name; in a read it has id 0.
+    """Who acts: a visitor under their own name only, the local operator under any.  In a write transaction an open house makes the
+    row of a new name; in a read it has id 0.
 
     Raises NotAllowedError for a name without an active account (unless the house is open) or with a lesser role, InputError for a
     blank name or the reserved one.
     """
+    only_oneself(session, name)
+    return rights_of(session, name, needed)
+
+
+def rights_of(session: Session, name: str, needed: Role = "annotator") -> Actor:
+    """What `name` may do, whoever asks.  Raises as `actor`."""
     check_annotator(name)
     if name == AUTOMATIC:
         raise InputError(f"'{AUTOMATIC}' is no person's name: choose another")
     found = session.execute(
-        select(models.Annotator.id, tables.Account.role, tables.Account.active, _somebody_signs_in())
+        select(models.Annotator.id, tables.Account.role, tables.Account.active, somebody_signs_in())
         .outerjoin(tables.Account, tables.Account.annotator_id == models.Annotator.id)
         .where(models.Annotator.name == name)
     ).first()
@@ -90,28 +64,8 @@ def actor(session: Session, name: str, needed: Role = "annotator") -> Actor:
         return Actor(found.id if found else annotator_row(session, name).id, name, "manager")
     if found is None or not found.active:
         raise NotAllowedError(f"'{name[:80]}' may not work here: sign in, or ask a manager for an account")
-    if not can(found.role, needed):
-        raise NotAllowedError(f"'{name[:80]}' is {_article(found.role)}; this needs the role {needed}: ask a manager")
+    check_role(name, found.role, needed)
     return Actor(found.id, name, cast(Role, found.role))
-
-
-def _article(role: str) -> str:
-    return f"an {role}" if role == "annotator" else f"a {role}"
-
-
-def _digest(name: str) -> str:
-    return hashlib.sha256(name.casefold().encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def check_password(password: str) -> None:
-    if not MIN_PASSWORD_CHARS <= len(password) <= MAX_PASSWORD_CHARS:
-        raise InputError(
-            f"a password has {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS} characters; this one has {len(password)}"
-        )
-    try:
-        password.encode()
-    except UnicodeEncodeError:
-        raise InputError("the password holds a lone surrogate (half of a character)") from None
 
 
 def _person(row: models.Annotator, account: tables.Account | None, open_house: bool) -> Person:
@@ -178,56 +132,42 @@ class People(db.Database):
             )
             return [_person(row, account, open_house) for row, account in rows]
 
-    def sign_in(self, name: str, password: str) -> Person:
-        """Raises SignInError: wrong (never says what), or `seconds` to wait.  Takes as long for an unknown name."""
-        key = _digest(name)
+    def sign_in(self, name: str, password: str, address: str = "") -> Visitor:
+        """`address`: where the person is, as far as it is known.
+
+        Raises SignInError: wrong (never says what), or `seconds` to wait (`storage.throttle`).  Takes as long for an unknown name.
+        """
         with self.writing() as session:
-            moment = db.now()
-            session.execute(delete(tables.SignInWait).where(tables.SignInWait.until < moment - FORGET_AFTER))
-            wait = session.scalar(select(tables.SignInWait).filter_by(key=key))
-            if wait is not None and wait.until > moment:
-                raise SignInError((wait.until - moment).total_seconds())
-            if wait is None:
-                wait = tables.SignInWait(key=key, failures=0, until=moment)
-                session.add(wait)
-            wait.failures += 1
-            wait.until = moment + timedelta(seconds=wait_after(wait.failures))
+            attempt = Attempt(session, name, address)
             found = session.execute(
                 select(models.Annotator.id, tables.Account.password, tables.Account.active)
                 .join(tables.Account, tables.Account.annotator_id == models.Annotator.id)
                 .where(models.Annotator.name == name)
             ).first()
         stored = found.password if found is not None and found.active and found.password else None
-        try:  # outside of the transaction: it is slow on purpose
-            _hasher().verify(stored or _nobodys_hash(), password)
-            right = stored is not None
-        except (VerificationError, InvalidHashError, UnicodeEncodeError):
-            right = False
-        renewed = _hasher().hash(password) if right and stored and _hasher().check_needs_rehash(stored) else None
+        right = passwords.is_right(stored, password)  # outside of the transaction: it is slow on purpose
+        renewed = passwords.renewed(stored, password) if right and stored else None
         with self.writing() as session:
-            if not right or found is None:
-                _note(session, None, "sign-in failed", {"name_digest": key[:16]})
+            account = session.scalar(select(tables.Account).filter_by(annotator_id=found.id)) if right and found else None
+            if account is None or not account.active or account.password != stored:  # it may have been changed meanwhile
+                _note(session, None, "sign-in failed", {"name_digest": digest(name)[:16]})
             else:
-                session.execute(delete(tables.SignInWait).where(tables.SignInWait.key == key))
-                if renewed:
-                    account = session.scalar(select(tables.Account).filter_by(annotator_id=found.id))
-                    if account is not None and account.password == stored:
-                        account.password = renewed
-                _note(session, found.id, "signed in", {"with": "password"})
-                return _load(session, name)
+                attempt.succeeded(session)
+                account.password = renewed or stored
+                session.flush()
+                _note(session, account.annotator_id, "signed in", {"with": "password"})
+                return visitor_of(session, account.annotator_id)
         raise SignInError
 
-    def sign_in_subject(self, subject: str) -> Person:
+    def sign_in_subject(self, subject: str) -> Visitor:
         """For OpenID Connect, after the provider has vouched.  Raises SignInError for a subject without an active account."""
         with self.writing() as session:
-            found = session.execute(
-                select(models.Annotator.id, models.Annotator.name)
-                .join(tables.Account, tables.Account.annotator_id == models.Annotator.id)
-                .where(tables.Account.subject == subject, tables.Account.active == True)  # noqa: E712
-            ).first()
+            found = session.scalar(
+                select(tables.Account.annotator_id).where(tables.Account.subject == subject, tables.Account.active == True)  # noqa: E712
+            )
             if found is not None:
-                _note(session, found.id, "signed in", {"with": "subject"})
-                return _load(session, found.name)
+                _note(session, found, "signed in", {"with": "subject"})
+                return visitor_of(session, found)
             _note(session, None, "sign-in failed", {"with": "subject"})
         raise SignInError
 
@@ -239,7 +179,7 @@ class People(db.Database):
         """
         check_choice(role, Role, "the role")
         check_annotator(name)
-        hashed = self._hashed(password)
+        hashed = passwords.hashed(password) if password is not None else None
         with self.writing() as session:
             who = actor(session, by, "manager")
             if name == AUTOMATIC:
@@ -264,13 +204,6 @@ class People(db.Database):
             session.flush()
             _note(session, who.id, "person added", {"name": name, "role": role})
             return _load(session, name)
-
-    @staticmethod
-    def _hashed(password: str | None) -> str | None:
-        if password is None:
-            return None
-        check_password(password)
-        return _hasher().hash(password)
 
     @staticmethod
     def _free_subject(session: Session, subject: str | None, own: int | None) -> str | None:
@@ -332,18 +265,19 @@ class People(db.Database):
             _note(session, who.id, action, {"name": name, **details})
             return _load(session, name)
 
-    def set_password(self, by: str, name: str, password: str, old: str | None = None) -> Person:
-        """One's own, with the old one; or, as a manager, another's.  In an open house the first must be a manager's.
+    def set_password(self, by: str, name: str, password: str, old: str | None = None, address: str = "") -> Person:
+        """One's own, with the old one; or, as a manager, another's.  In an open house the first must be a manager's.  Whoever is
+        signed in to this account has to sign in again.
 
         Raises NotAllowedError, SignInError for a wrong old one, NotFoundError, InputError.
         """
-        check_password(password)
+        passwords.check_password(password)
         if by == name:
             with self.reading() as session:
                 stored = self._account(session, name).password
             if stored is not None:
-                self.sign_in(name, old or "")  # counted as an attempt
-        hashed = _hasher().hash(password)
+                self.sign_in(name, old or "", address)  # counted as an attempt
+        hashed = passwords.hashed(password)
         with self.writing() as session:
             who = actor(session, by, "annotator" if by == name else "manager")
             account = self._account(session, name)
@@ -366,14 +300,3 @@ class People(db.Database):
             self._keep_a_manager(session, before)
             _note(session, who.id, "subject set", {"name": name, "linked": subject is not None})
             return _load(session, name)
-
-
-def wait_after(failures: int) -> float:
-    """Seconds to wait after so many failed attempts in a row.
-
-    >>> [wait_after(n) for n in (4, 5, 6, 99)]
-    [0.0, 5.0, 10.0, 900.0]
-    """
-    if failures < FREE_ATTEMPTS:
-        return 0.0
-    return float(min(FIRST_WAIT_SECONDS * 2 ** min(failures - FREE_ATTEMPTS, 30), LONGEST_WAIT_SECONDS))

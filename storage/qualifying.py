@@ -11,7 +11,7 @@ from core.metrics.answers import f1
 from storage import db, models
 from storage import models_annotation as tables
 from storage.activity import note
-from storage.people import actor
+from storage.people import actor, rights_of
 from storage.portions import there
 from storage.projects import THRESHOLDS, project_row
 from storage.records_annotation import Content, Gold, JudgingWork, Qualification
@@ -89,7 +89,7 @@ class Qualifying(db.Database):
             row = project_row(session, project)
             whom = cast(int, session.execute(select(models.Annotator.id).filter_by(name=annotator)).scalar_one_or_none())
             if whom is None:
-                whom = actor(session, annotator).id
+                whom = rights_of(session, annotator).id
             found = session.scalar(select(tables.Admission).filter_by(project_id=row.id, annotator_id=whom))
             if found is not None and admitted is None:
                 session.delete(found)

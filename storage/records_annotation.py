@@ -365,3 +365,10 @@ class SignInError(NotAllowedError):
         self.seconds = seconds
         wait = f"too many attempts: try again in {max(1, round(seconds))} s" if seconds else "name or password is wrong"
         super().__init__(wait)
+
+
+class SignedOutError(NotAllowedError):
+    """Nobody is signed in, or not any more: the account's password, role, subject or activity was changed since."""
+
+    def __init__(self) -> None:
+        super().__init__("you are not signed in, or not any more: sign in again")

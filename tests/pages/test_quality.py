@@ -98,7 +98,8 @@ def test_the_systems_table_says_how_it_is_averaged(open_app: Callable[..., AppTe
 def test_who_may_see_it(open_app: Callable[..., AppTest], store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.add_person("me", "Mia", "manager", password="long enough")
     store.add_person("Mia", "Ann", "annotator", password="long enough")
-    monkeypatch.setattr("pages._shared.annotator", lambda: "Ann")
+    ann = store.sign_in("Ann", "long enough")
+    monkeypatch.setattr("pages._shared.visitor", lambda: ann)
     app = AppTest.from_function(_page).run(timeout=60)
     assert any("role" in str(e.value) or "may" in str(e.value) for e in app.error)
     assert not app.dataframe

@@ -93,7 +93,7 @@ def test_files_with_a_workbench_keep_it(file: Path, path: Path, url: str) -> Non
     path.parent.mkdir()
     shutil.copy(file, path)
     with Store(url) as store:
-        assert store.sign_in("Mia", "a long password").role == "manager"
+        assert store.person(store.sign_in("Mia", "a long password").name).role == "manager"
         [made] = store.projects()
         guidelines = store.guidelines(made.id)
         assert guidelines is not None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from annotation_samples import Clock, do, project, take, work
 from argon2 import PasswordHasher
@@ -9,7 +13,7 @@ from sqlalchemy import text
 from storage_samples import prediction
 
 from core.errors import InputError, NotAllowedError, NotFoundError, StorageError
-from storage import Store, people
+from storage import Store, passwords, throttle
 from storage.records_annotation import SignInError
 
 SECRET = "a long password"
@@ -18,8 +22,8 @@ SECRET = "a long password"
 @pytest.fixture(autouse=True)
 def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(people, "_hasher", lambda: quick)
-    people._nobodys_hash.cache_clear()
+    monkeypatch.setattr(passwords, "_hasher", lambda: quick)
+    passwords._nobodys_hash.cache_clear()
 
 
 @pytest.fixture
@@ -99,7 +103,7 @@ def test_signing_in_tells_nothing_and_waits_longer_and_longer(store: Store, cloc
     assert store.sign_in("Ada", SECRET).name == "Ada"
     said = set()
     for name in ("Ada", "Nobody"):
-        for _ in range(people.FREE_ATTEMPTS):
+        for _ in range(throttle.HERE.free):
             with pytest.raises(SignInError) as caught:
                 store.sign_in(name, "wrong")
             said.add(str(caught.value))
@@ -124,6 +128,117 @@ def test_signing_in_tells_nothing_and_waits_longer_and_longer(store: Store, cloc
     assert all("Nobody" not in str(a.details) and "wrong" not in str(a.details) for a in failed)
 
 
+def wrong(store: Store, name: str, address: str, times: int = 1) -> list[float]:
+    """Seconds that each of these wrong attempts was told to wait."""
+    found = []
+    for _ in range(times):
+        with pytest.raises(SignInError) as caught:
+            store.sign_in(name, "wrong", address)
+        found.append(caught.value.seconds)
+    return found
+
+
+def test_a_stranger_locks_nobody_out(store: Store, clock: Clock) -> None:
+    store.add_person("Ada", "Ada", "manager", SECRET)
+    store.sign_in("Ada", SECRET, "192.0.2.1")
+    for i in range(80):  # from one address, then from many
+        wrong(store, "Ada", "198.51.100.1" if i < 20 else f"198.51.100.{i}")
+        clock.pass_(seconds=0 if i % 10 else 1)
+    assert wrong(store, "Ada", "203.0.113.9")[0] > 0  # no address that is not known gets through by now
+    assert store.sign_in("Ada", SECRET, "192.0.2.1").name == "Ada"
+    with pytest.raises(SignInError) as caught:
+        store.sign_in("Ada", SECRET, "203.0.113.9")  # nor the right password from one: slowed
+    assert 0 < caught.value.seconds <= throttle.NAME.longest
+    clock.pass_(seconds=throttle.NAME.longest)
+    assert store.sign_in("Ada", SECRET, "203.0.113.9").name == "Ada"
+
+
+def test_attempts_are_counted_by_name_and_address(store: Store, clock: Clock) -> None:
+    store.add_person("Ada", "Ada", "manager", SECRET)
+    free = throttle.HERE.free
+    assert wrong(store, "Ada", "192.0.2.1", free + 1) == [0.0] * free + [5.0]
+    assert wrong(store, "Ada", "192.0.2.2") == [0.0]  # another address
+    assert wrong(store, "Bob", "192.0.2.1") == [0.0]  # another name
+    assert wrong(store, "ADA", "192.0.2.1") == [5.0]  # case aside
+    assert wrong(store, "Eve", "2001:db8:1:2::1", free) == [0.0] * free
+    assert wrong(store, "Eve", "2001:db8:1:2:ffff::2") == [5.0]  # one customer's addresses of IPv6 are one
+    assert wrong(store, "Eve", "2001:db8:1:3::1") == [0.0]
+
+
+def test_one_address_cannot_try_many_names(store: Store, clock: Clock) -> None:
+    store.add_person("Ada", "Ada", "manager", SECRET)
+    store.sign_in("Ada", SECRET, "192.0.2.1")
+    said = [wrong(store, f"name {i}", "192.0.2.1")[0] for i in range(throttle.ADDRESS.free + 1)]
+    assert said == [0.0] * throttle.ADDRESS.free + [5.0]
+    assert store.sign_in("Ada", SECRET, "192.0.2.1").name == "Ada"  # who is known there is not sent away
+    assert wrong(store, "another", "192.0.2.1")[0] > 0  # which gives the others no new attempts
+
+
+def test_an_address_is_known_for_a_while_and_waits_less(store: Store, clock: Clock) -> None:
+    store.add_person("Ada", "Ada", "manager", SECRET)
+    store.sign_in("Ada", SECRET, "192.0.2.1")
+    for _ in range(throttle.KNOWN.free + 10):
+        clock.pass_(seconds=throttle.KNOWN.longest)
+        assert wrong(store, "Ada", "192.0.2.1") == [0.0]
+    assert wrong(store, "Ada", "192.0.2.1") == [throttle.KNOWN.longest]  # never longer than this
+    clock.pass_(days=throttle.KNOWN_FOR.days + 2)
+    for i in range(throttle.NAME.free):
+        wrong(store, "Ada", f"198.51.100.{i}")
+    with pytest.raises(SignInError):
+        store.sign_in("Ada", SECRET, "192.0.2.1")  # known no more
+
+
+def test_few_passwords_are_looked_at_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.add_person("Ada", "Ada", "manager", SECRET)
+    working, most, lock, hasher = 0, 0, threading.Lock(), passwords._hasher()
+
+    class Watched:
+        def verify(self, stored: str, password: str) -> bool:
+            nonlocal working, most
+            with lock:
+                working += 1
+                most = max(most, working)
+            time.sleep(0.01)
+            try:
+                return hasher.verify(stored, password)
+            finally:
+                with lock:
+                    working -= 1
+
+        hash, check_needs_rehash = hasher.hash, hasher.check_needs_rehash
+
+    watched = Watched()
+    monkeypatch.setattr(passwords, "_hasher", lambda: watched)
+    passwords._nobodys_hash()
+    with ThreadPoolExecutor(40) as pool:
+        tries = [pool.submit(store.sign_in, "Ada" if i % 2 else f"n{i}", SECRET, f"192.0.2.{i}") for i in range(40)]
+    assert sum(t.exception() is None for t in tries) >= throttle.NAME.free
+    assert most == passwords.AT_ONCE
+    monkeypatch.setattr(passwords, "PATIENCE_SECONDS", 0.0)
+    for _ in range(passwords.AT_ONCE):
+        assert passwords._turns.acquire(timeout=5)
+    try:
+        with pytest.raises(SignInError, match="try again"):
+            passwords.is_right(None, SECRET)
+    finally:
+        passwords._turns.release(passwords.AT_ONCE)
+
+
+def test_a_password_changed_while_it_was_looked_at_signs_nobody_in(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.add_person("Ada", "Ada", "manager", SECRET)
+    store.add_person("Ada", "Bob", "annotator", SECRET)
+    real = passwords.is_right
+
+    def meanwhile(stored: str | None, password: str) -> bool:
+        monkeypatch.setattr(passwords, "is_right", real)
+        store.set_active("Ada", "Bob", False)
+        return real(stored, password)
+
+    monkeypatch.setattr(passwords, "is_right", meanwhile)
+    with pytest.raises(SignInError, match="wrong"):
+        store.sign_in("Bob", SECRET)
+
+
 def test_passwords_are_argon2_and_never_shown(store: Store) -> None:
     store.add_person("Ada", "Ada", "manager", SECRET)
     with store.reading() as session:
@@ -138,7 +253,7 @@ def test_passwords_are_argon2_and_never_shown(store: Store) -> None:
     assert store.sign_in("Ada", "another password").name == "Ada"
     store.add_person("Ada", "Bob", "annotator", SECRET)
     store.set_password("Ada", "Bob", "given by a manager")
-    assert store.sign_in("Bob", "given by a manager").role == "annotator"
+    assert store.person(store.sign_in("Bob", "given by a manager").name).role == "annotator"
 
 
 def test_there_is_always_a_manager_who_can_sign_in(store: Store) -> None:

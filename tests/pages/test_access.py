@@ -1,0 +1,400 @@
+"""Who may do what, on the pages: tabs whose sign-in does not stand any more, roles, and a database that says nothing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from annotate_helpers import predict
+from argon2 import PasswordHasher
+from page_helpers import QUESTION, TIMEOUT, button, texts
+from streamlit.testing.v1 import AppTest
+from test_evaluate import save
+
+from core.errors import StorageError
+from core.settings import ROOT, Settings
+from pages import _shared
+from storage import Store, passwords
+from storage.permissions import ACTIONS, can
+from storage.records_annotation import SignedOutError, SignInError
+from storage.visitors import Visitor
+
+Open = Callable[..., AppTest]
+PASSWORD = "a long password"
+PAGES = ROOT / "pages"
+
+
+@pytest.fixture(autouse=True)
+def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(passwords, "_hasher", lambda: quick)
+    passwords._nobodys_hash.cache_clear()
+
+
+def tab(visitor: Visitor | None, page: str = "explore", **query: str) -> AppTest:
+    """The app as a tab in which this visitor has signed in."""
+    app = AppTest.from_file(str(ROOT / "streamlit_app.py"), default_timeout=TIMEOUT)
+    for name, value in query.items():
+        app.query_params[name] = value
+    if visitor is not None:
+        app.session_state[_shared.VISITOR] = visitor
+    app.run()
+    return app if page == "explore" else app.switch_page(f"pages/{page}.py").run()
+
+
+def signed_in(store: Store, name: str, role: Any) -> Visitor:
+    by = "Mia" if store.accounts_in_use() else "me"
+    store.add_person(by, name, role, PASSWORD)
+    return store.sign_in(name, PASSWORD)
+
+
+# ---------------------------------------------------------------- tabs whose sign-in stands no more
+
+# what a tab of a manager is about to do: page, and what is filled in and clicked
+
+
+def _people(app: AppTest, store: Store) -> None:
+    app.text_input(key="people.new.name").set_value("Eve")
+    app.selectbox(key="people.new.role").set_value("manager")
+    app.text_input(key="people.new.password").set_value(PASSWORD)
+    button(app, "Add").click()
+
+
+def _project(app: AppTest, store: Store) -> None:
+    app.text_input(key="manage.new.name").set_value("Eve's")
+    button(app, "Make the project").click()
+
+
+def _delete_corpus(app: AppTest, store: Store) -> None:
+    app.text_input(key="corpora.typed.small").set_value("small")
+    button(app, "Delete this corpus").click()
+
+
+def _upload_corpus(app: AppTest, store: Store) -> None:
+    app.text_input(key="corpora.name").set_value("eves")
+    app.file_uploader(key="corpora.files").set_value([("a.txt", b"words of Eve", "text/plain")])
+    button(app, "Upload and build").click()
+
+
+def _rename_run(app: AppTest, store: Store) -> None:
+    (run,) = store.evaluations()
+    app.text_input(key=f"evaluate.label.{run.id}").set_value("Eve's")
+    button(app, "Rename").click()
+
+
+def _delete_run(app: AppTest, store: Store) -> None:
+    (run,) = store.evaluations()
+    app.checkbox(key=f"evaluate.sure.{run.id}").check()
+    button(app, "Delete").click()
+
+
+def _start_run(app: AppTest, store: Store) -> None:
+    button(app, "Start the evaluation").click()
+
+
+def _backup(app: AppTest, store: Store) -> None:
+    button(app, "Back up now").click()
+
+
+def _snapshot(app: AppTest, store: Store) -> None:
+    button(app, "Take a snapshot").click()
+
+
+def _judge(app: AppTest, store: Store) -> None:
+    (saved,) = store.recent_predictions()
+    app.button_group(key=f"verdict.{saved.id}.0.choice").set_value(["correct"])
+
+
+def _run_evaluate(view: str) -> Callable[[AppTest], AppTest]:
+    return lambda app: app.segmented_control(key="evaluate.view").set_value(view).run()
+
+
+Step = tuple[str, Callable[[AppTest], AppTest], Callable[[AppTest, Store], None]]
+STEPS: dict[str, Step] = {
+    "adds a manager": ("manage", lambda app: app, _people),
+    "makes a project": ("manage", lambda app: app, _project),
+    "deletes a corpus": ("corpora", lambda app: app.selectbox(key="corpora.chosen").set_value("small").run(), _delete_corpus),
+    "builds a corpus": ("corpora", lambda app: app, _upload_corpus),
+    "renames a run": ("evaluate", _run_evaluate("One run"), _rename_run),
+    "deletes a run": ("evaluate", _run_evaluate("One run"), _delete_run),
+    "starts a run": ("evaluate", _run_evaluate("Start and store"), _start_run),
+    "makes a backup": ("health", lambda app: app, _backup),
+    "takes a snapshot": ("quality", lambda app: app, _snapshot),
+    "judges an answer": ("explore", lambda app: app, _judge),
+}
+
+
+def everything(store: Store, settings: Settings) -> Any:
+    """What must not change: rows, names of people, labels of runs, files (the database's own aside)."""
+    counts = {name: n for name, n in store.counts().items() if name not in ("activity", "sign_in_wait")}
+    files = sorted(str(p) for p in settings.home.rglob("*") if not p.name.startswith("ambiscope.db"))
+    return counts, [a.name for a in store.annotators()], [r.label for r in store.evaluations()], files
+
+
+@pytest.fixture
+def filled(store: Store, corpus: str) -> str:
+    """A corpus, a run and a prediction; returns the prediction's id."""
+    save(store, label="first")
+    return store.save_prediction(predict(QUESTION))
+
+
+@pytest.mark.parametrize("what", STEPS)
+def test_a_tab_from_before_there_were_accounts_does_nothing(
+    filled: str, open_app: Open, store: Store, settings: Settings, what: str
+) -> None:
+    page, look, do = STEPS[what]
+    app = look(open_app(page, **({"prediction": filled} if page == "explore" else {})))
+    assert not app.exception
+    store.add_person("me", "Mia", "manager", PASSWORD)
+    before = everything(store, settings)
+    if "annotator" in [t.key for t in app.text_input]:
+        app.text_input(key="annotator").set_value("Mia")  # the name of a manager helps nobody
+    do(app, store)
+    app.run()
+    assert not app.exception
+    assert everything(store, settings) == before
+    assert "signin.typed" in [t.key for t in app.text_input]
+    assert not _shared.builds()
+    assert not _shared.evaluations()
+
+
+FALLS: dict[str, Callable[[Store], Any]] = {
+    "made inactive": lambda store: store.set_active("Ada", "Mia", False),
+    "given another password": lambda store: store.set_password("Ada", "Mia", "another password"),
+    "made an annotator": lambda store: store.set_role("Ada", "Mia", "annotator"),
+}
+
+
+@pytest.mark.parametrize("how", FALLS)
+def test_who_was_changed_is_out_at_the_next_rerun(filled: str, store: Store, settings: Settings, how: str) -> None:
+    page, look, do = STEPS["deletes a corpus"]
+    mia = signed_in(store, "Mia", "manager")
+    store.add_person("Mia", "Ada", "manager", PASSWORD)
+    app = look(tab(mia, page))
+    other = tab(mia)
+    assert "**Mia**" in texts(other)
+    FALLS[how](store)
+    before = everything(store, settings)
+    do(app, store)
+    for one in (app.run(), other.run()):
+        assert not one.exception
+        assert "signin.typed" in [t.key for t in one.text_input]
+        assert "sign in again" in one.error[0].value
+        assert _shared.VISITOR not in one.session_state
+        assert not one.dataframe
+    assert everything(store, settings) == before
+    app.text_input(key="signin.typed").set_value("Ada")
+    app.text_input(key="signin.password").set_value(PASSWORD)
+    button(app, "Sign in").click().run()
+    assert "**Ada**" in texts(app)
+
+
+def test_changing_ones_password_keeps_this_tab_and_ends_the_others(store: Store) -> None:
+    mia = signed_in(store, "Mia", "manager")
+    app, other = tab(mia), tab(mia)
+    app.text_input(key="signin.old").set_value(PASSWORD)
+    app.text_input(key="signin.new").set_value("another password")
+    button(app, "Change").click().run()
+    assert "The password is changed" in texts(app)
+    assert "**Mia**" in texts(app)
+    assert "sign in again" in other.run().error[0].value
+
+
+def test_signing_out_leaves_nothing_in_the_tab(filled: str, store: Store) -> None:
+    app = tab(signed_in(store, "Mia", "manager"), prediction=filled)
+    app.session_state["left.behind"] = "work of Mia"
+    button(app, "Sign out").click().run()
+    assert "signin.typed" in [t.key for t in app.text_input]
+    assert "left.behind" not in app.session_state
+    app.session_state["left.behind"] = "planted by a stranger"
+    app.text_input(key="signin.typed").set_value("Mia")
+    app.text_input(key="signin.password").set_value(PASSWORD)
+    button(app, "Sign in").click().run()
+    assert "**Mia**" in texts(app)
+    assert "left.behind" not in app.session_state
+
+
+# ---------------------------------------------------------------- roles
+
+
+@pytest.mark.parametrize("role", ["annotator", "validator", "manager"])
+def test_each_role_is_shown_what_it_may_do(filled: str, store: Store, role: str) -> None:
+    mia = signed_in(store, "Mia", "manager")
+    who = mia if role == "manager" else signed_in(store, "Ann", role)
+    manager = role == "manager"
+    app = tab(who)
+    assert not app.error
+
+    def said(page: str) -> str:
+        app.switch_page(f"pages/{page}.py").run()
+        assert not app.exception
+        return " ".join(e.value for e in app.error)
+
+    for page in ("annotate", "corpora", "evaluate"):
+        assert said(page) == ""
+    for page in ("manage", "health"):
+        assert ("needs the role manager" in said(page)) != manager
+    assert ("needs the role validator" in said("quality")) == (role == "annotator")
+    assert ("Take a snapshot" in [b.label for b in app.button]) == manager
+    said("corpora")
+    app.selectbox(key="corpora.chosen").set_value("small").run()
+    assert ("Delete this corpus" in [b.label for b in app.button]) == manager
+    assert ("Upload and build" in [b.label for b in app.button]) == manager
+    said("evaluate")
+    _run_evaluate("One run")(app)
+    assert not app.error
+    assert ({"Rename", "Delete"} <= {b.label for b in app.button}) == manager
+    _run_evaluate("Start and store")(app)
+    assert ("needs the role manager" in " ".join(e.value for e in app.error)) != manager
+    assert ("Start the evaluation" in [b.label for b in app.button]) == manager
+
+
+def _deeds() -> None:
+    """A script: tries every action, and says which were done."""
+    import streamlit as st
+
+    from pages._deeds import deed
+    from storage.permissions import ACTIONS
+
+    done: list[str] = []
+    for name in ACTIONS:
+        deed(name, f"trouble.{name}")(done.append)(name)  # type: ignore[arg-type]
+    st.session_state["done"] = done
+
+
+def test_every_deed_asks_the_table(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    tabs: dict[str, tuple[Visitor | None, str]] = {"from before": (Visitor("me"), "")}
+    tabs["of a manager"] = signed_in(store, "Mia", "manager"), "manager"
+    tabs["of a validator"] = signed_in(store, "Val", "validator"), "validator"
+    tabs["of an annotator"] = signed_in(store, "Ann", "annotator"), "annotator"
+    tabs["of somebody inactive"] = signed_in(store, "Off", "manager"), ""
+    store.set_active("Mia", "Off", False)
+    tabs["of somebody with a new password"] = signed_in(store, "New", "manager"), ""
+    store.set_password("Mia", "New", "another password")
+    tabs["of nobody"] = None, ""
+    for visitor, role in tabs.values():
+        monkeypatch.setattr(_shared, "visitor", lambda visitor=visitor: visitor)
+        app = AppTest.from_function(_deeds).run(timeout=TIMEOUT)
+        assert not app.exception
+        may = [n for n, a in ACTIONS.items() if a.role is None or (role and can(role, a.role))]
+        assert app.session_state["done"] == may
+        if not role:
+            assert isinstance(app.session_state["trouble.delete corpora"], SignedOutError)
+
+
+# ---------------------------------------------------------------- one door
+
+# who does these without `deed` is found: ends of what is called
+STRONG = (
+    *(
+        "library.delete",
+        "library.create",
+        ".forget",
+        "_builds.discard",
+        "_builds.keep",
+        ".stop",
+        "rmtree",
+        ".unlink",
+        ".write_bytes",
+    ),
+    *("Build", "Evaluation", "Preannotation", "LoopRun", "import_run", "servers_store", "Store", "_engine"),
+)
+# modules below the pages' callbacks (workers, caches), and functions that only deeds or drawings of one's own work call
+BELOW = {"_shared.py", "_builds.py", "_evaluations.py", "_preannotate.py", "_worker.py", "_runner.py", "_deeds.py"}
+KNOWN = {
+    "_signin.py": {"gate", "_form"},  # st.stop
+    "_live.py": {"drop", "stop"},  # runs of this tab
+    "_evaluate_start.py": {"begin", "_received"},  # asks itself; writes what a deed was given
+}
+
+
+def _strong(tree: ast.AST) -> set[str]:
+    used = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    used += [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr in ("servers_store", "_engine")]
+    said = {f".{ast.unparse(n)}" for n in used}
+    return {s for s in STRONG if any(u.endswith(s if s.startswith(".") else f".{s}") for u in said)}
+
+
+def test_what_is_strong_is_a_deed() -> None:
+    open_ones, callbacks = [], []
+    for path in sorted(PAGES.glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.keyword)
+                and node.arg in ("on_click", "on_change")
+                and isinstance(node.value, ast.Attribute)
+            ):
+                callbacks.append(f"{path.name}: {ast.unparse(node.value)}")
+        if path.name in BELOW:
+            continue
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef):
+                deeds = [d for d in node.decorator_list if isinstance(d, ast.Call) and ast.unparse(d.func) == "deed"]
+                for deed in deeds:
+                    assert ast.literal_eval(deed.args[0]) in ACTIONS, f"{path.name}: {node.name}"
+                strong = _strong(node)
+                if strong and not deeds and node.name not in KNOWN.get(path.name, ()):
+                    open_ones.append(f"{path.name}: {node.name} calls {', '.join(sorted(strong))}")
+    assert not open_ones
+    assert not [c for c in callbacks if c.endswith((".stop", ".pop", ".clear"))]  # methods of what others may hold
+
+
+# ---------------------------------------------------------------- a database that says nothing
+
+
+def test_garbage_in_the_file_opens_nothing(corpus: str, open_app: Open, settings: Settings, store: Store) -> None:
+    store.add_person("me", "Mia", "manager", PASSWORD)
+    store.close()
+    path = Path(settings.url.removeprefix("sqlite:///"))
+    path.write_bytes(b"garbage" * 1000)
+    for page in ("explore", "corpora", "evaluate"):
+        app = open_app(page)
+        assert not app.exception
+        assert "no SQLite database" in app.error[0].value
+        assert "Ambiscope shows nothing" in app.info[0].value
+        assert not app.header
+        assert not app.button
+        assert not app.dataframe
+    assert path.read_bytes() == b"garbage" * 1000
+
+
+@pytest.mark.parametrize("error", [StorageError("the disk refused"), RuntimeError("secret")])
+def test_a_database_that_fails_while_people_work_stops_the_tab(
+    corpus: str, open_app: Open, settings: Settings, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    page, look, do = STEPS["deletes a corpus"]
+    app = look(open_app(page))
+
+    def broken(self: Store) -> Any:
+        raise error
+
+    do(app, None)  # type: ignore[arg-type]
+    monkeypatch.setattr(Store, "reading", broken)
+    app.run()
+    assert (settings.home / "corpora" / "small").is_dir()
+    assert not app.dataframe
+    assert "secret" not in texts(app)
+
+
+# ---------------------------------------------------------------- where somebody is
+
+
+def test_the_address_of_the_connection_is_counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    signed_in(store, "Mia", "manager")
+    seen: list[str] = []
+
+    def sign_in(self: Store, name: str, password: str, address: str = "") -> Visitor:
+        seen.append(address)
+        raise SignInError
+
+    monkeypatch.setattr(Store, "sign_in", sign_in)
+    monkeypatch.setattr("pages._signin.address", lambda: "192.0.2.7")
+    app = tab(None)
+    app.text_input(key="signin.typed").set_value("Mia")
+    app.text_input(key="signin.password").set_value(PASSWORD)
+    button(app, "Sign in").click().run()
+    assert seen == ["192.0.2.7"]
