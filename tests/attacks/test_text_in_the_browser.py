@@ -37,9 +37,8 @@ WAIT = 90_000  # milliseconds
 def attack(field: str) -> str:
     """HTML, Markdown, maths, a directive, a link that would be made by itself, an emoji and an arrow."""
     return (
-        f"{field} <img src=x onerror=\"window.hacked='{field}'\"><script>window.hacked='{field}'</script> "
-        f"[go](javascript:window.hacked='{field}') ![pic](http://attack.invalid/{field}.png) **bold** :red[red] $x^2$ `code` "
-        "www.attack.invalid :smile: -> end"
+        f"{field} <img src=x onerror=\"window.hacked='{field}'\"> **b** [go](javascript:hacked=1) ![p](http://attack.invalid/p.png) "
+        "$x^2$ :red[r] `c` www.attack.invalid :smile: <script>hacked=1</script> -> ?"
     )
 
 
@@ -280,6 +279,14 @@ def read(page: Any, where: str = "[data-testid=stApp]") -> str:
     return " ".join(str(found).replace("\u2060", "").split())
 
 
+def stands(text: str, seen: str) -> bool:
+    """Whole, or its beginning with the attack and dots where the page cuts long texts."""
+    if text in seen:
+        return True
+    cut = [n for n in range(60, len(text)) if text[:n].rstrip() + "…" in seen]
+    return bool(cut)
+
+
 def explore(page: Any, house: House) -> None:
     open_all(page)
 
@@ -305,7 +312,7 @@ def own_passages(page: Any, house: House) -> None:
 
 
 def searching(page: Any, house: House) -> None:
-    page.get_by_label("Search the passages").fill("passage end")
+    page.get_by_label("Search the passages").fill("played plain words")
     page.get_by_label("Search the passages").press("Enter")
     quiet(page)
     press(page, "Open")
@@ -361,7 +368,7 @@ def failed_row(page: Any, house: House) -> None:
 
 def search_corpus(page: Any, house: House) -> None:
     view(page, "Search")
-    page.get_by_label("Search for").fill("passage end")
+    page.get_by_label("Search for").fill("played plain words")
     page.get_by_label("Search for").press("Enter")
     quiet(page)
     open_all(page)
@@ -504,7 +511,7 @@ def test_text_is_seen_as_itself(page: Any, server: str, house: House, name: str)
         quiet(page)
         steps(page, house)
         seen = read(page) + " " + popovers(page)
-        missing = [f for f in fields.split() if f not in AS_MARKDOWN and TEXT[f] not in seen]
+        missing = [f for f in fields.split() if f not in AS_MARKDOWN and not stands(TEXT[f], seen)]
         partly = {f: seen[seen.find(f) - 40 : seen.find(f) + 260] for f in missing}
         assert not missing, json.dumps(partly, indent=1, ensure_ascii=False)
         if "guideline" in fields:
