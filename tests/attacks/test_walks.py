@@ -1,10 +1,13 @@
-"""People who press anything: random walks over all pages raise nothing.  `ATTACK_WALKS` and `ATTACK_STEPS` make them more and longer
-(python -m benchmarks.robustness.walks)."""
+"""People who press anything: random walks over all pages raise nothing.  `python -m benchmarks.robustness.walks` takes more and
+longer ones."""
 
 from __future__ import annotations
 
+import itertools
 import os
+import random
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +29,8 @@ from core.errors import InputError
 from core.settings import Settings
 from storage import Store
 
-WALKS, STEPS = int(os.environ.get("ATTACK_WALKS", 25)), int(os.environ.get("ATTACK_STEPS", 12))
+WALKS, STEPS = 25, int(os.environ.get("ATTACK_STEPS", 8))
+SEEDS = os.environ.get("ATTACK_SEEDS", "")
 PHASES = (Phase.generate, Phase.shrink)  # `explain` would trace each line
 Open = Callable[..., AppTest]
 
@@ -55,21 +59,25 @@ def furnished(settings: Settings, corpus: str, store: Store, light: None, monkey
     return settings
 
 
-def test_walks_raise_nothing(furnished: Settings, open_app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = tmp_path / "kept"
+@pytest.fixture
+def start_again(furnished: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Each walk begins in a copy of the furnished home, in a process that knows nothing yet."""
+    kept, walked = tmp_path / "kept", itertools.count(1)
     shutil.copytree(furnished.home, kept)
-    walked = 0
 
-    def start_again() -> None:
-        nonlocal walked
-        walked += 1
-        home = tmp_path / f"walk-{walked}"
+    def begin() -> None:
+        number = next(walked)
+        home = tmp_path / f"walk-{number}"
         shutil.copytree(kept, home)
-        shutil.rmtree(tmp_path / f"walk-{walked - 1}", ignore_errors=True)
+        shutil.rmtree(tmp_path / f"walk-{number - 1}", ignore_errors=True)
         monkeypatch.setenv("AMBISCOPE_HOME", str(home))
         st.cache_resource.clear()
         st.cache_data.clear()
 
+    return begin
+
+
+def test_walks_raise_nothing(start_again: Callable[[], None], open_app: Open) -> None:
     @profile(max_examples=WALKS, phases=PHASES, database=None, suppress_health_check=list(HealthCheck), deadline=None)
     @given(some.data())
     def walk(data: some.DataObject) -> None:
@@ -77,4 +85,24 @@ def test_walks_raise_nothing(furnished: Settings, open_app: Open, tmp_path: Path
         Walk(open_app, lambda options: data.draw(some.sampled_from(list(options)))).go(STEPS)
 
     walk()
-    assert walked >= WALKS
+
+
+@pytest.mark.skipif(not SEEDS, reason="python -m benchmarks.robustness.walks")
+def test_walks_from_seeds(start_again: Callable[[], None], open_app: Open) -> None:
+    """All of them, whatever fails."""
+    first, last = map(int, SEEDS.split(":"))
+    failed: dict[int, str] = {}
+    steps: Counter[str] = Counter()
+    for seed in range(first, last):
+        start_again()
+        draw = random.Random(seed).choice
+        walk = Walk(open_app, lambda options, draw=draw: draw(list(options)))  # type: ignore[misc]
+        try:
+            walk.go(STEPS)
+        except AssertionError as error:
+            failed[seed] = str(error)
+            print(f"seed {seed}: {error}", flush=True)
+        steps.update(step.split()[0] for step in walk.steps)
+        if (seed - first) % 50 == 49 or seed == last - 1:
+            print(f"{seed - first + 1} walks, {steps.total()} steps {dict(steps)}, {len(failed)} failed", flush=True)
+    assert not failed, sorted(failed)
