@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,9 @@ def with_corpus(home: Path, name: str, rows: Sequence[tuple[str, str, str]]) -> 
 
 
 @contextmanager
-def serve(home: Path, corpus: str) -> Iterator[str]:
-    """The app with the scripted system over a corpus of `home`, started as `run.py app` does; its address."""
+def serve(home: Path, corpus: str, options: Callable[[int], Sequence[str]] = lambda port: ()) -> Iterator[str]:
+    """The app with the scripted system over a corpus of `home`, started as `run.py app` does; its address.  `options`: further ones of
+    Streamlit, for this port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -46,6 +47,7 @@ def serve(home: Path, corpus: str) -> Iterator[str]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("AMBISCOPE_")}
     environment |= {f"AMBISCOPE_{k}": v for k, v in settings.items()}
     command = [sys.executable, "-m", "pages._launch", "--server.port", str(port), "--server.address", "127.0.0.1"]
+    command += options(port)
     log = home.parent / "server.log"
     with log.open("wb") as out:
         process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
