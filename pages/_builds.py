@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -41,15 +41,15 @@ class Upload:
         return [self.folder / name for name in self.originals]
 
 
-def safe_names(names: Sequence[str]) -> dict[str, str]:
-    """Safe name -> name as uploaded: letters that are safe everywhere, the suffix of a known kind, and a number where two would be
+def safe_names(names: Sequence[str], kinds: Iterable[str] = tuple(READERS)) -> dict[str, str]:
+    """Safe name -> name as uploaded: letters that are safe everywhere, a suffix among `kinds`, and a number where two would be
     one, or one is a device on Windows.  The same names give the same result, so that a build can go on.  Raises InputError."""
     found: dict[str, str] = {}
     for number, name in enumerate(names, 1):
         lower = name.lower()
-        suffix = next((s for s in sorted(READERS, key=len, reverse=True) if lower.endswith(s)), None)
+        suffix = next((s for s in sorted(kinds, key=len, reverse=True) if lower.endswith(s)), None)
         if suffix is None:
-            raise InputError(f"{name[:120]}: no reader for this kind of file; use one of {', '.join(READERS)}")
+            raise InputError(f"{name[:120]}: no reader for this kind of file; use one of {', '.join(kinds)}")
         stem = _UNSAFE.sub("_", name[: -len(suffix)])[:40].strip("_") or "file"
         taken = {n.lower() for n in found}
         if _DEVICE.fullmatch(stem) or f"{stem}{suffix}".lower() in taken:

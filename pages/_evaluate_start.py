@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import uuid
 from pathlib import Path
@@ -14,6 +15,7 @@ from core.errors import CancelledError, InputError, StorageError
 from core.evaluation_plan import JUDGES, EvaluationPlan
 from core.run_folder import RunState, run_states
 from pages import _shared
+from pages._builds import safe_names
 from pages._deeds import deed
 from pages._evaluations import Evaluation, folder_for
 from pages._markup import plain
@@ -21,6 +23,7 @@ from pages._options import ready_systems
 from storage.evaluation_import import import_run
 
 SUFFIXES = ["json", "jsonl", "gz"]
+KINDS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".gz")
 
 
 def question_files() -> dict[str, Path]:
@@ -276,14 +279,24 @@ def _keep() -> None:
     try:
         name = _received(file, draft)
         count = len(load(draft / name))
-        target = home / "questions" / name
+        target = _own_place(draft / name, home / "questions")
         target.parent.mkdir(parents=True, exist_ok=True)
         (draft / name).replace(target)
-        st.session_state["evaluate.said"] = f"{name}: {count} questions are kept."
+        st.session_state["evaluate.said"] = f"{target.name}: {count} questions are kept."
     except OSError as error:
         raise StorageError(f"the upload cannot be written ({error.strerror or error})") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _own_place(file: Path, folder: Path) -> Path:
+    """Where to keep it: under its name, or with a part of its digest where another file has that name.  Runs name their file and go on
+    with it, so none is replaced by another one."""
+    body, target = file.read_bytes(), folder / file.name
+    if not target.is_file() or target.read_bytes() == body:
+        return target
+    stem, dot, kinds = file.name.partition(".")
+    return folder / f"{stem}-{hashlib.sha256(body).hexdigest()[:8]}{dot}{kinds}"
 
 
 @deed("run evaluations", "evaluate.error")
@@ -305,9 +318,7 @@ def _received(file: object, folder: Path) -> str:
     body = file.getbuffer()  # type: ignore[attr-defined]
     if len(body) > limit * 1_000_000:
         raise InputError(f"the file has {len(body) / 1e6:.0f} MB; at most {limit} are taken (AMBISCOPE_MAX_UPLOAD_MB)")
-    name = (
-        "".join(c if c.isalnum() or c in "._-" else "_" for c in str(getattr(file, "name", "file")))[-80:].lstrip(".") or "file"
-    )
+    (name,) = safe_names([str(getattr(file, "name", "file"))], KINDS)
     try:
         folder.mkdir(parents=True)
         (folder / name).write_bytes(body)

@@ -11,6 +11,7 @@ from core.errors import AmbiscopeError, InputError
 from core.types import Annotation, QAPair
 from pages import _annotate_about as about
 from pages import _shared
+from pages._begun import begun, forget
 from pages._manage_items import ERROR, SAID
 from pages._markup import plain
 from storage.records_annotation import Example, Guidelines, Project, WorkStage
@@ -104,16 +105,16 @@ EXAMPLES = (
 
 
 def draw(project: Project, who: str) -> None:
-    store = _shared.store()
-    found = store.guidelines(project.id)
-    version = found.version if found else 0
-    key = f"guide.{project.id}.{version}"
-    st.caption(f"Version {version} is in force." if version else "Nothing is written yet.")
+    stored = _shared.store().guidelines(project.id)
+    name = _name(project)
+    found = begun(name, stored, lambda held: _typed(project, held) != _text(project, held), lambda: _over(project, who, stored))
+    key = _key(project, found)
+    st.caption(f"Version {stored.version} is in force." if stored else "Nothing is written yet.")
     left, right = st.columns(2, gap="medium")
     with left:
         text = st.text_area(
             "Text (Markdown)",
-            value=found.text if found else template(project.stages),
+            value=_text(project, found),
             key=f"{key}.text",
             height=420,
             max_chars=CHARS,
@@ -123,30 +124,54 @@ def draw(project: Project, who: str) -> None:
             key=f"{key}.save",
             type="primary",
             on_click=_save,
-            args=(project, who, found, f"{key}.text"),
+            args=(project, who, found),
         )
     with right:
         st.caption("As annotators see it")
         with st.container(border=True):
+            version = found.version if found else 0
             preview = Guidelines(project.id, version, text or "", found.examples if found else (), who, project.created)
             about.draw_guidelines(preview, project.stages[0], expanded=True)
     _examples(project, who, found, key)
     _versions(project)
 
 
-def _save(project: Project, who: str, found: Guidelines | None, key: str) -> None:
-    _store(project, who, str(st.session_state.get(key) or ""), found.examples if found else (), found)
+def _name(project: Project) -> str:
+    return f"guide.{project.id}"
 
 
-def _keep(project: Project, who: str, examples: tuple[Example, ...], found: Guidelines | None, key: str) -> None:
+def _key(project: Project, found: Guidelines | None) -> str:
+    return f"{_name(project)}.{found.version if found else 0}"
+
+
+def _text(project: Project, found: Guidelines | None) -> str:
+    return found.text if found else template(project.stages)
+
+
+def _typed(project: Project, found: Guidelines | None) -> str:
+    """What stands in the field that began from `found`."""
+    return str(st.session_state.get(f"{_key(project, found)}.text", _text(project, found)))
+
+
+def _save(project: Project, who: str, found: Guidelines | None) -> None:
+    _store(project, who, _typed(project, found), found.examples if found else (), found)
+
+
+def _over(project: Project, who: str, stored: Guidelines | None) -> None:
+    """This tab's text over the newer version, whose examples stay."""
+    held = st.session_state.get(_name(project))
+    _store(project, who, _typed(project, held), stored.examples if stored else (), stored)
+
+
+def _keep(project: Project, who: str, examples: tuple[Example, ...], found: Guidelines | None) -> None:
     """These examples, with the text as it stands in the field: what was typed there and not saved yet must not be lost."""
-    stored = found.text if found else template(project.stages)
-    _store(project, who, str(st.session_state.get(f"{key}.text", stored)), examples, found)
+    _store(project, who, _typed(project, found), examples, found)
 
 
 def _store(project: Project, who: str, text: str, examples: tuple[Example, ...], found: Guidelines | None) -> None:
     try:
         saved = _shared.store().save_guidelines(who, project.id, text, examples, expected_version=found.version if found else 0)
+        forget(_name(project))
         st.session_state[SAID] = f"Guidelines saved; version {saved.version} is in force."
     except AmbiscopeError as error:
         st.session_state[ERROR] = error
@@ -162,7 +187,7 @@ def _examples(project: Project, who: str, found: Guidelines | None, key: str) ->
             if example.why:
                 st.caption(plain(example.why))
             rest = examples[:number] + examples[number + 1 :]
-            st.button("Delete", key=f"{key}.drop.{number}", on_click=_keep, args=(project, who, rest, found, key))
+            st.button("Delete", key=f"{key}.drop.{number}", on_click=_keep, args=(project, who, rest, found))
     with st.expander("Add an example"), st.form(f"{key}.example", border=False):
         st.segmented_control("It is", ["right", "wrong"], default="right", required=True, key=f"{key}.right")
         st.text_input("Question as asked", key=f"{key}.prompt", max_chars=2_000)
@@ -203,7 +228,7 @@ def _add(project: Project, who: str, found: Guidelines | None, key: str) -> None
     except AmbiscopeError as error:
         state[ERROR] = error
         return
-    _keep(project, who, (*(found.examples if found else ()), example), found, key)
+    _keep(project, who, (*(found.examples if found else ()), example), found)
 
 
 def _versions(project: Project) -> None:

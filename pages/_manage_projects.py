@@ -13,6 +13,7 @@ from core.retrieval.library import STARTER
 from core.systems.base import Options
 from pages import _shared
 from pages._annotate_about import STAGES
+from pages._begun import begun, forget
 from pages._deeds import deed
 from pages._manage_items import ERROR, SAID
 from pages._markup import plain
@@ -123,8 +124,10 @@ def values(key: str, project: Project | None) -> dict[str, Any]:
 # ---------------------------------------------------------------- settings
 
 
-def settings(project: Project, who: str) -> None:
-    key = f"manage.set.{project.id}.{project.version}"
+def settings(stored: Project, who: str) -> None:
+    name = f"manage.set.{stored.id}"
+    project = begun(name, stored, _touched, lambda: _save(stored, who, _key(st.session_state[name])))
+    key = _key(project)
     st.text_input("Name", value=project.name, key=f"{key}.name", max_chars=200)
     fields(key, project)
     st.caption("Stages cannot be changed: " + ", ".join(STAGES[s] for s in project.stages))
@@ -139,13 +142,29 @@ def settings(project: Project, who: str) -> None:
         )
 
 
+def _key(project: Project) -> str:
+    return f"manage.set.{project.id}.{project.version}"
+
+
+def _changes(project: Project, key: str) -> dict[str, Any]:
+    return {"name": str(st.session_state[f"{key}.name"]), **values(key, project)}
+
+
+def _touched(project: Project) -> bool:
+    """Something was changed in the fields that began from this version."""
+    key = _key(project)
+    drawn = f"{key}.name" in st.session_state
+    return drawn and any(getattr(project, name) != value for name, value in _changes(project, key).items())
+
+
 def _save(project: Project, who: str, key: str) -> None:
-    _update(project, who, {"name": str(st.session_state[f"{key}.name"]), **values(key, project)})
+    _update(project, who, _changes(project, key))
 
 
 def _update(project: Project, who: str, changes: dict[str, Any]) -> None:
     try:
         _shared.store().update_project(who, project.id, project.version, **changes)
+        forget(f"manage.set.{project.id}")
         st.session_state[SAID] = "Saved."
     except AmbiscopeError as error:
         st.session_state[ERROR] = error

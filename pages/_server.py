@@ -88,7 +88,7 @@ def policy(index: str) -> str:
 def _accounts_in_use() -> bool:
     from pages import _shared  # late: the server is there before them
 
-    return _shared.store().accounts_in_use()
+    return _shared.servers_store().accounts_in_use()
 
 
 class Guard:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ScalarSelect, and_, case, func, or_, select
+from sqlalchemy import ScalarSelect, and_, case, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from core.errors import InputError
@@ -61,6 +61,7 @@ class Queue(db.Database):
                 raise InputError(f"this project has no stage {stage}; it has {', '.join(row.stages)}")
             if row.state == "closed":
                 raise InputError("this project is closed: a manager can open it again")
+            _bring_back(session, row, stage)
             found = self._own(session, row, who, stage)
             if found is None and stage != "validation":
                 found = self._gold(session, row, who, stage)
@@ -208,6 +209,7 @@ class Queue(db.Database):
                     raise InputError("qualification items come first: take the next item of the queue")
             if stage == "judging" and not session.scalar(select(_linked(place.item.id) >= len(place.project.systems))):
                 raise InputError("this item has no prediction to judge yet: a manager answers it first")
+            _bring_back(session, place.project, stage)
             if place.queue.state != "open" or not lease(session, place.project, place.queue, place.who, row):
                 return None
             found = row or task_row(session, place.item.id, stage, place.who.id)
@@ -288,6 +290,17 @@ class Queue(db.Database):
                 query = query.where(late if over else ~late)
             rows = session.execute(query.order_by(task.updated.desc(), task.id.desc()).limit(limit).offset(offset))
             return [task_record(*row) for row in rows]
+
+
+def _bring_back(session: Session, project: tables.Project, stage: str) -> None:
+    """Where the clock was set back: from now on no lease lasts longer than a new one.  (It does not end at once: somebody may be at it.)"""
+    task, end = tables.Task, lease_end(project, db.now())
+    session.execute(
+        update(task)
+        .where(task.project_id == project.id, task.stage == stage, task.state == "leased", task.expires > end)
+        .values(expires=end)
+        .execution_options(synchronize_session=False)
+    )
 
 
 def lease(session: Session, project: tables.Project, queue: tables.ItemStage, who: Actor, row: tables.Task | None) -> bool:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def free_port() -> int:
 def serve(
     home: Path,
     corpus: str,
-    options: Sequence[str] = ("--server.address", "127.0.0.1"),
+    options: Sequence[str] | Callable[[int], Sequence[str]] = ("--server.address", "127.0.0.1"),
     start: Sequence[str] = ("-m", "pages._launch"),
     at: str = "127.0.0.1",
     path: str = "",
@@ -54,13 +54,14 @@ def serve(
 ) -> Iterator[str]:
     """The app with the scripted system over a corpus of `home`, started as `run.py app` does; its address.
 
-    `options`: for streamlit; `start`: for python; `at`: where it is to be found; `path`: below which path; `more`: further settings.
+    `options`: for streamlit, or what gives them for a port; `start`: for python; `at`: where it is to be found; `path`: below which path; `more`: further settings.
     """
     port = free_port()
     settings = {"HOME": str(home), "SYSTEM": "scripted", "ENCODER": "hashing", "CORPUS": corpus, "DEVICE": "cpu", **more}
     environment = {k: v for k, v in os.environ.items() if not k.startswith("AMBISCOPE_")}
     environment |= {f"AMBISCOPE_{k}": v for k, v in settings.items()}
-    command = [sys.executable, *start, "--server.port", str(port), *options]
+    further = options(port) if callable(options) else options
+    command = [sys.executable, *start, "--server.port", str(port), *further]
     log = home.parent / "server.log"
     with log.open("wb") as out:
         process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)

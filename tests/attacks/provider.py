@@ -1,0 +1,106 @@
+"""A provider of OpenID Connect on 127.0.0.1: it vouches for whoever comes, and lies where it is told to."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+
+CLIENT, SECRET = "ambiscope", "the client's secret"
+
+
+@dataclass
+class Provider:
+    """`claims` go over the true ones of each ID token; `forged`: it is signed with a key that the provider does not publish."""
+
+    address: str = ""
+    subject: str = "stranger"
+    claims: dict[str, Any] = field(default_factory=dict)
+    forged: bool = False
+    callbacks: list[str] = field(default_factory=list)  # where browsers were sent back to, with code and state
+    key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "k1", "use": "sig", "alg": "RS256"}))
+    codes: dict[str, str] = field(default_factory=dict)  # code -> nonce
+
+    def token(self, nonce: str) -> str:
+        now = int(time.time())
+        claims = {"iss": self.address, "aud": CLIENT, "sub": self.subject, "nonce": nonce, "iat": now, "exp": now + 300}
+        key = RSAKey.generate_key(2048, {"kid": "k1"}) if self.forged else self.key
+        return jwt.encode({"alg": "RS256", "kid": "k1"}, claims | self.claims, key)
+
+    def authorize(self, asked: dict[str, str]) -> str:
+        """Where the browser goes next: back at once, as after a sign-in."""
+        code = secrets.token_urlsafe(8)
+        self.codes[code] = asked.get("nonce", "")
+        back = asked["redirect_uri"] + "?" + urlencode({"code": code, "state": asked["state"]})
+        self.callbacks.append(back)
+        return back
+
+    def exchange(self, form: dict[str, str]) -> dict[str, Any] | None:
+        """A code is worth one token."""
+        nonce = self.codes.pop(form.get("code", ""), None)
+        if nonce is None:
+            return None
+        return {"access_token": "a", "token_type": "Bearer", "expires_in": 300, "id_token": self.token(nonce)}
+
+
+@contextmanager
+def running() -> Iterator[Provider]:
+    provider = Provider()
+
+    class Handler(BaseHTTPRequestHandler):
+        def reply(self, body: Any, status: int = 200) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+        def do_GET(self) -> None:
+            url = urlsplit(self.path)
+            if url.path == "/.well-known/openid-configuration":
+                at = provider.address
+                self.reply(
+                    {
+                        "issuer": at,
+                        "authorization_endpoint": f"{at}/authorize",
+                        "token_endpoint": f"{at}/token",
+                        "jwks_uri": f"{at}/keys",
+                        "response_types_supported": ["code"],
+                        "subject_types_supported": ["public"],
+                        "id_token_signing_alg_values_supported": ["RS256"],
+                    }
+                )
+            elif url.path == "/keys":
+                self.reply({"keys": [provider.key.as_dict(private=False)]})
+            elif url.path == "/authorize":
+                self.send_response(302)
+                self.send_header("Location", provider.authorize({k: v[0] for k, v in parse_qs(url.query).items()}))
+                self.end_headers()
+            else:
+                self.reply({}, 404)
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+            made = provider.exchange({k: v[0] for k, v in parse_qs(body).items()})
+            self.reply(made or {"error": "invalid_grant"}, 200 if made else 400)
+
+        def log_message(self, *given: Any) -> None:
+            return None
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    provider.address = f"http://127.0.0.1:{server.server_address[1]}"
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield provider
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,562 @@
+"""Every text that a corpus, a model or a person can bring, on every page that shows it, in a real browser: it is seen as itself, character
+by character, and nothing of it becomes an element, a link, a request or a script.
+
+Each field holds a payload of its own that would set `window.hacked` to the field's name.  `VIEWS` is the table of what is covered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import people
+import pytest
+from serving import MARKS, chromium, serve, with_corpus
+from storage_samples import evaluation_report
+
+from core import types as t
+from core.settings import Settings
+from storage import Store
+from storage.records_annotation import (
+    Example,
+    GenerationWork,
+    JudgedAnswer,
+    JudgingWork,
+    MissingAnswer,
+    Project,
+    ValidationWork,
+    WorkStage,
+)
+
+pytestmark = MARKS
+WAIT = 60_000  # milliseconds; a busy machine
+
+
+def attack(field: str) -> str:
+    """HTML, Markdown, maths, a directive, a link that would be made by itself, an emoji and an arrow."""
+    return (
+        f"{field} <img src=x onerror=\"window.hacked='{field}'\"> **b** [go](javascript:hacked=1) ![p](http://attack.invalid/p.png) "
+        "$x^2$ :red[r] `c` www.attack.invalid :smile: <script>hacked=1</script> -> ?"
+    )
+
+
+def manager_attack(field: str) -> str:
+    """Guidelines are Markdown: what is left to be seen as text is HTML."""
+    return f"{field} <img src=x onerror=\"window.hacked='{field}'\"> **b** [go](javascript:hacked=1) <script>hacked=1</script>"
+
+
+def short_attack(field: str) -> str:
+    """Where at most 60 characters are taken."""
+    return f"{field}<img src=x onerror=hacked=1>**b**"
+
+
+FIELDS = {
+    "question": attack,
+    "answer": attack,
+    "title": attack,
+    "passage": attack,
+    "passage-id": short_attack,
+    "rewritten": attack,
+    "round-trip": attack,
+    "rejected-answer": attack,
+    "why": attack,
+    "prompt": attack,
+    "system": short_attack,
+    "interpretation": attack,
+    "failed-call": attack,
+    "verdict-note": attack,
+    "annotator": short_attack,
+    "project": attack,
+    "guideline": manager_attack,
+    "example": attack,
+    "example-answer": attack,
+    "example-why": attack,
+    "own-title": attack,
+    "own-passage": attack,
+    "work-answer": attack,
+    "work-question": attack,
+    "work-note": attack,
+    "judge-note": attack,
+    "missing": attack,
+    "validated": attack,
+    "return-reason": attack,
+    "skip-reason": attack,
+    "draft": attack,
+    "run-label": short_attack,
+    "run-system": short_attack,
+    "run-file": short_attack,
+    "run-question": attack,
+    "run-answer": attack,
+    "run-reference": attack,
+    "run-error": attack,
+    "run-tag": short_attack,
+    "snapshot-note": attack,
+    "source-file": lambda field: f"{field}<img src=x onerror=hacked=1>.txt",
+    "log-name": short_attack,
+    "typed-name": short_attack,
+}
+TEXT = {field: make(field) for field, make in FIELDS.items()}
+QUESTION = TEXT["question"]
+
+
+def prediction(system: str = "scripted", answer: str = TEXT["answer"]) -> t.Prediction:
+    """What a run may bring, in every kind of event."""
+    passage = t.Passage(TEXT["passage-id"], TEXT["title"], f"{TEXT['passage']} says {answer} here.")
+    at = passage.text.index(answer)
+    evidence = t.Evidence(passage.id, at, at + len(answer), answer)
+    found = t.RetrievedPassage(passage, 1, 1.0, 0.5)
+    made = t.Answer(answer, 0.5, (evidence,), step=1)
+    clear = t.Clarification(answer, TEXT["rewritten"], False, 3, (TEXT["round-trip"],), TEXT["why"])
+    step = t.Step(
+        1, (TEXT["rejected-answer"],), TEXT["prompt"], (t.Candidate(answer, 0.8),), t.Candidate(answer, 0.8, None), 0.1, 0.2
+    )
+    one = t.Interpretation(passage.id, TEXT["interpretation"], answer, probability=0.5, evidence=evidence)
+    events: tuple[t.Event, ...] = (
+        t.QuestionsImagined((TEXT["interpretation"],)),
+        t.PassagesRetrieved((found,), 0.01, QUESTION),
+        t.PassagesPruned((passage.id,), (TEXT["passage-id"] + "2",), TEXT["why"]),
+        t.QuestionVerified(TEXT["interpretation"], (), TEXT["why"]),
+        t.QuestionRelaxed(QUESTION),
+        t.StepStarted(1, (TEXT["rejected-answer"],), TEXT["prompt"]),
+        t.StepFinished(step, made),
+        t.AnswerRejected(TEXT["rejected-answer"], TEXT["why"]),
+        t.QuestionClarified(clear, 0.1),
+        t.ModelCalled("interpret", 1, 2, 3, 0.1, TEXT["failed-call"]),
+        t.InterpretationProposed(one),
+        t.InterpretationProposed(t.Interpretation(passage.id, abstained=TEXT["why"])),
+        t.InterpretationsClustered((t.InterpretationPlaced(0, 0.5, -0.5, 0, True),)),
+        t.InterpretationsChosen((one,), TEXT["why"]),
+        t.Finished(1.5, TEXT["why"]),
+    )
+    info = t.SystemInfo(system, {"consolidation": {}} if system == "verdict" else {}, "small")
+    chosen = (one,) if system == "verdict" else ()
+    return t.Prediction(t.Question(QUESTION), info, (made,), (clear,), (step,), (found,), 1.5, events, chosen)
+
+
+@dataclass
+class House:
+    """What is stored: ids that addresses name."""
+
+    home: Path
+    prediction: str
+    grounded: str
+    project: Project
+    items: list[str]
+    second: Project
+
+
+def work(note: bool = True) -> GenerationWork:
+    pairs = (t.QAPair(TEXT["work-question"], (TEXT["work-answer"],)), t.QAPair("Who else?", ("Nobody",)))
+    return GenerationWork(t.Annotation("multiple", pairs), note=TEXT["work-note"] if note else "")
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> House:
+    """A home in which every field of every table that shows holds its attack."""
+    home = tmp_path_factory.mktemp("house") / "home"
+    rows = [(TEXT["passage-id"], TEXT["title"], TEXT["passage"]), ("p2", "Plain", "Words of a plain text.")]
+    made = with_corpus(home, "small", rows)
+    with Store(made.url) as store:
+        return furnish(made, store)
+
+
+def furnish(made: Settings, store: Store) -> House:
+    me, other = people.anyone(store, "me"), people.anyone(store, TEXT["annotator"])
+    saved = [store.save_prediction(prediction(system)) for system in ("scripted", "verdict", TEXT["system"])]
+    for which, who in ((0, me), (0, other), (2, me)):
+        store.judge(saved[which], 0, who, "wrong", TEXT["verdict-note"])
+    answers = t.Annotation("single", (t.QAPair("", (TEXT["example-answer"],)),))
+    stages: tuple[WorkStage, ...] = ("generation", "validation", "judging")
+    project = store.create_project(
+        me,
+        TEXT["project"],
+        corpus="small",
+        stages=stages,
+        systems=("scripted",),
+        thresholds={"must_read": 0},
+        guidelines=f"Read this: {TEXT['guideline']}",
+        examples=(Example(True, TEXT["example"], answers, TEXT["example-why"]),),
+    )
+    passages = (t.Passage("own", TEXT["own-title"], TEXT["own-passage"]),)
+    asked = [t.ReferenceQuestion("", QUESTION, ()), t.ReferenceQuestion("own", "Who comes with passages?", (), passages)]
+    asked += [t.ReferenceQuestion(f"q{n}", f"Who is number {n}?", ()) for n in range(3)]
+    store.add_items(me, project.id, asked)
+    items = [i.id for i in store.items(project.id, me, stage="generation", limit=10)]
+    # the first item goes through all three stages
+    store.claim_item(items[0], other, "generation")
+    store.submit(items[0], other, "generation", work(), seconds=5)
+    store.claim_item(items[0], me, "validation")
+    union = store.validation_input(items[0], me)
+    final = t.Annotation(
+        "multiple", (t.QAPair(TEXT["work-question"], (TEXT["validated"],)), t.QAPair("Who else?", ("Nobody",)))
+    )
+    content = ValidationWork(final, note=TEXT["work-note"], sources=union.sources)
+    store.submit(items[0], me, "validation", content, seconds=5, expected_version=union.expected_version)
+    store.claim_item(items[0], me, "judging")
+    sheet = store.judging_sheet(items[0], me)
+    judged = JudgedAnswer(sheet.sides[0].answers[0].prediction_id, 0, "wrong", "changes_meaning", TEXT["judge-note"])
+    store.submit(
+        items[0], me, "judging", JudgingWork((judged,), (MissingAnswer(TEXT["missing"]),), note=TEXT["work-note"]), seconds=5
+    )
+    # the second was submitted, sent back; of the third there is a draft, the fourth was skipped
+    store.claim_item(items[2], me, "generation")
+    store.submit(items[2], me, "generation", work(), seconds=5)
+    store.return_item(items[2], "me", "generation", TEXT["return-reason"], me)
+    store.claim_item(items[3], me, "generation")
+    store.skip_item(items[3], me, "generation", TEXT["skip-reason"])
+    store.add_person(me, TEXT["log-name"], "annotator")
+    for number in range(2):
+        report = evaluation_report()
+        report["rows"][0] |= {"question": TEXT["run-question"], "references": [[[TEXT["run-reference"]]]]}
+        report["rows"][0]["answers"] = [
+            {"text": TEXT["run-answer"], "probability": 0.9, "passages": ["p1"], "question": TEXT["run-answer"]}
+        ]
+        report["rows"][2] |= {"error": TEXT["run-error"]}
+        report["provenance"]["tags"] = {TEXT["run-tag"]: TEXT["run-tag"]}
+        store.save_evaluation(
+            system=TEXT["run-system"],
+            corpus="small",
+            questions=TEXT["run-file"],
+            metrics=report["scores"],
+            report=report,
+            label=f"{TEXT['run-label']}{number}",
+        )
+    store.take_snapshot(made.home / "snapshots", note=TEXT["snapshot-note"])
+    second = store.create_project(me, "second", corpus="small", systems=("scripted",), thresholds={"must_read": 0})
+    store.add_items(me, second.id, [t.ReferenceQuestion("", QUESTION, ())])
+    return House(made.home, saved[0], saved[1], project, items, second)
+
+
+@pytest.fixture(scope="module")
+def server(house: House) -> Iterator[str]:
+    with serve(house.home, "small") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def page(server: str) -> Iterator[Any]:
+    """One tab for all views; a dialog, a script of ours or a request to elsewhere fails the view that brought it."""
+    with chromium() as browser:
+        context = browser.new_context(viewport={"width": 3000, "height": 2600})
+        tab = context.new_page()
+        tab.set_default_timeout(WAIT)
+        yield tab
+        context.close()
+
+
+def quiet(page: Any) -> None:
+    """Waits until no script runs: Streamlit says so on the app's root."""
+    page.wait_for_timeout(250)
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=WAIT)
+    page.wait_for_timeout(150)
+
+
+def press(page: Any, name: str, kind: str = "button") -> None:
+    page.get_by_role(kind, name=name).first.click()
+    quiet(page)
+
+
+def open_all(page: Any) -> None:
+    """Unfolds what is folded."""
+    closed = "[data-testid=stExpander] details:not([open]) > summary"
+    page.evaluate("where => document.querySelectorAll(where).forEach(e => e.click())", closed)
+    quiet(page)
+
+
+def popovers(page: Any) -> str:
+    """What stands in popovers is drawn when they are opened."""
+    texts = []
+    for button in page.locator("[data-testid=stPopover] button:visible").all():
+        button.click()
+        page.wait_for_timeout(200)
+        texts.append(read(page, "[data-testid=stPopoverBody]"))
+        page.keyboard.press("Escape")
+        page.wait_for_timeout(100)
+    return " ".join(texts)
+
+
+def read(page: Any, where: str = "[data-testid=stApp]") -> str:
+    """The text that is seen, of fields their content, without what is struck through."""
+    found = page.evaluate(
+        """where => [...document.querySelectorAll(where)].map(root => {
+            const values = [...root.querySelectorAll('input, textarea')].map(e => e.value);
+            const copy = root.cloneNode(true);
+            copy.querySelectorAll('del').forEach(e => e.remove());
+            return [copy.textContent, ...values].join(' ');
+        }).join(' ')""",
+        where,
+    )
+    return bare(str(found))
+
+
+def bare(text: str) -> str:
+    """Without white space: a changed question is drawn word by word."""
+    return "".join(text.replace("\u2060", "").split())
+
+
+def stands(text: str, seen: str) -> bool:
+    """Whole, or its beginning with the attack and dots where the page cuts long texts."""
+    flat = bare(text)
+    return flat in seen or any(flat[:n] + "…" in seen for n in range(45, len(flat)))
+
+
+def explore(page: Any, house: House) -> None:
+    page.get_by_role("button", name="Download the trace").wait_for()
+    quiet(page)
+    open_all(page)
+
+
+def ask(page: Any, house: House) -> None:
+    page.get_by_label("Question", exact=True).fill(QUESTION)
+    page.get_by_label("Question", exact=True).press("Enter")
+    page.get_by_role("button", name="Download the trace").wait_for(timeout=WAIT)
+    quiet(page)
+    open_all(page)
+
+
+def writing(page: Any, house: House) -> None:
+    press(page, "Several answers")
+    page.get_by_label("Question 1", exact=True).fill(TEXT["draft"])
+    page.get_by_label("Question 1", exact=True).press("Enter")
+    quiet(page)
+    open_all(page)
+
+
+def own_passages(page: Any, house: House) -> None:
+    press(page, "Open")
+
+
+def searching(page: Any, house: House) -> None:
+    page.get_by_label("Search the passages").fill("played plain words")
+    page.get_by_label("Search the passages").press("Enter")
+    quiet(page)
+    page.locator("[class*=st-key-work]", has_text="title <img").get_by_role("button", name="Open").last.click()
+    page.get_by_role("button", name="Go back to the search results").wait_for()
+    quiet(page)
+
+
+def mine(page: Any, house: House) -> None:
+    page.get_by_text("My items", exact=True).click()
+    quiet(page)
+    open_all(page)
+
+
+def nothing(page: Any, house: House) -> None:
+    open_all(page)
+
+
+def chart_of(name: str) -> Callable[[Any, House], None]:
+    def go(page: Any, house: House) -> None:
+        view(page, "Charts")
+        page.get_by_label("Chart", exact=True).first.fill(name)
+        page.keyboard.press("Enter")
+        quiet(page)
+
+    return go
+
+
+def view(page: Any, name: str) -> None:
+    page.get_by_test_id("stMain").get_by_text(name, exact=True).first.click()
+    quiet(page)
+
+
+def shown(name: str) -> Callable[[Any, House], None]:
+    def go(page: Any, house: House) -> None:
+        view(page, name)
+        open_all(page)
+
+    return go
+
+
+def one_run(page: Any, house: House) -> None:
+    view(page, "One run")
+    open_all(page)
+    page.get_by_label("Look into").fill(TEXT["run-question"][:12])
+    page.keyboard.press("Enter")
+    quiet(page)
+
+
+def failed_row(page: Any, house: House) -> None:
+    view(page, "One run")
+    page.get_by_label("Look into").fill("Question 2")
+    page.keyboard.press("Enter")
+    quiet(page)
+
+
+def search_corpus(page: Any, house: House) -> None:
+    view(page, "Search")
+    page.get_by_label("Search for").fill("played plain words")
+    page.get_by_label("Search for").press("Enter")
+    quiet(page)
+    open_all(page)
+
+
+def upload(page: Any, house: House) -> None:
+    """A file whose name is an attack, with a line that is left out, so that the report names it."""
+    page.get_by_label("Name of the new corpus").fill("by-hand")
+    file = {
+        "name": TEXT["source-file"].replace(".txt", ".tsv"),
+        "mimeType": "text/plain",
+        "buffer": b"x1\tSome words\tTitle\nbroken\n",
+    }
+    page.locator("input[type=file]").set_input_files([file])
+    page.get_by_test_id("stFileUploaderFile").wait_for()
+    quiet(page)
+    press(page, "Upload and build")
+    page.get_by_text("Corpus by-hand is ready").wait_for(timeout=WAIT)
+    quiet(page)
+
+
+def item(page: Any, house: House) -> None:
+    """A row of a table is chosen in its canvas: at its left edge."""
+    table = page.locator("[data-testid=stDataFrame]").nth(1)
+    box = table.bounding_box()
+    page.mouse.click(box["x"] + 15, box["y"] + 35 + 17)
+    page.get_by_text("Open it as an annotator").wait_for()
+    quiet(page)
+
+
+def items_of(stage: str) -> Callable[[Any, House], None]:
+    def go(page: Any, house: House) -> None:
+        page.get_by_role("radio", name=stage, exact=True).click()
+        quiet(page)
+        item(page, house)
+
+    return go
+
+
+def typed_name(page: Any, house: House) -> None:
+    field = page.get_by_label("Your name", exact=True)
+    field.fill(TEXT["typed-name"])
+    field.press("Enter")
+    quiet(page)
+
+
+Steps = Callable[[Any, House], None]
+# view: (address, steps, the fields that are seen there as text)
+VIEWS: dict[str, tuple[str, Steps, str]] = {
+    "explore: a prediction": (
+        "?prediction={prediction}",
+        explore,
+        "question answer title passage passage-id rewritten round-trip rejected-answer why prompt failed-call verdict-note annotator",
+    ),
+    "explore: interpretations": ("?prediction={grounded}", explore, "question answer title passage interpretation why"),
+    "explore: a live run": ("", ask, "question"),
+    "explore: a name": ("", typed_name, "typed-name"),
+    "annotate: writing": (
+        "annotate?project={id}&stage=generation&item={item4}",
+        writing,
+        "project guideline example example-answer example-why draft",
+    ),
+    "annotate: searching": ("annotate?project={id}&stage=generation&item={item4}", searching, "title passage passage-id"),
+    "annotate: own passages": ("annotate?project={id}&stage=generation&item={item1}", own_passages, "own-title own-passage"),
+    "annotate: returned": (
+        "annotate?project={id}&stage=generation&item={item2}",
+        nothing,
+        "return-reason work-answer work-question",
+    ),
+    "annotate: suggestions": (
+        "annotate?project={id}&stage=generation&item={item0}",
+        nothing,
+        "question answer rewritten title",
+    ),
+    "annotate: validating": (
+        "annotate?project={id}&stage=validation&item={item0}",
+        nothing,
+        "question work-question validated",
+    ),
+    "annotate: judging": (
+        "annotate?project={id}&stage=judging&item={item0}",
+        nothing,
+        "question answer rewritten title passage",
+    ),
+    "annotate: my items": ("annotate?project={id}&stage=generation", mine, "return-reason skip-reason"),
+    "evaluate: leaderboard": ("evaluate", shown("Leaderboard"), "run-label run-system run-file"),
+    "evaluate: quality chart": ("evaluate", shown("Charts"), "run-label"),
+    "evaluate: errors chart": ("evaluate", chart_of("Errors"), "run-label"),
+    "evaluate: two runs": ("evaluate", shown("Two runs"), "run-label run-question"),
+    "evaluate: one run": ("evaluate", one_run, "run-label run-file run-question run-answer run-reference run-tag"),
+    "evaluate: a failed question": ("evaluate", failed_row, "run-error"),
+    "corpora: passages": ("corpora", nothing, "title passage passage-id"),
+    "corpora: search": ("corpora", search_corpus, "title passage passage-id"),
+    "corpora: upload": ("corpora", upload, "source-file"),
+    "manage: items written": (
+        "manage",
+        items_of("Write answers"),
+        "project question work-answer work-question work-note annotator",
+    ),
+    "manage: items judged": ("manage", items_of("Judge"), "question answer rewritten judge-note missing work-note"),
+    "manage: guidelines": ("manage", shown("Guidelines"), "guideline example example-answer example-why"),
+    "manage: suggestions": ("manage", shown("Suggestions"), "project"),
+    "manage: settings": ("manage", shown("Settings"), "project"),
+    "manage: people": ("manage", shown("People"), "log-name annotator"),
+    "manage: activity": ("manage", shown("Activity"), "log-name"),
+    "quality: systems": ("quality", shown("Judges and systems"), "system"),
+    "quality: snapshots": ("quality", nothing, "snapshot-note"),
+    "health": ("health", nothing, ""),
+}
+AS_MARKDOWN = {"guideline"}  # a manager's text is drawn as Markdown, without HTML, links to scripts or remote pictures
+
+
+def test_each_field_and_each_page_is_in_the_table() -> None:
+    covered = {field for _, _, fields in VIEWS.values() for field in fields.split()}
+    assert covered == set(FIELDS)
+    from pages._shared import PAGES
+
+    assert {view.split(":")[0] for view in VIEWS} == set(PAGES)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_text_is_seen_as_itself(page: Any, server: str, house: House, name: str) -> None:
+    address, steps, fields = VIEWS[name]
+    elsewhere: list[str] = []
+    trouble: list[str] = []
+
+    def sent(request: Any) -> None:
+        if not request.url.startswith((server, "data:", "blob:", server.replace("http", "ws"))):
+            elsewhere.append(request.url)
+
+    def dialog(box: Any) -> None:
+        trouble.append(box.message)
+        box.dismiss()
+
+    page.on("request", sent)
+    page.on("dialog", dialog)
+    try:
+        values = {f"item{n}": item for n, item in enumerate(house.items)}
+        page.goto(
+            server
+            + address.format(
+                prediction=house.prediction, grounded=house.grounded, id=house.project.id, second=house.second.id, **values
+            )
+        )
+        page.get_by_test_id("stMain").locator("h2, h3").first.wait_for()
+        quiet(page)
+        steps(page, house)
+        seen = read(page) + " " + popovers(page)
+        missing = [f for f in fields.split() if f not in AS_MARKDOWN and not stands(TEXT[f], seen)]
+        assert not missing, {f: seen[seen.find(f"{f}<") :][:300] for f in missing}
+        if "guideline" in fields:
+            assert "Readthis:guideline<imgsrc=x" in seen
+        assert page.evaluate("window.hacked") is None
+        assert not trouble
+        assert harmless(page) == []
+        assert [u for u in elsewhere if "attack.invalid" in u] == []
+    finally:
+        page.remove_listener("request", sent)
+        page.remove_listener("dialog", dialog)
+
+
+def harmless(page: Any) -> list[str]:
+    """Elements that only an attack could have made."""
+    return list(
+        page.evaluate(
+            """() => [...document.querySelectorAll('[data-testid=stApp] *')].filter(e =>
+                 [...e.attributes].some(a => /^on/i.test(a.name) && /hacked/.test(a.value)) ||
+                 /^\\s*javascript:/i.test(e.getAttribute('href') || '') ||
+                 /attack\\.invalid/.test(e.getAttribute('src') || e.getAttribute('href') || '') ||
+                 (e.tagName === 'SCRIPT' && /hacked/.test(e.textContent)) || e.hasAttribute('srcdoc')
+               ).map(e => e.outerHTML.slice(0, 200))"""
+        )
+    )

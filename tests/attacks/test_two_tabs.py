@@ -1,0 +1,181 @@
+"""One person with two tabs: what both change is never lost without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import people
+import pytest
+from annotate_helpers import QUESTION, click, find, make_project, write
+from page_helpers import button, texts
+from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import NumberInput
+
+from storage import Store
+from storage.records_annotation import GenerationWork, Project
+
+pytestmark = pytest.mark.usefixtures("light")
+Open = Callable[..., AppTest]
+
+
+@pytest.fixture
+def project(store: Store, corpus: str) -> Project:
+    return make_project(store, people.anyone(store), questions=(QUESTION,), thresholds={"must_read": 0})
+
+
+def answered(app: AppTest, answer: str) -> AppTest:
+    """Chooses a single answer and types it."""
+    if "A single answer" in [b.label for b in app.button if b.proto.type != "primary"]:
+        click(app, "kind", "single")
+    return write(app, answer, "answers", "0")
+
+
+def sent(store: Store, made: Project) -> list[str]:
+    """The answers of all versions that were submitted."""
+    (item,) = store.items(made.id, "me", stage="generation")
+    history = store.submission_history(item.id, "me", "generation", "me")
+    return [s.content.annotation.pairs[0].answers[0] for s in history if isinstance(s.content, GenerationWork)]
+
+
+def test_a_submission_in_one_tab_is_not_undone_by_the_other(annotate: Open, store: Store, project: Project) -> None:
+    first = annotate()
+    answered(first, "Natalie Wood")
+    second = annotate()
+    click(first, "submit")
+    assert sent(store, project) == ["Natalie Wood"]
+    second = answered(second, "Rachel Zegler")
+    assert "changed in another window" in texts(second)
+    assert "Natalie Wood" in texts(second)  # both sides are there to choose from
+    second = click(second, "submit")
+    assert sent(store, project) == ["Natalie Wood"]
+    assert second.warning or second.error
+
+
+def test_an_item_skipped_in_one_tab_keeps_what_the_other_writes(annotate: Open, store: Store, project: Project) -> None:
+    first, second = annotate(), annotate()
+    write(first, "no idea", "reason")
+    click(first, "skip.it")
+    second = answered(second, "Rachel Zegler")
+    (item,) = store.items(project.id, "me", stage="generation")
+    draft = store.find_draft(item.id, "me", "generation")
+    assert draft is not None
+    assert "Rachel Zegler" in str(draft.body)
+
+
+def test_two_submissions_at_once_leave_one_and_tell_the_other(annotate: Open, store: Store, project: Project) -> None:
+    first = annotate()
+    answered(first, "Natalie Wood")
+    second = annotate()
+    click(first, "submit")
+    second = click(second, "submit")
+    assert sent(store, project) == ["Natalie Wood"]
+    assert not second.exception
+
+
+def test_guidelines_typed_in_two_tabs(open_app: Open, store: Store, project: Project) -> None:
+    def guidelines(app: AppTest) -> AppTest:
+        return app.segmented_control(key="manage.section").set_value("Guidelines").run()
+
+    first, second = guidelines(open_app("manage")), guidelines(open_app("manage"))
+    find(first.text_area, "text").set_value("What the first tab says.").run()
+    find(second.text_area, "text").set_value("What the second tab says.").run()
+    button(first, "Save as a new version").click().run()
+    button(second, "Save as a new version").click().run()
+    found = store.guidelines(project.id)
+    assert found is not None
+    assert found.text == "What the first tab says."
+    assert second.error  # says that somebody else saved in between
+    assert "saved in another window" in texts(second)
+    second.run()
+    assert find(second.text_area, "text").value == "What the second tab says."
+    button(second, "Save mine over it").click().run()
+    assert [g.text for g in store.guideline_versions(project.id)] == ["What the second tab says.", "What the first tab says."]
+    assert "saved in another window" not in texts(second)
+    assert find(second.text_area, "text").value == "What the second tab says."
+    assert find(first.run().text_area, "text").value == "What the second tab says."  # nothing was typed there since
+
+
+def test_what_is_typed_is_not_lost_when_the_other_tab_saves(open_app: Open, store: Store, project: Project) -> None:
+    """Before anything is pressed: the next drawing alone must not replace it."""
+    app = open_app("manage")
+    app.segmented_control(key="manage.section").set_value("Guidelines").run()
+    find(app.text_area, "text").set_value("Half a sentence").run()
+    store.save_guidelines(people.anyone(store), project.id, "Of the other tab.", expected_version=0)
+    app.run()
+    assert find(app.text_area, "text").value == "Half a sentence"
+    button(app, "Take the other").click().run()
+    assert find(app.text_area, "text").value == "Of the other tab."
+
+
+def test_settings_changed_in_two_tabs(open_app: Open, store: Store, project: Project) -> None:
+    def settings(app: AppTest) -> AppTest:
+        return app.segmented_control(key="manage.section").set_value("Settings").run()
+
+    first, second = settings(open_app("manage")), settings(open_app("manage"))
+    for app, number in ((first, 3), (second, 5)):
+        people_field(app).set_value(number).run()
+    for app in (first, second):
+        button(app, "Save").click().run()
+        assert not app.exception
+    assert store.get_project(project.id).annotators_per_item == 3
+    assert second.error
+    second.run()
+    assert people_field(second).value == 5
+    button(second, "Save mine over it").click().run()
+    assert store.get_project(project.id).annotators_per_item == 5
+    assert people_field(first.run()).value == 5
+    assert not first.warning
+
+
+def people_field(app: AppTest) -> NumberInput:
+    return next(n for n in app.number_input if (n.key or "").startswith("manage.set.") and n.label == "People for each item")
+
+
+def test_a_verdict_in_two_tabs(app: AppTest, open_app: Open, store: Store) -> None:
+    from page_helpers import ask
+
+    ask(app)
+    (row,) = store.recent_predictions(1)
+    first, second = open_app("explore", prediction=row.id), open_app("explore", prediction=row.id)
+    for tab, verdict in ((first, "correct"), (second, "wrong")):
+        next(c for c in tab.segmented_control if c.label == "Verdict").set_value(verdict).run()
+    assert "changed in another window" in texts(second)
+    assert [j.verdict for j in store.judgments(row.id)] == ["correct"]
+    button(second, "Save mine").click().run()
+    assert [j.verdict for j in store.judgments(row.id)] == ["wrong"]
+
+
+def test_one_corpus_built_from_two_tabs(open_app: Open) -> None:
+    first, second = open_app("corpora"), open_app("corpora")
+    for tab, body in ((first, b"Words of the first."), (second, b"Words of the second.")):
+        tab.text_input(key="corpora.name").set_value("same")
+        tab.file_uploader(key="corpora.files").set_value([("a.txt", body, "text/plain")])
+        button(tab, "Upload and build").click().run()
+        assert not tab.exception
+    assert second.error  # the name is in use; the first one's words stay
+    from pages import _shared
+
+    assert "first" in _shared.engine().corpus("same").passages()[0].text
+
+
+def test_the_same_name_is_given_to_a_project_in_two_tabs(open_app: Open, store: Store) -> None:
+    first, second = open_app("manage"), open_app("manage")
+    for tab in (first, second):
+        tab.text_input(key="manage.new.name").set_value("Twins").run()
+        find(tab.button, "manage.new.make").click().run()
+        assert not tab.exception
+    assert [p.name for p in store.projects()] == ["Twins"]
+    assert second.error
+
+
+def test_a_project_closed_in_one_tab_stops_the_other_with_a_word(annotate: Open, store: Store, project: Project) -> None:
+    tab = annotate()
+    click(tab, "kind", "single")
+    store.update_project(people.anyone(store), project.id, project.version, state="closed")
+    tab = write(tab, "Natalie Wood", "answers", "0")
+    assert not tab.exception
+    (item,) = store.items(project.id, "me", stage="generation")
+    draft = store.find_draft(item.id, "me", "generation")
+    assert draft is not None
+    assert "Natalie Wood" in str(draft.body)
+    assert "no open project" in texts(tab)

@@ -1,0 +1,235 @@
+"""Hostile uploads: names that want to leave the folder, contents that want all memory, time or disk.  What an upload may do is become a
+corpus or a question file, or be refused in one line; the next upload works as if nothing had been."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import time
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as profile
+from hypothesis import strategies as some
+from page_helpers import button, texts
+from streamlit.testing.v1 import AppTest
+
+from core.settings import Settings
+from pages import _builds, _shared
+from pages._evaluate_start import KINDS
+
+pytestmark = pytest.mark.usefixtures("light")
+Open = Callable[..., AppTest]
+STEMS = (
+    "../../../evil",
+    "..\\..\\evil",
+    "/etc/cron.d/evil",
+    "C:\\Windows\\evil",
+    "file:///etc/passwd",
+    "evil\n\r\t",
+    "..",
+    ".",
+    "",
+    " ",
+    "-rf",
+    "~root",
+    "$(id)",
+    "`id`",
+    "%2e%2e%2fevil",
+    "CON",
+    "nul",
+    "Aux.x",
+    "COM1",
+    "x" * 300,
+    "ü" * 200,
+    "\U00020000" * 80,
+    "\u202egpj",
+    "e\u0301vil\u200b",
+    "\uff0e\uff0e\uff0fevil",
+    "<img src=x onerror=window.hacked=1>",
+    "names",  # names.json is the app's own, beside the files
+    "report",
+    ".building-small",
+)
+PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
+DEVICES = {"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(1, 10))}
+
+
+def outside(home: Path) -> set[Path]:
+    return {p for p in home.parent.rglob("*") if home not in p.parents and p != home}
+
+
+def start_and_store(app: AppTest) -> AppTest:
+    return app.segmented_control(key="evaluate.view").set_value("Start and store").run()
+
+
+@profile(max_examples=50)
+@given(
+    some.lists(some.one_of(some.sampled_from(STEMS), some.text(max_size=50)), min_size=1, max_size=5),
+    some.sampled_from([".tsv", ".TXT", ".jsonl.gz"]),
+)
+def test_any_name_becomes_one_that_is_safe_everywhere(stems: list[str], suffix: str) -> None:
+    given_names = [stem + suffix for stem in stems]
+    found = _builds.safe_names(given_names)
+    assert list(found.values()) == given_names
+    assert len({n.lower() for n in found}) == len(found)
+    for name in found:
+        assert set(name) <= PLAIN, name
+        assert len(name) <= 64
+        assert name.split(".")[0].lower() not in DEVICES
+        assert name != _builds.NAMES
+        assert not name.startswith(".")
+        assert Path(name).name == name
+    assert _builds.safe_names(given_names) == found
+
+
+def test_question_files_stay_in_their_folder_whatever_their_names(open_app: Open, settings: Settings) -> None:
+    app = start_and_store(open_app("evaluate"))
+    around = outside(settings.home)
+    for number, stem in enumerate(STEMS):
+        body = json.dumps({"question": f"Who {number}?", "answers": [["x"]]}).encode() + b"\n"
+        app.file_uploader(key="evaluate.upload.file").set_value([(f"{stem}.jsonl", body, "application/json")])
+        button(app, "Keep the question file").click().run()
+        assert not app.exception
+        assert "1 questions are kept" in texts(app), stem
+        kept = list((settings.home / "questions").iterdir())
+        assert len(kept) == number + 1, stem  # under another name where two would have the same
+        assert body in [p.read_bytes() for p in kept]
+    assert all(set(p.name) <= PLAIN for p in kept)
+    assert outside(settings.home) == around
+
+
+def test_a_question_file_never_replaces_another_one(open_app: Open, settings: Settings) -> None:
+    """Runs and their `Go on` name the file: another one in its place would be asked under the first one's name."""
+    app = start_and_store(open_app("evaluate"))
+    bodies = [json.dumps({"question": q, "answers": [["x"]]}).encode() + b"\n" for q in ("One?", "Two?", "One?")]
+    for body in bodies:
+        app.file_uploader(key="evaluate.upload.file").set_value([("mine.jsonl", body, "application/json")])
+        button(app, "Keep the question file").click().run()
+        assert "1 questions are kept" in texts(app)
+    kept = sorted((settings.home / "questions").iterdir())
+    assert sorted(p.read_bytes() for p in kept) == sorted(set(bodies))
+    assert (settings.home / "questions" / "mine.jsonl").read_bytes() == bodies[0]
+
+
+def flate(content: bytes) -> bytes:
+    packed = zlib.compress(content, 9)
+    return b"<< /Length %d /Filter /FlateDecode >>\nstream\n%b\nendstream" % (len(packed), packed)
+
+
+def pdf(*objects: bytes) -> bytes:
+    """A PDF with these objects, 1 the catalogue."""
+    out, places = io.BytesIO(b"%PDF-1.7\n"), []
+    out.seek(0, io.SEEK_END)
+    for number, body in enumerate(objects, 1):
+        places.append(out.tell())
+        out.write(b"%d 0 obj\n%b\nendobj\n" % (number, body))
+    start = out.tell()
+    out.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1))
+    out.writelines(b"%010d 00000 n \n" % place for place in places)
+    out.write(b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, start))
+    return out.getvalue()
+
+
+CATALOGUE, PAGES, PAGE = (
+    b"<< /Type /Catalog /Pages 2 0 R >>",
+    b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+    b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R /MediaBox [0 0 9 9] >>",
+)
+
+
+def archive(name: str, body: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr(name, body)
+    return out.getvalue()
+
+
+HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "gzip bomb": ("bomb.tsv.gz", lambda: gzip.compress(b"a" * 60_000_000, 9)),
+    "gzip bomb of one line": ("bomb.jsonl.gz", lambda: gzip.compress(b'{"text": "' + b"a" * 60_000_000, 9)),
+    "gzip within gzip": ("twice.tsv.gz", lambda: gzip.compress(gzip.compress(b"a" * 30_000_000))),
+    "many gzip members": ("members.tsv.gz", lambda: gzip.compress(b"") * 200_000),
+    "zip as text": ("zip.txt", lambda: archive("../../evil.txt", b"a" * 30_000_000)),
+    "zip as gzip": ("zip.tsv.gz", lambda: archive("../../evil.txt", b"a")),
+    "deep JSON": ("deep.jsonl", lambda: b"[" * 1_000_000),
+    "deep objects": ("deep.jsonl", lambda: b'{"a":' * 200_000),
+    "huge number": ("number.jsonl", lambda: b'{"text": "x", "id": ' + b"9" * 100_000 + b"}"),
+    "NUL and lone surrogates": (
+        "nul.jsonl",
+        lambda: b'{"text": "a\\u0000b"}\n{"text": "\\ud800"}\n{"id": "\\udfff", "text": "x"}\n',
+    ),
+    "binary": ("binary.tsv", lambda: bytes(range(256)) * 1000),
+    "UTF-16": ("wide.txt", lambda: "words of a text".encode("utf-16")),
+    "one line without blanks": ("long.txt", lambda: b"a" * 3_000_000),
+    "a million headings": ("many.md", lambda: b"# a\n" * 300_000),
+    "PDF: page of a gigabyte": ("bomb.pdf", lambda: pdf(CATALOGUE, PAGES, PAGE, flate(b"(a) Tj " * 40_000_000))),
+    "PDF: bomb in a bomb": ("twice.pdf", lambda: pdf(CATALOGUE, PAGES, PAGE, flate(zlib.compress(b"0" * 200_000_000)))),
+    "PDF: pages in a circle": ("circle.pdf", lambda: pdf(CATALOGUE, b"<< /Type /Pages /Kids [2 0 R] /Count 1 >>")),
+    "PDF: a milliard pages": ("many.pdf", lambda: pdf(CATALOGUE, b"<< /Type /Pages /Kids [] /Count 1000000000 >>")),
+    "PDF: deep array": ("deep.pdf", lambda: pdf(b"[" * 100_000)),
+    "PDF: names a file": (
+        "file.pdf",
+        lambda: pdf(CATALOGUE, PAGES, PAGE, b"<< /Length 0 /F (/etc/passwd) /FFilter /None >>\nstream\n\nendstream"),
+    ),
+    "PDF: only its head": ("head.pdf", lambda: b"%PDF-1.7"),
+    "empty": ("empty.txt", lambda: b""),
+}
+
+
+def upload(app: AppTest, name: str, *files: tuple[str, bytes]) -> AppTest:
+    app.text_input(key="corpora.name").set_value(name)
+    app.file_uploader(key="corpora.files").set_value([(n, body, "application/octet-stream") for n, body in files])
+    return button(app, "Upload and build").click().run(timeout=120)
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_content_is_passages_or_one_line_of_refusal(
+    open_app: Open, settings: Settings, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setenv("AMBISCOPE_MAX_UPLOAD_MB", "4")
+    monkeypatch.setattr("core.retrieval.readers.pdf_pages.PAGE_SECONDS", 5)
+    _shared.settings.clear()
+    name, make = HOSTILE[what]
+    app = open_app("corpora")
+    around = outside(settings.home)
+    begun = time.monotonic()
+    app = upload(app, "hostile", (name, make()))
+    assert time.monotonic() - begun < 100
+    assert not app.exception
+    said = texts(app)
+    assert "Something went wrong" not in said
+    assert "Corpus hostile is ready" in said or app.error
+    for error in app.error:
+        assert "\n" not in error.value
+        assert "/etc/passwd" not in error.value
+    assert "root:" not in said
+    assert outside(settings.home) == around
+    assert not list((settings.home / "uploads").glob("*/*.gz"))
+    app = upload(open_app("corpora"), "sound", ("fine.txt", b"Some words of a text."))
+    assert "Corpus sound is ready" in texts(app)
+
+
+def test_corpus_files_stay_in_their_folder_whatever_their_names(open_app: Open, settings: Settings) -> None:
+    app = open_app("corpora")
+    around = outside(settings.home)
+    app = upload(app, "named", *((f"{stem}.txt", f"Words of text {n}.".encode()) for n, stem in enumerate(STEMS)))
+    assert not app.exception
+    assert f"Corpus named is ready: {len(STEMS)} passages" in texts(app)
+    assert outside(settings.home) == around
+
+
+def test_a_name_with_nul_stores_nothing(open_app: Open, settings: Settings) -> None:
+    """Streamlit refuses it before the app sees it."""
+    app = upload(open_app("corpora"), "named", ("evil\x00.txt", b"Some words."))
+    assert "named" not in texts(app)
+    assert not list(settings.home.rglob("*evil*"))
+
+
+def test_a_packed_question_file_keeps_both_suffixes() -> None:
+    assert list(_builds.safe_names(["ü/../x.json.gz", "y.GZ"], KINDS)) == ["x.json.gz", "y.gz"]
