@@ -1,9 +1,12 @@
-"""What a report says besides metrics: the mean cost of a question, and a grounded system's errors as in VerDICt's Figure 3."""
+"""What a report says besides metrics: the mean cost of a question, how true probabilities are, and a grounded system's errors as in VerDICt's Figure 3."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
+
+from core.metrics.calibration import reliability
 
 Row = dict[str, Any]
 CELLS = {
@@ -15,9 +18,10 @@ CELLS = {
 
 
 def summary_of(rows: Sequence[Row]) -> Row:
-    """`cost`: means over the questions that did not fail; `judged`: interpretations by what their passage is, and how many are right.
+    """`cost`: means over the questions that did not fail; `reliability`: of the answers' probabilities and of P([EOI]) (core.metrics.calibration);
+    `judged`: interpretations by what their passage is, and how many are right.
 
-    A part that no row knows is left out.  Source: Lee et al. 2025, Table 1 and Figure 3.
+    A part that no row knows is left out.  Source of the first and the last: Lee et al. 2025, Table 1 and Figure 3.
     """
     fine = [row for row in rows if row["error"] is None]
     found: Row = {}
@@ -25,6 +29,9 @@ def summary_of(rows: Sequence[Row]) -> Row:
     if costs:
         names = [n for n, v in costs[0].items() if isinstance(v, int | float)]
         found["cost"] = {name: sum(c.get(name) or 0 for c in costs) / len(costs) for name in names}
+    for name in dict.fromkeys(name for row in fine for name in row.get("said") or {}):
+        if said := [(p, bool(so)) for row in fine for p, so in (row.get("said") or {}).get(name) or ()]:
+            found.setdefault("reliability", {})[name] = asdict(reliability(said))
     judged = [i for row in fine for i in row.get("interpretations") or []]
     known = [i for i in judged if i.get("relevant") is not None and i.get("answerable") is not None]
     if known:
