@@ -32,6 +32,7 @@ from core.errors import (
 )
 from core.evaluation_report import Report, Row, build_report, digest_of, plain, row_head
 from core.metrics import METRICS, Example, metric, strict_json
+from core.metrics.calibration import ends_of, judged
 from core.metrics.errors import errors_of
 from core.metrics.scoring import values_of
 from core.parameters import parameters_of
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Report", "evaluate"]
 
-_FORMAT = 2  # 1 had no error buckets
+_FORMAT = 3  # 1 had no error buckets, 2 not what was said of each answer and whether it was so
 MAX_BATCH = 64
 _OUR_OWN = (CancelledError, CheckpointError, IndexMismatchError, StorageError, MemoryError)  # no fault of the one question
 _GO_ON = "make room and start again to go on"
@@ -183,7 +184,7 @@ def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion, judge: Jud
         "answers": [
             {
                 "text": storable(answer.text),
-                "probability": answer.probability if math.isfinite(answer.probability) else None,
+                "probability": _number(answer.probability),
                 "passages": list(dict.fromkeys(e.passage_id for e in answer.evidence)),
                 "question": storable(c.question) if c else None,
                 "passed": c.passed if c else None,
@@ -197,6 +198,7 @@ def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion, judge: Jud
         "k": example.k,
         "metrics": values,
         "errors": errors.buckets() if errors is not None else None,
+        "said": {"answer": judged(example), "[EOI]": ends_of(example, prediction.steps)},
         "weights": {name: weight(example) for name in METRICS if (weight := metric(name).weight) is not None},
         "seconds": seconds,
         "first_answer_seconds": first_answer_seconds(prediction.events),
@@ -212,6 +214,10 @@ def _judged(grounding: Grounding) -> list[Row]:
     """The interpretations with what the judge said of each, for the error analysis of VerDICt's Figure 3."""
     rows = [asdict(i) for i in grounding.interpretations]
     return [{k: storable(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
+
+
+def _number(probability: float) -> float | None:
+    return probability if math.isfinite(probability) else None
 
 
 def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Example:
@@ -232,6 +238,7 @@ def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Examp
         k=None if own else _asked_for(prediction),
         wrong_answers=tuple(wrong) if wrong is not None else None,
         long_answers=tuple(long_answers) if long_answers else None,
+        probabilities=tuple(_number(a.probability) for a in prediction.answers),
     )
 
 

@@ -1,9 +1,12 @@
-"""What a report says besides metrics: the mean cost of a question, and a grounded system's errors as in VerDICt's Figure 3."""
+"""What a report says besides metrics: the mean cost of a question, how true probabilities are, and a grounded system's errors as in VerDICt's Figure 3."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
+
+from core.metrics.calibration import reliability
 
 Row = dict[str, Any]
 CELLS = {
@@ -29,9 +32,10 @@ def failed_calls(summary: Mapping[str, Any]) -> list[str]:
 
 
 def summary_of(rows: Sequence[Row]) -> Row:
-    """`cost`: means over the questions that did not fail; `calls` and `judge_calls`: of models in all, made and failed; `judged`: interpretations by what their passage is, and how many are right.
+    """`cost`: means over the questions that did not fail; `calls` and `judge_calls`: of models in all, made and failed; `reliability`: of the
+    answers' probabilities and of P([EOI]) (core.metrics.calibration); `judged`: interpretations by what their passage is, and how many are right.
 
-    A part that no row knows is left out.  Source: Lee et al. 2025, Table 1 and Figure 3.
+    A part that no row knows is left out.  Source of the first and the last: Lee et al. 2025, Table 1 and Figure 3.
     """
     fine = [row for row in rows if row["error"] is None]
     found: Row = {}
@@ -46,6 +50,9 @@ def summary_of(rows: Sequence[Row]) -> Row:
         made = sum(int(c["made"]) for c in counts)
         if made:
             found[name] = {"made": made, "failed": sum(int(c["failed"]) for c in counts)}
+    for name in dict.fromkeys(name for row in fine for name in row.get("said") or {}):
+        if said := [(p, bool(so)) for row in fine for p, so in (row.get("said") or {}).get(name) or ()]:
+            found.setdefault("reliability", {})[name] = asdict(reliability(said))
     judged = [i for row in fine for i in row.get("interpretations") or []]
     known = [i for i in judged if i.get("relevant") is not None and i.get("answerable") is not None]
     if known:

@@ -28,6 +28,7 @@ CHARTS = (
     "Zero-shot and decoding",
     "Retrieval",
     "Grounding",
+    "Reliability",
     "Errors",
     "Groups",
 )

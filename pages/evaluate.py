@@ -14,6 +14,7 @@ from pages import (
     _evaluate_compare,
     _evaluate_judge,
     _evaluate_more,
+    _evaluate_reliability,
     _evaluate_rows,
     _evaluate_runs,
     _evaluate_start,
@@ -84,6 +85,9 @@ def charts(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
         summaries = {key: store.evaluation_report(key).get("summary") or {} for key in ids}
         draw(_evaluate_more.judged(summaries, called))
         draw(_evaluate_more.cost(summaries, called))
+    elif view == "Reliability":
+        summaries = {key: store.evaluation_report(key).get("summary") or {} for key in ids}
+        draw(_evaluate_reliability.reliability(summaries, called))
     elif view == "Errors":
         counts = store.error_counts(ids, multi=scope == "multi")
         draw(_evaluate_more.errors({key: counts[key] for key in ids if key in counts}, called))

@@ -25,13 +25,24 @@ def add_parser(commands: Any) -> None:
     train = commands.add_parser("train", help="train the per-passage reader or the answering model")
     train.add_argument(
         "what",
-        choices=["reader", "answerer", "verifier", "seq2seq", "disambiguation", "cotraining", "ambiguity", "rescorer"],
+        choices=[
+            "reader",
+            "answerer",
+            "verifier",
+            "seq2seq",
+            "disambiguation",
+            "cotraining",
+            "ambiguity",
+            "rescorer",
+            "calibration",
+        ],
         help="verifier: judges single candidates, over MPNet; seq2seq: the answering model over an encoder-decoder; "
         "disambiguation: an encoder-decoder that rewrites questions; "
         "cotraining: several answering models complete the single-answer data (AmbigQA, section 5); "
         "ambiguity: disambig-first's classifier and lexicon, from --ambignq; "
         "rescorer: the candidates' scores of an answering model (--init), on the held-out questions of --annotated, and for questions that bring "
-        "their own passages on those of --multi",
+        "their own passages on those of --multi; "
+        "calibration: how true the probabilities of --systems are, on the same kinds of questions",
     )
     train.add_argument("--models", type=int, default=3, help="cotraining: models that vote")
     train.add_argument("--rounds", type=int, default=1, help="cotraining: rounds of labelling after the first training")
@@ -90,6 +101,13 @@ def add_parser(commands: Any) -> None:
     train.add_argument(
         "--eoi-share", type=float, default=0.35, help="lambda of section 3.3: share of steps whose target is [EOI]"
     )
+    train.add_argument("--systems", nargs="+", metavar="NAME", help="calibration: these systems (all that can be calibrated)")
+    train.add_argument(
+        "--skip",
+        type=int,
+        default=0,
+        help="calibration: not the questions of --annotated that --limit SKIP with the same seed draws",
+    )
     train.add_argument("--batch-tokens", type=int, default=4096)
     train.add_argument("--seed", type=int, default=0)
     train.add_argument("--evaluate-every", type=int, default=500)
@@ -111,10 +129,10 @@ def _check(paths: list[Path | None]) -> None:
 
 def _check_numbers(args: argparse.Namespace) -> None:
     """What TrainConfig does not hold."""
-    for name, least in (("context", 2), ("batch_tokens", 1), ("limit", 0), ("freeze", 0), ("repeat", 0)):
+    for name, least in (("context", 2), ("batch_tokens", 1), ("limit", 0), ("skip", 0), ("freeze", 0), ("repeat", 0)):
         if getattr(args, name) < least:
             raise InputError(f"--{name.replace('_', '-')} is {getattr(args, name)}; it must be at least {least}")
-    if args.freeze and args.what in ("cotraining", "ambiguity", "rescorer", "verifier"):
+    if args.freeze and args.what in ("cotraining", "ambiguity", "rescorer", "calibration", "verifier"):
         raise InputError(f"train {args.what} freezes no layers: leave --freeze out")
     for name in ("eoi_share", "joined"):
         if not 0 <= getattr(args, name) <= 1:
@@ -204,6 +222,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         from core.commands import train_rescorer
 
         return train_rescorer.run(args, settings)
+    if args.what == "calibration":
+        from core.commands import train_calibration
+
+        return train_calibration.run(args, settings)
     from core.training.trainer import TrainConfig, fit
 
     out: Path = args.out or settings.runs_dir / (

@@ -55,6 +55,11 @@ METRICS = Registry(
             "share of the right answers whose question passed the round trip",
             "the round trip of core.clarification",
         ),
+        "Brier": Entry(
+            "core.metrics.calibration:BRIER",
+            "squared distance of an answer's probability from 1 where it is right, from 0 where it is wrong",
+            "Brier 1950; the reliability diagram beside it: Guo et al. 2017",
+        ),
         "interpretations": Entry("core.metrics.grounding:INTERPRETATIONS", "number of distinct interpretations", _VERDICT),
         "Sufficient%": Entry(
             "core.metrics.grounding:SUFFICIENT", "1 where there are as many interpretations as in the references", _VERDICT

@@ -20,7 +20,7 @@ class Example:
     `questions[i]` is the disambiguated question of `answers[i]`; None where the system makes none.  `passed[i]`: its round trip
     passed, None where the answer has none.  `passages`: texts of the retrieved passages, the best first; None where nothing was
     retrieved.  `k`: how many were asked for.  `grounding`: what a judge made of the interpretations; None where nobody judged.
-    `long_answers`: texts that people wrote (ASQA).
+    `long_answers`: texts that people wrote (ASQA).  `probabilities[i]`: of `answers[i]`, None where it is no number.
     """
 
     prompt: str
@@ -33,6 +33,7 @@ class Example:
     wrong_answers: tuple[str, ...] | None = None
     grounding: Grounding | None = None
     long_answers: tuple[str, ...] | None = None
+    probabilities: tuple[float | None, ...] | None = None
 
     @property
     def answer_sets(self) -> list[tuple[tuple[str, ...], ...]]:

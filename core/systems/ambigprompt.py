@@ -11,16 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import CheckpointError
+from core.models.calibration import describe
+from core.models.finding import SEQ2SEQ_ANSWERER, named_folder
 from core.models.passage_reader import load_reader
 from core.settings import OFF
 from core.systems.base import Options, Parts, read_extra
 from core.systems.clarifying import clarifier_options, make_clarifier
 from core.systems.iterative import AmbigPrompt
 from core.systems.reading import check_share
+from core.systems.stopping import CALIBRATED, OF_LOOPS, LoopEnd, calibrated_as
 from core.types import AnsweringModel
 
 if TYPE_CHECKING:
-    from core.models.rescoring import Weights
+    from core.models.rescoring import Kind, Weights
     from core.models.step_features import Judge
 
 ROUND_TRIPS = ("answerer", "reader")  # the first one is the default
@@ -42,7 +45,8 @@ def _check_prompting(wanted: str, trained: str, checkpoint: str) -> None:
 def _loop_options() -> dict[str, Any]:
     from core.models.fast_loop import Rereading
 
-    return {"loop": LOOPS, "reread": Rereading().share, "prompting": PROMPTINGS}
+    ending = {"stop": OF_LOOPS, "calibration": CALIBRATED}
+    return {"loop": LOOPS, "reread": Rereading().share, "prompting": PROMPTINGS, **ending}
 
 
 def _rereading(chosen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -54,13 +58,23 @@ def _rereading(chosen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return rereading, {"loop": loop} | (asdict(rereading) if rereading else {})
 
 
-def _rescorer(folder: Path, parts: Parts) -> tuple[Weights | None, Judge | None, dict[str, Any]]:
-    """(the rescorer beside a checkpoint's weights, the verifier that it asks, what SystemInfo remembers of that one).
+def _end(
+    chosen: dict[str, Any], options: Options, folder: Path | None, calibrated: tuple[str, str], digest: str
+) -> tuple[LoopEnd, dict[str, Any]]:
+    """(when the loop ends, what SystemInfo remembers of it).  Takes the options out of `chosen`.  Raises InputError, CheckpointError."""
+    stop, wanted = chosen.pop("stop"), chosen.pop("calibration")
+    calibration = calibrated_as(folder, calibrated[0], digest, stop, wanted)
+    end = LoopEnd.chosen(options.stop_above, stop, calibration, calibrated)
+    return end, {"stop": end.rule, "calibration": describe(end.calibration)}
+
+
+def _rescorer(folder: Path, parts: Parts) -> tuple[Kind | None, Weights | None, Judge | None, dict[str, Any]]:
+    """(which rescorer beside a checkpoint's weights is used, the rescorer, the verifier that it asks, what SystemInfo remembers of that one).
 
     The first that there is: one for questions that bring their passages before one for retrieved ones, one that asks the verifier before one that does
     not, where the verifier can run.  Raises CheckpointError for damaged files.
     """
-    from core.models.rescoring import Kind, read_weights
+    from core.models.rescoring import read_weights
     from core.models.span_verifier import load_verifier
 
     settings = parts.settings
@@ -73,15 +87,15 @@ def _rescorer(folder: Path, parts: Parts) -> tuple[Weights | None, Judge | None,
         if weights is None or (weights.asks_verifier and settings.verifier == OFF):
             continue
         if not weights.asks_verifier:
-            return weights, None, kept
+            return kind, weights, None, kept
         try:
             verifier, digest = load_verifier(settings.verifier, settings.device)
-            return weights, verifier.judge, {"verifier": settings.verifier, "verifier_digest": digest}
+            return kind, weights, verifier.judge, {"verifier": settings.verifier, "verifier_digest": digest}
         except CheckpointError as error:  # its base is a package of 400 MB, which an installation may lack
             if settings.verifier != "default":
                 raise
             kept["verifier_missing"] = str(error)
-    return None, None, kept
+    return None, None, None, kept
 
 
 def build(parts: Parts, options: Options) -> AmbigPrompt:
@@ -101,16 +115,19 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
     clarifying = {name: chosen.pop(name) for name in clarifier_options()}
     prompting, rescoring, settings = chosen.pop("prompting"), chosen.pop("rescoring"), parts.settings
     rereading, loop_used = _rereading(chosen)
+    stopping = {name: chosen.pop(name) for name in ("stop", "calibration")}
     decoding = replace(default, **chosen)
     folder = find_checkpoint(settings.answerer, "answerer")
     trained = training_of(folder)  # before weights are loaded for nothing
     _check_prompting(prompting, trained.prompting, settings.answerer)
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
     used: dict[str, Any] = {"decoding": asdict(decoding), **loop_used, "prompting": trained.prompting, "stage": trained.stage}
-    rescorer, judge = None, None
+    kind, rescorer, judge = None, None, None
     if rescoring == "on" and parts.embed is not None:
-        rescorer, judge, verified = _rescorer(folder, parts)
+        kind, rescorer, judge, verified = _rescorer(folder, parts)
         used |= verified
+    end, ending = _end(stopping, options, folder, (f"ambigprompt {kind or 'plain'}", "answerer"), digest)
+    used |= ending
     used["rescoring"] = describe(rescorer) if rescorer else None
     reader, model.reader = None, None
     if decoding.reader_weight or rescorer:
@@ -135,6 +152,7 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
         used=used | more,
         clarifier=clarifier,
         loop=(lambda: rescored(FastSpanLoop(model, rereading))) if rereading else None,
+        end=end,
     )
 
 
@@ -154,8 +172,10 @@ def build_seq2seq(parts: Parts, options: Options) -> AmbigPrompt:
             "fid and spanseqgen, or train one with --target step"
         )
     _check_prompting(chosen["prompting"], model.config.prompting, settings.answerer)
+    folder = named_folder(settings.answerer, SEQ2SEQ_ANSWERER)
+    end, ending = _end(chosen, options, folder, ("ambigprompt-seq2seq", SEQ2SEQ_ANSWERER), digest)
     clarifier, more = make_clarifier(chosen, settings, options.clarify, model)
-    used = {"decoding": asdict(generation), **loop_used, "prompting": model.config.prompting, **more}
+    used = {"decoding": asdict(generation), **loop_used, "prompting": model.config.prompting, **ending, **more}
     return AmbigPrompt(
         "ambigprompt-seq2seq",
         parts,
@@ -166,4 +186,5 @@ def build_seq2seq(parts: Parts, options: Options) -> AmbigPrompt:
         used=used,
         clarifier=clarifier,
         loop=(lambda: FastTextLoop(model, rereading)) if rereading else None,
+        end=end,
     )

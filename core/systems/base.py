@@ -12,6 +12,7 @@ from core import types as t
 from core.errors import CancelledError, InputError, NothingRetrievedError
 from core.registry import did_you_mean
 from core.settings import Settings
+from core.systems.stopping import LoopEnd
 from core.text import normalize_answer, text_problem
 from core.trace import fold
 
@@ -21,7 +22,7 @@ TOP_K = 10  # passages to read where neither a person nor an engine says how man
 @dataclass(frozen=True)
 class Options:
     """What a person may set for a run.  `top_k`: passages to read; None: as many as the system reads by default, at most the whole corpus
-    (the engine says how many).  `stop_above`: stop when P([EOI]) exceeds it; None: when [EOI] beats the best candidate."""
+    (the engine says how many).  `stop_above`: a loop stops when P([EOI]) exceeds it; None: as its option `stop` says."""
 
     top_k: int | None = None
     max_answers: int = 8
@@ -179,8 +180,9 @@ def iterate(
     options: Options,
     cancelled: Callable[[], bool],
     evidence: Callable[[str, Sequence[t.RetrievedPassage]], tuple[t.Evidence, ...]],
+    end: LoopEnd,
 ) -> Iterator[t.Event]:
-    """AmbigPrompt's loop (section 3.2): propose, choose, append, until [EOI], the limit, or nothing is left to choose.
+    """AmbigPrompt's loop (section 3.2): propose, choose, append, until `end` says so, the limit, or nothing is left to choose.
 
     Pinned answers of a person stand first and count as previous answers; banned ones are never chosen, and are shown to the model as
     previous answers too, so that it looks for others.  Yields a StepFinished for each pinned answer, then a StepStarted and a
@@ -188,6 +190,7 @@ def iterate(
     """
     banned = {normalize_answer(b) for b in question.banned}
     previous: list[str] = []
+    given = [1.0] * len(question.pinned)  # how probable each answer so far is
     for text in question.pinned:
         previous.append(text)
         yield t.StepFinished(
@@ -206,22 +209,10 @@ def iterate(
         proposal = model.propose(question.text, passages, seen)
         taken = banned | {normalize_answer(p) for p in previous}
         candidates = tuple(c for c in proposal.candidates if normalize_answer(c.text) not in taken)
-        top = candidates[0] if candidates else None
-        why = ""
-        if top is None:
-            why = "no candidate is left"
-        elif options.stop_above is not None:
-            why = (
-                f"P([EOI]) exceeds the threshold {options.stop_above:g}"
-                if proposal.eoi_probability > options.stop_above
-                else ""
-            )
-        elif proposal.eoi_probability >= top.probability:
-            why = "[EOI] is likelier than every answer"
-        choice = None if why else top
-        step = t.Step(
-            number, tuple(previous), text, candidates, choice, proposal.eoi_probability, time.perf_counter() - started, why
-        )
+        shown, left = end.shown(candidates, proposal.eoi_probability, later=bool(previous))
+        why = end.why(given, candidates, proposal.eoi_probability, shown, left)
+        choice = None if why else shown[0]
+        step = t.Step(number, tuple(previous), text, shown, choice, left, time.perf_counter() - started, why)
         if choice is None:
             yield t.StepFinished(step, None)
             return
@@ -229,4 +220,5 @@ def iterate(
         own = (choice.evidence,) if choice.evidence else ()
         rest = tuple(e for e in found if not own or (e.passage_id, e.start) != (own[0].passage_id, own[0].start))
         previous.append(choice.text)
+        given.append(choice.probability)
         yield t.StepFinished(step, t.Answer(choice.text, choice.probability, own + rest, number))

@@ -17,6 +17,7 @@ from core.evidence import occurrences
 from core.heap import trimmed
 from core.models.rows import prompt_text
 from core.systems.base import Options, Parts, check_question, effective_settings, iterate, retrieve
+from core.systems.stopping import LoopEnd
 
 
 class AmbigPrompt:
@@ -32,12 +33,14 @@ class AmbigPrompt:
         used: Mapping[str, Any] | None = None,
         clarifier: Clarifier | None = None,
         loop: Callable[[], t.AnsweringModel] | None = None,
+        end: LoopEnd | None = None,
     ) -> None:
         """`checkpoint`: name and digest of the weights; `used`: what else decides the answers, as plain JSON values; `clarifier`: who
         disambiguates instead of the round trip with `ask`; `loop`: makes what is asked in `model`'s place, anew for each run (a loop that
-        remembers what it read)."""
+        remembers what it read); `end`: when the loop ends."""
         self.parts, self.options, self.model, self.ask, self.template = parts, options, model, ask, template
         self.loop = loop or (lambda: model)
+        self.stopping = end or LoopEnd.chosen(options.stop_above)
         self.clarifier = clarifier or (by_round_trip(ask) if ask is not None else None)
         self.info = t.SystemInfo(
             name, effective_settings(parts, options, **(used or {})), parts.corpus, parts.corpus_digest, *checkpoint
@@ -54,7 +57,14 @@ class AmbigPrompt:
         why = "the maximum number of answers is reached"
         try:
             loop = iterate(
-                self.loop(), question, retrieved.passages, self.template, self.options, self.parts.cancelled, occurrences
+                self.loop(),
+                question,
+                retrieved.passages,
+                self.template,
+                self.options,
+                self.parts.cancelled,
+                occurrences,
+                self.stopping,
             )
             for event in loop:
                 if isinstance(event, t.StepFinished):

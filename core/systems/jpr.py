@@ -18,7 +18,7 @@ from core.models.joint_reranker import AnswererScorer, ReaderScorer
 from core.models.passage_reader import PassageReader, Readout, load_reader
 from core.retrieval.rerank import Scorer, tree_decode
 from core.systems.base import Options, Parts, read_extra, retrieve
-from core.systems.reading import answer_events, candidates_of, check_count, check_share, choose, read_with
+from core.systems.reading import STOPPING, answer_events, candidates_of, check_count, check_share, read_with, selection
 from core.systems.template import PassageSystem
 
 KEPT = 8  # questions between retrieval and reading
@@ -29,6 +29,7 @@ DEFAULTS: dict[str, Any] = {
     "threshold": 0.03,
     "diversity": 0.9,
     "length_penalty": 1.0,
+    **STOPPING,
 }
 
 
@@ -53,6 +54,8 @@ class Jpr(PassageSystem):
         if answerer is not None:
             used |= {"answerer": parts.settings.answerer, "answerer_digest": answerer_digest}
         checkpoint = (parts.settings.reader, digest)
+        self.stopping = selection(chosen, f"jpr {chosen['reranker']}", checkpoint, "reader", self.threshold)
+        used |= self.stopping.about()
         super().__init__("jpr", parts, options, ask_each_passage(read_with(reader)), checkpoint, used)
 
     def _rank(self, question: str, pool: tuple[t.RetrievedPassage, ...], k: int) -> list[tuple[int, float, Readout]]:
@@ -86,10 +89,10 @@ class Jpr(PassageSystem):
         if readouts is None:  # many runs at once
             readouts = self.reader.read(question.text, [p.passage for p in passages])
         candidates = candidates_of(readouts, "dpr")
-        kept = choose(candidates, question, self.threshold, self.options.max_answers)
+        kept, shown = self.stopping.keep(candidates, question, self.options.max_answers)
         seconds = time.perf_counter() - begun
-        yield from answer_events(kept, candidates, len(question.pinned), passages, seconds)
-        return f"one pass over {len(passages)} picked passages; every answer above {self.threshold:g}"
+        yield from answer_events(kept, shown, len(question.pinned), passages, seconds)
+        return f"one pass over {len(passages)} picked passages; {self.stopping.words()}"
 
 
 def build(parts: Parts, options: Options) -> Jpr:

@@ -16,7 +16,7 @@ from core import types as t
 from core.clarification import ask_each_passage
 from core.models.passage_reader import PassageReader, load_reader
 from core.systems.base import Options, Parts, read_extra
-from core.systems.reading import Scoring, answer_events, candidates_of, check_share, choose, read_with
+from core.systems.reading import STOPPING, Scoring, answer_events, candidates_of, check_share, read_with, selection
 from core.systems.template import PassageSystem
 
 THRESHOLD = 0.5  # of one-pass: not tuned
@@ -26,15 +26,15 @@ TUNED: dict[str, float] = {"passage": 0.15, "dpr": 0.03}
 DPR_SCORING: Scoring = "dpr"
 
 
-def chosen_options(options: Options, name: str) -> tuple[Scoring, float]:
-    """(scoring, threshold).  Raises InputError for an option that the system does not have and for a value out of range."""
+def chosen_options(options: Options, name: str) -> tuple[Scoring, float, dict[str, Any]]:
+    """(scoring, threshold, when it stops).  Raises InputError for an option that the system does not have and for a value out of range."""
     tuned = name == "dpr-threshold"
     scorings = (DPR_SCORING, *(s for s in SCORINGS if s != DPR_SCORING)) if tuned else SCORINGS
-    known: dict[str, Any] = {"scoring": scorings, "threshold": THRESHOLD}
+    known: dict[str, Any] = {"scoring": scorings, "threshold": THRESHOLD, **STOPPING}
     chosen = read_extra(options, name, known)
     scoring: Scoring = chosen["scoring"]
     threshold = chosen["threshold"] if "threshold" in options.extra or not tuned else TUNED[scoring]
-    return scoring, check_share("threshold", threshold)
+    return scoring, check_share("threshold", threshold), {name: chosen[name] for name in STOPPING}
 
 
 class OnePass(PassageSystem):
@@ -43,20 +43,23 @@ class OnePass(PassageSystem):
     ) -> None:
         """`asks`: write disambiguated questions too (AmbigQA's "Thresholding + QD")."""
         self.reader = reader
-        self.scoring, self.threshold = chosen_options(options, name)
+        self.scoring, self.threshold, chosen = chosen_options(options, name)
+        checkpoint = (parts.settings.reader, digest)
+        # both systems read alike: what differs is the scoring
+        self.stopping = selection(chosen, f"reading {self.scoring}", checkpoint, "reader", self.threshold)
         ask = ask_each_passage(read_with(reader)) if asks else None
-        used = {"threshold": self.threshold, "scoring": self.scoring}
-        super().__init__(name, parts, options, ask, (parts.settings.reader, digest), used)
+        used = {"threshold": self.threshold, "scoring": self.scoring, **self.stopping.about()}
+        super().__init__(name, parts, options, ask, checkpoint, used)
 
     def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
         yield t.StepStarted(1, (), "")
         begun = time.perf_counter()
         readouts = self.reader.read(question.text, [p.passage for p in passages])
         candidates = candidates_of(readouts, self.scoring)
-        kept = choose(candidates, question, self.threshold, self.options.max_answers)
+        kept, shown = self.stopping.keep(candidates, question, self.options.max_answers)
         seconds = time.perf_counter() - begun
-        yield from answer_events(kept, candidates, len(question.pinned), passages, seconds)
-        return f"one pass; every answer above {self.threshold:g}"
+        yield from answer_events(kept, shown, len(question.pinned), passages, seconds)
+        return f"one pass; {self.stopping.words()}"
 
 
 def _build(parts: Parts, options: Options, name: str, asks: bool) -> OnePass:

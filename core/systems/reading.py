@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from core import types as t
 from core.clarification import Read
 from core.clarifiers import Clarifier
 from core.errors import CancelledError, InputError
 from core.evidence import occurrences
-from core.text import normalize_answer, overlapping
+from core.models.finding import named_folder
+from core.systems.stopping import CALIBRATED, OF_READERS, Selection, calibrated_as
+from core.text import normalize_answer
 
 if TYPE_CHECKING:
     from core.models.passage_reader import PassageReader, Readout
 
 Scoring = Literal["passage", "dpr"]
 SHOWN = 8  # candidates in the first step of a trace
+STOPPING: dict[str, Any] = {"stop": OF_READERS, "calibration": CALIBRATED}  # options of a system that reads once
 
 
 def read_with(reader: PassageReader) -> Read:
@@ -55,14 +58,18 @@ def candidates_of(readouts: Sequence[Readout], scoring: Scoring = "passage", eac
 
 def choose(candidates: Sequence[t.Candidate], question: t.Question, threshold: float, most: int) -> list[t.Candidate]:
     """Pinned answers, then the candidates whose probability reaches the threshold: none that is banned, none that is part of another."""
-    banned = {normalize_answer(b) for b in question.banned}
-    kept = [t.Candidate(p, 1.0) for p in question.pinned]
-    for c in candidates:
-        if c.probability < threshold or len(kept) >= most:
-            break
-        if normalize_answer(c.text) not in banned and not any(overlapping(c.text, k.text) for k in kept):
-            kept.append(c)
-    return kept
+    return Selection(threshold).keep(candidates, question, most)[0]
+
+
+def selection(options: Mapping[str, Any], name: str, checkpoint: tuple[str, str], kind: str, threshold: float) -> Selection:
+    """How a system that reads once keeps answers, from its options `stop` and `calibration`.
+
+    `name`: of its calibration; `checkpoint`: name and digest of the weights whose folder holds that; `kind`: of those weights.  Raises InputError where
+    the rule needs a calibration and there is none, CheckpointError.
+    """
+    folder, stop = named_folder(checkpoint[0], kind), options["stop"]
+    calibration = calibrated_as(folder, name, checkpoint[1], stop, options["calibration"])
+    return Selection(threshold, stop, calibration, (name, kind))
 
 
 def answer_events(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from typing import Any
 
 from core import types as t
 from core.clarification import ask_each_passage
@@ -16,7 +17,7 @@ from core.models.answering import load_answering
 from core.models.passage_reader import PassageReader, load_reader
 from core.models.verifier import recall, verify
 from core.systems.base import Options, Parts, read_extra
-from core.systems.reading import answer_events, check_count, check_share, choose, read_with
+from core.systems.reading import STOPPING, answer_events, check_count, check_share, read_with, selection
 from core.systems.template import PassageSystem
 from core.text import normalize_answer, overlapping
 
@@ -26,7 +27,13 @@ SURPLUS = 2  # candidates taken from each passage
 EVIDENCE = 3  # passages a candidate is verified on
 MIX = 0.9  # weight of the recalling reader in the verdict
 MOST = 24  # candidates verified at most, the likeliest ones
-DEFAULTS = {"threshold": THRESHOLD, "surplus": float(SURPLUS), "evidence": float(EVIDENCE), "mix": MIX}
+DEFAULTS: dict[str, Any] = {
+    "threshold": THRESHOLD,
+    "surplus": float(SURPLUS),
+    "evidence": float(EVIDENCE),
+    "mix": MIX,
+    **STOPPING,
+}
 
 
 class Rectify(PassageSystem):
@@ -39,8 +46,9 @@ class Rectify(PassageSystem):
         self.surplus = check_count("surplus", chosen["surplus"], 20)
         self.evidence = check_count("evidence", chosen["evidence"], 50)
         self.reader, self.verifier = reader, verifier
-        used = {**chosen, "reader": parts.settings.reader, "reader_digest": digests[1]}
         checkpoint = (parts.settings.answerer, digests[0])
+        self.stopping = selection(chosen, "rectify", checkpoint, "answerer", self.threshold)
+        used = {**chosen, **self.stopping.about(), "reader": parts.settings.reader, "reader_digest": digests[1]}
         super().__init__("rectify", parts, options, ask_each_passage(read_with(reader)), checkpoint, used)
 
     def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
@@ -54,21 +62,24 @@ class Rectify(PassageSystem):
             (t.Candidate(v.recalled.candidate.text, v.probability, v.recalled.candidate.evidence) for v in verdicts),
             key=lambda c: -c.probability,
         )
-        kept = choose(judged, question, self.threshold, self.options.max_answers)
+        kept, shown = self.stopping.keep(judged, question, self.options.max_answers)
         seconds = time.perf_counter() - begun
         banned = {normalize_answer(b) for b in question.banned}
+        stays = {k.text for k in kept}
         for c in judged:
-            if c in kept or normalize_answer(c.text) in banned:
+            if c.text in stays or normalize_answer(c.text) in banned:
                 continue
             part = next((k.text for k in kept if overlapping(c.text, k.text)), None)
             if part is not None:
                 why = f"it is read as '{part}' already"
             elif c.probability < self.threshold:
                 why = f"the verifier gives it {c.probability:.0%} on its own evidence, less than {self.threshold:.0%}"
+            elif self.stopping.rule == "expected-f1":
+                why = "with it the expected F1 is lower"
             else:
                 why = f"{self.options.max_answers} answers are enough"
             yield t.AnswerRejected(c.text, why)
-        yield from answer_events(kept, judged, len(question.pinned), passages, seconds)
+        yield from answer_events(kept, shown, len(question.pinned), passages, seconds)
         return f"{len(judged)} candidates verified"
 
 

@@ -22,10 +22,10 @@ WRITTEN = tuple(ROOT / "data" / name for name in ("practice", "practice_facts", 
 
 
 def held_out_passages(
-    engine: Any, folders: Sequence[Path], top_k: int, limit: int = 0, seed: int = 0
+    engine: Any, folders: Sequence[Path], top_k: int, limit: int = 0, seed: int = 0, skip: int = 0
 ) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
     """(questions, their passages), folder after folder; neighbours in a file stay neighbours.  A folder's corpus is indexed under its name where it
-    is not yet.  `limit`: at most so many questions, drawn evenly from the folders.  Raises InputError without a folder, and what reading one raises.
+    is not yet.  `limit`: at most so many questions, drawn evenly from the folders; `skip`: not those that this limit draws with the same seed.  Raises InputError without a folder, and what reading one raises.
     """
     if not folders:
         raise InputError("no annotated folder is named: --annotated FOLDER (questions.json and passages.tsv)")
@@ -38,11 +38,13 @@ def held_out_passages(
     found: list[Sequence[RetrievedPassage]] = []
     for number, (name, folder) in enumerate(zip(names, folders)):
         _, examples = annotated_examples(folder, held_out=SHARE)
-        if limit:
-            most = limit // len(folders) + (number < limit % len(folders))
+        if limit or skip:
+            most, first = (
+                n // len(folders) + (number < n % len(folders)) for n in (limit or len(folders) * len(examples), skip)
+            )
             order = list(range(len(examples)))
             random.Random(seed).shuffle(order)
-            examples = [examples[i] for i in sorted(order[:most])]
+            examples = [examples[i] for i in sorted(order[first : first + most])]
         engine.library.create(name, [folder / "passages.tsv"])  # left as it is where it was built before
         found += engine.corpus(name).search_many([e.question for e in examples], top_k)
         chosen += examples

@@ -75,12 +75,12 @@ def test_dpr_scoring_lets_the_passages_compete() -> None:
 
 def test_dpr_threshold_has_the_tuned_threshold_of_its_scoring() -> None:
     def settings(**extra: object) -> object:
-        return chosen_options(Options(extra=extra), "dpr-threshold")
+        return chosen_options(Options(extra=extra), "dpr-threshold")[:2]
 
     assert settings() == (DPR_SCORING, TUNED[DPR_SCORING])
     assert settings(scoring="passage") == ("passage", TUNED["passage"])
     assert settings(scoring="passage", threshold=0.7) == ("passage", 0.7)
-    assert chosen_options(Options(), "one-pass") == ("passage", THRESHOLD)
+    assert chosen_options(Options(), "one-pass")[:2] == ("passage", THRESHOLD)
     system = OnePass(Parts(Settings(), None), Options(clarify=False), FixedReader(), "d", "dpr-threshold")  # type: ignore[arg-type]
     prediction = answer(system, t.Question("Which colour?", passages=PASSAGES))
     assert prediction.system.name == "dpr-threshold"

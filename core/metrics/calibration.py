@@ -1,0 +1,83 @@
+"""How true probabilities are: the reliability diagram, the expected calibration error, the Brier score.
+
+Sources: Naeini, Cooper and Hauskrecht 2015, "Obtaining well calibrated probabilities using Bayesian binning" (expected calibration error over bins of equal
+width); Guo et al. 2017, "On calibration of modern neural networks", section 2 (reliability diagrams); Brier 1950.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.metrics.answers import best_set, matching
+from core.metrics.base import Example, Metric, Value
+from core.types import Step
+
+BINS = 10
+Said = tuple[float, bool]  # a probability, and whether it was so
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """What was said with probabilities from `low` to `high`: how often, with which mean, and which share of it was so."""
+
+    low: float
+    high: float
+    n: int
+    said: float
+    so: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """`error`: the expected calibration error, the mean distance between what was said and what was so, weighted by how often it was said; None where
+    nothing was said.  `bins`: those in which something was said."""
+
+    n: int
+    error: Value
+    bins: tuple[Bin, ...]
+
+
+def reliability(said: Sequence[Said], bins: int = BINS) -> Reliability:
+    """The reliability diagram of probabilities in 0..1; 1.0 belongs to the last bin.
+
+    >>> found = reliability([(0.9, True), (0.9, False), (0.1, False)])
+    >>> round(found.error, 4), [(b.low, b.n, b.so) for b in found.bins]  # (2 x 0.4 + 0.1) / 3
+    (0.3, [(0.1, 1, 0.0), (0.9, 2, 0.5)])
+    >>> reliability([]).error is None
+    True
+    """
+    inside: dict[int, list[Said]] = {}
+    for p, so in said:
+        inside.setdefault(min(bins - 1, int(p * bins)), []).append((p, so))
+    found = tuple(
+        Bin(k / bins, (k + 1) / bins, len(own), sum(p for p, _ in own) / len(own), sum(so for _, so in own) / len(own))
+        for k, own in sorted(inside.items())
+    )
+    error = sum(b.n * abs(b.said - b.so) for b in found) / len(said) if said else None
+    return Reliability(len(said), error, found)
+
+
+def judged(example: Example) -> list[Said]:
+    """The probability of each answer, and whether it is right by the annotation with the highest F1; [] where neither is known."""
+    references = best_set(example)
+    if references is None or example.probabilities is None:
+        return []
+    right = {j for _, j in matching(references, example.answers)}
+    return [(p, j in right) for j, p in enumerate(example.probabilities) if p is not None]
+
+
+def ends_of(example: Example, steps: Sequence[Step]) -> list[Said]:
+    """P([EOI]) of each step of a loop, and whether no right answer was left then; [] of a system that does not say [EOI], or without references."""
+    references = best_set(example)
+    if references is None or not any(step.eoi_probability for step in steps):
+        return []
+    return [(s.eoi_probability, len(matching(references, s.previous)) == len(references)) for s in steps]
+
+
+def _brier(example: Example) -> Value:
+    found = judged(example)
+    return sum((p - so) ** 2 for p, so in found) / len(found) if found else None
+
+
+BRIER = Metric("Brier", _brier, "lower", "Brier 1950", weight=lambda example: float(len(judged(example))))

@@ -1,0 +1,122 @@
+"""Calibrated probabilities: how often what a system says of a candidate, or of [EOI], is true.
+
+Platt scaling (Platt 1999, "Probabilistic outputs for support vector machines") over the log odds that the system gives, since neither is a probability
+of that kind: a step's softmax shares one whole among all right answers, and a thresholded reader multiplies two softmaxes.  One calibration belongs to one
+system with its weights.  `python -m core train calibration` fits them on held-out questions and writes them beside the weights.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from core.errors import CheckpointError
+from core.types import Candidate
+
+FILE = "calibration.json"
+LEAST = 1e-6  # of a probability, so that its log odds are finite
+# what may be known where a probability is calibrated: the log odds that the system gives it, those of [EOI] at that step, and whether there are answers already
+SIGNALS = ("odds", "end", "later")
+
+
+def log_odds(p: float) -> float:
+    """Natural logarithm of p / (1 - p), at most that of LEAST from 0 or 1."""
+    kept = min(1 - LEAST, max(LEAST, p))
+    return math.log(kept / (1 - kept))
+
+
+@dataclass(frozen=True)
+class Platt:
+    """P = 1 / (1 + exp(-(bias + sum of weight x signal))).  A signal that is not named has no weight."""
+
+    weights: Mapping[str, float]
+    bias: float
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(set(self.weights) - set(SIGNALS)):
+            raise CheckpointError(
+                f"the calibration has signals that this version does not know ({', '.join(unknown)}); fit it again"
+            )
+        if not all(math.isfinite(v) for v in (*self.weights.values(), self.bias)):
+            raise CheckpointError("the calibration has a weight that is no number; fit it again")
+        if self.weights.get("odds", 0.0) <= 0:
+            raise CheckpointError(
+                "the calibration turns the order of the candidates round (the weight of odds is not above 0); fit it again"
+            )
+
+    def __call__(self, signals: Mapping[str, float]) -> float:
+        z = self.bias + sum(weight * signals[name] for name, weight in self.weights.items())
+        return 1 / (1 + math.exp(-z)) if z > -700 else 0.0
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """`answer`: that a candidate is right; `end`: that no right answer is left (None for a system that does not say [EOI])."""
+
+    answer: Platt
+    end: Platt | None = None
+    fitted_on: str = ""  # in words
+    weights: str = ""  # digest of the weights that it was fitted with
+
+    def candidates(self, candidates: Sequence[Candidate], eoi: float = 0.0, later: bool = False) -> tuple[Candidate, ...]:
+        """The candidates of a step, in their order, with the probability that each is right."""
+        known = {"end": log_odds(eoi), "later": float(later)}
+        return tuple(replace(c, probability=self.answer({**known, "odds": log_odds(c.probability)})) for c in candidates)
+
+    def nothing_left(self, eoi: float, later: bool) -> float:
+        """The probability that no right answer is left, where the model gives [EOI] `eoi`."""
+        if self.end is None:
+            return eoi
+        return self.end({"odds": log_odds(eoi), "end": log_odds(eoi), "later": float(later)})
+
+
+def read_calibration(folder: Path, name: str, weights: str) -> Calibration | None:
+    """The calibration of a system over the weights of a folder; None where there is none, or where it was fitted with other weights.
+
+    `name`: of the system, with what else decides its probabilities; `weights`: their digest.  Raises CheckpointError for a damaged file.
+    """
+    found = _read(folder).get(name)
+    if found is None:
+        return None
+    try:
+        end = found["end"]
+        own = Calibration(Platt(**found["answer"]), Platt(**end) if end else None, found["fitted_on"], found["weights"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _damaged(folder, error) from None
+    return own if own.weights == weights else None
+
+
+def write_calibration(folder: Path, name: str, calibration: Calibration) -> Path:
+    """Puts one calibration into a folder's file; those of other systems stay."""
+    path = folder / FILE
+    body = {**_read(folder), name: asdict(calibration)}
+    draft = path.with_suffix(".tmp")
+    draft.write_text(json.dumps(dict(sorted(body.items())), indent=1) + "\n", encoding="utf-8")
+    draft.replace(path)
+    return path
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    path = folder / FILE
+    if not path.is_file():
+        return {}
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(body, dict):
+            raise ValueError(f"an object was expected, not {type(body).__name__}")
+    except (OSError, ValueError) as error:
+        raise _damaged(folder, error) from None
+    return body
+
+
+def _damaged(folder: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(f"{folder / FILE} is damaged ({error}); fit it again with: python -m core train calibration")
+
+
+def describe(calibration: Calibration | None) -> dict[str, Any] | None:
+    """What a prediction remembers of it, as plain JSON values."""
+    return None if calibration is None else asdict(calibration)
