@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import random
 from collections.abc import Callable
@@ -185,19 +186,18 @@ def _identity(args: argparse.Namespace) -> dict[str, Any]:
     return out
 
 
-def _refuse_test_set(paths: list[Path], settings: Settings) -> None:
-    """The starter set under its own name, through a link, or as a copy of its files."""
-    files = {name: settings.starter_dir / name for name in STARTER_FILES}
-    for path in paths:
+def _refuse_kept_out(paths: list[Path], settings: Settings) -> None:
+    """The development set or the test set under its own name, through a link, or as a copy of its files."""
+    for path, folder in itertools.product(paths, (settings.starter_dir, settings.starter_dir.with_name("starter_test"))):
         same = any(
             own.exists()
-            and (f := path / name if path.is_dir() else path).is_file()
+            and (f := path / own.name if path.is_dir() else path).is_file()
             and f.stat().st_size == own.stat().st_size
             and f.read_bytes() == own.read_bytes()
-            for name, own in files.items()
+            for own in (folder / name for name in STARTER_FILES)
         )
-        if same or settings.starter_dir.resolve() in (path.resolve(), path.resolve().parent):
-            raise InputError(f"{path}: data/starter is the test set; it is never trained on")
+        if same or folder.resolve() in (path.resolve(), path.resolve().parent):
+            raise InputError(f"{path} holds data/{folder.name}, which is never trained on")
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -213,7 +213,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     ]
     _check_numbers(args)
     _check(given)
-    _refuse_test_set([path for path in given if path is not None], settings)
+    _refuse_kept_out([path for path in given if path is not None], settings)
     if args.what == "ambiguity":
         from core.commands import train_ambiguity
 

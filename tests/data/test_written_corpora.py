@@ -1,4 +1,4 @@
-"""data/starter and the practice folders keep the layout that README, training and evaluation rely on."""
+"""data/starter, data/starter_test and the practice folders keep the layout that README, training and evaluation rely on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.settings import ROOT
 from core.text import contains_tokens, normalize_answer
 
 TYPES = {"event references", "properties", "entity references", "answer types", "time dependency", "multiple sub-questions"}
-FOLDERS = [ROOT / "data" / name for name in ("starter", "practice", "practice_facts", "practice_documents")]
+FOLDERS = [ROOT / "data" / name for name in ("starter", "starter_test", "practice", "practice_facts", "practice_documents")]
 
 
 def read(folder: Path) -> tuple[dict[str, tuple[str, str]], list[dict[str, Any]]]:
@@ -75,25 +75,56 @@ def test_answer_sets_are_well_formed(folder: Path) -> None:
             assert all(q.endswith("?") and q != question["question"] for q in asked)
 
 
-def test_starter_is_large_and_varied_enough() -> None:
-    passages, questions = read(FOLDERS[0])
+@pytest.mark.parametrize(
+    ("folder", "least_passages", "least_questions", "least_ambiguous", "least_of_a_type"),
+    [(FOLDERS[0], 600, 160, 110, 10), (FOLDERS[1], 420, 140, 105, 16)],
+    ids=["starter", "starter_test"],
+)
+def test_what_judges_is_large_and_varied_enough(
+    folder: Path, least_passages: int, least_questions: int, least_ambiguous: int, least_of_a_type: int
+) -> None:
+    passages, questions = read(folder)
     ambiguous = [q for q in questions if q["ambiguity"]]
     used = {p for q in questions for pair in pairs_of(q) for p in pair["passages"]}
-    assert len(passages) >= 600
-    assert len(questions) >= 160
-    assert len(ambiguous) >= 110
-    assert Counter(q["ambiguity"] for q in ambiguous).keys() == TYPES
-    assert {len(pairs_of(q)) for q in ambiguous} == {2, 3, 4, 5, 6}
+    assert len(passages) >= least_passages
+    assert len(questions) >= least_questions
+    assert len(ambiguous) >= least_ambiguous
+    types = Counter(q["ambiguity"] for q in ambiguous)
+    assert types.keys() == TYPES
+    assert min(types.values()) >= least_of_a_type
+    assert {len(pairs_of(q)) for q in ambiguous} >= {2, 3, 4, 5}
     assert len({q["domain"] for q in questions}) >= 10
     assert len(passages) - len(used) >= 100, "passages that answer nothing are part of the test"
+    together = sum(len({p for pair in pairs_of(q) for p in pair["passages"]}) == 1 for q in ambiguous)
+    assert 10 <= together <= len(ambiguous) - 10, "answers in one passage and in several are both tested"
 
 
-@pytest.mark.parametrize("folder", FOLDERS[1:], ids=lambda f: f.name)
-def test_starter_and_practice_share_nothing(folder: Path) -> None:
-    starter, asked = read(FOLDERS[0])
+@pytest.mark.parametrize("judging", FOLDERS[:2], ids=lambda f: f.name)
+@pytest.mark.parametrize("folder", FOLDERS[2:], ids=lambda f: f.name)
+def test_judging_and_practice_share_nothing(judging: Path, folder: Path) -> None:
+    passages, asked = read(judging)
     practice, trained = read(folder)
     assert not {q["question"].lower() for q in asked} & {q["question"].lower() for q in trained}
-    assert not {text for _, text in starter.values()} & {text for _, text in practice.values()}
+    assert not {text for _, text in passages.values()} & {text for _, text in practice.values()}
+
+
+@pytest.mark.parametrize("folder", [FOLDERS[0], *FOLDERS[2:]], ids=lambda f: f.name)
+def test_the_test_set_is_about_other_subjects(folder: Path) -> None:
+    passages, asked = read(FOLDERS[1])
+    others, trained = read(folder)
+    assert not {title for title, _ in passages.values()} & {title for title, _ in others.values()}
+    assert not {q["question"].lower() for q in asked} & {q["question"].lower() for q in trained}
+
+
+@pytest.mark.parametrize("folder", FOLDERS[:2], ids=lambda f: f.name)
+def test_each_supporting_passage_holds_its_answer(folder: Path) -> None:
+    passages, questions = read(folder)
+    for question in questions:
+        for pair in pairs_of(question):
+            aliases = [normalize_answer(a).split() for a in pair["answer"]]
+            for key in pair["passages"]:
+                text = normalize_answer(passages[key][1]).split()
+                assert any(contains_tokens(text, a) for a in aliases), (question["id"], key)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f.name)

@@ -401,12 +401,13 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., in
     return lambda *words: main(["train", *map(str, words)])
 
 
-def test_the_test_set_is_never_trained_on(
-    command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", ["starter", "starter_test"])
+def test_what_is_kept_for_judging_is_never_trained_on(
+    command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    from core.settings import Settings
+    from core.settings import ROOT
 
-    starter = Settings().starter_dir
+    starter = ROOT / "data" / name
     link, copy = tmp_path / "link", tmp_path / "copy"
     link.symlink_to(starter)
     copy.mkdir()
@@ -424,7 +425,7 @@ def test_the_test_set_is_never_trained_on(
         ("--multi-dev", starter / "questions.json"),
     ):
         assert command("answerer", *words) == 2
-        assert "data/starter is the test set" in capsys.readouterr().err
+        assert f"holds data/{name}, which is never trained on" in capsys.readouterr().err
 
 
 def test_what_the_command_refuses(command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
