@@ -28,7 +28,7 @@ from core.cost import Cost, cost_of, mean_cost
 from core.datasets import load
 from core.engine import Engine
 from core.errors import AmbiscopeError
-from core.models.generators import require_language_model
+from core.models.language_loading import require_language_model
 from core.settings import ROOT, Settings
 from core.systems.base import Options, answer
 from core.systems.dtv import DiversifyThenVerify

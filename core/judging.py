@@ -252,14 +252,14 @@ def load_judge(name: str, settings: Settings) -> Judge:
         return ReferenceJudge()
     if name not in JUDGES:
         raise InputError(f"there is no judge '{name}'; use {', '.join(JUDGES)}")
-    from core.models import generators
+    from core.models import language_loading
 
     if name == "reader":
         from core.models.reader_generator import load_reader_generator
 
         generator: Generator = load_reader_generator(settings)
     else:
-        generator = generators.load_language_generator(settings)
+        generator = language_loading.load_language_generator(settings)
     return ModelJudge(name, generator, Judgments(settings.home / "judgments.sqlite"))
 
 

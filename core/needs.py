@@ -47,7 +47,7 @@ def _seq2seq(settings: Settings) -> None:
 
 
 def _language_model(settings: Settings) -> None:
-    from core.models.generators import require_language_model
+    from core.models.language_loading import require_language_model
 
     require_language_model(settings)  # whether the endpoint answers, asking it tells
 

@@ -14,10 +14,10 @@ from core.errors import InputError
 from core.types import Annotation
 from storage import db, models
 from storage import models_annotation as tables
-from storage.activity import note
 from storage.annotations import put_annotation
 from storage.contents import annotations_from_json, content_from_json, content_to_json
 from storage.judgments import annotator_row, put_judgment
+from storage.log import note
 from storage.ranking import reckon
 from storage.records import Stage, State
 from storage.records_annotation import AUTOMATIC, Content, JudgingWork, ValidationWork

@@ -20,10 +20,10 @@ from core.trace import to_json
 from core.types import ReferenceQuestion
 from storage import db, models
 from storage import models_annotation as tables
-from storage.activity import note
 from storage.annotations import check_annotation
 from storage.contents import check_gold, gold_to_json
 from storage.linking import Links, item_row, unlinked
+from storage.log import note
 from storage.people import actor
 from storage.plain import check_text, plain_problem
 from storage.portions import (

@@ -12,7 +12,7 @@ from core.errors import InputError, NotFoundError
 from core.types import Prediction
 from storage import models
 from storage import models_annotation as tables
-from storage.activity import note
+from storage.log import note
 from storage.people import actor
 from storage.portions import BusyError, Pace, Portions, held, linked, there
 from storage.predictions import check_key, plain_trace, put_prediction

@@ -20,6 +20,7 @@ from core.errors import InputError, NotAllowedError, NotFoundError
 from storage import db, models, passwords
 from storage import models_annotation as tables
 from storage.judgments import annotator_row, check_annotator, check_choice
+from storage.log import note
 from storage.permissions import check_role
 from storage.plain import check_text
 from storage.predictions import check_page
@@ -78,12 +79,6 @@ def _person(row: models.Annotator, account: tables.Account | None, open_house: b
         account is not None and account.subject is not None,
         row.created,
     )
-
-
-def _note(session: Session, who: int | None, action: str, details: dict[str, Any]) -> None:
-    from storage.activity import note  # which needs this module
-
-    note(session, who, action, details=details)
 
 
 def _load(session: Session, name: str) -> Person:
@@ -150,12 +145,12 @@ class People(db.Database):
         with self.writing() as session:
             account = session.scalar(select(tables.Account).filter_by(annotator_id=found.id)) if right and found else None
             if account is None or not account.active or account.password != stored:  # it may have been changed meanwhile
-                _note(session, None, "sign-in failed", {"name_digest": digest(name)[:16]})
+                note(session, None, "sign-in failed", details={"name_digest": digest(name)[:16]})
             else:
                 attempt.succeeded(session)
                 account.password = renewed or stored
                 session.flush()
-                _note(session, account.annotator_id, "signed in", {"with": "password"})
+                note(session, account.annotator_id, "signed in", details={"with": "password"})
                 return visitor_of(session, account.annotator_id)
         raise SignInError
 
@@ -166,9 +161,9 @@ class People(db.Database):
                 select(tables.Account.annotator_id).where(tables.Account.subject == subject, tables.Account.active == True)  # noqa: E712
             )
             if found is not None:
-                _note(session, found, "signed in", {"with": "subject"})
+                note(session, found, "signed in", details={"with": "subject"})
                 return visitor_of(session, found)
-            _note(session, None, "sign-in failed", {"with": "subject"})
+            note(session, None, "sign-in failed", details={"with": "subject"})
         raise SignInError
 
     def add_person(self, by: str, name: str, role: Role, password: str | None = None, subject: str | None = None) -> Person:
@@ -202,7 +197,7 @@ class People(db.Database):
                 )
             )
             session.flush()
-            _note(session, who.id, "person added", {"name": name, "role": role})
+            note(session, who.id, "person added", details={"name": name, "role": role})
             return _load(session, name)
 
     @staticmethod
@@ -262,7 +257,7 @@ class People(db.Database):
                 setattr(account, key, value)
             account.updated = db.now()
             self._keep_a_manager(session, before)
-            _note(session, who.id, action, {"name": name, **details})
+            note(session, who.id, action, details={"name": name, **details})
             return _load(session, name)
 
     def set_password(self, by: str, name: str, password: str, old: str | None = None, address: str = "") -> Person:
@@ -285,7 +280,7 @@ class People(db.Database):
                 raise InputError("the first account with a password must be a manager's: else nobody could manage")
             account.password, account.updated = hashed, db.now()
             session.flush()
-            _note(session, who.id, "password set", {"name": name})
+            note(session, who.id, "password set", details={"name": name})
             return _load(session, name)
 
     def set_subject(self, by: str, name: str, subject: str | None) -> Person:
@@ -298,5 +293,5 @@ class People(db.Database):
             account.subject = self._free_subject(session, subject, account.id)
             account.updated = db.now()
             self._keep_a_manager(session, before)
-            _note(session, who.id, "subject set", {"name": name, "linked": subject is not None})
+            note(session, who.id, "subject set", details={"name": name, "linked": subject is not None})
             return _load(session, name)

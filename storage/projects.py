@@ -19,10 +19,10 @@ from sqlalchemy.orm import Session
 from core.errors import ConflictError, InputError, NotFoundError
 from storage import db, models
 from storage import models_annotation as tables
-from storage.activity import note
 from storage.annotations import check_annotation
 from storage.contents import examples_from_json, examples_to_json
 from storage.judgments import check_choice
+from storage.log import note
 from storage.people import actor
 from storage.plain import check_text
 from storage.portions import Portions, begin

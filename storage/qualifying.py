@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from core.metrics.answers import f1
 from storage import db, models
 from storage import models_annotation as tables
-from storage.activity import note
+from storage.log import note
 from storage.people import actor, rights_of
 from storage.portions import there
 from storage.projects import THRESHOLDS, project_row

@@ -10,9 +10,9 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from core.errors import InputError
 from storage import db, models
 from storage import models_annotation as tables
-from storage.activity import note
 from storage.counting import fill_free_slots
 from storage.judgments import MAX_NOTE_CHARS, check_choice
+from storage.log import note
 from storage.people import Actor, actor
 from storage.plain import check_text
 from storage.portions import there

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 from core.errors import InputError
 from storage import db, models
 from storage import models_annotation as tables
-from storage.activity import note
 from storage.counting import began_to_count, ceased_to_count, retract_automatic
 from storage.judgments import MAX_NOTE_CHARS
+from storage.log import note
 from storage.people import actor
 from storage.plain import check_text
 from storage.queue import lease, take

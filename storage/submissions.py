@@ -15,11 +15,11 @@ from core.errors import InputError
 from core.types import Evidence
 from storage import db, models
 from storage import models_annotation as tables
-from storage.activity import note
 from storage.contents import check_content, content_from_json, content_to_json, gold_from_json
 from storage.counting import began_to_count, fill_free_slots, retract_automatic, sources_of
 from storage.drafts import check_body, log_of, make_log, put_draft
 from storage.judgments import check_choice
+from storage.log import note
 from storage.people import actor
 from storage.predictions import check_page
 from storage.projects import THRESHOLDS, latest_guidelines, project_row

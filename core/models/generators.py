@@ -2,7 +2,7 @@
 
 Source: Lee et al. 2025 (VerDICt), sections 3-4; the equation of each role stands in its docstring.  Two kinds of generator exist: one over a
 language model (core.models.language_generator) plays every role; the bundled extractive reader plays those of `Generator` alone, so
-that `verdict` runs where no language model is configured.  `load_generator` chooses by the settings.
+that `verdict` runs where no language model is configured.  core.models.language_loading chooses by the settings.
 
 Every role takes a `Run`: what must stop it (a deadline, a person), and where each call is counted.  No role raises for a call that failed:
 the failure is in what it returns and in `Run.calls`.  Whether enough of them succeeded is decided in one place, `Run.demand`.
@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from core.errors import CancelledError, InputError, LanguageModelError
-from core.settings import Settings
+from core.errors import CancelledError, LanguageModelError
 from core.text import listed
 from core.types import Interpretation, ModelCalled, Passage
 
@@ -215,45 +214,3 @@ class ComparesQuestions(Protocol):
     def deduplicate(self, query: str, questions: Sequence[str], run: Run) -> list[int] | None:
         """Figure 9: the indexes of the questions to keep, rising; None where the call failed."""
         ...
-
-
-class NoLanguageModelError(InputError):
-    """A system needs a language model and none is configured: set AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL."""
-
-
-def language_model_needed(settings: Settings) -> str:
-    """Empty when a language model is configured, else what to set."""
-    if settings.lm_url or settings.lm_local:
-        return ""
-    return (
-        "no language model is configured: set AMBISCOPE_LM_URL to an OpenAI-compatible endpoint (http://127.0.0.1:8123/v1), "
-        "or AMBISCOPE_LM_LOCAL to a transformers model (folder or hub name)"
-    )
-
-
-def load_generator(settings: Settings) -> Generator:
-    """The language model of the settings where there is one, else the bundled reader.  Raises InputError, CheckpointError."""
-    if not language_model_needed(settings):
-        return load_language_generator(settings)
-    from core.models.reader_generator import load_reader_generator
-
-    return load_reader_generator(settings)
-
-
-def require_language_model(settings: Settings) -> None:
-    """Raises NoLanguageModelError where none is configured, InputError for an address that is none or unsafe.  Asks nobody."""
-    if why := language_model_needed(settings):
-        raise NoLanguageModelError(why)
-    if settings.lm_url and settings.lm_url != SCRIPTED:
-        from core.models.language_model_address import check_url
-
-        check_url(settings.lm_url, settings.lm_key)
-
-
-def load_language_generator(settings: Settings) -> LanguageGenerator:
-    """Raises NoLanguageModelError, InputError for a wrong address, LanguageModelError where the endpoint has to be asked for its model and
-    does not answer, CheckpointError."""
-    require_language_model(settings)
-    from core.models.language_generator import load
-
-    return load(settings)

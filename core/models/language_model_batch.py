@@ -8,16 +8,14 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import httpx
 
 from core.models.generators import Completion, Request
-
-if TYPE_CHECKING:
-    from core.models.language_model_endpoint import EndpointModel
+from core.models.language_model_address import Address
 
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 TOO_LATE = "no answer came before the run's time was over"
@@ -39,11 +37,25 @@ class Answered(Exception):
         self.status, self.text, self.retry_after = status, text, retry_after
 
 
+class Endpoint(Protocol):
+    """What a batch asks of the model that it belongs to."""
+
+    address: Address
+
+    def client(self) -> httpx.AsyncClient: ...
+
+    def clean(self, what: object, limit: int = 200) -> str: ...
+
+    async def ask(self, client: httpx.AsyncClient, request: Request) -> dict[str, Any]: ...
+
+    def completion(self, said: Mapping[str, Any], request: Request, seconds: float) -> Completion: ...
+
+
 class Batch:
     """The calls of one `stream`, in an event loop of their own."""
 
     def __init__(
-        self, model: EndpointModel, requests: Sequence[Request], deadline: float, put: Callable[[int, Completion], None]
+        self, model: Endpoint, requests: Sequence[Request], deadline: float, put: Callable[[int, Completion], None]
     ) -> None:
         self.model, self.requests, self.deadline, self.put = model, requests, deadline, put
         self.not_before = 0.0  # time.monotonic() that a server's Retry-After names: all calls of the batch wait for it

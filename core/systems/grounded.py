@@ -13,7 +13,8 @@ from core.errors import CancelledError, LanguageModelError
 from core.evidence import occurrences
 from core.heap import trimmed
 from core.models.generators import Generator as Generates
-from core.models.generators import LanguageGenerator, Run, load_language_generator
+from core.models.generators import LanguageGenerator, Run
+from core.models.language_loading import load_language_generator
 from core.systems.base import Options, Parts, check_question, effective_settings, retrieve
 from core.text import normalize_answer
 

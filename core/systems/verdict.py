@@ -16,7 +16,7 @@ import numpy as np
 
 from core import types as t
 from core.consolidation import Clustering, Consolidation, Embed, SameAnswer, Unclustered, Vectors, consolidate, text_of
-from core.models import generators
+from core.models import generators, language_loading
 from core.models.generators import Claim, Run
 from core.systems.base import Options, Parts, read_extra
 from core.systems.grounded import Found, GroundedSystem
@@ -155,10 +155,10 @@ def build(parts: Parts, options: Options) -> Verdict:
     }
     chosen = read_extra(options, "verdict", known)
     sureness = Sureness(chosen.pop("abstain_below"), chosen.pop("verified_above"))
-    if generators.language_model_needed(parts.settings):
+    if language_loading.language_model_needed(parts.settings):
         generator: generators.Generator = load_reader_generator(parts.settings, sureness)
     else:
-        generator = generators.load_generator(parts.settings)
+        generator = language_loading.load_generator(parts.settings)
     usual = BY_READER if isinstance(generator, ReaderGenerator) else BY_LANGUAGE_MODEL
     chosen |= {name: value for name, value in usual.items() if chosen[name] == BY_GENERATOR}
     return Verdict(parts, options, generator, Consolidation(**chosen), {})

@@ -8,19 +8,15 @@ import pytest
 from loopback_endpoint import Reply, endpoint, said
 
 from core.errors import InputError
-from core.models.generators import (
-    Claim,
-    Generator,
-    LanguageGenerator,
+from core.models.generators import Claim, Generator, LanguageGenerator, Request, Run
+from core.models.language_generator import PromptedGenerator
+from core.models.language_loading import (
     NoLanguageModelError,
-    Request,
-    Run,
     language_model_needed,
     load_generator,
     load_language_generator,
     require_language_model,
 )
-from core.models.language_generator import PromptedGenerator
 from core.models.scripted_language_model import ScriptedLanguageModel, passages_of, question_of
 from core.settings import Settings
 from core.types import Passage

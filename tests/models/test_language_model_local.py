@@ -9,7 +9,8 @@ import pytest
 from tiny_models import WORDS, word_tokenizer
 
 from core.errors import CheckpointError
-from core.models.generators import Message, Request, complete, load_language_generator
+from core.models.generators import Message, Request, complete
+from core.models.language_loading import load_language_generator
 from core.models.language_model_local import LocalModel, load_local
 from core.settings import Settings
 

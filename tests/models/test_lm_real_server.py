@@ -16,8 +16,9 @@ import pytest
 from core import types as t
 from core.cost import cost_of
 from core.errors import LanguageModelError
-from core.models.generators import Claim, Message, Request, Run, complete, load_language_generator
+from core.models.generators import Claim, Message, Request, Run, complete
 from core.models.language_generator import PromptedGenerator
+from core.models.language_loading import load_language_generator
 from core.settings import ROOT, Settings
 from core.systems.base import Options, Parts
 from core.systems.dtv import build as build_dtv

@@ -12,8 +12,9 @@ from core import types as t
 from core.cost import cost_of, mean_cost
 from core.engine import SystemStatus, statuses
 from core.errors import InputError, LanguageModelError, NothingRetrievedError
-from core.models.generators import NoLanguageModelError, Run
+from core.models.generators import Run
 from core.models.language_generator import PromptedGenerator
+from core.models.language_loading import NoLanguageModelError
 from core.models.scripted_language_model import ScriptedLanguageModel, passages_of, question_of
 from core.settings import Settings
 from core.systems.base import Options, Parts, answer
