@@ -16,6 +16,7 @@ from streamlit.web import cli
 
 from core.errors import AmbiscopeError
 from core.settings import ROOT, Settings, let_threads_sleep
+from pages._server import ask_nobody_outside
 
 log = logging.getLogger("ambiscope")
 OUTSIDE = "streamlit.runtime.scriptrunner_utils.script_run_context"  # warns that a thread belongs to no session
@@ -47,6 +48,7 @@ def main(argv: Sequence[str]) -> None:
     logging.getLogger(OUTSIDE).addFilter(lambda record: record.threadName != THREAD)
     assert not runtime.exists()
     let_threads_sleep()
+    ask_nobody_outside()  # before Streamlit prints where it is to be found
     threading.Thread(target=preload, daemon=True, name=THREAD).start()
     cli.main(["run", str(ROOT / "streamlit_app.py"), *address(), *argv])
 

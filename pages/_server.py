@@ -21,12 +21,14 @@ from typing import Any
 import streamlit as st
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import net_util
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from core.errors import AmbiscopeError
 from core.settings import Settings
 
-UPLOADS, STREAM, METRICS = "_stcore/upload_file/", "_stcore/stream", "_stcore/metrics"
+UPLOADS, METRICS = "_stcore/upload_file/", "_stcore/metrics"
+PROXIES_SAY = (b"x-forwarded-host", b"x-real-ip", b"forwarded")  # besides X-Forwarded-For, which the server itself reads
 MESSAGES = (
     "rerun_script",
     "stop_script",
@@ -58,9 +60,10 @@ def asked_host(header: str) -> str:
 
 def from_here(scope: Scope) -> bool:
     """The request comes from this machine, over an address of it alone, to a name of it.  A connection without addresses does not."""
-    hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+    said = [(name, value.decode("latin-1")) for name, value in scope["headers"] if name in (b"host", *PROXIES_SAY)]
     ends = [str((scope.get(end) or ("",))[0]) for end in ("client", "server")]
-    return len(hosts) == 1 and all(map(is_local, [*ends, asked_host(hosts[0])]))
+    hosts = [asked_host(value) for _, value in said]
+    return [name for name, _ in said].count(b"host") == 1 and all(map(is_local, [*ends, *hosts]))
 
 
 def policy(index: str) -> str:
@@ -201,8 +204,15 @@ def check(address: str) -> None:
     print(f"Ambiscope listens {where}: whoever reaches it can read, change and delete everything.", file=sys.stderr, flush=True)
 
 
+def ask_nobody_outside() -> None:
+    """Streamlit asks a host of Amazon's for the address of this machine: to print it where it listens everywhere, and whenever a page of another
+    origin connects, while everybody waits.  No setting stops it."""
+    net_util.get_external_ip = lambda: None
+
+
 def middleware() -> list[Any]:
     """For st.App, when the server is made.  Raises SystemExit as `check` does."""
+    ask_nobody_outside()
     check(str(st.get_option("server.address") or ""))
     try:
         open_to_all = bool(Settings.from_env().open_to_all)

@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,13 +16,22 @@ import httpx
 import pytest
 from serving import free_port, serve, with_corpus
 from strangers import proxy, stranger
+from streamlit import net_util
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.web import bootstrap
+from streamlit.web.server import server_util
 
 from core.settings import ROOT, Settings
 from pages import _launch, _server
 from storage import Store
 
 ROWS = [("p1", "Maria", "Natalie Wood played Maria.")]
+
+
+@pytest.fixture(autouse=True)
+def put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What starting changes in Streamlit."""
+    monkeypatch.setattr(net_util, "get_external_ip", net_util.get_external_ip)
 
 
 @pytest.fixture
@@ -42,6 +51,19 @@ def listens(host: str, port: int) -> bool:
         return probe.connect_ex((host, port)) == 0
 
 
+def headers_keep(address: str) -> None:
+    """What a browser is told, whatever it asked for."""
+    told = httpx.get(address, trust_env=False)
+    health = httpx.get(f"{address}_stcore/health", trust_env=False)
+    rules = dict(rule.partition(" ")[::2] for rule in told.headers["content-security-policy"].split("; "))
+    assert rules["frame-ancestors"] == rules["base-uri"] == "'self'"
+    assert not {"'unsafe-inline'", "'unsafe-eval'"} & set(rules["script-src"].split())
+    assert not [rule for rule in rules.values() if "http:" in rule or "https:" in rule or "*" in rule]
+    assert told.headers["x-content-type-options"] == "nosniff"
+    assert told.headers["referrer-policy"] == "same-origin"
+    assert "SameSite=Lax" in health.headers["set-cookie"]
+
+
 @pytest.mark.parametrize("start", [("-m", "pages._launch"), ("-m", "streamlit", "run", "streamlit_app.py")])
 def test_it_listens_on_this_machine_alone(settings: Settings, start: tuple[str, ...]) -> None:
     """127.0.0.2 is reached by what listens everywhere, and not from another machine.  Both ways of starting have the same guard."""
@@ -51,7 +73,7 @@ def test_it_listens_on_this_machine_alone(settings: Settings, start: tuple[str, 
         assert not listens("127.0.0.2", port)
         with stranger(address) as tab:
             assert tab.upload().status_code == 204
-        assert "x-frame-options" in httpx.get(address, trust_env=False).headers
+        headers_keep(address)
 
 
 def test_or_where_it_is_told_to(settings: Settings) -> None:
@@ -67,6 +89,24 @@ def test_the_command_line_counts_before_the_setting(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(_launch.cli, "main", seen.append)
     _launch.main(["--server.address", "127.0.0.1"])
     assert seen[0][2:] == ["--server.address", "10.0.0.7", "--server.address", "127.0.0.1"]
+
+
+@pytest.mark.parametrize("start", [_server.middleware, lambda: _launch.main([])])
+def test_the_server_asks_nobody_for_its_address(monkeypatch: pytest.MonkeyPatch, start: Callable[[], object]) -> None:
+    """Streamlit does, when it prints where it listens everywhere and when a page of another origin connects."""
+    asked: list[str] = []
+    monkeypatch.setattr(net_util, "_external_ip", None)
+    monkeypatch.setattr(net_util, "_make_blocking_http_get", lambda url, timeout: asked.append(url))
+    assert not server_util.is_url_from_allowed_origins("http://evil.example")
+    assert len(asked) == 2  # as it is without us
+    monkeypatch.setattr(_launch, "preload", lambda: None)
+    monkeypatch.setattr(_launch.runtime, "exists", lambda: False)
+    monkeypatch.setattr(_launch.cli, "main", lambda argv: None)
+    monkeypatch.setattr(_server.st, "get_option", lambda name: "127.0.0.1")
+    start()
+    assert not server_util.is_url_from_allowed_origins("http://evil.example")
+    bootstrap._print_url(False)
+    assert len(asked) == 2
 
 
 def test_it_does_not_listen_elsewhere_without_accounts(settings: Settings, store: Store) -> None:
@@ -136,6 +176,9 @@ def test_who_is_on_this_machine(client: Any, server: Any, host: str, expected: b
     assert _server.from_here(scope) is expected
     assert not _server.from_here(scope | {"headers": []})
     assert not _server.from_here(scope | {"headers": scope["headers"] * 2})
+    for told in ((b"x-forwarded-host", b"a.example"), (b"x-real-ip", b"203.0.113.9"), (b"forwarded", b"for=203.0.113.9")):
+        assert not _server.from_here(scope | {"headers": [*scope["headers"], told]})
+    assert _server.from_here(scope | {"headers": [*scope["headers"], (b"x-real-ip", b"127.0.0.1")]}) is expected
 
 
 def test_other_machines_and_names_are_answered_when_people_have_accounts(settings: Settings, store: Store) -> None:
@@ -214,16 +257,3 @@ def test_what_no_page_sends_is_dropped() -> None:
     scope = {"type": "websocket", "client": HERE, "server": HERE, "headers": [(b"host", b"localhost")]}
     asyncio.run(_server.Guard(app, False)(scope, receive, receive))  # type: ignore[arg-type]
     assert [m["bytes"] for m in got[1:-1]] == good
-
-
-def test_headers(settings: Settings) -> None:
-    with serve(settings.home, "small") as address:
-        told = httpx.get(address, trust_env=False)
-        health = httpx.get(f"{address}_stcore/health", trust_env=False)
-    rules = dict(rule.partition(" ")[::2] for rule in told.headers["content-security-policy"].split("; "))
-    assert rules["frame-ancestors"] == rules["base-uri"] == "'self'"
-    assert not {"'unsafe-inline'", "'unsafe-eval'"} & set(rules["script-src"].split())
-    assert not [rule for rule in rules.values() if "http:" in rule or "https:" in rule or "*" in rule]
-    assert told.headers["x-content-type-options"] == "nosniff"
-    assert told.headers["referrer-policy"] == "same-origin"
-    assert "SameSite=Lax" in health.headers["set-cookie"]
