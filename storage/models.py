@@ -31,7 +31,6 @@ VERDICTS = ("correct", "wrong", "unsupported", "duplicate")
 STATES = ("draft", "submitted", "skipped")
 STAGES = ("generation", "validation")
 TYPES = ("single", "multiple", "none")
-ITEMS = ("question", "prediction")
 SCOPES = ("all", "multi")  # all questions; those none of whose annotations is a single answer
 EXPORTS = ("ambignq", "ambignq-full", "fid", "training", "preferences", "csv", "parquet", "jsonl", "backup")
 
@@ -229,27 +228,6 @@ class AnnotationRevision(Base):
     version: Mapped[int]
     saved: Mapped[datetime]
     replaced: Mapped[datetime]
-
-
-class Assignment(Base):
-    """A lease: at most one annotator a slot and one slot an annotator, held by the database itself."""
-
-    __tablename__ = "assignment"
-    __table_args__ = (
-        UniqueConstraint("kind", "item", "slot"),
-        UniqueConstraint("kind", "item", "annotator_id"),
-        CheckConstraint(_one_of("kind", ITEMS), "kind"),
-        CheckConstraint("slot >= 0", "slot"),
-        STRICT,
-    )
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    kind: Mapped[str]
-    item: Mapped[str]  # public id of the question or prediction
-    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), index=True)
-    slot: Mapped[int]
-    created: Mapped[datetime]
-    expires: Mapped[datetime]
 
 
 class Evaluation(Base):

@@ -13,7 +13,6 @@ from core.types import Annotation, Prediction
 Verdict = Literal["correct", "wrong", "unsupported", "duplicate"]
 State = Literal["draft", "submitted", "skipped"]
 Stage = Literal["generation", "validation"]
-Item = Literal["question", "prediction"]
 Format = Literal["ambignq", "ambignq-full", "fid", "training", "preferences", "csv", "parquet", "jsonl"]
 
 
@@ -96,15 +95,6 @@ class AnnotationRevision:
     annotation: Annotation
     saved: datetime
     replaced: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    kind: Item
-    item: str
-    annotator: str
-    slot: int  # from 0
-    expires: datetime
 
 
 @dataclass(frozen=True, slots=True)

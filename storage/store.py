@@ -32,14 +32,13 @@ from storage.reviews import Reviews
 from storage.rework import Rework
 from storage.submissions import Submissions
 from storage.upgrade import ensure_current
-from storage.work import Work
 
 
 class Workbench(People, Activity, Projects, Items, ItemViews, Qualifying, Queue, Rework, Drafts, Submissions, Reviews):
     """The part of the Store for annotation by several people: each method checks who asks (storage.people)."""
 
 
-class Store(Predictions, Judgments, Annotations, Work, Evaluations, Workbench, Maintenance):
+class Store(Predictions, Judgments, Annotations, Evaluations, Workbench, Maintenance):
     """Opens `url`, creating or upgrading the database first.
 
     `upgraded_from` is the backup made before an upgrade, else None.  Raises InputError for a wrong URL, NewerDatabaseError,

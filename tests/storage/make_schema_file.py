@@ -25,7 +25,6 @@ def main() -> None:
     draft = target.with_name("draft.db")
     with Store(f"sqlite:///{draft}") as store:
         fill(store)
-        store.claim("prediction", store.recent_predictions(1)[0].id, "Bob")
         fill_workbench(store)
         copy_database(draft, target)
     for left in target.parent.glob("draft.db*"):

@@ -75,7 +75,6 @@ def fill(store: Store) -> tuple[str, str]:
     store.save_annotation(question, "Cleo", t.Annotation("single", pairs[:1]), state="draft")
     store.save_annotation(question, "Cleo", t.Annotation("multiple", pairs))
     store.save_annotation(question, "Bob", t.Annotation("none"), stage="validation")
-    store.claim("question", question, "Ada")
     report = evaluation_report()
     store.save_evaluation(
         system="ambigprompt", corpus="starter", questions="dev", metrics=report["scores"], report=report, label="first"

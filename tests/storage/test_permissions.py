@@ -30,8 +30,6 @@ OPERATORS = {
     "annotation_history",
     "annotations",
     "annotator",
-    "assignments",
-    "claim",
     "close",
     "counts",
     "find_question",
@@ -39,7 +37,6 @@ OPERATORS = {
     "judgment_history",
     "questions",
     "reading",
-    "release",
     "save_annotation",
     "writing",
 }

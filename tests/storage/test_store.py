@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import sqlite3
-import threading
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -19,7 +18,7 @@ from storage_samples import fill, prediction, raw
 
 from core import types as t
 from core.errors import ConflictError, InputError, NotFoundError, StorageError
-from storage import Store, db, models, work
+from storage import Store, db, models
 from storage.records import AnnotationConflictError, JudgmentConflictError
 from storage.upgrade import head
 
@@ -305,42 +304,6 @@ def test_incomplete_annotations_may_only_be_drafts(store: Store, annotation: t.A
     with pytest.raises(InputError, match=words):
         store.save_annotation(question.id, "Ada", annotation)
     assert store.annotations(question.id) == []
-
-
-def test_never_more_leases_than_slots(store: Store) -> None:
-    question = store.add_question(t.Question("Who?")).id
-    got: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda n=n: got.append(store.claim("question", question, f"a{n}", slots=2))) for n in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(got) == 8
-    assert sorted(lease.slot for lease in got if lease) == [0, 1]
-    holder = store.assignments("question", question)[0].annotator
-    renewed = store.claim("question", question, holder, slots=2)
-    assert renewed is not None
-    assert store.release("question", question, holder)
-    assert not store.release("question", question, holder)
-    assert store.claim("question", question, "late", slots=2) is not None
-
-
-def test_a_lease_expires(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    question = store.add_question(t.Question("Who?")).id
-    lease = store.claim("question", question, "Ada", minutes=5)
-    assert lease is not None
-    assert store.claim("question", question, "Bob") is None
-    monkeypatch.setattr(work, "now", lambda: lease.expires + timedelta(seconds=1))
-    assert store.assignments("question", question) == []
-    taken = store.claim("question", question, "Bob")
-    assert taken is not None
-    assert taken.slot == 0
-    with pytest.raises(NotFoundError):
-        store.claim("prediction", "x", "Ada")
-    with pytest.raises(InputError):
-        store.claim("question", question, "Ada", slots=0)
 
 
 def test_evaluations(store: Store) -> None:
