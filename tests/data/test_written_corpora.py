@@ -15,7 +15,17 @@ from core.settings import ROOT
 from core.text import contains_tokens, normalize_answer
 
 TYPES = {"event references", "properties", "entity references", "answer types", "time dependency", "multiple sub-questions"}
-FOLDERS = [ROOT / "data" / name for name in ("starter", "starter_test", "practice", "practice_facts", "practice_documents")]
+JUDGING = ("starter", "starter_test")
+PRACTICE = ("practice", "practice_facts", "practice_documents", "practice_kinds")
+FOLDERS = [ROOT / "data" / name for name in (*JUDGING, *PRACTICE)]
+KINDS = {
+    "other property or time",
+    "look-alike",
+    "neighbour in the passage",
+    "kind of thing",
+    "abbreviation",
+    "two sub-questions",
+}
 
 
 def read(folder: Path) -> tuple[dict[str, tuple[str, str]], list[dict[str, Any]]]:
@@ -133,3 +143,13 @@ def test_the_question_loader_reads_them(folder: Path) -> None:
     loaded = load(folder / "questions.json")
     assert [q.id for q in loaded] == [q["id"] for q in questions]
     assert [q.ambiguous for q in loaded] == [q["ambiguity"] is not None for q in questions]
+
+
+def test_each_kind_of_mistake_is_practised_and_held_out() -> None:
+    _, questions = read(ROOT / "data" / "practice_kinds")
+    assert len(questions) >= 150
+    for split in ("train", "held out"):
+        assert {q["kind"] for q in questions if q["split"] == split} == KINDS
+    assert {q["split"] for q in questions} == {"train", "held out"}
+    for start in range(0, len(questions), 15):
+        assert len({q["split"] for q in questions[start : start + 15]}) == 1, "a block shares a topic: it is on one side"
