@@ -168,7 +168,11 @@ class Environment:
 
     def lacks(self) -> list[str]:
         """Folders of installed packages that are no longer there."""
-        there = {path.name for site in VENV.glob("[Ll]ib/**/site-packages") for path in site.iterdir()}
+        there = {
+            path.name
+            for site in (*VENV.glob("lib/python*/site-packages"), *VENV.glob("Lib/site-packages"))
+            for path in site.iterdir()
+        }
         return sorted(set(self.state.get("holds", ())) - there)
 
     def clean(self, dropped: Sequence[str]) -> None:
