@@ -13,6 +13,8 @@ from typing import Any
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
+from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
+from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
 from core.engine import Engine, SystemStatus, statuses
 from core.errors import AmbiscopeError
@@ -43,7 +45,7 @@ PAGES = {
 }
 FIRST = "explore"
 _INSIDE = "app.inside"
-VISITOR = "app.visitor"  # what a sign-in gave this session
+VISITOR, BROWSER = "app.visitor", "app.browser"  # what a sign-in gave this session, and the browser in which it was made
 
 
 def navigation() -> StreamlitPage:
@@ -114,10 +116,20 @@ def servers_store() -> Store:
     return Store(settings().url)
 
 
+def browser() -> str:
+    """The random token of this connection's browser, of Streamlit's XSRF cookie; empty where there is none.  The cookie is masked
+    anew at each page load, the token in it stays."""
+    token, _ = decode_xsrf_token_string(str(st.context.cookies.get(XSRF_COOKIE_NAME, "")))
+    return token.hex() if token else ""
+
+
 def visitor() -> Visitor:
-    """Who this session is: what a sign-in gave it, else a typed name, which stands in an open house only."""
+    """Who this session is: what a sign-in gave it in this browser, else a typed name, which stands in an open house only.
+
+    Streamlit gives a session to whoever names its number, which stands in the addresses of uploads: docs/security.md.
+    """
     held = st.session_state.get(VISITOR)
-    if isinstance(held, Visitor):
+    if isinstance(held, Visitor) and st.session_state.get(BROWSER, "") == browser():
         return held
     return Visitor(str(st.session_state.get("annotator") or "").strip() or settings().annotator)
 

@@ -53,7 +53,8 @@ def _enter(visitor: Visitor) -> None:
     """What the tab held before it was signed in, or for somebody else, is gone."""
     subject = st.session_state.get(SUBJECT, "")
     st.session_state.clear()
-    st.session_state[_shared.VISITOR], st.session_state[SUBJECT] = visitor, subject
+    st.session_state[_shared.VISITOR], st.session_state[_shared.BROWSER] = visitor, _shared.browser()
+    st.session_state[SUBJECT] = subject
 
 
 def _try_password() -> None:

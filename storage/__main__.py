@@ -2,6 +2,9 @@
 
 Exit code 0 only on success; an error is one line on stderr and exits with the error's own code.  `--json` prints one object
 on stdout and nothing else there.  The database is that of AMBISCOPE_HOME or AMBISCOPE_DATABASE_URL.
+
+Whoever runs it is the local operator and signs in to nothing: they can read and write the database anyway.  Commands that
+change a project act in the name of a manager (--by), whose role is checked and who stands in the log.
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ import pytest
 from annotate_helpers import predict
 from argon2 import PasswordHasher
 from page_helpers import QUESTION, TIMEOUT, button, texts
+from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
+from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 from test_evaluate import save
 
 from core.errors import StorageError
@@ -105,7 +107,7 @@ def _snapshot(app: AppTest, store: Store) -> None:
 
 def _judge(app: AppTest, store: Store) -> None:
     (saved,) = store.recent_predictions()
-    app.button_group(key=f"verdict.{saved.id}.0.choice").set_value(["correct"])
+    app.segmented_control(key=f"verdict.{saved.id}.0.choice").set_value("correct")
 
 
 def _run_evaluate(view: str) -> Callable[[AppTest], AppTest]:
@@ -146,12 +148,11 @@ def test_a_tab_from_before_there_were_accounts_does_nothing(
     filled: str, open_app: Open, store: Store, settings: Settings, what: str
 ) -> None:
     page, look, do = STEPS[what]
-    app = look(open_app(page, **({"prediction": filled} if page == "explore" else {})))
+    # under the name that is a manager's afterwards: it helps nobody
+    app = look(open_app(page, me="Mia", **({"prediction": filled} if page == "explore" else {})))
     assert not app.exception
     store.add_person("me", "Mia", "manager", PASSWORD)
     before = everything(store, settings)
-    if "annotator" in [t.key for t in app.text_input]:
-        app.text_input(key="annotator").set_value("Mia")  # the name of a manager helps nobody
     do(app, store)
     app.run()
     assert not app.exception
@@ -217,6 +218,30 @@ def test_signing_out_leaves_nothing_in_the_tab(filled: str, store: Store) -> Non
     assert "left.behind" not in app.session_state
 
 
+def test_a_session_taken_over_by_another_browser_is_signed_out(
+    filled: str, store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, look, do = STEPS["deletes a corpus"]
+    store.add_person("me", "Mia", "manager", PASSWORD)
+    cookies = {"_streamlit_xsrf": generate_xsrf_token_string(b"the browser of Mia", 1)}
+    monkeypatch.setattr(ContextProxy, "cookies", property(lambda self: cookies))
+    app = tab(None)
+    app.text_input(key="signin.typed").set_value("Mia")
+    app.text_input(key="signin.password").set_value(PASSWORD)
+    button(app, "Sign in").click().run()
+    cookies["_streamlit_xsrf"] = generate_xsrf_token_string(b"the browser of Mia", 1)  # masked anew: the same
+    app = look(app.switch_page(f"pages/{page}.py").run())
+    assert "**Mia**" in texts(app)
+    before = everything(store, settings)
+    do(app, store)
+    cookies["_streamlit_xsrf"] = generate_xsrf_token_string(b"another browser...", 1)
+    app.run()
+    assert "signin.typed" in [t.key for t in app.text_input]
+    assert everything(store, settings) == before
+    cookies["_streamlit_xsrf"] = generate_xsrf_token_string(b"the browser of Mia", 1)
+    assert "signin.typed" in [t.key for t in app.run().text_input]  # nor does it come back
+
+
 # ---------------------------------------------------------------- roles
 
 
@@ -253,36 +278,41 @@ def test_each_role_is_shown_what_it_may_do(filled: str, store: Store, role: str)
 
 
 def _deeds() -> None:
-    """A script: tries every action, and says which were done."""
+    """A script: tries every action as each of the visitors, and says which were done."""
+    from unittest.mock import patch
+
     import streamlit as st
 
     from pages._deeds import deed
     from storage.permissions import ACTIONS
 
-    done: list[str] = []
-    for name in ACTIONS:
-        deed(name, f"trouble.{name}")(done.append)(name)  # type: ignore[arg-type]
+    done: dict[str, list[str]] = {}
+    for who, visitor in st.session_state["visitors"].items():
+        with patch("pages._shared.visitor", lambda visitor=visitor: visitor):
+            for name in ACTIONS:
+                deed(name, f"trouble.{who}.{name}")(done.setdefault(who, []).append)(name)  # type: ignore[arg-type]
     st.session_state["done"] = done
 
 
-def test_every_deed_asks_the_table(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    tabs: dict[str, tuple[Visitor | None, str]] = {"from before": (Visitor("me"), "")}
-    tabs["of a manager"] = signed_in(store, "Mia", "manager"), "manager"
-    tabs["of a validator"] = signed_in(store, "Val", "validator"), "validator"
-    tabs["of an annotator"] = signed_in(store, "Ann", "annotator"), "annotator"
-    tabs["of somebody inactive"] = signed_in(store, "Off", "manager"), ""
+def test_every_deed_asks_the_table(store: Store) -> None:
+    visitors: dict[str, Visitor | None] = {"from before": Visitor("me"), "nobody": None}
+    visitors["manager"] = signed_in(store, "Mia", "manager")
+    visitors["validator"] = signed_in(store, "Val", "validator")
+    visitors["annotator"] = signed_in(store, "Ann", "annotator")
+    visitors["inactive"] = signed_in(store, "Off", "manager")
     store.set_active("Mia", "Off", False)
-    tabs["of somebody with a new password"] = signed_in(store, "New", "manager"), ""
+    visitors["with a new password"] = signed_in(store, "New", "manager")
     store.set_password("Mia", "New", "another password")
-    tabs["of nobody"] = None, ""
-    for visitor, role in tabs.values():
-        monkeypatch.setattr(_shared, "visitor", lambda visitor=visitor: visitor)
-        app = AppTest.from_function(_deeds).run(timeout=TIMEOUT)
-        assert not app.exception
+    app = AppTest.from_function(_deeds, default_timeout=TIMEOUT)
+    app.session_state["visitors"] = visitors
+    app.run()
+    assert not app.exception
+    for who in visitors:
+        role = who if who in ("annotator", "validator", "manager") else ""
         may = [n for n, a in ACTIONS.items() if a.role is None or (role and can(role, a.role))]
-        assert app.session_state["done"] == may
+        assert app.session_state["done"].get(who) == may, who
         if not role:
-            assert isinstance(app.session_state["trouble.delete corpora"], SignedOutError)
+            assert isinstance(app.session_state[f"trouble.{who}.delete corpora"], SignedOutError)
 
 
 # ---------------------------------------------------------------- one door
