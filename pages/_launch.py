@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from streamlit import runtime
 from streamlit.web import cli
 
-from core.settings import ROOT, let_threads_sleep
+from core.settings import ROOT, keep_few_kernels, let_threads_sleep
 
 log = logging.getLogger("ambiscope")
 OUTSIDE = "streamlit.runtime.scriptrunner_utils.script_run_context"  # warns that a thread belongs to no session
@@ -37,6 +37,7 @@ def main(argv: Sequence[str]) -> None:
     logging.getLogger(OUTSIDE).addFilter(lambda record: record.threadName != THREAD)
     assert not runtime.exists()
     let_threads_sleep()
+    keep_few_kernels()
     threading.Thread(target=preload, daemon=True, name=THREAD).start()
     cli.main(["run", str(ROOT / "streamlit_app.py"), *argv])
 
