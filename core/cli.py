@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from core.commands import COMMANDS
 from core.errors import AmbiscopeError, InputError
-from core.settings import Settings
+from core.settings import Settings, keep_few_kernels
 from core.text import text_problem
 
 
@@ -26,7 +26,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def quiet_libraries() -> None:
-    """No progress bars and load reports of libraries between our own lines; set before they are imported."""
+    """No progress bars and load reports of libraries between our own lines, and no kernels that pile up; set before they are imported."""
+    keep_few_kernels()
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

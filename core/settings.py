@@ -109,6 +109,12 @@ def let_threads_sleep() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
+def keep_few_kernels() -> None:
+    """oneDNN compiles a kernel for each shape of a matrix product and keeps 1,024 of them; texts are of a new length at every question, so they
+    would only pile up.  ONEDNN_PRIMITIVE_CACHE_CAPACITY says otherwise.  Before torch is imported."""
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
+
+
 def child_environment(**changes: str) -> dict[str, str]:
     """The environment of a child process: this one's, with settings changed: `child_environment(answerer="default")`."""
     return {**os.environ, **{f"AMBISCOPE_{name.upper()}": value for name, value in changes.items()}}

@@ -15,7 +15,7 @@ from streamlit import runtime
 from streamlit.web import cli
 
 from core.errors import AmbiscopeError
-from core.settings import ROOT, Settings, let_threads_sleep
+from core.settings import ROOT, Settings, keep_few_kernels, let_threads_sleep
 from pages._server import ask_nobody_outside
 
 log = logging.getLogger("ambiscope")
@@ -49,6 +49,7 @@ def main(argv: Sequence[str]) -> None:
     assert not runtime.exists()
     let_threads_sleep()
     ask_nobody_outside()  # before Streamlit prints where it is to be found
+    keep_few_kernels()
     threading.Thread(target=preload, daemon=True, name=THREAD).start()
     cli.main(["run", str(ROOT / "streamlit_app.py"), *address(), *argv])
 

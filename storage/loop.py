@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from core.disk import HOLDER, LOCK, claimed
 from core.errors import AmbiscopeError, FormatError, InputError, StorageError
 from core.metrics.bootstrap import compare
 from core.settings import ROOT, Settings, child_environment
@@ -123,10 +124,11 @@ def run_loop(
     """All of the loop; what is done already in `options.out` is not done again.
 
     `progress` may raise CancelledError: the process that runs is ended, and the next call goes on.  Raises InputError where nothing is left
-    to train on or to ask, or `out` is another loop's; NotFoundError for an unknown snapshot; StorageError for a changed snapshot; AmbiscopeError
+    to train on or to ask, or `out` is another loop's; ConflictError while another one runs there; NotFoundError for an unknown snapshot; StorageError for a changed snapshot; AmbiscopeError
     with the last words of a training or an evaluation that failed.
     """
-    return _Loop(store, settings, options, run, progress).result()
+    with claimed(options.out, "a loop"):
+        return _Loop(store, settings, options, run, progress).result()
 
 
 class _Loop:
@@ -166,7 +168,7 @@ class _Loop:
                     f"{self.out} holds another loop ({', '.join(o.replace('_', ' ') for o in other)}): name another folder with --out"
                 )
             return dict(found)
-        if self.out.exists() and any(self.out.iterdir()):
+        if any(p.name not in (LOCK, HOLDER) for p in self.out.iterdir()):
             raise InputError(f"{self.out} is not empty and holds no loop: name another folder with --out")
         return {"identity": identity}
 

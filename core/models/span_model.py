@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def base_folder(name: str) -> str:
 _TOKENIZING = threading.Lock()
 
 
-@cache
+@lru_cache(maxsize=4)
 def load_tokenizer(base: str) -> Any:
     """What rows are made with.  A plain BERT's word pieces need nothing of transformers."""
     try:

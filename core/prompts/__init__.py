@@ -53,7 +53,7 @@ def names() -> list[str]:
     return sorted(p.stem for p in FOLDER.glob("*.txt"))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def load_prompt(name: str) -> Prompt:
     """Raises FormatError for a file that lacks a version, its role or a message of the user at its end."""
     path = FOLDER / f"{name}.txt"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from storage_samples import prediction
 
-from core.errors import AmbiscopeError, CancelledError, FormatError, InputError, NotFoundError, StorageError
+from core.disk import claimed
+from core.errors import AmbiscopeError, CancelledError, ConflictError, FormatError, InputError, NotFoundError, StorageError
 from core.settings import Settings
 from storage import Store, db
 from storage.held_back import question_key
@@ -154,6 +156,17 @@ def test_a_loop_goes_on_where_it_stopped(store: Store, settings: Settings, quest
     (tmp_path / "loop" / "loop.json").write_text("{")
     with pytest.raises(FormatError, match="damaged"):
         run_loop(store, settings, wanted, run=commands)
+
+
+def test_two_loops_in_one_folder(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:
+    wanted, commands = options(tmp_path, questions), Commands()
+    with (
+        claimed(wanted.out, "a loop"),
+        ThreadPoolExecutor(1) as other,
+        pytest.raises(ConflictError, match=r"loop is in use: a loop in process \d+ on "),
+    ):
+        other.submit(run_loop, store, settings, wanted, run=commands).result()
+    assert run_loop(store, settings, wanted, run=commands).verdict
 
 
 def test_what_is_refused(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:

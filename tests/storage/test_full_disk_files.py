@@ -1,0 +1,93 @@
+"""Exports, snapshots, backups, downloads and checkpoints on disks that are really full: one line, nothing half-written, and then it works."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from small_disks import resize, small_disk, small_files
+from storage_samples import prediction
+
+from core import disk
+from core.download import unpack
+from core.errors import StorageError
+from core.models.checkpoints import save_weights
+from storage.export_files import replacing
+from storage.store import Store
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Store:
+    store = Store(f"sqlite:///{tmp_path / 'a.db'}")
+    for i in range(40):
+        found = store.save_prediction(prediction(f"Who played Maria {i}? {'x' * 900}"))
+        store.judge(found, 0, "Ada", "correct")
+    return store
+
+
+WRITERS: dict[str, Callable[[Store, Path], object]] = {
+    "export": lambda store, out: store.export("jsonl", out / "all.jsonl"),
+    "parquet": lambda store, out: store.export("parquet", out / "all.parquet"),
+    "snapshot": lambda store, out: store.take_snapshot(out),
+    "backup": lambda store, out: store.backup(out / "backup.db"),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_goes_out_is_whole_or_not_there(tmp_path: Path, filled: Store, name: str) -> None:
+    with small_disk(tmp_path / "small", 4) as out, filled as store:
+        with pytest.raises(StorageError, match=r"(free in|disk is full|full)") as refused:
+            WRITERS[name](store, out)
+        assert "\n" not in str(refused.value)
+        assert list(out.rglob("*")) == []
+        assert store.snapshots() == []
+        resize(out, 8192)
+        WRITERS[name](store, out)
+        assert list(out.iterdir())
+
+
+def test_a_limit_on_files_leaves_the_earlier_export(tmp_path: Path, filled: Store) -> None:
+    out = tmp_path / "all.jsonl"
+    with filled as store:
+        store.export("jsonl", out)
+        before = out.read_bytes()
+        store.save_prediction(prediction("Who else?"))
+        with (
+            small_files(2000),
+            pytest.raises(StorageError, match=r"all\.jsonl cannot be written \(File too large\)"),
+            replacing(out) as file,
+        ):
+            file.write("x" * 9000)
+        assert out.read_bytes() == before
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_checkpoint_is_the_old_one_or_the_new(tmp_path: Path) -> None:
+    """safetensors has its own error for a full disk, which was shown with all its calls."""
+    folder = tmp_path / "best"
+    save_weights({"w": torch.ones(10)}, folder, {"kind": "span"})
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    with small_files(4096), pytest.raises(StorageError, match=r"model\.safetensors cannot be written \(File too large\)"):
+        save_weights({"w": torch.ones(100_000)}, folder, {"kind": "span", "new": True})
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+
+
+def test_a_member_of_an_archive_is_whole_or_not_there(tmp_path: Path) -> None:
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("in/dev.json", "x" * 300_000)
+    with small_disk(tmp_path / "small", 128) as out:
+        wanted = rf"^{re.escape(str(out))} cannot be written \(300,000 bytes|0\.3 MB are needed and 0\.1 MB are free in {out}\)"
+        with pytest.raises(StorageError, match=wanted):
+            unpack(archive, {"dev.json": "dev.json"}, out)
+        assert list(out.iterdir()) == []
+        resize(out, 1024)
+        assert unpack(archive, {"dev.json": "dev.json"}, out)[0].stat().st_size == 300_000
+    with small_files(100_000), pytest.raises(StorageError, match=r"dev\.json cannot be written \(File too large\); make room"):
+        unpack(archive, {"dev.json": "dev.json"}, tmp_path / "there")
+    assert list((tmp_path / "there").iterdir()) == []
+    assert disk.amount(300_000) == "0.3 MB"

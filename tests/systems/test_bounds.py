@@ -1,0 +1,118 @@
+"""What a long life must not heap up: caches without an end, open handles, memory that was freed.  `benchmarks.memory` measures it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core import heap
+from core.engine import Engine
+from core.settings import ROOT, Settings
+from core.systems.base import Options, answer
+from core.systems.grounded import GroundedSystem
+from core.systems.iterative import AmbigPrompt
+from core.systems.template import PassageSystem
+from core.types import Question
+
+MOST = 1 << 16  # entries of a cache of short texts
+ONCE = {"storage/upgrade.py:revisions"}  # by folder of migrations: there is one
+
+
+def cached() -> Iterator[tuple[str, ast.FunctionDef, ast.expr]]:
+    """file:function, the function, and its caching decorator."""
+    for folder in ("core", "storage", "pages"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+                    text = ast.unparse(decorator)
+                    if text.split("(")[0].split(".")[-1] in ("cache", "lru_cache"):
+                        yield f"{path.relative_to(ROOT).as_posix()}:{node.name}", node, decorator
+
+
+def bound(decorator: ast.expr) -> int | None:
+    """Entries that functools keeps; None: all."""
+    if "lru_cache" not in ast.unparse(decorator):
+        return None
+    given = (
+        [*decorator.args, *(k.value for k in decorator.keywords if k.arg == "maxsize")]
+        if isinstance(decorator, ast.Call)
+        else []
+    )
+    size = ast.literal_eval(given[0]) if given else 128
+    return size if isinstance(size, int) else None
+
+
+def test_every_cache_of_a_function_has_a_bound() -> None:
+    found = list(cached())
+    assert len(found) > 10
+    for where, function, decorator in found:
+        if not (function.args.args or function.args.kwonlyargs) or where in ONCE:
+            continue
+        size = bound(decorator)
+        assert size is not None, f"{where} keeps everything that it was ever asked: give it lru_cache(maxsize=...)"
+        assert size <= MOST, where
+
+
+@pytest.mark.parametrize("system", [AmbigPrompt, PassageSystem, GroundedSystem])
+def test_every_kind_of_system_gives_freed_memory_back(system: type) -> None:
+    assert inspect.unwrap(system.run) is not system.run  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    engine = Engine(Settings(home=tmp_path / "home", encoder="hashing", device="cpu", system="scripted"))
+    file = tmp_path / "facts.tsv"
+    file.write_text("id\ttext\ttitle\n" + "".join(f"p{i}\tNatalie Wood {i} played Maria.\tWest {i}\n" for i in range(20)))
+    engine.library.create("facts", [file])
+    return engine
+
+
+def test_memory_is_given_back_after_each_question_also_one_that_fails(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+    monkeypatch.setattr(heap, "trim", lambda: given.append(1))
+    system = engine.system(corpus="facts", options=Options(clarify=False))
+    answer(system, Question("Who played Maria?"))
+    assert len(given) == 1
+    with pytest.raises(Exception, match="question"):
+        answer(system, Question(""))
+    assert len(given) == 2
+    steps = iter(system.run(Question("Who played Maria?")))
+    next(steps)
+    steps.close()  # type: ignore[attr-defined]  # a person left
+    assert len(given) == 3
+
+
+def test_handles_and_threads_stay_as_many(engine: Engine) -> None:
+    """Each question in a thread of its own, its system and its corpus asked for anew, as the app does."""
+
+    def ask(number: int) -> None:
+        engine.corpus("facts").passages(0, 5)
+        answer(engine.system(corpus="facts", options=Options(clarify=False)), Question(f"Who played Maria {number}?"))
+
+    counts = []
+    for number in range(60):
+        thread = threading.Thread(target=ask, args=(number,))
+        thread.start()
+        thread.join()
+        counts.append((len(os.listdir("/proc/self/fd")), threading.active_count()))  # noqa: PTH208
+    assert len(set(counts[10:])) == 1
+
+
+CLI = "from core.cli import quiet_libraries as go"
+APP = "from pages import _launch as m; m.cli.main = m.preload = lambda *_: None; go = lambda: m.main([])"
+
+
+@pytest.mark.parametrize("start", [CLI, APP], ids=["command line", "app"])
+def test_kernels_are_few_before_torch_is_there(start: str) -> None:
+    code = f"{start}\nimport os, sys\nassert 'torch' not in sys.modules\ngo()\nprint(os.environ['ONEDNN_PRIMITIVE_CACHE_CAPACITY'])"
+    environment = {k: v for k, v in os.environ.items() if k != "ONEDNN_PRIMITIVE_CACHE_CAPACITY"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "128", done.stderr
