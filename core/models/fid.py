@@ -261,7 +261,8 @@ def _loaded(where: str, files: object, device: str, prompting: Any) -> tuple[Fid
     """One network for all who ask for these weights; `files` changes when the folder's files do, so that they are loaded anew."""
     network, tokenizer = load_network(where)
     if prompting is not None and prompting != network.config.prompting:
-        network, tokenizer = load_network(where, replace(network.config, prompting=prompting))
+        # an ablation is of the paper's mechanism, whatever the weights were trained with
+        network, tokenizer = load_network(where, replace(network.config, prompting=prompting, attention="paper"))
     sha = sha256()
     for key, tensor in sorted(network.state_dict().items()):
         sha.update(key.encode())

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from core.models.interleaving import use_interleaving
+from core.models.interleaving import Kind, use_interleaving
 from core.models.rows import clip, pad, prompt_text
 from core.models.span_network import Prompting
 from core.transformers_lock import TRANSFORMERS
@@ -38,6 +38,8 @@ class FidConfig:
     learned_tokens: int = 16
     target: Target = "step"
     template: Literal["fid", "ambigprompt"] = "fid"  # how a row reads: as in FiD's code, or in AmbigPrompt's
+    # the paper's equations, or what the authors' code computes, for weights trained with it (core.models.interleaving)
+    attention: Kind = "paper"
 
     def __post_init__(self) -> None:
         if self.template not in ("fid", "ambigprompt"):
@@ -46,6 +48,10 @@ class FidConfig:
             raise ValueError(f"target is {self.target!r}; use {' or '.join(get_args(Target))}")
         if self.prompting not in ("interleaved", "separate", "learned"):
             raise ValueError(f"prompting is {self.prompting!r}; use interleaved, separate or learned")
+        if self.attention not in get_args(Kind):
+            raise ValueError(f"attention is {self.attention!r}; use {' or '.join(get_args(Kind))}")
+        if self.attention == "authors" and self.prompting != "interleaved":
+            raise ValueError(f"prompting is {self.prompting!r}; the authors' attention is interleaved")
         if self.max_tokens < 8 or self.max_prompt_tokens < 8 or self.max_answer_tokens < 2:
             raise ValueError(
                 f"max_tokens {self.max_tokens} and max_prompt_tokens {self.max_prompt_tokens} must be at least 8, "
@@ -136,7 +142,7 @@ class FidNetwork(nn.Module):
         if not encoder._can_set_attn_implementation():
             raise ValueError(f"the attention of {type(encoder).__name__} cannot be exchanged; use a T5 or BART model")
         _own_config(encoder)
-        use_interleaving(encoder)
+        use_interleaving(encoder, config.attention)
         self.model = model
         self.config = config
         self.eoi = eoi
@@ -157,6 +163,8 @@ class FidNetwork(nn.Module):
 
     def encode(self, batch: FidBatch) -> tuple[Tensor, Tensor]:
         """Cat(E, X) of Eq. 7 with its mask: (B, P + N * L, d), (B, P + N * L)."""
+        if self.config.attention == "authors" and len(batch.input_ids) > batch.rows:
+            return self._one_by_one(batch)
         encoder = self.model.get_encoder()
         length, rows = batch.input_ids.shape[1], batch.rows
         mask, p = batch.mask, batch.prompt_tokens
@@ -179,6 +187,19 @@ class FidNetwork(nn.Module):
         # prompt first, then all passages of a question in one row: the decoder attends to them together
         x = states[:, 1:].reshape(states.shape[0], -1, states.shape[-1])
         return torch.cat([states[:, 0, :p], x], dim=1), torch.cat([mask[:, 0, :p], mask[:, 1:].flatten(1)], dim=1)
+
+    def _one_by_one(self, batch: FidBatch) -> tuple[Tensor, Tensor]:
+        """`encode` of each question for itself, without the padding that the others brought: the authors' attention reads that, too."""
+        found = []
+        for first in range(0, len(batch.input_ids), batch.rows):
+            mask = batch.mask[first : first + batch.rows]
+            rows, length = int(mask.any(1).sum()), int(mask.any(0).sum())
+            ids = batch.input_ids[first : first + rows, :length]
+            steps = batch.steps[first // batch.rows : first // batch.rows + 1]
+            found.append(self.encode(FidBatch(ids, mask[:rows, :length], rows, min(batch.prompt_tokens, length), steps)))
+        size = max(mask.shape[1] for _, mask in found)
+        states = torch.cat([nn.functional.pad(s, (0, 0, 0, size - s.shape[1])) for s, _ in found])
+        return states, torch.cat([nn.functional.pad(m, (0, size - m.shape[1])) for _, m in found])
 
     def decode(self, states: Tensor, mask: Tensor, ids: Tensor, cache: Any = None, keep: bool = False) -> Any:
         """transformers' output for decoder inputs (B, T); with `keep`, `past_key_values` holds the keys and values for the next call."""

@@ -8,7 +8,10 @@ Row 0 of a question is its prompt (question and previous answers), rows 1..N are
 - the prompt's queries see Cat(K(e), K(X)): the prompt itself and all passages of the question (Eq. 6),
 - a passage's queries see Cat(K(E), K(x)): the prompt and the passage itself (Eq. 4).
 
-Differences from the paper, all of them choices that it leaves open: X enters Eq. 6 through the layer's own key and value projections
+Two kinds of it.  `interleaved_attention` is the paper's equations, for training and for every checkpoint of our own.  `authors_attention` is what the
+authors' released code computes (github.com/sunnweiwei/AmbigPrompt at 49383ac, modeling.py), for weights that were trained with it: T5 alone.
+
+Differences of the first from the paper, all of them choices that it leaves open: X enters Eq. 6 through the layer's own key and value projections
 (the paper prints the bare hidden states); a relative position bias (T5) applies inside a row and is 0 between rows, as it is for
 prefixes in prompt-tuning, because tokens of different rows have no distance; padding rows and padding tokens are never seen.
 
@@ -30,7 +33,8 @@ from torch import Tensor, nn
 from core.bert import Bert
 from core.transformers_lock import TRANSFORMERS
 
-NAME = "ambiscope_interleaved"
+NAME, AUTHORS_NAME = "ambiscope_interleaved", "ambiscope_authors"
+Kind = Literal["paper", "authors"]
 Mode = Literal["interleaved", "separate"]
 
 
@@ -236,21 +240,71 @@ def interleaved_attention(
     return out.transpose(1, 2).contiguous(), None
 
 
+def authors_attention(
+    module: nn.Module,
+    query: Tensor,  # (B * R, H, L, D)
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    position_bias: Tensor | None = None,  # (1, H, L, L)
+    rows: int | None = None,  # R
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """The attention of the authors' released code, a registered function as `interleaved_attention`.  Returns (B * R, L, H, D).
+
+    Every score carries position bias and padding mask, those between rows too, but not always its own: the tables of the rows that a query sees are
+    put below one another and read again as one wide table, without a transpose.  For a passage's queries these are the prompt's table and its
+    own, (2 L, L) read as (L, 2 L); for the prompt's those of all rows, (R * L, L) read as (L, R * L).  So the tables are mixed over rows, and
+    padding of one row hides tokens of others.  What comes out depends on R and L, padding included: give questions one by one.
+
+    Raises ValueError without `rows` or a position bias (an encoder that is no T5), and when the number of rows is no multiple of `rows`.
+    """
+    total, heads, length, width = query.shape
+    if position_bias is None or rows is None or total % rows:
+        raise ValueError(
+            f"{total} rows for {rows} rows a question: the authors' attention takes rows of a T5, with its position bias"
+        )
+    scaling = width**-0.5 if scaling is None else scaling
+    hidden = (~_seen(attention_mask, key)).to(query.dtype) * torch.finfo(query.dtype).min  # (B * R, L)
+    bias = (position_bias + hidden[:, None, None, :]).view(-1, rows, heads, length, length)
+    q, k, v = (t.view(-1, rows, heads, length, width) for t in (query, key, value))
+    k_all, v_all = (t.transpose(1, 2).reshape(-1, heads, rows * length, width) for t in (k, v))
+    mixed = bias.transpose(1, 2).reshape(-1, heads, length, rows * length)
+    e = _attend((q[:, 0] @ k_all.transpose(-1, -2)) * scaling + mixed, v_all, dropout, module.training)  # (B, H, L, D)
+    both_k, both_v = (torch.cat([t[:, :1].expand_as(t[:, 1:]), t[:, 1:]], dim=3) for t in (k, v))  # (B, N, H, 2 L, D)
+    both = torch.cat([bias[:, :1].expand_as(bias[:, 1:]), bias[:, 1:]], dim=3)  # (B, N, H, 2 L, L)
+    both = both.reshape(-1, rows - 1, heads, length, 2 * length)
+    x = _attend((q[:, 1:] @ both_k.transpose(-1, -2)) * scaling + both, both_v, dropout, module.training)
+    out = torch.cat([e[:, None], x], dim=1).view(total, heads, length, width)
+    return out.transpose(1, 2).contiguous(), None
+
+
+_KINDS = {"paper": (NAME, interleaved_attention), "authors": (AUTHORS_NAME, authors_attention)}
+
+
 def register() -> None:
-    """Makes the function known to transformers under NAME, with a boolean padding mask.  Idempotent."""
+    """Makes both functions known to transformers, with a boolean padding mask.  Idempotent."""
     with TRANSFORMERS:
         from transformers import AttentionInterface
         from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
 
-    AttentionInterface.register(NAME, interleaved_attention)
-    AttentionMaskInterface.register(NAME, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
+    for name, function in _KINDS.values():
+        AttentionInterface.register(name, function)
+        AttentionMaskInterface.register(name, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
 
 
-def use_interleaving(encoder: nn.Module) -> nn.Module:
-    """Switches an encoder (T5 stack, BertModel, our Bert, ...) to the interleaved attention.  Weights are untouched."""
+def use_interleaving(encoder: nn.Module, kind: Kind = "paper") -> nn.Module:
+    """Switches an encoder (T5 stack, BertModel, our Bert, ...) to the interleaved attention.  Weights are untouched.
+
+    Raises ValueError for the authors' kind where the encoder has no relative position bias of T5.
+    """
+    if kind == "authors" and not any(name.endswith("relative_attention_bias.weight") for name, _ in encoder.named_parameters()):
+        raise ValueError(f"{type(encoder).__name__} has no relative position bias: the authors' attention is for T5 alone")
     if isinstance(encoder, Bert):
         encoder.attend = interleaved_attention
         return encoder
     register()
-    encoder.set_attn_implementation(NAME)  # type: ignore[operator]
+    encoder.set_attn_implementation(_KINDS[kind][0])  # type: ignore[operator]
     return encoder

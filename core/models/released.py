@@ -5,9 +5,10 @@
   first cross attention.  Later versions of T5 have none, and it is left out here as transformers leaves it out: it is constant from the
   decoder's own position on, so that only the scores of the first few source tokens change.
 - AmbigPrompt (github.com/sunnweiwei/AmbigPrompt, train.py): a file `N.pt` with the bare state dict of a T5, perhaps behind `module.`; wrapped names
-  are taken too.  Its [EOI] is no token of its own but the text "[EOI]", whose first token stands for it here.  Its attention also adds a relative
-  position bias between rows, the prompt's through a reshape that mixes the rows' biases and masks (modeling.py, `prompt_p`); here it is 0 between
-  rows (core.models.interleaving), so such weights run, and their probabilities are not those of the authors' code.
+  are taken too.  Its [EOI] is no token of its own but the text "[EOI]", whose first token stands for it here.  Such weights run with the attention that
+  they were trained with (core.models.interleaving.authors_attention), one question at a time.  Everything trained here runs with the paper's.
+
+`python -m benchmarks.authors` compares both with reference values: of the authors' code, and of transformers' T5.
 
 Files are read with `weights_only=True`: tensors, no code.  What has no place in the network, and what the network lacks, is named.
 """
@@ -65,6 +66,23 @@ def read_weights(file: Path) -> dict[str, Tensor]:
     return {str(name): tensor.float() for name, tensor in raw.items()}
 
 
+def plain_tensors(raw: Mapping[str, Tensor], file: Path) -> dict[str, Tensor]:
+    """Under T5's names.  Raises CheckpointError where encoder blocks are named in more than one form, or two names are one."""
+    blocks = [n.removeprefix("module.") for n in raw if ".block." in n and not n.removeprefix("module.").startswith("decoder.")]
+    wrapped = [n for n in blocks if _WRAPPED.match(n)]
+    if 0 < len(wrapped) < len(blocks):
+        other = next(n for n in blocks if not _WRAPPED.match(n))
+        raise CheckpointError(
+            f"{file} mixes FiD's form with another one ({wrapped[0]} beside {other}); give weights of one training"
+        )
+    if len({n.startswith("module.") for n in raw}) > 1:
+        other = next(n for n in raw if not n.startswith("module."))
+        raise CheckpointError(
+            f"{file} mixes names with and without 'module.' ({other} is without); save one model's state dict"
+        )
+    return {plain_name(name): tensor for name, tensor in raw.items()}
+
+
 def infer_config(tensors: Mapping[str, Tensor], file: Path) -> Any:
     """T5's shape read from its tensors, for a file that comes without config.json.  Raises CheckpointError for what is no T5."""
     with TRANSFORMERS:
@@ -79,6 +97,22 @@ def infer_config(tensors: Mapping[str, Tensor], file: Path) -> Any:
     except KeyError as error:
         some = ", ".join(sorted(tensors)[:3])
         raise CheckpointError(f"{file} is no T5 of FiD or AmbigPrompt: {error} is missing (it holds {some}, ...)") from None
+    if not any(name.startswith("decoder.block.0.") for name in tensors):
+        raise CheckpointError(f"{file} is no T5 of FiD or AmbigPrompt: it has no decoder.block.0")
+    for name, tensor in (
+        ("shared.weight", shared),
+        (f"{first}.q.weight", q),
+        ("its position bias", bias),
+        ("its wi.weight", wide),
+    ):
+        if tensor.ndim != 2 or not all(tensor.shape):
+            raise CheckpointError(
+                f"{file} is no T5 of FiD or AmbigPrompt: {name} has the shape {tuple(tensor.shape)}, not two sizes"
+            )
+    if q.shape[0] % bias.shape[1]:
+        raise CheckpointError(
+            f"{file} is no T5: {first}.q.weight has {q.shape[0]} rows, which {bias.shape[1]} heads do not divide"
+        )
 
     def layers(stack: str) -> int:
         return 1 + max(int(m.group(1)) for name in tensors if (m := re.match(rf"{stack}\.block\.(\d+)\.", name)))
@@ -101,29 +135,19 @@ def infer_config(tensors: Mapping[str, Tensor], file: Path) -> Any:
     )
 
 
-@dataclass(frozen=True)
-class Released:
-    """`eoi`: the token that stands for [EOI], -1 where the tokenizer is to get one.  `config`: how its authors read questions and passages."""
-
-    model: Any
-    tokenizer: Any
-    eoi: int
-    config: FidConfig
-
-
-def load_released(file: Path) -> Released:
-    """Raises CheckpointError, for what does not fit with the names that do not."""
+def load_t5(file: Path) -> tuple[Any, FidConfig]:
+    """The T5 of a file in either form, and how it reads rows.  Raises CheckpointError, for what does not fit with the names that do not."""
     with TRANSFORMERS:
         from transformers import T5Config, T5ForConditionalGeneration
 
     raw = read_weights(file)
-    tensors = {plain_name(name): tensor for name, tensor in raw.items()}
+    tensors = plain_tensors(raw, file)
     described = file.parent / "config.json"
     try:
         config = T5Config(**json.loads(described.read_text())) if described.exists() else infer_config(tensors, file)
+        model = T5ForConditionalGeneration(config)
     except (ValueError, TypeError, OSError) as error:
         raise CheckpointError(f"{described} is damaged ({error}); fetch it again") from None
-    model = T5ForConditionalGeneration(config)
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     given = {name: tensor for name, tensor in tensors.items() if not LEFT_OUT.match(name)}
     if "lm_head.weight" not in given and config.tie_word_embeddings and "shared.weight" in given:
@@ -141,6 +165,25 @@ def load_released(file: Path) -> Released:
         raise CheckpointError(f"{file} does not fit a T5 of its {'config.json' if described.exists() else 'shape'}: {told}")
     model.load_state_dict(given, strict=False)
     model.tie_weights()
+    if file.suffix == ".pt":  # AmbigPrompt
+        return model.eval(), FidConfig("interleaved", template="ambigprompt", attention="authors")
+    fid = any(_WRAPPED.match(name.removeprefix("module.")) for name in raw)
+    return model.eval(), FidConfig("separate") if fid else FidConfig()
+
+
+@dataclass(frozen=True)
+class Released:
+    """`eoi`: the token that stands for [EOI], -1 where the tokenizer is to get one.  `config`: how its authors read questions and passages."""
+
+    model: Any
+    tokenizer: Any
+    eoi: int
+    config: FidConfig
+
+
+def load_released(file: Path) -> Released:
+    """Raises CheckpointError, for what does not fit with the names that do not."""
+    model, config = load_t5(file)
     own = any((file.parent / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", "spiece.model"))
     try:
         tokenizer = pretrained("AutoTokenizer", str(file.parent) if own else TOKENIZER, use_fast=True)
@@ -148,10 +191,8 @@ def load_released(file: Path) -> Released:
         raise CheckpointError(
             f"{file} comes without a tokenizer, and '{TOKENIZER}' cannot be loaded ({reason(error)}); put t5-base's tokenizer.json beside it"
         ) from None
-    if file.suffix == ".pt":  # AmbigPrompt
-        return Released(model.eval(), tokenizer, eoi_as_text(tokenizer), FidConfig("interleaved", template="ambigprompt"))
-    fid = any(_WRAPPED.match(name.removeprefix("module.")) for name in raw)
-    return Released(model.eval(), tokenizer, -1, FidConfig("separate") if fid else FidConfig())
+    eoi = eoi_as_text(tokenizer) if config.template == "ambigprompt" else -1
+    return Released(model, tokenizer, eoi, config)
 
 
 def eoi_as_text(tokenizer: Any) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 from core.errors import InputError
 from core.models.checkpoints import digest, load_span_network
 from core.models.fid import load_network, save_fid
+from core.models.fid_network import FidConfig
 from core.models.finding import BUNDLED, find_checkpoint
 from core.models.small_seq2seq import SmallConfig, SmallSeq2Seq, from_span, make_small, save_small
 from core.training.fid_task import FidTask
@@ -50,7 +51,9 @@ def start(init: str | None, prompting: Any, target: Any, seed: int) -> tuple[Any
             config = replace(config, encoder=folder.name, encoder_digest=digest(folder))
         return from_span(load_span_network(folder), config, seed)
     network, tokenizer = load_network(init)
-    wanted = replace(network.config, prompting=prompting, target=target)
+    # weights of the authors' code are trained on with the paper's attention, as everything here
+    paper = {"attention": "paper"} if isinstance(network.config, FidConfig) else {}
+    wanted = replace(network.config, prompting=prompting, target=target, **paper)
     return (network, tokenizer) if wanted == network.config else load_network(init, wanted)
 
 

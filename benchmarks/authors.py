@@ -1,0 +1,171 @@
+"""`python -m benchmarks.authors --cases FOLDER`: do weights in the authors' formats give the numbers of the authors' code?
+
+AmbigPrompt: each case holds a small T5, inputs, and what the authors' released code made of them (tests/data/authors_t5/README.md tells which version,
+and how).  The weights are written as the authors save them, read as every checkpoint is, and compared in encoder states, logits, loss and greedy tokens.
+FiD: the same weights in FiD's released form, compared with transformers' own T5: each row encoded for itself, the decoder over all rows joined.
+Beside them, for comparison alone, how far the paper's equations are from the authors' code.
+
+Exit code 1 where the largest difference of a case is above 1e-4, or a greedy token differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from core.errors import AmbiscopeError, InputError
+from core.models.fid_network import FidBatch, FidConfig, FidNetwork
+from core.models.released import load_t5
+from core.settings import ROOT
+
+CASES = ROOT / "tests" / "data" / "authors_t5"
+TOLERANCE = 1e-4
+WEIGHTS = "model."  # what the names of a case's weights begin with
+NO_EOI = -1  # nothing here asks for [EOI]
+Differences = dict[str, float]
+
+
+def read_cases(folder: Path) -> list[tuple[dict[str, Any], dict[str, Tensor]]]:
+    """(description, tensors) of each case.  Raises InputError where the folder holds none."""
+    try:
+        described = json.loads((folder / "cases.json").read_text(encoding="utf-8"))
+        return [(case, load_file(folder / f"{case['case']}.safetensors")) for case in described]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder} holds no cases that can be read ({error}); give the folder with cases.json") from None
+
+
+def weights_of(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(WEIGHTS): t for name, t in tensors.items() if name.startswith(WEIGHTS)}
+
+
+def wrapped(name: str) -> str:
+    """A name of T5's encoder as FiD's wrappers make it.
+
+    >>> wrapped("encoder.block.0.layer.0.layer_norm.weight")
+    'encoder.encoder.block.0.module.layer.0.layer_norm.weight'
+    """
+    return re.sub(r"^encoder\.", "encoder.encoder.", re.sub(r"^encoder\.block\.(\d+)\.", r"encoder.block.\1.module.", name))
+
+
+def network_of(weights: dict[str, Tensor], config: dict[str, Any], file: str) -> FidNetwork:
+    """The network of weights that lie in a file of an author's name and form.  Raises CheckpointError."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / file
+        torch.save({name: t.clone() for name, t in weights.items()}, path)
+        (path.parent / "config.json").write_text(json.dumps(config))
+        model, read = load_t5(path)
+    return FidNetwork(model, read, NO_EOI).eval()
+
+
+def batch_of(tensors: dict[str, Tensor]) -> FidBatch:
+    ids, mask = tensors["input_ids"][0], tensors["attention_mask"][0].bool()  # (R, L)
+    return FidBatch(ids, mask, len(ids), ids.shape[1], torch.zeros(1, dtype=torch.long))
+
+
+def greedy(model: Any, states: Tensor, mask: Tensor, length: int) -> Tensor:
+    from transformers.modeling_outputs import BaseModelOutput
+
+    return model.generate(
+        encoder_outputs=BaseModelOutput(last_hidden_state=states),
+        attention_mask=mask.long(),
+        max_length=length,
+        do_sample=False,
+        num_beams=1,
+    )
+
+
+def compared(network: FidNetwork, batch: FidBatch, want: dict[str, Tensor]) -> Differences:
+    """The largest absolute difference of each reference value; of "generated", the number of tokens that differ."""
+    with torch.no_grad():
+        states, mask = network.encode(batch)  # (1, R * L, d)
+        logits = network(batch, want["labels"])
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), want["labels"].flatten())
+        length = want["generated"].shape[1]
+        tokens = nn.functional.pad(greedy(network.model, states, mask, length), (0, length))[:, :length]
+    states, mask = states[0], mask[0]
+    return {
+        "encoder_states": float((states - want["encoder_states"].flatten(0, 1))[mask].abs().max()),
+        "decoder_logits": float((logits - want["decoder_logits"]).abs().max()),
+        "loss": float((loss - want["loss"]).abs().max()),
+        "generated": float((tokens != want["generated"]).sum()),
+    }
+
+
+def ambigprompt(case: dict[str, Any], tensors: dict[str, Tensor], attention: str = "authors") -> Differences:
+    """A case in AmbigPrompt's form against what the authors' code made of it; `attention="paper"`: as if it were trained here."""
+    network = network_of(weights_of(tensors), case["config"], "0.pt")
+    if attention != network.config.attention:
+        network = FidNetwork(network.model, replace(network.config, attention="paper"), NO_EOI).eval()
+    return compared(network, batch_of(tensors), tensors)
+
+
+def fid(case: dict[str, Any], tensors: dict[str, Tensor]) -> Differences:
+    """A case's weights in FiD's form against transformers' T5, whose encoder reads each row for itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        torch.save({name: t.clone() for name, t in weights_of(tensors).items()}, Path(folder) / "plain.bin")
+        (Path(folder) / "config.json").write_text(json.dumps(case["config"]))
+        model = load_t5(Path(folder) / "plain.bin")[0]  # transformers' names, transformers' own attention
+    batch = batch_of(tensors)
+    with torch.no_grad():
+        states = model.encoder(input_ids=batch.input_ids, attention_mask=batch.mask.long()).last_hidden_state
+        joined, mask = states.flatten(0, 1)[None], batch.mask.flatten()[None]
+        out = model(encoder_outputs=(joined,), attention_mask=mask.long(), labels=tensors["labels"])
+        tokens = greedy(model, joined, mask, tensors["generated"].shape[1])
+    length = tensors["generated"].shape[1]
+    want = {
+        "labels": tensors["labels"],
+        "encoder_states": states,
+        "decoder_logits": out.logits,
+        "loss": out.loss,
+        "generated": nn.functional.pad(tokens, (0, length))[:, :length],
+    }
+    named = {wrapped(name): t for name, t in weights_of(tensors).items()}
+    network = network_of(named, case["config"] | {"architectures": ["FiDT5"]}, "pytorch_model.bin")
+    if network.config != FidConfig("separate"):
+        raise InputError("weights in FiD's form were not taken for FiD's")
+    return compared(network, batch, want)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.authors", description=__doc__.splitlines()[0] if __doc__ else ""
+    )
+    parser.add_argument("--cases", type=Path, default=CASES, help="folder with cases.json and a .safetensors a case")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args(argv)
+    found: dict[str, dict[str, Differences]] = {}
+    try:
+        for case, tensors in read_cases(args.cases):
+            found[case["case"]] = {
+                "AmbigPrompt": ambigprompt(case, tensors),
+                "FiD": fid(case, tensors),
+                "the paper's equations": ambigprompt(case, tensors, "paper"),
+            }
+    except AmbiscopeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    largest = max(max(d.values()) for kinds in found.values() for kind, d in kinds.items() if kind != "the paper's equations")
+    if args.json:
+        print(json.dumps({"largest": largest, "cases": found}))
+    else:
+        for name, kinds in found.items():
+            for kind, differences in kinds.items():
+                said = ", ".join(f"{what} {value:.1e}" for what, value in differences.items())
+                aside = "  (for comparison)" if kind == "the paper's equations" else ""
+                print(f"{name:22} {kind:22} largest {max(differences.values()):.1e}: {said}{aside}")
+        print(f"largest difference {largest:.1e}, at most {TOLERANCE:g} is taken")
+    return 0 if largest <= TOLERANCE else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""Weights in the authors' formats give the authors' numbers: reference values of their code, computed once (tests/data/authors_t5/README.md)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_models import word_tokenizer
+
+from benchmarks import authors
+from benchmarks.authors import CASES, TOLERANCE, batch_of, network_of, read_cases, weights_of, wrapped
+from core.errors import CheckpointError
+from core.models.fid import load_network
+from core.models.fid_network import FidBatch, FidConfig
+from core.models.interleaving import NAME, authors_attention
+from core.models.released import load_t5
+from core.training.seq2seq import start
+
+NAMES = ("two_passages", "five_passages_padded", "eight_passages")
+
+
+@pytest.fixture(scope="module")
+def cases(one_thread: None) -> dict[str, tuple[dict[str, Any], dict[str, torch.Tensor]]]:
+    return {case["case"]: (case, tensors) for case, tensors in read_cases(CASES)}
+
+
+def test_the_cases_are_those(cases: dict[str, Any]) -> None:
+    assert tuple(cases) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_of_ambigprompt_give_its_codes_numbers(name: str, cases: dict[str, Any]) -> None:
+    found = authors.ambigprompt(*cases[name])
+    assert max(found.values()) <= TOLERANCE, found
+    papers = authors.ambigprompt(*cases[name], "paper")  # the equations are another computation
+    assert papers["encoder_states"] > 0.1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_of_fid_give_the_numbers_of_transformers(name: str, cases: dict[str, Any]) -> None:
+    found = authors.fid(*cases[name])
+    assert max(found.values()) <= TOLERANCE, found
+
+
+def test_questions_of_a_batch_read_as_each_alone(cases: dict[str, Any]) -> None:
+    """The authors' attention reads padding, too: a batch must bring none."""
+    case, tensors = cases["eight_passages"]
+    network = network_of(weights_of(tensors), case["config"], "0.pt")
+    ids = batch_of(tensors).input_ids
+    rows, length = ids.shape
+    alone = [ids, ids[:4, : length - 3]]
+    both = torch.zeros(2 * rows, length, dtype=torch.long)
+    mask = torch.zeros_like(both, dtype=torch.bool)
+    for i, own in enumerate(alone):
+        both[i * rows : i * rows + own.shape[0], : own.shape[1]] = own
+        mask[i * rows : i * rows + own.shape[0], : own.shape[1]] = True
+    with torch.no_grad():
+        states, seen = network.encode(FidBatch(both, mask, rows, length, torch.zeros(2)))
+        for i, own in enumerate(alone):
+            want, _ = network.encode(
+                FidBatch(own, torch.ones_like(own, dtype=torch.bool), len(own), own.shape[1], torch.zeros(1))
+            )
+            assert torch.allclose(states[i][seen[i]], want[0], atol=1e-6)
+
+
+def test_the_loader_sets_it_and_training_has_the_papers(cases: dict[str, Any], tmp_path: Path) -> None:
+    tokenizer = word_tokenizer("t5")
+    case, tensors = cases["two_passages"]
+    weights = weights_of(tensors)
+    words = len(tokenizer)
+    shared = torch.randn(words, weights["shared.weight"].shape[1])
+    torch.save({**{n: t.clone() for n, t in weights.items()}, "shared.weight": shared}, tmp_path / "9.pt")
+    (tmp_path / "config.json").write_text(json.dumps(case["config"] | {"vocab_size": words}))
+    tokenizer.save_pretrained(tmp_path)
+    network, _ = load_network(str(tmp_path / "9.pt"))
+    assert network.config == FidConfig("interleaved", template="ambigprompt", attention="authors")
+    assert FidConfig().attention == "paper"
+    for prompting in ("interleaved", "separate"):
+        trained, _ = start(str(tmp_path / "9.pt"), prompting, "step", 0)
+        assert trained.config.attention == "paper"
+        assert trained.model.get_encoder().config._attn_implementation == NAME
+
+
+def test_it_is_for_t5_alone(make_tiny: Any) -> None:
+    from core.models.fid import make_fid
+
+    with pytest.raises(ValueError, match="no relative position bias"):
+        make_fid(make_tiny("bart"), word_tokenizer("t5"), FidConfig(attention="authors"))
+    with pytest.raises(ValueError, match="position bias"):
+        authors_attention(torch.nn.Identity(), *(torch.zeros(3, 2, 4, 8),) * 3, None, rows=3)
+    with pytest.raises(ValueError, match="the authors' attention is interleaved"):
+        FidConfig("separate", attention="authors")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda w: {(wrapped(n) if "block.1." in n else n): t for n, t in w.items()}, "mixes FiD's form with another one"),
+        (lambda w: {(f"module.{n}" if "block.1." in n else n): t for n, t in w.items()}, "with and without 'module.'"),
+        (lambda w: w | {"encoder.block.0.layer.0.SelfAttention.q.weight": torch.zeros(30, 32)}, "which 4 heads do not divide"),
+        (lambda w: w | {"shared.weight": torch.zeros(97)}, r"shared\.weight has the shape \(97,\)"),
+        (lambda w: {n: t for n, t in w.items() if not n.startswith("decoder.block")}, "no decoder.block.0"),
+        (lambda w: w | {"decoder.block.1.layer.2.DenseReluDense.wo.weight": torch.zeros(9, 9)}, "1 of another shape"),
+    ],
+)
+def test_a_checkpoint_of_another_shape_or_form_is_named(change: Any, says: str, cases: dict[str, Any], tmp_path: Path) -> None:
+    weights = {n: t.clone() for n, t in weights_of(cases["two_passages"][1]).items()}
+    torch.save(change(weights), tmp_path / "0.pt")
+    with pytest.raises(CheckpointError, match=says) as caught:
+        load_t5(tmp_path / "0.pt")
+    assert "\n" not in str(caught.value)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], one_thread: None) -> None:
+    assert authors.main([]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in NAMES)
+    folder = tmp_path / "cases"
+    shutil.copytree(CASES, folder)
+    tensors = load_file(folder / "two_passages.safetensors")
+    save_file(tensors | {"loss": tensors["loss"] + 0.01}, folder / "two_passages.safetensors")
+    assert authors.main(["--cases", str(folder), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["largest"] == pytest.approx(0.01, abs=1e-4)
+    assert authors.main(["--cases", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
