@@ -208,7 +208,9 @@ def test_issuer_and_subject_count_together(visitor: Callable[..., AppTest]) -> N
 
 
 @pytest.mark.xfail(strict=True, reason="issuer and subject are joined before they are looked at: pages._signin.subject, access")
-@pytest.mark.parametrize("claims", [{"iss": "https://issuer.example ada-1", "sub": ""}, {"sub": "https://issuer.example ada-1"}])
+@pytest.mark.parametrize(
+    "claims", [{"iss": "https://issuer.example ada-1", "sub": ""}, {"sub": "https://issuer.example ada-1"}]
+)
 def test_neither_issuer_nor_subject_stands_for_both(visitor: Callable[..., AppTest], claims: dict[str, str]) -> None:
     assert not people.signed_in(visitor(**claims))
 
