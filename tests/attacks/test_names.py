@@ -1,0 +1,163 @@
+"""Names that want to be paths: of corpora, projects, runs, loops and snapshots, in fields, addresses, options nobody offered and commands.
+Nothing outside the home is read, written or deleted, and the answer is one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import people
+import pytest
+from annotate_helpers import QUESTION, make_project
+from page_helpers import button, texts
+from streamlit.testing.v1 import AppTest
+
+from benchmarks.robustness.walking import PAGES, chosen
+from core import cli as core_cli
+from core.errors import AmbiscopeError, InputError, NotFoundError
+from core.retrieval.library import CorpusLibrary
+from core.settings import Settings
+from storage import Store
+from storage import __main__ as storage_cli
+
+pytestmark = pytest.mark.usefixtures("light")
+Open = Callable[..., AppTest]
+SECRET = "the bait's words"
+_touched: list[str] = []
+_listening = False
+
+
+def _hook(event: str, given: tuple[Any, ...]) -> None:
+    if _listening and event.split(".")[0] in ("open", "os", "shutil"):
+        _touched.extend(str(g) for g in given if isinstance(g, (str, bytes, Path)) and "bait" in str(g))
+
+
+sys.addaudithook(_hook)  # one for the process: it cannot be taken away again
+
+
+@pytest.fixture
+def bait(tmp_path: Path, settings: Settings) -> Iterator[list[str]]:
+    """Names that lead from folders of the home to a folder beside it.  It is left as it was, and nobody looks into it."""
+    global _listening
+    folder = tmp_path / "bait"
+    folder.mkdir()
+    for name in ("manifest.json", "passages.tsv", "report.json", "rows.jsonl"):
+        (folder / name).write_text(SECRET)
+    settings.home.mkdir(exist_ok=True)
+    before = {p: p.read_bytes() for p in folder.rglob("*")}
+    ways = [
+        "../bait",
+        "../../bait",
+        "../../../bait",
+        str(folder),
+        f"file://{folder}",
+        "..\\..\\bait",
+        "%2e%2e/bait",
+        "bait\x00",
+        "....//bait",
+    ]
+    _touched.clear()
+    _listening = True
+    yield ways
+    _listening = False
+    assert {p: p.read_bytes() for p in folder.rglob("*")} == before
+    # what only looks at a name that stays below the home ("....//bait", "%2e%2e/bait") leads nowhere
+    assert [t for t in _touched if Path(t.replace("\x00", "")).resolve().is_relative_to(folder)] == []
+
+
+def test_a_corpus_has_no_path_for_a_name(bait: list[str], settings: Settings, corpus: str, tmp_path: Path) -> None:
+    library = CorpusLibrary(settings)
+    text = tmp_path / "x.txt"
+    text.write_text("Some words.")
+    for name in [*bait, "", ".", "..", "/", "a/b", "A", "ü", ".lock-small", "con" * 30]:
+        for act in (library.open, library.delete, library.digest, lambda n: library.create(n, [text])):
+            with pytest.raises((InputError, NotFoundError)):
+                act(name)
+    assert library.names() == ["small", "starter"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_addresses(bait: list[str], open_app: Open, store: Store, corpus: str, page: str) -> None:
+    make_project(store, people.anyone(store), questions=(QUESTION,))
+    for way in [*bait, "x" * 100_000, "\ud800", "' OR 1=1 --", "<b>"]:
+        value = way.encode("utf-8", "replace").decode()
+        app = open_app(page, **dict.fromkeys(("prediction", "other", "project", "item", "stage", "corpus", "run", "me"), value))
+        assert not app.exception, value[:80]
+        assert SECRET not in texts(app)
+        for error in app.error:
+            assert len(error.value) < 1000
+
+
+def test_fields(bait: list[str], open_app: Open, store: Store, settings: Settings, corpus: str) -> None:
+    """The fields that become names of folders: a corpus, a loop."""
+    store.save_guidelines(people.anyone(store), make_project(store).id, "x")
+    for way in bait:
+        app = open_app("corpora")
+        app.text_input(key="corpora.name").set_value(way[:64])
+        app.file_uploader(key="corpora.files").set_value([("a.txt", b"Some words.", "text/plain")])
+        button(app, "Upload and build").click().run()
+        assert "cannot be a corpus name" in texts(app), way
+        app = app.switch_page("pages/quality.py").run()
+        app.text_input(key="quality.loop.name").set_value(way[:60])
+        button(app, "Train and measure").click().run()
+        assert "is no name for a loop" in texts(app), way
+    assert not list(settings.runs_dir.glob("*"))
+    assert sorted(p.name for p in settings.corpora_dir.iterdir() if not p.name.startswith(".")) == ["small"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_options_that_nobody_offered(bait: list[str], open_app: Open, store: Store, corpus: str, page: str) -> None:
+    """A browser sends what is chosen as text, so that another program can send any."""
+    by = people.anyone(store)
+    make_project(store, by, questions=(QUESTION,), systems=["scripted"])
+    store.take_snapshot(store.path.parent / "snapshots")  # type: ignore[union-attr]
+    count = len(open_app(page).selectbox)
+    for number in range(count):
+        app = open_app(page)
+        app = chosen(app.selectbox[number], bait[0]).run()
+        for pressed in [b for b in app.button if not b.disabled and "loop" not in (b.key or "")][:20]:
+            pressed.click()
+        app.run()
+        assert SECRET not in texts(app)
+    assert [p.name for p in store.projects()] == ["Musicals"]
+
+
+def test_a_project_may_be_called_anything_and_its_exports_stay_where_they_belong(
+    bait: list[str], store: Store, settings: Settings, tmp_path: Path
+) -> None:
+    by = people.anyone(store)
+    for way in (w for w in bait if "\x00" not in w):
+        made = make_project(store, by, name=way, questions=(QUESTION,))
+        assert store.get_project(made.id).name == way
+    before = {p for p in tmp_path.rglob("*") if settings.home not in p.parents}
+    store.take_snapshot(settings.home / "snapshots", note=bait[0])
+    out = tmp_path / "out"
+    out.mkdir()
+    for way in (w for w in bait if "\x00" not in w):
+        code = storage_cli.main(["export", "--format", "csv", "--out", str(out / "x.csv"), "--project", way])
+        assert code == 0, way
+    after = {p for p in tmp_path.rglob("*") if settings.home not in p.parents} - before
+    assert {p.parent for p in after - {out}} == {out}
+
+
+def test_commands(bait: list[str], settings: Settings, corpus: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "x.txt"
+    text.write_text("Some words.")
+    for way in bait:
+        for command in (
+            ["index", "--passages", str(text), "--name", way],
+            ["ask", "Who?", "--system", "scripted", "--corpus", way],
+        ):
+            assert core_cli.main(command) != 0, command
+            said = capsys.readouterr()
+            assert "Traceback" not in said.err
+            assert SECRET not in said.err + said.out
+
+
+def test_snapshots_are_found_by_number_alone(bait: list[str], store: Store, settings: Settings) -> None:
+    store.take_snapshot(settings.home / "snapshots")
+    for way in [*bait, -1, 0, 2]:
+        with pytest.raises((AmbiscopeError, ValueError, TypeError)):
+            store.snapshot_files(way, settings.home / "snapshots")  # type: ignore[arg-type]

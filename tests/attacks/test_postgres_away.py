@@ -1,0 +1,194 @@
+"""PostgreSQL refused, stopped or restarted in the middle: one line says so, nothing acknowledged is lost, and the next call works again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import people
+import pytest
+from annotate_helpers import make_project
+from page_helpers import QUESTION
+from sqlalchemy import text
+from sqlalchemy.engine import make_url
+from storage_samples import prediction
+from streamlit.testing.v1 import AppTest
+
+from core.errors import StorageError
+from storage import Store
+
+Open = Callable[..., AppTest]
+BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
+pytestmark = pytest.mark.skipif(BIN is None, reason="no PostgreSQL is installed")
+SCRIPT = Path(__file__).parents[2] / ".ci" / "postgres"
+
+
+class Cluster:
+    """A server of this test's own, that goes away and comes back on the same port."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.url = folder, url
+        found = make_url(url)
+        settings = {"listen_addresses": "127.0.0.1", "port": found.port, "unix_socket_directories": folder, "fsync": "off"}
+        with (folder / "data" / "postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+        self.restart()  # .ci/postgres starts one that may lose the last commits; from here on it keeps them
+
+    def _control(self, *command: str) -> None:
+        assert BIN is not None
+        argv = [str(BIN / "pg_ctl"), "-D", str(self.folder / "data"), *command]
+        argv = ["runuser", "-u", "postgres", "--", *argv] if os.getuid() == 0 else argv
+        subprocess.run(argv, check=True, capture_output=True, timeout=60, cwd="/")
+
+    def stop(self) -> None:
+        self._control("-m", "immediate", "-w", "stop")
+
+    def start(self) -> None:
+        self._control("-w", "-t", "30", "-l", str(self.folder / "log"), "start")
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    made = subprocess.run([SCRIPT, "start"], capture_output=True, text=True, timeout=300)
+    if made.returncode == 3:
+        pytest.skip(made.stderr.strip())
+    folder, url = made.stdout.split()
+    try:
+        yield Cluster(Path(folder), url)
+    finally:
+        subprocess.run([SCRIPT, "stop", folder], timeout=120)
+
+
+@pytest.fixture
+def away(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """The app's database is on the cluster, which runs."""
+    monkeypatch.setenv("AMBISCOPE_DATABASE_URL", cluster.url.replace("ambiscope@", "ambiscope:a-secret-word@"))
+    yield cluster
+    if not (cluster.folder / "data" / "postmaster.pid").exists():
+        cluster.start()
+
+
+@pytest.fixture
+def remote(away: Cluster) -> Iterator[Store]:
+    with Store(os.environ["AMBISCOPE_DATABASE_URL"]) as store:
+        yield store
+
+
+def refused(act: Callable[[], object]) -> str:
+    with pytest.raises(StorageError) as error:
+        act()
+    said = str(error.value)
+    assert "\n" not in said
+    assert "a-secret-word" not in said
+    return said
+
+
+def test_a_restart_between_two_calls_is_not_noticed(remote: Store, away: Cluster) -> None:
+    saved = remote.save_prediction(prediction(), key="between")
+    away.restart()
+    assert remote.get_prediction(saved).prediction.question.text
+    assert remote.save_prediction(prediction(), key="between") == saved
+
+
+def test_a_restart_in_the_middle_of_a_save_changes_nothing(remote: Store, away: Cluster) -> None:
+    before = len(remote.recent_predictions(100))
+
+    def interrupted() -> None:
+        with remote.writing() as session:
+            session.execute(text("INSERT INTO annotator (name, created) VALUES ('half', now())"))
+            away.restart()
+            session.execute(text("SELECT 1"))
+
+    assert "nothing was changed" in refused(interrupted)
+    assert "half" not in [a.name for a in remote.annotators()]
+    assert len(remote.recent_predictions(100)) == before
+    remote.save_prediction(prediction(), key="afterwards")
+
+
+def test_a_restart_in_the_middle_of_a_reading(remote: Store, away: Cluster) -> None:
+    def interrupted() -> None:
+        with remote.reading() as session:
+            session.execute(text("SELECT 1"))
+            away.restart()
+            session.execute(text("SELECT 1"))
+
+    refused(interrupted)
+    assert remote.annotators() is not None
+
+
+def test_a_server_that_is_away_is_told_in_one_line(remote: Store, away: Cluster) -> None:
+    away.stop()
+    for act in (
+        remote.annotators,
+        lambda: remote.save_prediction(prediction()),
+        lambda: Store(os.environ["AMBISCOPE_DATABASE_URL"]),
+    ):
+        refused(act)
+    away.start()
+    assert remote.annotators() is not None
+
+
+@pytest.mark.usefixtures("light")
+def test_pages_say_so_and_come_back(open_app: Open, remote: Store, away: Cluster, corpus: str) -> None:
+    if not remote.projects():
+        make_project(remote, people.anyone(remote), questions=(QUESTION,))
+    app = open_app("annotate")
+    assert not app.exception
+    away.stop()
+    for page in ("annotate", "manage", "quality", "health", "evaluate", "explore"):
+        app = app.switch_page(f"pages/{page}.py").run()
+        assert not app.exception, page
+        assert app.error, page
+        for error in app.error:
+            assert "Something went wrong" not in error.value
+            assert "secret" not in error.value
+    away.start()
+    for page in ("annotate", "manage", "quality", "health", "evaluate", "explore"):
+        app = app.switch_page(f"pages/{page}.py").run()
+        assert not app.exception, page
+        assert not app.error, (page, [e.value for e in app.error])
+
+
+def test_what_was_acknowledged_is_there_after_restarts(remote: Store, away: Cluster) -> None:
+    """Two writers save without a pause while the server is stopped dead twice."""
+    acknowledged: list[tuple[str, str]] = []
+    told: list[str] = []
+    unexpected: list[BaseException] = []
+    over = threading.Event()
+
+    def save(name: str) -> None:
+        number = 0
+        while not over.is_set():
+            number += 1
+            question = f"{name} {number}?"
+            try:
+                acknowledged.append((remote.save_prediction(prediction(question), key=f"{name}-{number}"), question))
+            except StorageError as error:
+                told.append(str(error))
+                over.wait(0.05)
+            except BaseException as error:
+                unexpected.append(error)
+                return
+
+    writers = [threading.Thread(target=save, args=(name,)) for name in ("first", "second")]
+    for writer in writers:
+        writer.start()
+    for _ in range(2):
+        over.wait(0.5)
+        away.restart()
+    over.wait(0.5)
+    over.set()
+    for writer in writers:
+        writer.join(30)
+    assert unexpected == []
+    assert len(acknowledged) > 3
+    for saved, question in acknowledged:
+        assert remote.get_prediction(saved).prediction.question.text == question
+    assert all("\n" not in said and "secret" not in said for said in told)
