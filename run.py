@@ -248,9 +248,7 @@ def setup(dev: bool = False, faiss: str | None = None, again: bool = False) -> N
     if PYTHON.exists() and done and not lacks:
         return
     if lacks:
-        say(
-            f"the environment is damaged: {', '.join(lacks[:3])}{' and others are' if lacks[3:] else ' is'} gone; installing again"
-        )
+        say(f"the environment is damaged (gone: {', '.join(lacks[:3])}{', ...' if lacks[3:] else ''}); installing again")
     usable = has_pip()
     try:
         for anew in (False, True) if usable else (True,):

@@ -55,10 +55,10 @@ PROSE = {  # as packages without an SPDX expression name them
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     **dict.fromkeys(("PSFL", "Python Software Foundation License"), "PSF-2.0"),
 }
-NVIDIA = "NVIDIA's own: CUDA may be passed on with an application; only where an NVIDIA driver is, or who asks for it, gets it (faiss-gpu)"
-BY_NAME = {  # licences that no list has, and why they are taken
-    **dict.fromkeys(("nvidia-cublas-cu12", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime-cu12", "nvidia-curand-cu12"), NVIDIA),
-}
+# NVIDIA's own licence: CUDA may be passed on with an application.  It comes with faiss-gpu, where an NVIDIA driver is or who asks for it, and with the
+# CUDA build of torch, which says itself (as to triton) which versions it takes; faiss-gpu's are pinned.
+OF_CUDA = re.compile(r"(nvidia|cuda)-.+|triton")
+FAISS_GPU = ("nvidia-cublas-cu12", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime-cu12", "nvidia-curand-cu12")
 COPYLEFT_INSIDE = {  # packages whose licence files hold a text of the GPL family, and why that is no matter
     "numpy": "GCC's runtime libraries, under the GCC Runtime Library Exception",
     "scipy": "GCC's runtime libraries, under the GCC Runtime Library Exception",
@@ -80,7 +80,7 @@ USED_BY_NAME = {  # requirements that no import shows: the file that uses them, 
 }
 ELSEWHERE = {  # pinned for other machines than this may be
     "colorama": "Windows",
-    **dict.fromkeys((name for name in BY_NAME if name.startswith("nvidia")), "faiss-gpu"),
+    **dict.fromkeys(FAISS_GPU, "faiss-gpu"),
 }
 
 
@@ -113,7 +113,7 @@ def licence_faults(wanted: Iterable[str]) -> list[str]:
     faults = []
     for name in sorted(wanted):
         said = licence_names(name)
-        if name not in BY_NAME and (not said or not set(said) <= PERMISSIVE):
+        if not (said and set(said) <= PERMISSIVE) and not OF_CUDA.fullmatch(name):
             faults.append(f"{name}: licence {', '.join(said) or 'not said'}")
         held = any(
             COPYLEFT.search(Path(str(file.locate())).read_text("utf-8", "replace"))
@@ -180,6 +180,8 @@ def pin_faults(requirements: Iterable[Requirement], constraints: Iterable[Requir
     faults = []
     for name in sorted(present):
         here = importlib.metadata.version(name).split("+")[0]
+        if name not in pins and OF_CUDA.fullmatch(name):
+            continue
         if len(pins.get(name, ())) != 1:
             faults.append(f"{name} is pinned {len(pins.get(name, ()))} times, not once")
         elif pins[name] != [here]:
@@ -317,6 +319,13 @@ def test_a_copyleft_text_beside_a_permissive_name_is_found(site: Path) -> None:
         licence="... or the GNU General Public License, Version 2.0, at your choice",
     )
     assert licence_faults(["fine"]) == []
+
+
+def test_what_torch_brings_with_cuda_is_known(site: Path) -> None:
+    for name in ("nvidia-cudnn-cu13", "nvidiary"):
+        plant(site, name, "License: LicenseRef-NVIDIA-Proprietary")
+    assert licence_faults(["nvidia-cudnn-cu13", "nvidiary"]) == ["nvidiary: licence LicenseRef-NVIDIA-Proprietary"]
+    assert pin_faults([], [], {"nvidia-cudnn-cu13", "nvidiary"}) == ["nvidiary is pinned 0 times, not once"]
 
 
 def test_an_undeclared_import_is_found(tmp_path: Path) -> None:
