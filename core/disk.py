@@ -36,10 +36,12 @@ class NoRoomError(OSError):
 
 def amount(size: int) -> str:
     """
-    >>> amount(999), amount(4_000_128)
-    ('999 bytes', '4.0 MB')
+    >>> amount(999), amount(65_536), amount(4_000_128)
+    ('999 bytes', '65.5 kB', '4.0 MB')
     """
-    return f"{size:,} bytes" if size < 1000 else f"{size / 1e6:,.1f} MB"
+    if size < 1000:
+        return f"{size:,} bytes"
+    return f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
 
 
 def free(where: Path) -> int:

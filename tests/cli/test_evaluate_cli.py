@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from core import cli
+from core.disk import LOCK
 from core.settings import ROOT
 from storage.__main__ import main as storage
 
@@ -75,7 +76,13 @@ def test_two_runs_are_made_compared_and_stored(run: Run, home: Path) -> None:
         )
         assert (code, err) == (0, "")
         assert json.loads(text) == json.loads((out / "report.json").read_text())
-        assert {p.name for p in out.iterdir()} == {"run.json", "about.json", "rows.jsonl", "traces.jsonl", "report.json"}
+        assert {p.name for p in out.iterdir() if p.name != LOCK} == {
+            "run.json",
+            "about.json",
+            "rows.jsonl",
+            "traces.jsonl",
+            "report.json",
+        }
     code, text, err = run("compare", "good", "poor", "--samples", 200, "--json")  # names under AMBISCOPE_HOME/runs
     assert (code, err) == (0, "")
     found = json.loads(text)

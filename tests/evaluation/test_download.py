@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from core import download
+from core import disk, download
 from core.datasets import load
 from core.datasets.catalogue import DATASETS, DataSet, RemoteFile, data_set, downloaded
 from core.datasets.obtain import obtain
@@ -223,8 +223,8 @@ def test_nobody_listens(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_seen_before_the_first_byte(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(download.shutil, "disk_usage", lambda _: real._replace(free=1000))
-    with pytest.raises(StorageError, match=r"1,000 bytes free and 102,400 are needed"):
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: real._replace(free=1000))
+    with pytest.raises(StorageError, match=r"102\.4 kB are needed and 1\.0 kB are free in"):
         get(site, tmp_path)
     assert not (tmp_path / "file").exists()
 
