@@ -91,6 +91,7 @@ FIELDS = {
     "run-reference": attack,
     "run-error": attack,
     "run-tag": short_attack,
+    "run-folder": short_attack,
     "snapshot-note": attack,
     "source-file": lambda field: f"{field}<img src=x onerror=hacked=1>.tsv",
     "log-name": short_attack,
@@ -225,6 +226,10 @@ def furnish(made: Settings, store: Store) -> House:
             label=f"{TEXT['run-label']}{number}",
         )
     store.take_snapshot(made.home / "snapshots", note=TEXT["snapshot-note"])
+    folder = made.runs_dir / TEXT["run-folder"]
+    folder.mkdir(parents=True)
+    for name in ("run.json", "about.json", "rows.jsonl"):
+        (folder / name).write_text("{}\n")
     return House(made.home, saved[0], saved[1], project, items, second)
 
 
@@ -492,6 +497,7 @@ VIEWS: dict[str, tuple[str, Steps, str]] = {
     "evaluate: two runs": ("evaluate", shown("Two runs"), "run-label run-question"),
     "evaluate: one run": ("evaluate", one_run, "run-label run-file run-question run-answer run-reference run-tag"),
     "evaluate: a failed question": ("evaluate", failed_row, "run-error"),
+    "evaluate: start": ("evaluate", shown("Start and store"), "run-folder"),
     "corpora: passages": ("corpora", nothing, "title passage passage-id"),
     "corpora: search": ("corpora", search_corpus, "title passage passage-id"),
     "corpora: upload": ("corpora", upload, "source-file"),
