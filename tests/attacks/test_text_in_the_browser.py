@@ -91,8 +91,9 @@ FIELDS = {
     "run-reference": attack,
     "run-error": attack,
     "run-tag": short_attack,
+    "run-folder": short_attack,
     "snapshot-note": attack,
-    "source-file": lambda field: f"{field}<img src=x onerror=hacked=1>.txt",
+    "source-file": lambda field: f"{field}<img src=x onerror=hacked=1>.tsv",
     "log-name": short_attack,
     "typed-name": short_attack,
 }
@@ -225,6 +226,10 @@ def furnish(made: Settings, store: Store) -> House:
             label=f"{TEXT['run-label']}{number}",
         )
     store.take_snapshot(made.home / "snapshots", note=TEXT["snapshot-note"])
+    folder = made.runs_dir / TEXT["run-folder"]
+    folder.mkdir(parents=True)
+    for name in ("run.json", "about.json", "rows.jsonl"):
+        (folder / name).write_text("{}\n")
     return House(made.home, saved[0], saved[1], project, items, second)
 
 
@@ -401,7 +406,7 @@ def upload(page: Any, house: House) -> None:
     """A file whose name is an attack, with a line that is left out, so that the report names it."""
     page.get_by_label("Name of the new corpus").fill("by-hand")
     file = {
-        "name": TEXT["source-file"].replace(".txt", ".tsv"),
+        "name": TEXT["source-file"],
         "mimeType": "text/plain",
         "buffer": b"x1\tSome words\tTitle\nbroken\n",
     }
@@ -429,6 +434,15 @@ def items_of(stage: str) -> Callable[[Any, House], None]:
         item(page, house)
 
     return go
+
+
+def activity(page: Any, house: House) -> None:
+    view(page, "Activity")
+    page.get_by_text("Of all projects", exact=True).click()
+    quiet(page)
+    page.get_by_label("What", exact=True).first.fill("person added")
+    page.keyboard.press("Enter")
+    quiet(page)
 
 
 def typed_name(page: Any, house: House) -> None:
@@ -462,7 +476,7 @@ VIEWS: dict[str, tuple[str, Steps, str]] = {
         "return-reason work-answer work-question",
     ),
     "annotate: suggestions": (
-        "annotate?project={id}&stage=generation&item={item0}",
+        "annotate?project={second}&stage=generation",
         nothing,
         "question answer rewritten title",
     ),
@@ -483,6 +497,7 @@ VIEWS: dict[str, tuple[str, Steps, str]] = {
     "evaluate: two runs": ("evaluate", shown("Two runs"), "run-label run-question"),
     "evaluate: one run": ("evaluate", one_run, "run-label run-file run-question run-answer run-reference run-tag"),
     "evaluate: a failed question": ("evaluate", failed_row, "run-error"),
+    "evaluate: start": ("evaluate", shown("Start and store"), "run-folder"),
     "corpora: passages": ("corpora", nothing, "title passage passage-id"),
     "corpora: search": ("corpora", search_corpus, "title passage passage-id"),
     "corpora: upload": ("corpora", upload, "source-file"),
@@ -496,7 +511,7 @@ VIEWS: dict[str, tuple[str, Steps, str]] = {
     "manage: suggestions": ("manage", shown("Suggestions"), "project"),
     "manage: settings": ("manage", shown("Settings"), "project"),
     "manage: people": ("manage", shown("People"), "log-name annotator"),
-    "manage: activity": ("manage", shown("Activity"), "log-name"),
+    "manage: activity": ("manage", activity, "log-name"),
     "quality: systems": ("quality", shown("Judges and systems"), "system"),
     "quality: snapshots": ("quality", nothing, "snapshot-note"),
     "health": ("health", nothing, ""),
