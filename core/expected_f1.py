@@ -40,13 +40,15 @@ def expected_f1(kept: Sequence[float], left: Sequence[float]) -> float:
     return sum(p * q * 2 * i / (len(kept) + i + j) for i, p in enumerate(right) for j, q in enumerate(missed))
 
 
-def most_expected(candidates: Sequence[float], given: Sequence[float] = ()) -> int:
+def most_expected(candidates: Sequence[float], given: Sequence[float] = (), least: int = 0) -> int:
     """How many of the candidates to keep beside what is `given` and stays: the number of the most probable ones at which the expected F1 is
-    highest, the smallest such number.
+    highest, the smallest such number.  `least`: keep so many at any rate, given ones included, where there are as many.
 
     >>> most_expected([0.9, 0.6, 0.1]), most_expected([0.6, 0.1], given=[1.0]), most_expected([0.1, 0.1])
     (2, 1, 0)
+    >>> most_expected([0.1, 0.1], least=1)  # where some answer is known to be right, an empty set is surely wrong
+    2
     """
     order = sorted(candidates, reverse=True)
-    values = [expected_f1([*given, *order[:k]], order[k:]) for k in range(len(order) + 1)]
-    return max(range(len(values)), key=lambda k: (round(values[k], 12), -k))
+    sizes = range(min(len(order), max(0, least - len(given))), len(order) + 1)
+    return max(sizes, key=lambda k: (round(expected_f1([*given, *order[:k]], order[k:]), 12), -k))

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     for name in names:
         followed = []
         for corpus, questions in asked.items():
-            system = engine.system(name, corpus or None, _options(name), own_passages=not corpus)
+            system = engine.system(name, corpus or None, raw_options(name), own_passages=not corpus)
             file = out / "runs" / f"{name}-{corpus or 'own'}-{system.info.checkpoint_digest}.jsonl"
             followed += follow(system, questions, file, _say)
         said = f"{len(followed)} questions of {', '.join(asked) if args.annotated else ', '.join(f.name for f in args.multi)}"
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _options(name: str) -> Any:
+def raw_options(name: str) -> Any:
     """Under which a system goes on beyond its end and says what its model says."""
     from core.systems import SYSTEMS as KNOWN
     from core.systems.base import Options

@@ -94,6 +94,7 @@ def write_calibration(folder: Path, name: str, calibration: Calibration) -> Path
     """Puts one calibration into a folder's file; those of other systems stay."""
     path = folder / FILE
     body = {**_read(folder), name: asdict(calibration)}
+    folder.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".tmp")
     draft.write_text(json.dumps(dict(sorted(body.items())), indent=1) + "\n", encoding="utf-8")
     draft.replace(path)

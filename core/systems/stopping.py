@@ -22,6 +22,7 @@ Rule = Literal["compare", "threshold", "expected-f1"]
 OF_LOOPS: tuple[Rule, ...] = ("compare", "threshold", "expected-f1")  # the first one is the default
 OF_READERS: tuple[Rule, ...] = ("threshold", "expected-f1")
 CALIBRATED = ("on", "off")  # off: probabilities as the model gives them, for fitting a calibration
+LEAST = 1  # answers of `expected-f1`: no set of references is empty, so an empty set is surely wrong
 ABOVE = 0.5  # of `threshold` in a loop where no other value is given
 
 
@@ -88,7 +89,7 @@ class LoopEnd:
         if self.rule == "threshold":
             return f"P([EOI]) exceeds the threshold {self.above:g}" if left > self.above else ""
         if self.rule == "expected-f1":
-            further = most_expected([c.probability for c in distinct(shown)], given)
+            further = most_expected([c.probability for c in distinct(shown)], given, LEAST)
             return "" if further else "a further answer would lower the expected F1"
         return "[EOI] is likelier than every answer" if eoi >= candidates[0].probability else ""
 
@@ -120,7 +121,7 @@ class Selection:
             return [*pinned, *free], tuple(candidates)
         free = list(calibration.candidates(free))
         if self.rule == "expected-f1":
-            free = free[: most_expected([c.probability for c in free], [1.0] * len(pinned))]
+            free = free[: most_expected([c.probability for c in free], [1.0] * len(pinned), LEAST)]
         return [*pinned, *free], calibration.candidates(candidates)
 
     def words(self) -> str:

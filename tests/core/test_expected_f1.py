@@ -69,6 +69,14 @@ def test_beside_what_is_given_no_addition_has_a_higher_expectation(chances: list
     assert own == pytest.approx(best)
 
 
+@given(probabilities, st.integers(0, 8))
+def test_at_least_so_many_are_kept_where_there_are_as_many(chances: list[float], least: int) -> None:
+    size = most_expected(chances, least=least)
+    assert size >= min(least, len(chances))
+    assert size == max(most_expected(chances), size)  # it never keeps fewer than without
+    assert most_expected(chances, [1.0] * least, least) == most_expected(chances, [1.0] * least)
+
+
 def test_what_is_sure_is_kept_and_what_is_impossible_is_not() -> None:
     assert most_expected([1.0, 1.0, 0.0]) == 2
     assert most_expected([]) == 0

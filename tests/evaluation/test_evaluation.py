@@ -97,6 +97,11 @@ def test_the_figures_of_a_small_run() -> None:
     # right answers: Rome (passed), Oslo, Bonn, Kiel (not)
     assert report.scores["clarified"]["all"] == pytest.approx(1 / 4)
     assert report.scores["F1 edit-f1"]["all"] == pytest.approx((0.8 + 0 + 1) / 3)
+    # five answers were said with 0.5, and four of them are right; [EOI] was said with 0.1 at five steps, and something was left at each
+    assert report.scores["Brier"]["all"] == pytest.approx(0.25)
+    known = report.summary["reliability"]
+    assert list(known["answer"]["bins"]) == [{"low": 0.5, "high": 0.6, "n": 5, "said": 0.5, "so": 0.8}]
+    assert (known["answer"]["error"], known["[EOI]"]["error"]) == (pytest.approx(0.3), pytest.approx(0.1))
     assert report.intervals["F1 answer"]["all"] is not None
     assert report.intervals["RAMDocs"]["all"] is None  # one question says nothing of the spread
     assert report.by_source["one"]["n"] == 2

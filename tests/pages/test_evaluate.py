@@ -69,6 +69,10 @@ def save(store: Store, system: str = "fid", level: float = 0.5, *, label: str = 
         "summary": {
             "cost": {"retriever_calls": 1.0, "model_calls": 2.0, "seconds": 0.4, "model_seconds": 0.3},
             "judged": {"relevant and answerable": {"n": 4, "right": 3}},
+            "reliability": {
+                "answer": {"n": 5, "error": 0.12, "bins": [{"low": 0.4, "high": 0.5, "n": 5, "said": 0.48, "so": 0.6}]},
+                "[EOI]": {"n": 2, "error": 0.2, "bins": [{"low": 0.8, "high": 0.9, "n": 2, "said": 0.8, "so": 1.0}]},
+            },
         },
     }
     return store.save_evaluation(system=system, corpus="small", questions="dev.json", metrics=means, report=report, label=label)

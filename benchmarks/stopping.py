@@ -1,0 +1,178 @@
+"""When an answer set is whole: every rule of core.systems.stopping on the same runs, and how true the probabilities are.
+
+    python -m benchmarks.stopping --runs FOLDER/ambigprompt-*.jsonl [--cross]
+    python -m benchmarks.stopping --follow ambigprompt dpr-threshold --questions data/starter/questions.json --corpus starter --out FOLDER
+
+A run is followed beyond where the system would have stopped (core.training.calibration_task), once; the rules are then tried on what it said.  `--runs`: such
+files, of `python -m core train calibration` too; `--cross`: with calibrations fitted on the other four fifths of these runs, for the questions on which the
+shipped ones were fitted.  Without it the shipped calibrations are used.  Intervals: 95%, paired bootstrap over questions, of the difference from the first rule.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from core import types as t
+from core.commands.train_calibration import raw_options
+from core.datasets import load
+from core.engine import Engine
+from core.metrics.answers import f1
+from core.metrics.bootstrap import compare, interval
+from core.metrics.calibration import reliability
+from core.models.calibration import Calibration, read_calibration
+from core.models.checkpoints import digest
+from core.models.finding import find_checkpoint
+from core.settings import Settings
+from core.systems.jpr import DEFAULTS as JPR
+from core.systems.one_pass import THRESHOLD, TUNED
+from core.systems.rectify import DEFAULTS as RECTIFY
+from core.systems.stopping import LoopEnd, Selection
+from core.training.calibration_task import Asked, Followed, cross_fitted, follow, read
+
+MOST = 8
+THRESHOLDS = {
+    "dpr-threshold": TUNED["dpr"],
+    "one-pass": THRESHOLD,
+    "jpr": float(JPR["threshold"]),
+    "rectify": float(RECTIFY["threshold"]),
+}
+CALIBRATED_AS = {"dpr-threshold": "reading dpr", "one-pass": "reading passage", "jpr": "jpr reader", "rectify": "rectify"}
+
+Said = list[tuple[str, float]]  # answers with their probabilities
+
+
+def looped(run: Followed, end: LoopEnd) -> Said:
+    """What the loop would have given under a rule."""
+    given: list[float] = []
+    out: Said = []
+    for turn in run.turns[:MOST]:
+        candidates = [t.Candidate(*c) for c in turn.candidates]
+        shown, left = end.shown(candidates, turn.eoi, later=bool(out))
+        if end.why(given, candidates, turn.eoi, shown, left):
+            break
+        out.append((shown[0].text, shown[0].probability))
+        given.append(shown[0].probability)
+    return out
+
+
+def kept(run: Followed, selection: Selection) -> Said:
+    """What a system that reads once would have kept under a rule."""
+    found = [t.Candidate(*c) for turn in run.turns for c in turn.candidates]
+    return [(c.text, c.probability) for c in selection.keep(found, t.Question(run.question), MOST)[0]]
+
+
+def rules(name: str, calibration: Calibration | None) -> dict[str, Any]:
+    """The rules of a system by name, its own first."""
+    if name in THRESHOLDS:
+        own = {f"threshold {THRESHOLDS[name]:g}": Selection(THRESHOLDS[name], "threshold", calibration)}
+        return own | ({"expected-f1": Selection(0.0, "expected-f1", calibration)} if calibration else {})
+    own_rule: dict[str, Any] = {"compare": LoopEnd("compare", 0.5, calibration)}
+    own_rule |= {f"threshold {above:g}": LoopEnd("threshold", above, calibration) for above in (0.4, 0.5, 0.6, 0.7)}
+    return own_rule | ({"expected-f1": LoopEnd("expected-f1", 0.5, calibration)} if calibration else {})
+
+
+def best_f1(run: Followed, said: Said) -> float:
+    return max((f1(answers, [text for text, _ in said]) for answers in run.references), default=0.0)
+
+
+def ambiguous(run: Followed) -> bool:
+    return all(len(answers) > 1 for answers in run.references)
+
+
+def correct(run: Followed, said: Said) -> list[tuple[float, bool]]:
+    """The probability of each answer, and whether it is right by the annotation with the highest F1."""
+    texts = [text for text, _ in said]
+    gold = max(run.references, key=lambda answers: f1(answers, texts), default=())
+    return [(p, bool(f1(list(gold), [text]))) for text, p in said]
+
+
+def table(name: str, runs: Sequence[Followed], calibrations: Sequence[Calibration | None]) -> list[str]:
+    """One line a rule, as Markdown."""
+    tried: dict[str, list[Said]] = {}
+    for run, calibration in zip(runs, calibrations, strict=True):
+        for rule, stopping in rules(name, calibration).items():
+            tried.setdefault(rule, []).append(looped(run, stopping) if isinstance(stopping, LoopEnd) else kept(run, stopping))
+    lines, first = [], None
+    multi = [i for i, run in enumerate(runs) if ambiguous(run)]
+    for rule, said in tried.items():
+        values = [best_f1(run, own) for run, own in zip(runs, said)]
+        first = first or values
+        apart = compare(values, first)
+        low, high = interval(values) or (0.0, 0.0)
+        of_multi = sum(values[i] for i in multi) / max(1, len(multi))
+        error = reliability([pair for run, own in zip(runs, said) for pair in correct(run, own)]).error
+        difference = (
+            ""
+            if apart.interval is None or values is first
+            else f"{_points(apart.difference or 0)} [{_points(apart.interval[0])}, {_points(apart.interval[1])}]"
+        )
+        lines.append(
+            f"| `{name}`, {rule} | {len(runs)} | {100 * sum(values) / len(values):.1f} [{100 * low:.1f}, {100 * high:.1f}] / {100 * of_multi:.1f} | "
+            f"{difference} | {sum(map(len, said)) / len(said):.2f} | {100 * (error or 0):.1f} |"
+        )
+    return lines
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:+.1f}"
+
+
+def shipped(name: str, own_passages: bool, settings: Settings) -> Calibration | None:
+    kind = "answerer" if name in ("ambigprompt", "rectify") else "reader"
+    folder = find_checkpoint(settings.answerer if kind == "answerer" else settings.reader, kind)
+    of = CALIBRATED_AS.get(name, f"ambigprompt {'own' if own_passages else 'retrieved'}_verified")
+    return read_calibration(folder, of, digest(folder))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, nargs="*", default=[], help="files NAME-*.jsonl of followed runs")
+    parser.add_argument("--own", action="store_true", help="with --runs: their questions brought their passages")
+    parser.add_argument("--follow", nargs="*", default=[], metavar="SYSTEM")
+    parser.add_argument("--questions", type=Path)
+    parser.add_argument("--corpus", default="starter")
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--out", type=Path, help="with --follow: where the runs are kept")
+    parser.add_argument("--cross", action="store_true")
+    args = parser.parse_args()
+    settings = Settings.from_env()
+    found: dict[str, list[Followed]] = {}
+    own = args.own
+    for file in args.runs:
+        name = max((n for n in ("ambigprompt", *THRESHOLDS) if file.name.startswith(n + "-")), key=len)
+        found.setdefault(name, []).extend(read(file))
+    if args.follow:
+        questions = [q for q in load(args.questions)[: args.limit] if q.passages is None or q.passages]
+        own = all(q.passages is not None for q in questions)
+        engine = Engine(settings)
+        asked = [
+            Asked(
+                q.id,
+                t.Question(q.question, passages=q.passages),
+                str(q.extra.get("source") or q.extra.get("ambiguity") or ""),
+                tuple(tuple(p.answers for p in a.pairs) for a in q.annotations if a.pairs),
+            )
+            for q in questions
+        ]
+        for name in args.follow:
+            system = engine.system(name, None if own else args.corpus, raw_options(name), own_passages=own)
+            found[name] = follow(system, asked, args.out / f"{name}-{args.questions.stem}.jsonl")
+    print("| system, rule | n | F1 answer all [95%] / multi | against the first rule | answers | calibration error, points |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for name, runs in found.items():
+        everywhere = shipped(name, own, settings)
+        fitted: Sequence[Calibration | None] = cross_fitted(runs) if args.cross else [everywhere] * len(runs)
+        print("\n".join(table(name, runs, fitted)))
+        sources = sorted({run.source for run in runs})
+        for source in sources if own and len(sources) > 1 else ():
+            some = [i for i, run in enumerate(runs) if run.source == source]
+            print("\n".join(f"{line} {source} |" for line in table(name, [runs[i] for i in some], [fitted[i] for i in some])))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

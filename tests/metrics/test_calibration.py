@@ -1,0 +1,58 @@
+"""Reliability: bins, the expected calibration error, and what of a question is judged."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import types as t
+from core.metrics import Example, metric
+from core.metrics.calibration import ends_of, judged, reliability
+
+TWO = (t.Annotation("multiple", (t.QAPair("", ("Rome", "Roma")), t.QAPair("", ("Oslo",)))),)
+
+
+def example(**said: float | None) -> Example:
+    return Example("q", TWO, tuple(said), probabilities=tuple(said.values()))
+
+
+def test_each_answer_is_judged_by_the_references_and_an_answer_said_twice_is_right_once() -> None:
+    assert judged(Example("q", TWO, ("Roma", "Bern", "Rome"), probabilities=(0.9, 0.4, None))) == [(0.9, True), (0.4, False)]
+    assert judged(Example("q", TWO, ("Rome",))) == []
+    assert judged(Example("q", (), ("Rome",), probabilities=(0.5,))) == []
+
+
+def test_the_brier_score_counts_answers_and_not_questions() -> None:
+    record = metric("Brier")
+    assert record.per_example(example(Rome=1.0, Bern=0.0)) == 0.0
+    assert record.per_example(example(Rome=0.5, Bern=0.5)) == 0.25
+    assert record.per_example(example()) is None
+    assert record.weight is not None
+    assert record.weight(example(Rome=0.5, Bern=None)) == 1.0
+
+
+def test_eoi_is_right_where_every_reference_was_given() -> None:
+    def step(eoi: float, *previous: str) -> t.Step:
+        return t.Step(len(previous) + 1, previous, "", (), None, eoi, 0.0)
+
+    own = Example("q", TWO, ("Rome", "Oslo"), probabilities=(0.5, 0.5))
+    found = ends_of(own, [step(0.1), step(0.2, "Roma"), step(0.7, "Roma", "Oslo"), step(0.9, "Roma", "Oslo", "Bern")])
+    assert found == [(0.1, False), (0.2, False), (0.7, True), (0.9, True)]
+    assert ends_of(own, [step(0.0), step(0.0, "Rome")]) == []  # it never says [EOI]
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1))
+def test_bins_hold_everything_and_the_error_is_a_share(said: list[tuple[float, bool]]) -> None:
+    found = reliability(said)
+    assert sum(b.n for b in found.bins) == found.n == len(said)
+    assert found.error is not None
+    assert 0 <= found.error <= 1
+    for b in found.bins:
+        assert b.low - 1e-9 <= b.said <= b.high + 1e-9
+    assert sum(b.n * b.so for b in found.bins) == pytest.approx(sum(so for _, so in said))
+
+
+def test_who_is_right_as_often_as_he_says_has_no_error() -> None:
+    assert reliability([(0.25, i == 0) for i in range(4)]).error == 0.0
+    assert reliability([(1.0, False)]).error == 1.0
