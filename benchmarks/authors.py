@@ -24,8 +24,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from core.errors import AmbiscopeError, InputError
-from core.models.fid_network import FidBatch, FidConfig, FidNetwork
-from core.models.released import load_t5
+from core.models.seq2seq.network import FidBatch, FidConfig, FidNetwork
+from core.models.seq2seq.released import load_t5
 from core.settings import ROOT
 
 CASES = ROOT / "tests" / "data" / "authors_t5"

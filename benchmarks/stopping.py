@@ -1,9 +1,9 @@
-"""When an answer set is whole: every rule of core.systems.stopping on the same runs, and how true the probabilities are.
+"""When an answer set is whole: every rule of core.systems.shared.stopping on the same runs, and how true the probabilities are.
 
     python -m benchmarks.stopping --runs FOLDER/ambigprompt-*.jsonl [--cross]
     python -m benchmarks.stopping --follow ambigprompt dpr-threshold --questions data/starter/questions.json --corpus starter --out FOLDER
 
-A run is followed beyond where the system would have stopped (core.training.calibration_task), once; the rules are then tried on what it said.  `--runs`: such
+A run is followed beyond where the system would have stopped (core.training.tasks.calibration), once; the rules are then tried on what it said.  `--runs`: such
 files, of `python -m core train calibration` too; `--cross`: with calibrations fitted on the other four fifths of these runs, for the questions on which the
 shipped ones were fitted.  Without it the shipped calibrations are used.  Intervals: 95%, paired bootstrap over questions, of the difference from the first rule.
 """
@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from core import types as t
-from core.commands.train_calibration import raw_options
+from core.commands.training.calibration import raw_options
 from core.datasets import load
 from core.engine import Engine
 from core.metrics.answers import f1
-from core.metrics.bootstrap import compare, interval
 from core.metrics.calibration import reliability
-from core.models.calibration import Calibration, read_calibration
-from core.models.checkpoints import digest
+from core.metrics.significance.bootstrap import compare, interval
 from core.models.finding import find_checkpoint
+from core.models.ranking.calibration import Calibration, read_calibration
+from core.models.span.checkpoints import digest
 from core.settings import Settings
 from core.systems.jpr import DEFAULTS as JPR
 from core.systems.one_pass import THRESHOLD, TUNED
 from core.systems.rectify import DEFAULTS as RECTIFY
-from core.systems.stopping import LoopEnd, Selection
-from core.training.calibration_task import Asked, Followed, cross_fitted, follow, read
+from core.systems.shared.stopping import LoopEnd, Selection
+from core.training.tasks.calibration import Asked, Followed, cross_fitted, follow, read
 
 MOST = 8
 THRESHOLDS = {

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from core.errors import AmbiscopeError, InputError
-from core.needs import check
+from core.requirements import check
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
 from core.systems import SYSTEMS, passages_to_read
-from core.systems.base import Options, Parts
+from core.systems.shared.base import Options, Parts
 from core.types import AnsweringSystem, Passage, RetrievedPassage
 
 if TYPE_CHECKING:

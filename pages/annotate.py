@@ -7,18 +7,14 @@ import contextlib
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
-from pages import _annotate_about as about
-from pages import _annotate_bar as bar
-from pages import _annotate_generation as generation
-from pages import _annotate_judging as judging
-from pages import _annotate_mine as mine
-from pages import _annotate_search as search
-from pages import _annotate_state as state
-from pages import _annotate_validation as validation
-from pages import _shared
-from pages._annotate_state import Work
-from pages._markup import plain
-from storage.records_annotation import Project, WorkStage
+from pages.annotation import about, bar, judging, search, state
+from pages.annotation import validating as validation
+from pages.annotation import work as mine
+from pages.annotation import writing as generation
+from pages.annotation.state import Work
+from pages.app import shared
+from pages.app.markup import plain
+from storage.records.annotation import Project, WorkStage
 
 WANTED = "annotate.wanted"
 
@@ -33,7 +29,7 @@ def _note(name: str, key: str) -> None:
 
 
 def choose() -> tuple[Project, WorkStage] | None:
-    projects = _shared.store().projects(state="open", limit=200)
+    projects = shared.store().projects(state="open", limit=200)
     if not projects:
         st.info("There is no open project yet. A manager makes one from a question file.")
         st.page_link("pages/manage.py", label="Make a project", icon=":material/assignment_ind:")
@@ -75,7 +71,7 @@ def choose() -> tuple[Project, WorkStage] | None:
 
 def _open(project: Project, stage: WorkStage, who: str) -> Work | None:
     """The work of this tab, or the next item.  Raises the store's errors."""
-    store = _shared.store()
+    store = shared.store()
     wanted = st.session_state.pop(WANTED, "") or _from_address("item")
     if "item" in st.query_params:
         del st.query_params["item"]
@@ -108,7 +104,7 @@ def _give_back(work: Work) -> None:
     """Another name, project or stage was chosen: an item on which nothing was done is somebody else's to take at once."""
     if work.version == 0 and not work.opened and work.task.state == "leased":
         with contextlib.suppress(AmbiscopeError):
-            _shared.store().release_item(work.task.item, work.who, work.stage)
+            shared.store().release_item(work.task.item, work.who, work.stage)
 
 
 def draw(work: Work) -> None:
@@ -147,10 +143,10 @@ def main() -> None:
     if chosen is None:
         return
     project, stage = chosen
-    who = _shared.annotator()
+    who = shared.annotator()
     bar.belongs_to(who)
     own = about.draw_progress(project, stage, who)
-    about.draw_guidelines(_shared.store().guidelines(project.id), stage, expanded=own.submitted + own.gold == 0)
+    about.draw_guidelines(shared.store().guidelines(project.id), stage, expanded=own.submitted + own.gold == 0)
     if st.session_state["annotate.mine"]:
         mine.draw(project, stage, who)
         return
@@ -165,8 +161,8 @@ def main() -> None:
     draw(work)
 
 
-_shared.enter("annotate")
+shared.enter("annotate")
 try:
     main()
 except AmbiscopeError as error:
-    _shared.show_error(error)
+    shared.show_error(error)

@@ -8,11 +8,12 @@ import streamlit as st
 from core.errors import AmbiscopeError, InputError
 from core.retrieval.library import STARTER, CorpusInfo
 from core.retrieval.readers import READERS
-from pages import _builds, _shared
-from pages._deeds import deed
-from pages._figures import seconds
-from pages._markup import plain
-from pages._trace import draw_found
+from pages.app import shared
+from pages.app.actions import deed
+from pages.app.figures import seconds
+from pages.app.markup import plain
+from pages.corpus import builds as corpus_builds
+from pages.runs.trace import draw_found
 
 PAGE = 25  # passages a page of the table
 LOOK_EVERY = 0.2  # seconds
@@ -49,7 +50,7 @@ def table(found: list[CorpusInfo], names: list[str]) -> None:
 
 
 def passages(name: str) -> None:
-    corpus = _shared.engine().corpus(name)
+    corpus = shared.engine().corpus(name)
     pages = max(1, -(-len(corpus) // PAGE))
     page = st.pagination(pages, key=f"corpora.page.{name}") if pages > 1 else 1
     rows = corpus.passages((page - 1) * PAGE, PAGE)
@@ -64,7 +65,7 @@ def passages(name: str) -> None:
 
 
 def search(name: str) -> None:
-    settings = _shared.settings()
+    settings = shared.settings()
     with st.form(f"corpora.search.{name}", border=False):
         st.text_input("Search for", key="corpora.query", max_chars=settings.max_question_chars)
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -75,7 +76,7 @@ def search(name: str) -> None:
     query = " ".join(str(st.session_state.get("corpora.query") or "").split())
     if not query:
         return
-    found = _shared.engine().corpus(name).search(query, int(k), mode)
+    found = shared.engine().corpus(name).search(query, int(k), mode)
     if not found:
         st.info("No passage shares a word with this. Try the mode dense or hybrid.")
     draw_found(found)
@@ -86,14 +87,14 @@ def _delete(name: str) -> None:
     typed = str(st.session_state.get(f"corpora.typed.{name}") or "").strip()
     if typed != name:
         raise InputError(f"'{typed[:80]}' is not the name '{name}'; nothing was deleted")
-    build = _shared.builds().get(name)
+    build = shared.builds().get(name)
     if build is not None and not build.done:
         raise InputError(f"corpus '{name}' is being built; stop that first")
-    engine = _shared.light_engine()
+    engine = shared.light_engine()
     engine.forget(name)
     engine.library.delete(name)
-    _builds.discard(_shared.settings().home, name)
-    _shared.builds().pop(name, None)
+    corpus_builds.discard(shared.settings().home, name)
+    shared.builds().pop(name, None)
     st.session_state["corpora.said"] = f"Corpus '{name}' is deleted."
 
 
@@ -108,11 +109,11 @@ def delete(name: str) -> None:
 
 def incomplete(name: str) -> None:
     st.warning(f"Corpus {plain(name)} is not complete: its build was interrupted, or runs in another process.")
-    uploads = _builds.kept(_shared.settings().home, name)
+    uploads = corpus_builds.kept(shared.settings().home, name)
     if uploads:
         upload = uploads[-1]
         st.caption(f"Its files are kept: {plain(', '.join(upload.originals.values()))}")
-        if _shared.store().may("build corpora"):
+        if shared.store().may("build corpora"):
             st.button(
                 "Go on building", icon=":material/play_arrow:", on_click=_go_on, args=(upload,), key=f"corpora.resume.{name}"
             )
@@ -126,40 +127,40 @@ def look(found: list[CorpusInfo], names: list[str]) -> None:
         return
     chosen = st.selectbox("Look into", every, key="corpora.chosen")
     info = next((c for c in found if c.name == chosen), None)
-    build = _shared.builds().get(chosen)
+    build = shared.builds().get(chosen)
     if info is not None and not info.complete:
         if build is None or build.done:
             incomplete(chosen)
-        if _shared.store().may("delete corpora"):
+        if shared.store().may("delete corpora"):
             delete(chosen)
         return
     draws = {"Passages": passages, "Search": search}
-    if _shared.store().may("delete corpora"):
+    if shared.store().may("delete corpora"):
         draws["Delete"] = delete
     for tab, draw in zip(st.tabs(list(draws)), draws.values()):
         with tab:
             try:
                 draw(chosen)
             except AmbiscopeError as error:  # a damaged corpus can still be deleted
-                _shared.show_error(error)
+                shared.show_error(error)
 
 
 # ---------------------------------------------------------------- uploading and building
 
 
 @deed("build corpora", "corpora.error")
-def _go_on(upload: _builds.Upload) -> None:
-    _shared.builds()[upload.corpus] = _builds.Build(_shared.engine(), upload)
+def _go_on(upload: corpus_builds.Upload) -> None:
+    shared.builds()[upload.corpus] = corpus_builds.Build(shared.engine(), upload)
 
 
 @deed("build corpora", "corpora.error")
-def _stop(build: _builds.Build) -> None:
+def _stop(build: corpus_builds.Build) -> None:
     build.stop()
 
 
 @deed("build corpora", "corpora.error")
 def _close(name: str) -> None:
-    _shared.builds().pop(name, None)
+    shared.builds().pop(name, None)
 
 
 @deed("build corpora", "corpora.error")
@@ -172,14 +173,14 @@ def _upload() -> None:
         raise InputError("the corpus has no name; give it one of a-z, 0-9, '_' and '-'")
     if not files:
         raise InputError("no file was chosen; choose at least one")
-    running = _shared.builds().get(name)
+    running = shared.builds().get(name)
     if running is not None and not running.done:
         raise InputError(f"corpus '{name}' is being built already; wait until it has finished")
-    _shared.builds()[name] = _builds.Build(_shared.engine(), _builds.keep(_shared.settings().home, name, files))
+    shared.builds()[name] = corpus_builds.Build(shared.engine(), corpus_builds.keep(shared.settings().home, name, files))
 
 
 def upload_form() -> None:
-    settings = _shared.settings()
+    settings = shared.settings()
     st.subheader("Add a corpus", divider="gray")
     st.markdown(
         f"Files of {', '.join(f'`{s}`' for s in READERS)}; at most {settings.max_upload_mb} MB each, "
@@ -198,10 +199,10 @@ def upload_form() -> None:
         st.form_submit_button("Upload and build", type="primary", icon=":material/upload:", on_click=_upload)
 
 
-def show_report(build: _builds.Build) -> None:
+def show_report(build: corpus_builds.Build) -> None:
     name = plain(build.name)
     if build.error is not None:
-        _shared.show_error(build.error)
+        shared.show_error(build.error)
         return
     report = build.report
     if report is None:
@@ -224,9 +225,9 @@ def show_report(build: _builds.Build) -> None:
 
 def watch() -> None:
     """Progress of running builds, reports of finished ones.  Goes on after an interruption: the work is done elsewhere."""
-    builds = _shared.builds()
+    builds = shared.builds()
     running = [b for b in builds.values() if not b.done]
-    may_stop = _shared.store().may("build corpora")
+    may_stop = shared.store().may("build corpora")
     if running:
         bars = []
         for build in running:
@@ -252,19 +253,19 @@ def main() -> None:
     if said := st.session_state.pop("corpora.said", None):
         st.success(plain(said), icon=":material/check:")
     if error := st.session_state.pop("corpora.error", None):
-        _shared.show_error(error)
-    found, names = _shared.corpora(), _shared.light_engine().library.names()
+        shared.show_error(error)
+    found, names = shared.corpora(), shared.light_engine().library.names()
     table(found, names)
     above = st.container()
     look(found, names)
-    if _shared.store().may("build corpora"):
+    if shared.store().may("build corpora"):
         upload_form()
     with above:
         watch()
 
 
-_shared.enter("corpora")
+shared.enter("corpora")
 try:
     main()
 except AmbiscopeError as error:
-    _shared.show_error(error)
+    shared.show_error(error)

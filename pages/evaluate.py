@@ -8,21 +8,25 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import AmbiscopeError
-from core.published import PublishedTable, tables_of
-from pages import (
-    _evaluate_charts,
-    _evaluate_compare,
-    _evaluate_judge,
-    _evaluate_more,
-    _evaluate_reliability,
-    _evaluate_rows,
-    _evaluate_runs,
-    _evaluate_start,
-    _shared,
+from core.evaluation.published import PublishedTable, tables_of
+from pages.app import shared
+from pages.app.markup import plain
+from pages.evaluations import (
+    charts as first_charts,
 )
-from pages._evaluate_data import CHARTS, SCOPES, VIEWS, draw, metrics_of, names
-from pages._markup import plain
-from storage.records import StoredEvaluation
+from pages.evaluations import (
+    compare,
+    judges,
+    leaderboard,
+    more_charts,
+    reliability,
+    rows,
+)
+from pages.evaluations import (
+    start as starting,
+)
+from pages.evaluations.data import CHARTS, SCOPES, VIEWS, draw, metrics_of, names
+from storage.records.results import StoredEvaluation
 
 DRAWN = 8  # runs in a chart to begin with
 NO_TABLE = "none"
@@ -65,37 +69,37 @@ def charts(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
         return
     left, right = st.columns(2)
     view = left.selectbox("Chart", CHARTS, key="evaluate.kind")
-    store, ids = _shared.store(), [r.id for r in chosen]
+    store, ids = shared.store(), [r.id for r in chosen]
     if view == "Quality":
-        draw(_evaluate_charts.quality(chosen, called, metric, _published(right, "quality", metric)))
+        draw(first_charts.quality(chosen, called, metric, _published(right, "quality", metric)))
     elif view == "Seconds and quality":
-        draw(_evaluate_charts.latency(chosen, called, metric, scope, _published(right, "quality", metric)))
+        draw(first_charts.latency(chosen, called, metric, scope, _published(right, "quality", metric)))
     elif view == "Training-set size":
-        draw(_evaluate_charts.training_size(runs, metric))
+        draw(first_charts.training_size(runs, metric))
     elif view == "Precision and recall":
-        draw(_evaluate_charts.answers(chosen, called, scope))
+        draw(first_charts.answers(chosen, called, scope))
     elif view == "Ablations":
-        draw(_evaluate_more.ablations(runs, metric, _published(right, "ablations", metric)))
+        draw(more_charts.ablations(runs, metric, _published(right, "ablations", metric)))
     elif view == "Zero-shot and decoding":
-        draw(_evaluate_more.variants(runs, called, metric, _published(right, "zero-shot", metric)))
+        draw(more_charts.variants(runs, called, metric, _published(right, "zero-shot", metric)))
     elif view == "Retrieval":
-        draw(_evaluate_more.retrieval(_with_retrieval(runs, chosen), called, scope, tables_of("retrieval")))
+        draw(more_charts.retrieval(_with_retrieval(runs, chosen), called, scope, tables_of("retrieval")))
     elif view == "Grounding":
-        draw(_evaluate_more.grounded(chosen, called, scope, _published(right, "grounded")))
+        draw(more_charts.grounded(chosen, called, scope, _published(right, "grounded")))
         summaries = {key: store.evaluation_report(key).get("summary") or {} for key in ids}
-        draw(_evaluate_more.judged(summaries, called))
-        draw(_evaluate_more.cost(summaries, called))
+        draw(more_charts.judged(summaries, called))
+        draw(more_charts.cost(summaries, called))
     elif view == "Reliability":
         summaries = {key: store.evaluation_report(key).get("summary") or {} for key in ids}
-        draw(_evaluate_reliability.reliability(summaries, called))
+        draw(reliability.reliability(summaries, called))
     elif view == "Errors":
         counts = store.error_counts(ids, multi=scope == "multi")
-        draw(_evaluate_more.errors({key: counts[key] for key in ids if key in counts}, called))
+        draw(more_charts.errors({key: counts[key] for key in ids if key in counts}, called))
     else:
-        draw(_evaluate_more.groups(store.group_means(ids, metric, "ambiguity"), called, metric, "ambiguity"))
-        draw(_evaluate_more.groups(store.group_means(ids, metric, "source"), called, metric, "source"))
-    if view == "Grounding" or (view in OF_THE_METRIC and metric in _evaluate_judge.JUDGED):
-        _evaluate_judge.draw(runs if view in OF_ALL else chosen, called)
+        draw(more_charts.groups(store.group_means(ids, metric, "ambiguity"), called, metric, "ambiguity"))
+        draw(more_charts.groups(store.group_means(ids, metric, "source"), called, metric, "source"))
+    if view == "Grounding" or (view in OF_THE_METRIC and metric in judges.JUDGED):
+        judges.draw(runs if view in OF_ALL else chosen, called)
 
 
 def _with_retrieval(runs: Sequence[StoredEvaluation], chosen: Sequence[StoredEvaluation]) -> list[StoredEvaluation]:
@@ -110,20 +114,20 @@ def one(runs: Sequence[StoredEvaluation]) -> None:
     run = next((r for r in runs if r.id == chosen), None)
     if run is None:
         return
-    _evaluate_runs.about(run, called[run.id])
+    leaderboard.about(run, called[run.id])
     st.subheader("Questions")
-    _evaluate_rows.rows(run)
+    rows.rows(run)
 
 
 def start() -> None:
     """Raises NotAllowedError."""
-    _shared.store().allow("run evaluations")
+    shared.store().allow("run evaluations")
     st.subheader("Start an evaluation")
-    _evaluate_start.form()
+    starting.form()
     st.subheader("Run folders")
-    _evaluate_start.folders()
+    starting.folders()
     st.subheader("Upload")
-    _evaluate_start.uploads()
+    starting.uploads()
 
 
 def main() -> None:
@@ -134,11 +138,11 @@ def main() -> None:
     if said := st.session_state.pop("evaluate.said", None):
         st.success(plain(said), icon=":material/check:")
     if error := st.session_state.pop("evaluate.error", None):
-        _shared.show_error(error)
-    _evaluate_start.watch()
-    where = _evaluate_runs.filters()
-    store = _shared.store()
-    total, runs = store.count_evaluations(where), store.evaluations(_evaluate_runs.MOST, where=where)
+        shared.show_error(error)
+    starting.watch()
+    where = leaderboard.filters()
+    store = shared.store()
+    total, runs = store.count_evaluations(where), store.evaluations(leaderboard.MOST, where=where)
     view = (
         st.segmented_control("View", VIEWS, default=VIEWS[0], required=True, key="evaluate.view", label_visibility="collapsed")
         or VIEWS[0]
@@ -159,7 +163,7 @@ def main() -> None:
         metric = str(st.selectbox("Metric", metrics_of(runs) or ["F1 answer"], key="evaluate.metric", width=260))
         scope = str(st.selectbox("Questions", list(SCOPES), format_func=SCOPES.__getitem__, key="evaluate.scope", width=300))
     if view == "Leaderboard":
-        _evaluate_runs.leaderboard(runs, metric, scope)
+        leaderboard.leaderboard(runs, metric, scope)
         if total > len(runs):
             st.caption(f"The newest {len(runs)} of {total:,} runs; filter in the sidebar for others.")
         st.caption(
@@ -168,13 +172,13 @@ def main() -> None:
     elif view == "Charts":
         charts(runs, metric, scope)
     elif view == "Two runs":
-        _evaluate_compare.compare(runs, metric, scope)
+        compare.compare(runs, metric, scope)
     else:
         one(runs)
 
 
-_shared.enter("evaluate")
+shared.enter("evaluate")
 try:
     main()
 except AmbiscopeError as error:
-    _shared.show_error(error)
+    shared.show_error(error)

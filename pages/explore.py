@@ -5,12 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
-from core.systems.base import check_question
+from core.systems.shared.base import check_question
 from core.types import Prediction, Question
-from pages import _live, _options, _shared
-from pages._markup import plain
-from pages._result import common, draw_result
-from storage.records import StoredPrediction
+from pages.app import shared
+from pages.app.markup import plain
+from pages.runs import live, options
+from pages.runs.result import common, draw_result
+from storage.records.results import StoredPrediction
 
 STARTER = "starter"
 
@@ -29,57 +30,57 @@ def question_box(corpus: str, empty: bool) -> None:
     # first: Enter does nothing in a form whose button is not there yet, and whoever is quick would wait for nothing
     right.form_submit_button("Ask", type="primary", on_click=ask, icon=":material/search:")
     left.text_input("Question", key="explore.question", placeholder="Who played Maria in West Side Story?")
-    if empty and corpus == STARTER and (shown := _shared.examples()):
+    if empty and corpus == STARTER and (shown := shared.examples()):
         st.caption("Or try one of these:")
         with st.container(horizontal=True):
             for number, example in enumerate(shown):
                 st.button(plain(example), key=f"explore.example.{number}", on_click=ask, args=(example,))
 
 
-def begin(choices: _options.Choices) -> None:
+def begin(choices: options.Choices) -> None:
     """Starts what a callback noted.  A bad question is told before anything is loaded."""
     text = st.session_state.pop("explore.ask", None)
     if text is None:
         return
     st.session_state.pop("explore.error", None)
     try:
-        question = check_question(Question(text), _shared.settings().max_question_chars)
+        question = check_question(Question(text), shared.settings().max_question_chars)
         if not choices.sides:
             raise InputError("no system is ready here; the sidebar says what each needs")
         if not choices.corpus:
             raise InputError("there is no corpus to read; upload one on the page Corpora")
-        _live.start(choices.plans(question))
+        live.start(choices.plans(question))
     except AmbiscopeError as error:
-        _live.explain(error)
+        live.explain(error)
 
 
 def linked() -> list[StoredPrediction]:
     """The predictions that the address names.  Raises NotFoundError, StorageError."""
     ids = [st.query_params.get(name, "") for name in ("prediction", "other")]
     if tuple(ids) != st.session_state.get("explore.link", ("", "")):  # another link was opened in this tab
-        _live.drop()
+        live.drop()
         st.session_state["explore.link"] = tuple(ids)
         st.session_state.pop("explore.error", None)
-        found = [_shared.store().get_prediction(i) for i in ids if i]
+        found = [shared.store().get_prediction(i) for i in ids if i]
         if found:
             st.session_state["explore.question"] = found[0].prediction.question.text
         return found
-    return [] if _live.runs() else [_shared.store().get_prediction(i) for i in ids if i]
+    return [] if live.runs() else [shared.store().get_prediction(i) for i in ids if i]
 
 
-def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[_live.Run]) -> None:
+def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[live.Run]) -> None:
     """`sides`: prediction, its stored id, prefix of its keys; `runs` those that ended without being saved, in the same places."""
     both = common([p for p, *_ in sides if p is not None]) if len(sides) > 1 else None
     places = st.columns(len(sides), gap="medium") if len(sides) > 1 else [st.container()]
     for number, ((prediction, saved, prefix), place) in enumerate(zip(sides, places)):
         if runs:
             with place:
-                _live.show_run_error(runs[number])
+                live.show_run_error(runs[number])
         if prediction is not None:
             draw_result(place, prediction, saved, prefix, both)
 
 
-def finish(runs: list[_live.Run]) -> None:
+def finish(runs: list[live.Run]) -> None:
     """After the last event: the address names what was saved; what went wrong stays on the page."""
     for name, run in zip(("prediction", "other"), runs):
         if run.saved:
@@ -96,34 +97,34 @@ def main() -> None:
         "Many questions have several right answers, because they can be read in several ways. Ask one, and the model finds an answer "
         "after another, shows the passage behind each, and rewrites the question so that each answer is its only one."
     )
-    _shared.warm()
+    shared.warm()
     stored: list[StoredPrediction] = []
     problem: AmbiscopeError | None = None
     try:
         stored = linked()
     except AmbiscopeError as error:
         problem = error
-    choices = _options.sidebar()
+    choices = options.sidebar()
     begin(choices)
-    runs = _live.runs()
+    runs = live.runs()
     question_box(choices.corpus, empty=not runs and not stored)
     if error := st.session_state.get("explore.error"):
-        _shared.show_error(error)
+        shared.show_error(error)
     elif runs and not all(run.done and (run.saved or run.error or run.save_error) for run in runs):
-        _live.watch(runs)
+        live.watch(runs)
         finish(runs)
     elif runs:
         draw([(run.prediction(), run.saved, run.saved or run.key) for run in runs], runs)
         if all(run.saved for run in runs):  # the second attempt at saving worked
             finish(runs)
     elif problem is not None:
-        _shared.show_error(problem)
+        shared.show_error(problem)
     elif stored:
         draw([(s.prediction, s.id, s.id) for s in stored], [])
 
 
-_shared.enter("explore")
+shared.enter("explore")
 try:
     main()
 except AmbiscopeError as error:
-    _shared.show_error(error)
+    shared.show_error(error)

@@ -6,17 +6,17 @@ import pandas as pd
 import streamlit as st
 
 from core.errors import AmbiscopeError
-from pages import _shared
-from pages._deeds import deed
-from pages._installation import age, settings_in_force, versions, without_password
-from pages._markup import plain
-from storage.records import Health
+from pages.app import shared
+from pages.app.actions import deed
+from pages.app.installation import age, settings_in_force, versions, without_password
+from pages.app.markup import plain
+from storage.records.results import Health
 
 
 @deed("back up", "health.error")
 def _backup() -> None:
     """Callback."""
-    manifest = _shared.store().backup()
+    manifest = shared.store().backup()
     st.session_state["health.said"] = f"Backup written and verified: {manifest.file}"
 
 
@@ -43,12 +43,12 @@ def database(health: Health) -> None:
 
 def main() -> None:
     st.header("Health", anchor=False)
-    store = _shared.store()
+    store = shared.store()
     store.allow("back up")
     if said := st.session_state.pop("health.said", None):
         st.success(plain(said), icon=":material/check:")
     if error := st.session_state.pop("health.error", None):
-        _shared.show_error(error)
+        shared.show_error(error)
     full = st.toggle("Check every page of the file (slow for a large one)", key="health.full")
     database(store.health(full=full))
     st.subheader("Versions", divider="gray", anchor=False)
@@ -57,15 +57,15 @@ def main() -> None:
     )
     st.subheader("Settings", divider="gray", anchor=False)
     st.dataframe(
-        pd.DataFrame(settings_in_force(_shared.settings()), columns=["variable", "value", "from"]),
+        pd.DataFrame(settings_in_force(shared.settings()), columns=["variable", "value", "from"]),
         hide_index=True,
         width="stretch",
         alt="Settings in force, secrets hidden",
     )
 
 
-_shared.enter("health")
+shared.enter("health")
 try:
     main()
 except AmbiscopeError as error:
-    _shared.show_error(error)
+    shared.show_error(error)

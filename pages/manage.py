@@ -5,24 +5,20 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import AmbiscopeError
-from pages import _manage_guidelines as guidelines
-from pages import _manage_import as importing
-from pages import _manage_items as items
-from pages import _manage_new as new
-from pages import _manage_people as people
-from pages import _manage_progress as progress
-from pages import _manage_projects as projects
-from pages import _shared
-from pages._manage_items import ERROR, SAID
-from pages._manage_progress import SECTION
-from pages._markup import plain
+from pages.app import shared
+from pages.app.markup import plain
+from pages.projects import guidelines, items, new, people, progress
+from pages.projects import question_upload as importing
+from pages.projects import settings as projects
+from pages.projects.items import ERROR, SAID
+from pages.projects.progress import SECTION
 
 SECTIONS = ("Items", "Guidelines", "Suggestions", "Settings", "People", "Activity")
 
 
 def main() -> None:
     st.header("Manage", anchor=False)
-    who, store = _shared.annotator(), _shared.store()
+    who, store = shared.annotator(), shared.store()
     store.require(who, "manager")
     with st.container():  # always there: what is below keeps its place, and with it its state
         if said := st.session_state.pop(SAID, None):
@@ -68,8 +64,8 @@ def main() -> None:
             people.activity(None if everywhere else project, who)
 
 
-_shared.enter("manage")
+shared.enter("manage")
 try:
     main()
 except AmbiscopeError as error:
-    _shared.show_error(error)
+    shared.show_error(error)

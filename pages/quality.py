@@ -10,13 +10,12 @@ from typing import Any, cast
 import streamlit as st
 
 from core.errors import AmbiscopeError
-from pages import _quality_loop as loop
-from pages import _quality_tables as tables
-from pages import _shared
-from pages._deeds import deed
-from pages._markup import plain
-from storage.agreement import Quality, quality
-from storage.words import Filters
+from pages.agreement import loop, tables
+from pages.app import shared
+from pages.app.actions import deed
+from pages.app.markup import plain
+from storage.analysis.agreement import Quality, quality
+from storage.exchange.votes import Filters
 
 DOWNLOAD_BYTES = 100_000_000  # larger files are fetched from the server's disk
 SAMPLES = 500
@@ -29,7 +28,7 @@ def _day(value: object) -> datetime | None:
 
 def choose() -> Filters:
     """Project, people and days that everything on this page is of."""
-    store, me = _shared.store(), _shared.annotator()
+    store, me = shared.store(), shared.annotator()
     projects = {p.id: p.name for p in store.projects(limit=200)}
     names = [a.name for a in store.annotators()]
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -72,8 +71,8 @@ def reckoned(filters: Filters) -> Quality:
     if held is not None and held[0] == filters and clock.monotonic() - held[2] < HOLD_SECONDS:
         return cast(Quality, held[1])
     found = quality(
-        _shared.store().lent("see others' work"),
-        _shared.annotator(),
+        shared.store().lent("see others' work"),
+        shared.annotator(),
         project=filters.project,
         people=filters.annotators,
         since=filters.since,
@@ -142,12 +141,12 @@ def _take(filters: Filters) -> None:
         pseudonyms=bool(state.get("quality.snapshot.pseudonyms")),
     )
     note = str(state.get("quality.snapshot.note") or "").strip()
-    made = _shared.store().take_snapshot(_shared.settings().home / "snapshots", filters=chosen, note=note)
+    made = shared.store().take_snapshot(shared.settings().home / "snapshots", filters=chosen, note=note)
     state["quality.said"] = f"Snapshot {made.number} is taken."
 
 
 def snapshots(filters: Filters) -> None:
-    store = _shared.store()
+    store = shared.store()
     st.markdown(
         "A snapshot holds what the filters above let by, at one moment: a training file, AmbigNQ light and full, preference pairs, CSV and "
         "Parquet. It has a number and a digest and never changes."
@@ -185,9 +184,9 @@ def snapshots(filters: Filters) -> None:
     st.dataframe(rows, hide_index=True, width="stretch", alt="Snapshots")
     number = st.selectbox("Files of snapshot", [s.number for s in found], key="quality.snapshot.number", width=200)
     try:
-        files = store.snapshot_files(number, _shared.settings().home / "snapshots")
+        files = store.snapshot_files(number, shared.settings().home / "snapshots")
     except AmbiscopeError as error:  # of this one; the others, and the loop, may be whole
-        _shared.show_error(error)
+        shared.show_error(error)
         return
     with st.container(horizontal=True):
         for format, path in files.items():
@@ -208,10 +207,10 @@ def main() -> None:
     if said := st.session_state.pop("quality.said", None):
         st.success(plain(said), icon=":material/check:")
     if error := st.session_state.pop("quality.error", None):
-        _shared.show_error(error)
+        shared.show_error(error)
     filters = choose()
     agreement(filters)
-    store = _shared.store()
+    store = shared.store()
     if not store.may("take snapshots"):  # what managers do is not shown to others
         return
     st.subheader("Snapshots", divider="gray")
@@ -220,8 +219,8 @@ def main() -> None:
     loop.draw(filters, [s.number for s in store.snapshots(limit=100)])
 
 
-_shared.enter("quality")
+shared.enter("quality")
 try:
     main()
 except AmbiscopeError as error:
-    _shared.show_error(error)
+    shared.show_error(error)

@@ -1,5 +1,1 @@
-"""Storage: SQLite through SQLAlchemy, behind one door (`storage.store.Store`)."""
-
-from storage.store import Store
-
-__all__ = ["Store"]
+"""Storage: SQLite or PostgreSQL through SQLAlchemy, behind one door (`storage.store.Store`)."""

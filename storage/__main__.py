@@ -20,9 +20,9 @@ from typing import NoReturn
 from core.cli import check_words
 from core.errors import AmbiscopeError, InputError, StorageError
 from core.settings import Settings
-from storage.data_commands import Result, add_data_commands, words_of
-from storage.evaluation_import import import_run
-from storage.maintenance import restore
+from storage.commands.data import Result, add_data_commands, words_of
+from storage.commands.evaluations import import_run
+from storage.exchange.backup import restore
 from storage.store import Store
 
 

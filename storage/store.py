@@ -3,7 +3,7 @@
 Guarantees: 1. Each public method is one transaction: all of it is stored or nothing (export and backup: one read
 transaction for the file, then one that notes it). 2. What a method acknowledged survives a kill of the process, and
 with SQLite's FULL synchronisation a power cut. 3. Values in and out are frozen dataclasses of core.types and
-storage.records; no ORM row leaves. 4. A save with equal content changes nothing, so pages may save at each rerun. 5.
+storage.records.results; no ORM row leaves. 4. A save with equal content changes nothing, so pages may save at each rerun. 5.
 `find_...` may return None, `get_...` raises NotFoundError with the id. 6. Errors are core.errors: InputError (yours to
 mend), ConflictError (look at both versions), StorageError (the disk's or the file's).
 
@@ -14,28 +14,28 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from storage.activity import Activity
-from storage.annotations import Annotations
-from storage.db import parse_url
-from storage.drafts import Drafts
-from storage.evaluations import Evaluations
-from storage.item_views import ItemViews
-from storage.items import Items
-from storage.judgments import Judgments
-from storage.maintenance import Maintenance
-from storage.people import People
-from storage.predictions import Predictions
-from storage.projects import Projects
-from storage.qualifying import Qualifying
-from storage.queue import Queue
-from storage.reviews import Reviews
-from storage.rework import Rework
-from storage.submissions import Submissions
-from storage.upgrade import ensure_current
+from storage.exchange.backup import Maintenance
+from storage.people.activity import Activity
+from storage.people.people import People
+from storage.projects.item_views import ItemViews
+from storage.projects.items import Items
+from storage.projects.projects import Projects
+from storage.projects.qualification import Qualifying
+from storage.results.annotations import Annotations
+from storage.results.evaluations import Evaluations
+from storage.results.labels import Judgments
+from storage.results.predictions import Predictions
+from storage.schema.engine import parse_url
+from storage.schema.upgrade import ensure_current
+from storage.work.drafts import Drafts
+from storage.work.queue import Queue
+from storage.work.returns import Rework
+from storage.work.reviews import Reviews
+from storage.work.submissions import Submissions
 
 
 class Workbench(People, Activity, Projects, Items, ItemViews, Qualifying, Queue, Rework, Drafts, Submissions, Reviews):
-    """The part of the Store for annotation by several people: each method checks who asks (storage.people)."""
+    """The part of the Store for annotation by several people: each method checks who asks (storage.people.people)."""
 
 
 class Store(Predictions, Judgments, Annotations, Evaluations, Workbench, Maintenance):

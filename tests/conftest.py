@@ -76,7 +76,7 @@ def tiny_bert_folder(tmp_path_factory: pytest.TempPathFactory, make_tiny: Callab
 
 @pytest.fixture(scope="session")
 def tiny_mpnet_folder(tmp_path_factory: pytest.TempPathFactory, make_tiny: Callable[..., Any]) -> Path:
-    """An MPNet encoder with its tokenizer, as core.mpnet and core.word_pieces load it.  Shared: do not write into it."""
+    """An MPNet encoder with its tokenizer, as core.models.encoders.mpnet and core.models.encoders.word_pieces load it.  Shared: do not write into it."""
     return _folder(tmp_path_factory.mktemp("models") / "mpnet", make_tiny("mpnet"), word_tokenizer("bert"))
 
 

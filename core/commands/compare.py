@@ -27,9 +27,9 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
+    from core.evaluation.folder import read_report
     from core.metrics import COUNT_METRICS
-    from core.metrics.compare import compare_runs, differences
-    from core.run_folder import read_report
+    from core.metrics.significance.compare import compare_runs, differences
 
     if args.questions < 0:
         raise InputError(f"--questions is {args.questions}; it must be 0 or more")

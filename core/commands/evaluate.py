@@ -13,7 +13,7 @@ from core.errors import InputError
 from core.settings import Settings
 
 if TYPE_CHECKING:
-    from core.evaluation import Report
+    from core.evaluation.run import Report
 
 
 def add_parser(commands: Any) -> None:
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from tqdm import tqdm
 
     from core.engine import Engine
-    from core.evaluation_plan import EvaluationPlan, run_plan
+    from core.evaluation.plan import EvaluationPlan, run_plan
 
     plan = EvaluationPlan(
         questions=str(args.questions.resolve()),

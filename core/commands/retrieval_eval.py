@@ -39,8 +39,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.datasets import load
     from core.disk import write_json
     from core.engine import Engine
-    from core.retrieval_evaluation import RETRIEVERS, evaluate_retrieval
-    from core.run_folder import REPORT, RUN
+    from core.evaluation.folder import REPORT, RUN
+    from core.evaluation.retrieval import RETRIEVERS, evaluate_retrieval
 
     wanted = [name.strip() for name in args.retrievers.split(",")]
     if unknown := [name for name in wanted if name not in RETRIEVERS]:

@@ -27,7 +27,7 @@ def percent(value: float | None) -> str:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    from core.metrics.scoring import score_files
+    from core.metrics.score.scoring import score_files
 
     scores = score_files(args.references, args.predictions)
     if args.json:

@@ -215,17 +215,17 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     _check(given)
     _refuse_kept_out([path for path in given if path is not None], settings)
     if args.what == "ambiguity":
-        from core.commands import train_ambiguity
+        from core.commands.training import ambiguity
 
-        return train_ambiguity.run(args, settings)
+        return ambiguity.run(args, settings)
     if args.what == "rescorer":
-        from core.commands import train_rescorer
+        from core.commands.training import reranker
 
-        return train_rescorer.run(args, settings)
+        return reranker.run(args, settings)
     if args.what == "calibration":
-        from core.commands import train_calibration
+        from core.commands.training import calibration
 
-        return train_calibration.run(args, settings)
+        return calibration.run(args, settings)
     from core.training.trainer import TrainConfig, fit
 
     out: Path = args.out or settings.runs_dir / (
@@ -245,7 +245,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     # names, not paths: where the files lay is nobody's business, and a checkpoint travels
     about = {k: _named(v) for k, v in vars(args).items() if k not in ("run", "command")}
     if args.what == "cotraining":
-        from core.training.cotraining_run import run as cotrain
+        from core.training.tasks.cotraining_run import run as cotrain
 
         found = cotrain(args, settings, config, out, _miner, _say, _identity(args), about)
         print(json.dumps({"out": str(out), **found}))
@@ -269,7 +269,7 @@ def _rescorer_of(args: argparse.Namespace) -> Callable[[Path], object] | None:
     if args.what != "answerer" or args.stage != "tune" or not args.init:
         return None
     from core.models.finding import find_checkpoint
-    from core.models.rescoring import FILES, read_weights, write_weights
+    from core.models.ranking.reranker import FILES, read_weights, write_weights
 
     folder = find_checkpoint(args.init, "answerer")
     found = {kind: weights for kind in FILES if (weights := read_weights(folder, kind))}
@@ -284,16 +284,16 @@ def _rescorer_of(args: argparse.Namespace) -> Callable[[Path], object] | None:
 def _make(args: argparse.Namespace, settings: Settings) -> tuple[Any, Any, Any]:
     """(network, task, how to save)."""
     if args.what == "disambiguation":
-        from core.training.disambiguation_task import build
+        from core.training.tasks.disambiguation import build
 
         return build(args, _miner, settings, _say)
     if args.what == "verifier":
-        from core.commands import train_verifier
+        from core.commands.training import verifier
 
-        return train_verifier.build(args, settings, _miner, _say)
+        return verifier.build(args, settings, _miner, _say)
     if args.what == "seq2seq":
-        from core.models.span_network import SpanConfig
-        from core.training import seq2seq
+        from core.models.span.network import SpanConfig
+        from core.training.tasks import seq2seq
 
         seq2seq.check(args)
         return seq2seq.build(args, answerer_task(args, settings, SpanConfig()))
@@ -313,10 +313,10 @@ def make_span(args: argparse.Namespace, settings: Settings) -> tuple[Any, Any, A
         raise InputError("train reader needs --reading FILE")
     if args.what == "answerer" and args.stage == "pretrain" and not args.reader:
         raise InputError("--stage pretrain needs --reader CHECKPOINT: the reader that makes the pseudo answers (Eq. 8)")
-    from core.models.checkpoints import load_span_network, save_span_network
     from core.models.finding import find_checkpoint
-    from core.models.span_model import load_base
-    from core.models.span_network import SpanConfig, SpanNetwork
+    from core.models.span.checkpoints import load_span_network, save_span_network
+    from core.models.span.model import load_base
+    from core.models.span.network import SpanConfig, SpanNetwork
     from core.training.freezing import freeze
 
     if args.init:
@@ -330,8 +330,8 @@ def make_span(args: argparse.Namespace, settings: Settings) -> tuple[Any, Any, A
 
 
 def _miner(args: argparse.Namespace, settings: Settings, reading: Any) -> tuple[Any, Path]:
-    from core.training.mining import Miner
-    from core.training.mixtures import context_passages
+    from core.training.data.mining import Miner
+    from core.training.data.mixtures import context_passages
 
     return Miner(context_passages(args.passages, reading)), settings.home / "cache"
 
@@ -341,8 +341,8 @@ def _say(text: str) -> None:
 
 
 def reader_task(args: argparse.Namespace, settings: Settings, config: Any) -> Any:
-    from core.training import mixtures
-    from core.training.reader_task import ReaderTask, Reading
+    from core.training.data import mixtures
+    from core.training.tasks.reader import ReaderTask, Reading
 
     reading = mixtures.load_reading(args.reading, seed=args.seed)
     if args.limit:
@@ -369,6 +369,6 @@ def reader_task(args: argparse.Namespace, settings: Settings, config: Any) -> An
 
 
 def answerer_task(args: argparse.Namespace, settings: Settings, config: Any) -> Any:
-    from core.training.answerer_task import build
+    from core.training.tasks.answerer import build
 
     return build(args, settings, config, _miner, _say)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from core import json_io
 from core.errors import FormatError
-from core.metrics import strict_json
 from core.registry import Entry, Registry
 from core.types import ReferenceQuestion
 
@@ -35,16 +35,16 @@ LAYOUTS = Registry(
 
 def detect(path: Path) -> str:
     """The name of a file's layout, told from its first row.  Raises FormatError where it is none of them."""
-    first = strict_json.first_text(path)
+    first = json_io.first_text(path)
     if first.startswith("["):
         return "ambignq"
     if first.startswith("{"):
         try:
-            _, row = next(strict_json.read_lines(path))
+            _, row = next(json_io.read_lines(path))
         except FormatError:  # perhaps one object over many lines
             if first != "{":
                 raise
-            row = strict_json.read(path)
+            row = json_io.read(path)
         if "Questions" in row:
             return "webqsp"
         if "gold_answers" in row:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from core import json_io
 from core.datasets.webqsp import of_list
 from core.errors import FormatError
-from core.metrics import strict_json
-from core.metrics.files import parse_references
+from core.metrics.score.files import parse_references
 from core.text import chunk_words
 from core.types import Passage, ReferenceQuestion
 
 
 def load(path: Path) -> list[ReferenceQuestion]:
     """A pair's `passages` become its `passage_ids`; a question's other fields go to `extra`.  Raises FormatError."""
-    value = strict_json.read(path)
+    value = json_io.read(path)
     first = value[0] if isinstance(value, list) and value else None
     if isinstance(first, dict) and "annotations" not in first and ("answers" in first or "answer" in first):
         return of_list(value, path)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from core import json_io
 from core.errors import FormatError
-from core.metrics import strict_json
 from core.types import Annotation, QAPair, ReferenceQuestion
 
 SPLITS = ("train", "dev")
@@ -18,7 +18,7 @@ SPLITS = ("train", "dev")
 
 def load(path: Path) -> list[ReferenceQuestion]:
     """The questions of all splits in the file, each with its split in `extra`.  Raises FormatError with question and field."""
-    value = strict_json.read(path)
+    value = json_io.read(path)
     splits = [name for name in SPLITS if isinstance(value, dict) and isinstance(value.get(name), dict)]
     if not splits:
         raise FormatError("expected an object with 'train' or 'dev' (ASQA)", file=path.name)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from core import json_io
 from core.errors import FormatError
-from core.metrics import strict_json
 from core.types import ReferenceQuestion
 
 
@@ -61,7 +61,7 @@ def load_lines(path: Path, question_of: Callable[[Line, str], ReferenceQuestion]
     """A question for each line, `question_of(line, id)`.  Raises FormatError with the line, also when there is none."""
     taken: dict[str, int] = {}
     found = []
-    for number, row in strict_json.read_lines(path):
+    for number, row in json_io.read_lines(path):
         line = Line(path, number, row)
         name = line.id(taken)
         taken[name] = number

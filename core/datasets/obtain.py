@@ -7,11 +7,11 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from core import json_io
 from core.datasets.catalogue import DataSet, folder_of
+from core.datasets.download import PAUSE, fetch, unpack
 from core.disk import write_json
-from core.download import PAUSE, fetch, unpack
 from core.errors import AmbiscopeError, ConflictError
-from core.metrics import strict_json
 
 Progress = Callable[[str, int, int | None], None]  # address, bytes there, bytes in all
 
@@ -53,7 +53,7 @@ def obtain(
 def _known(folder: Path) -> dict[str, str]:
     """File name -> SHA-256 of the first download; empty where nothing is noted."""
     try:
-        found = strict_json.read(folder / "manifest.json")["sha256"]
+        found = json_io.read(folder / "manifest.json")["sha256"]
     except (AmbiscopeError, KeyError, TypeError):
         return {}
     return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}

@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from core import json_io
 from core.datasets import rows
 from core.datasets.lines import Line
 from core.errors import FormatError
-from core.metrics import strict_json
 from core.types import Annotation, QAPair, ReferenceQuestion
 
 
 def load(path: Path) -> list[ReferenceQuestion]:
     """Questions without any answer are left out, as Min et al. do.  Raises FormatError with question and field."""
-    value = strict_json.read(path)
+    value = json_io.read(path)
     if isinstance(value, list):
         return of_list(value, path)
     if not isinstance(value, dict) or not isinstance(value.get("Questions"), list):

@@ -1,4 +1,4 @@
-"""How many of the right answers got a disambiguated question that passes the round trip (core.clarification).
+"""How many of the right answers got a disambiguated question that passes the round trip (core.clarification.round_trip).
 
 A share of answers, not of questions: a question counts as often as it has right answers.  Undefined where the system clarifies nothing.
 """
@@ -21,4 +21,6 @@ def _clarified(example: Example) -> Value:
     return sum(bool(example.passed[j]) for j in right) / len(right)
 
 
-CLARIFIED = Metric("clarified", _clarified, "higher", "the round trip of core.clarification", lambda e: float(len(_right(e))))
+CLARIFIED = Metric(
+    "clarified", _clarified, "higher", "the round trip of core.clarification.round_trip", lambda e: float(len(_right(e)))
+)

@@ -1,6 +1,6 @@
 """VerDICt's metrics of interpretations: their number, Sufficient%, ungrounded precision and recall, G-precision, G-recall, G-F1.
 
-Source: Lee et al. 2025, sections 4.3 and 5.1.1 and appendix A.  A judge (core.judging) decides what supports and matches what; here is only
+Source: Lee et al. 2025, sections 4.3 and 5.1.1 and appendix A.  A judge (core.evaluation.judge) decides what supports and matches what; here is only
 arithmetic over what it decided.  The paper does not say when diversity is sufficient: here, when a question got at least as many distinct
 interpretations as its references have.  Means are over questions: precision is undefined where nothing was proposed, and G-F1 is the harmonic
 mean of the two means, as in the paper's Table 2.

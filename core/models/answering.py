@@ -9,9 +9,9 @@ from core.types import BatchAnsweringModel
 def load_answering(name: str = "default", device: str = "auto") -> tuple[BatchAnsweringModel, str]:
     """(answering model, digest of its weights).  Raises CheckpointError."""
     if is_span_model(name):
-        from core.models.span_answerer import load_answerer
+        from core.models.span.answerer import load_answerer
 
         return load_answerer(name, device)
-    from core.models.fid import load_fid
+    from core.models.seq2seq.fid import load_fid
 
     return load_fid(name, device)

@@ -16,7 +16,7 @@ BUNDLED = ROOT / "checkpoints"
 WEIGHTS = "model.safetensors"
 RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
 SEQ2SEQ_ANSWERER = "answerer-seq2seq"  # the bundled encoder-decoder that writes one answer a step
-SMALL_SEQ2SEQ = "small-seq2seq"  # the kind that config.json of core.models.small_seq2seq names
+SMALL_SEQ2SEQ = "small-seq2seq"  # the kind that config.json of core.models.seq2seq.small names
 # checkpoints that are looked for under these names and are no hub names, and how to come by them
 OWN = {
     "answerer-seq2seq": "train it with `python -m core train seq2seq --init small:answerer`",

@@ -30,8 +30,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from core.bert import Bert
-from core.transformers_lock import TRANSFORMERS
+from core.models.encoders.bert import Bert
+from core.models.encoders.transformers_lock import TRANSFORMERS
 
 NAME, AUTHORS_NAME = "ambiscope_interleaved", "ambiscope_authors"
 Kind = Literal["paper", "authors"]

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import CheckpointError, InputError
-from core.packaged import MINILM, packaged_folder
-from core.pretrained import reason, sentence_transformer
+from core.models.encoders.packaged import MINILM, packaged_folder
+from core.models.encoders.pretrained import reason, sentence_transformer
 from core.settings import Settings
 from core.text import words
 from core.types import Passage
@@ -151,8 +151,8 @@ class BertEncoder(_CachedEncoder):
         import torch
         from safetensors import SafetensorError
 
-        from core.bert import load_bert
-        from core.word_pieces import WordPieces
+        from core.models.encoders.bert import load_bert
+        from core.models.encoders.word_pieces import WordPieces
 
         if threads > 0:
             torch.set_num_threads(threads)

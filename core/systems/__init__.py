@@ -1,6 +1,6 @@
 """Answering systems.  A further system is one file here and one entry in SYSTEMS.
 
-`target` names a factory `build(parts: Parts, options: Options) -> AnsweringSystem` (core.systems.base).
+`target` names a factory `build(parts: Parts, options: Options) -> AnsweringSystem` (core.systems.shared.base).
 """
 
 from core.registry import Entry, Registry

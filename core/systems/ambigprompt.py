@@ -1,6 +1,6 @@
 """AmbigPrompt with its trained models: the bundled SpanAnswerer, or a FidAnswerer over encoder-decoder weights (core.models).
 
-Source: Sun et al. 2023, sections 2-3.  The loop itself is core.systems.iterative; `loop: fast` is core.models.fast_loop.  Zero-shot (appendix B.2) is a
+Source: Sun et al. 2023, sections 2-3.  The loop itself is core.systems.shared.iterative; `loop: fast` is core.models.span.fast_loop.  Zero-shot (appendix B.2) is a
 checkpoint after post-pretraining alone, from single-answer data: name it in AMBISCOPE_ANSWERER; a prediction remembers its stage.
 """
 
@@ -11,24 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import CheckpointError
-from core.models.calibration import describe
 from core.models.finding import SEQ2SEQ_ANSWERER, named_folder
-from core.models.passage_reader import load_reader
+from core.models.ranking.calibration import describe
+from core.models.span.reader import load_reader
 from core.settings import OFF
-from core.systems.base import Options, Parts, read_extra
-from core.systems.clarifying import clarifier_options, make_clarifier
-from core.systems.iterative import AmbigPrompt
-from core.systems.reading import check_share
-from core.systems.stopping import CALIBRATED, OF_LOOPS, LoopEnd, calibrated_as
+from core.systems.shared.base import Options, Parts, read_extra
+from core.systems.shared.candidates import check_share
+from core.systems.shared.clarifying import clarifier_options, make_clarifier
+from core.systems.shared.iterative import AmbigPrompt
+from core.systems.shared.stopping import CALIBRATED, OF_LOOPS, LoopEnd, calibrated_as
 from core.types import AnsweringModel
 
 if TYPE_CHECKING:
-    from core.models.rescoring import Kind, Weights
-    from core.models.step_features import Judge
+    from core.models.ranking.features import Judge
+    from core.models.ranking.reranker import Kind, Weights
 
 ROUND_TRIPS = ("answerer", "reader")  # the first one is the default
 LOOPS = ("exact", "fast")
-RESCORING = ("on", "off")  # on: where the checkpoint has a rescorer (core.models.rescoring)
+RESCORING = ("on", "off")  # on: where the checkpoint has a rescorer (core.models.ranking.reranker)
 # the ablations of Table 3 are mechanisms that weights are trained under; "trained": the checkpoint's own
 PROMPTINGS = ("trained", "interleaved", "separate", "learned")
 
@@ -43,7 +43,7 @@ def _check_prompting(wanted: str, trained: str, checkpoint: str) -> None:
 
 
 def _loop_options() -> dict[str, Any]:
-    from core.models.fast_loop import Rereading
+    from core.models.span.fast_loop import Rereading
 
     ending = {"stop": OF_LOOPS, "calibration": CALIBRATED}
     return {"loop": LOOPS, "reread": Rereading().share, "prompting": PROMPTINGS, **ending}
@@ -51,7 +51,7 @@ def _loop_options() -> dict[str, Any]:
 
 def _rereading(chosen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """(how a fast loop rereads, or None for the exact one; what SystemInfo remembers of it).  Takes the options out of `chosen`."""
-    from core.models.fast_loop import Rereading
+    from core.models.span.fast_loop import Rereading
 
     loop, share = chosen.pop("loop"), check_share("reread", chosen.pop("reread"))
     rereading = Rereading(share) if loop == "fast" else None
@@ -74,8 +74,8 @@ def _rescorer(folder: Path, parts: Parts) -> tuple[Kind | None, Weights | None, 
     The first that there is: one for questions that bring their passages before one for retrieved ones, one that asks the verifier before one that does
     not, where the verifier can run.  Raises CheckpointError for damaged files.
     """
-    from core.models.rescoring import read_weights
-    from core.models.span_verifier import load_verifier
+    from core.models.ranking.reranker import read_weights
+    from core.models.ranking.verifier import load_verifier
 
     settings = parts.settings
     kept: dict[str, Any] = {"verifier": None}
@@ -100,12 +100,12 @@ def _rescorer(folder: Path, parts: Parts) -> tuple[Kind | None, Weights | None, 
 
 def build(parts: Parts, options: Options) -> AmbigPrompt:
     """Raises InputError for an option that it does not have, CheckpointError."""
-    from core.models.checkpoints import training_of
-    from core.models.fast_loop import FastSpanLoop
     from core.models.finding import find_checkpoint
-    from core.models.rescoring import RescoredAnswerer, describe
-    from core.models.span_answerer import Decoding, load_answerer
-    from core.models.step_features import read_with
+    from core.models.ranking.features import read_with
+    from core.models.ranking.reranker import RescoredAnswerer, describe
+    from core.models.span.answerer import Decoding, load_answerer
+    from core.models.span.checkpoints import training_of
+    from core.models.span.fast_loop import FastSpanLoop
 
     default = Decoding()
     known = {n: getattr(default, n) for n in ("retrieval_prior", "eoi_bias", "reader_weight")}
@@ -158,8 +158,8 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
 
 def build_seq2seq(parts: Parts, options: Options) -> AmbigPrompt:
     """Raises InputError for an option that it does not have, CheckpointError."""
-    from core.models.fast_loop import FastTextLoop
-    from core.models.fid import Generation, load_fid
+    from core.models.seq2seq.fid import Generation, load_fid
+    from core.models.span.fast_loop import FastTextLoop
 
     known = {"eoi_bias": Generation().eoi_bias, **_loop_options(), **clarifier_options(ROUND_TRIPS)}
     chosen = read_extra(options, "ambigprompt-seq2seq", known)

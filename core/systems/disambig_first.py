@@ -15,10 +15,10 @@ from typing import Any
 from core import types as t
 from core.errors import NothingRetrievedError
 from core.models.ambiguity import AmbiguityModel, load_ambiguity
-from core.models.passage_reader import PassageReader, load_reader
-from core.systems.base import Options, Parts, read_extra, retrieve
-from core.systems.reading import answer_events, candidates_of, check_count, check_share
-from core.systems.template import PassageSystem
+from core.models.span.reader import PassageReader, load_reader
+from core.systems.shared.base import Options, Parts, read_extra, retrieve
+from core.systems.shared.candidates import answer_events, candidates_of, check_count, check_share
+from core.systems.shared.passage_system import PassageSystem
 from core.text import normalize_answer, overlapping
 
 DEFAULTS: dict[str, Any] = {

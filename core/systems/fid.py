@@ -2,7 +2,7 @@
 
 Sources: Izacard and Grave 2021; as a baseline for several answers and with its decoding variants, Sun et al. 2023 (Tables 2 and 5, Figure 5 and appendix).
 `fid-nucleus`, `fid-top-k` and `fid-diverse-beam` write several sequences and merge their answers; `fid-multi` makes the end of the sequence
-less likely, by a bias that `python -m benchmarks.fid_multi` matches to another system's mean number of answers.
+less likely, by a bias that `python -m benchmarks.quality.fid_multi` matches to another system's mean number of answers.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-from core.models.fid import load_fid
-from core.models.generation import Writer, Writing
-from core.systems.base import Options, Parts, read_extra
-from core.systems.clarifying import clarifier_options, make_clarifier
-from core.systems.written import WrittenAnswers
+from core.models.seq2seq.decoding import Writer, Writing
+from core.models.seq2seq.fid import load_fid
+from core.systems.shared.base import Options, Parts, read_extra
+from core.systems.shared.clarifying import clarifier_options, make_clarifier
+from core.systems.shared.generative import WrittenAnswers
 
 SAMPLES = 8  # the paper does not say how many samples make a set
-# chosen on held-out practice questions (benchmarks.fid_multi --limit 120, weights 92ca0ec301f37deb); other weights want another bias
+# chosen on held-out practice questions (benchmarks.quality.fid_multi --limit 120, weights 92ca0ec301f37deb); other weights want another bias
 MULTI_BIAS = -0.375
 VARIANTS: Mapping[str, Writing] = {
     "fid": Writing(),

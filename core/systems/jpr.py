@@ -1,7 +1,7 @@
 """Joint passage ranking, then one pass: a reranker picks passages that complement one another, a reader answers from those.
 
 Source: Min et al. 2021 (JPR), section 3.  A pool is retrieved, `top_k` passages of it are picked by tree decoding (core.retrieval.rerank), and the
-per-passage reader answers from the picked ones in one pass.  Rerankers: core.models.joint_reranker.
+per-passage reader answers from the picked ones in one pass.  Rerankers: core.models.ranking.joint.
 """
 
 from __future__ import annotations
@@ -13,16 +13,24 @@ from dataclasses import replace
 from typing import Any
 
 from core import types as t
-from core.clarification import ask_each_passage
-from core.models.joint_reranker import AnswererScorer, ReaderScorer
-from core.models.passage_reader import PassageReader, Readout, load_reader
+from core.clarification.round_trip import ask_each_passage
+from core.models.ranking.joint import AnswererScorer, ReaderScorer
+from core.models.span.reader import PassageReader, Readout, load_reader
 from core.retrieval.rerank import Scorer, tree_decode
-from core.systems.base import Options, Parts, read_extra, retrieve
-from core.systems.reading import STOPPING, answer_events, candidates_of, check_count, check_share, read_with, selection
-from core.systems.template import PassageSystem
+from core.systems.shared.base import Options, Parts, read_extra, retrieve
+from core.systems.shared.candidates import (
+    STOPPING,
+    answer_events,
+    candidates_of,
+    check_count,
+    check_share,
+    read_with,
+    selection,
+)
+from core.systems.shared.passage_system import PassageSystem
 
 KEPT = 8  # questions between retrieval and reading
-# threshold and diversity: chosen by benchmarks.tune_thresholds on the practice questions held out from training
+# threshold and diversity: chosen by benchmarks.tuning.thresholds on the practice questions held out from training
 DEFAULTS: dict[str, Any] = {
     "reranker": ("reader", "answerer"),
     "pool": 30.0,  # passages retrieved

@@ -13,15 +13,23 @@ from collections.abc import Generator
 from typing import Any
 
 from core import types as t
-from core.clarification import ask_each_passage
-from core.models.passage_reader import PassageReader, load_reader
-from core.systems.base import Options, Parts, read_extra
-from core.systems.reading import STOPPING, Scoring, answer_events, candidates_of, check_share, read_with, selection
-from core.systems.template import PassageSystem
+from core.clarification.round_trip import ask_each_passage
+from core.models.span.reader import PassageReader, load_reader
+from core.systems.shared.base import Options, Parts, read_extra
+from core.systems.shared.candidates import (
+    STOPPING,
+    Scoring,
+    answer_events,
+    candidates_of,
+    check_share,
+    read_with,
+    selection,
+)
+from core.systems.shared.passage_system import PassageSystem
 
 THRESHOLD = 0.5  # of one-pass: not tuned
 SCORINGS: tuple[Scoring, Scoring] = ("passage", "dpr")
-# of dpr-threshold, by scoring: benchmarks.tune_thresholds chose them on the practice questions held out from training
+# of dpr-threshold, by scoring: benchmarks.tuning.thresholds chose them on the practice questions held out from training
 TUNED: dict[str, float] = {"passage": 0.15, "dpr": 0.03}
 DPR_SCORING: Scoring = "dpr"
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from core import types as t
 from core.errors import InputError, NothingRetrievedError
-from core.models.generators import Claim, LanguageGenerator, Run
-from core.systems.base import Options, Parts, read_extra
-from core.systems.grounded import Found, LanguageSystem, distinct
+from core.models.language.roles import Claim, LanguageGenerator, Run
+from core.systems.shared.base import Options, Parts, read_extra
+from core.systems.shared.grounded import Found, LanguageSystem, distinct
 from core.text import listed, normalize_answer
 
 RELAX = ("yes", "no")

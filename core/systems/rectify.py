@@ -1,6 +1,6 @@
 """Recall, then verify: surplus candidates passage by passage, evidence aggregated for each, a verifier keeps or drops each.
 
-Source: Shao and Huang 2022 (RECTIFY), section 3.  Recaller: the per-passage reader.  Verifier: core.models.verifier over the bundled answering
+Source: Shao and Huang 2022 (RECTIFY), section 3.  Recaller: the per-passage reader.  Verifier: core.models.ranking.evidence_verifier over the bundled answering
 model, or over an encoder-decoder where AMBISCOPE_ANSWERER names one.  Candidates are judged one by one, so that no answer depends on
 another; this is what makes it several times slower than reading once.
 """
@@ -12,16 +12,16 @@ from collections.abc import Generator
 from typing import Any
 
 from core import types as t
-from core.clarification import ask_each_passage
+from core.clarification.round_trip import ask_each_passage
 from core.models.answering import load_answering
-from core.models.passage_reader import PassageReader, load_reader
-from core.models.verifier import recall, verify
-from core.systems.base import Options, Parts, read_extra
-from core.systems.reading import STOPPING, answer_events, check_count, check_share, read_with, selection
-from core.systems.template import PassageSystem
+from core.models.ranking.evidence_verifier import recall, verify
+from core.models.span.reader import PassageReader, load_reader
+from core.systems.shared.base import Options, Parts, read_extra
+from core.systems.shared.candidates import STOPPING, answer_events, check_count, check_share, read_with, selection
+from core.systems.shared.passage_system import PassageSystem
 from core.text import normalize_answer, overlapping
 
-# chosen by benchmarks.tune_thresholds on the practice questions held out from training
+# chosen by benchmarks.tuning.thresholds on the practice questions held out from training
 THRESHOLD = 0.05
 SURPLUS = 2  # candidates taken from each passage
 EVIDENCE = 3  # passages a candidate is verified on

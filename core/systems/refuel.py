@@ -3,7 +3,7 @@ verification.
 
 Source: Gao et al. 2021 (Refuel), "Answering Ambiguous Questions through Generative Evidence Fusion and Round-Trip Prediction", section 3.3.  Theirs
 generates with BART over fused passages and verifies with a language model or by exact match; here the answering model of the settings reads all
-passages in one pass, the questions come from core.clarification, and an answer stays when reading gives it enough probability (`probability`)
+passages in one pass, the questions come from core.clarification.round_trip, and an answer stays when reading gives it enough probability (`probability`)
 or when its own disambiguated question returns it (`exact-match`, the paper's EM verification).
 """
 
@@ -15,17 +15,17 @@ from dataclasses import replace
 from typing import Any
 
 from core import types as t
-from core.clarification import Ask, ask_with, clarify
+from core.clarification.round_trip import Ask, ask_with, clarify
 from core.errors import NothingRetrievedError
 from core.models.answering import load_answering
-from core.models.verifier import probability_of
-from core.systems.base import Options, Parts, read_extra, retrieve
-from core.systems.reading import answer_events, check_count, check_share, choose
-from core.systems.template import PassageSystem
+from core.models.ranking.evidence_verifier import probability_of
+from core.systems.shared.base import Options, Parts, read_extra, retrieve
+from core.systems.shared.candidates import answer_events, check_count, check_share, choose
+from core.systems.shared.passage_system import PassageSystem
 from core.text import normalize_answer, overlapping
 
 DEFAULTS: dict[str, Any] = {
-    # chosen by benchmarks.tune_thresholds on the practice questions held out from training
+    # chosen by benchmarks.tuning.thresholds on the practice questions held out from training
     "threshold": 0.02,  # of the first reading: what joins the set before anything is verified
     "verify_above": 0.02,  # of verification by probability
     "verification": ("probability", "exact-match", "none"),

@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from core import types as t
-from core.clarification import ask_each_passage
-from core.systems.base import Options, Parts, read_extra
-from core.systems.iterative import AmbigPrompt
+from core.clarification.round_trip import ask_each_passage
+from core.systems.shared.base import Options, Parts, read_extra
+from core.systems.shared.iterative import AmbigPrompt
 from core.text import find_spans, normalize_answer, words
 
 _NAME = re.compile(r"\b[A-Z][a-z]+(?:\s+[A-Z][a-z]+)*|\b\d{4}\b")

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from core import types as t
-from core.models.fid import load_fid
-from core.models.generation import Writer, Writing
-from core.models.passage_reader import PassageReader, load_reader
-from core.systems.base import Options, Parts, read_extra
-from core.systems.clarifying import clarifier_options, make_clarifier
-from core.systems.written import Rerank, WrittenAnswers
+from core.models.seq2seq.decoding import Writer, Writing
+from core.models.seq2seq.fid import load_fid
+from core.models.span.reader import PassageReader, load_reader
+from core.systems.shared.base import Options, Parts, read_extra
+from core.systems.shared.clarifying import clarifier_options, make_clarifier
+from core.systems.shared.generative import Rerank, WrittenAnswers
 
 TOKENS = 1024  # "up to 1024 tokens", section 5
 RERANKERS = ("reader", "none")

@@ -2,7 +2,7 @@
 cluster, keep the medoids.
 
 Source: Lee et al. 2025, section 4 and Algorithm 1.  The generator is a language model where one is configured, else the bundled readers
-(core.models.reader_generator).  Whatever the generator, one retrieval and at most one interpreting call a passage.  What differs from the paper is
+(core.models.language.extractive).  Whatever the generator, one retrieval and at most one interpreting call a passage.  What differs from the paper is
 in core.consolidation's docstring.
 """
 
@@ -16,10 +16,10 @@ import numpy as np
 
 from core import types as t
 from core.consolidation import Clustering, Consolidation, Embed, SameAnswer, Unclustered, Vectors, consolidate, text_of
-from core.models import generators, language_loading
-from core.models.generators import Claim, Run
-from core.systems.base import Options, Parts, read_extra
-from core.systems.grounded import Found, GroundedSystem
+from core.models.language import loading, roles
+from core.models.language.roles import Claim, Run
+from core.systems.shared.base import Options, Parts, read_extra
+from core.systems.shared.grounded import Found, GroundedSystem
 from core.text import listed
 
 BY_GENERATOR = "by generator"
@@ -48,7 +48,7 @@ class Distinguishes(Protocol):
 
 class Verdict(GroundedSystem):
     def __init__(
-        self, parts: Parts, options: Options, generator: generators.Generator, how: Consolidation, used: dict[str, Any]
+        self, parts: Parts, options: Options, generator: roles.Generator, how: Consolidation, used: dict[str, Any]
     ) -> None:
         self.generator, self.how = generator, how
         super().__init__("verdict", parts, options, generator, {"consolidation": asdict(how), **used})
@@ -142,7 +142,7 @@ def _said(final: Sequence[t.Interpretation], proposed: int, abstained: int, trou
 
 def build(parts: Parts, options: Options) -> Verdict:
     """Raises InputError for an option that it does not have, CheckpointError, and what loading a language model raises."""
-    from core.models.reader_generator import ReaderGenerator, Sureness, load_reader_generator
+    from core.models.language.extractive import ReaderGenerator, Sureness, load_reader_generator
 
     default = Sureness()
     known = {
@@ -155,10 +155,10 @@ def build(parts: Parts, options: Options) -> Verdict:
     }
     chosen = read_extra(options, "verdict", known)
     sureness = Sureness(chosen.pop("abstain_below"), chosen.pop("verified_above"))
-    if language_loading.language_model_needed(parts.settings):
-        generator: generators.Generator = load_reader_generator(parts.settings, sureness)
+    if loading.language_model_needed(parts.settings):
+        generator: roles.Generator = load_reader_generator(parts.settings, sureness)
     else:
-        generator = language_loading.load_generator(parts.settings)
+        generator = loading.load_generator(parts.settings)
     usual = BY_READER if isinstance(generator, ReaderGenerator) else BY_LANGUAGE_MODEL
     chosen |= {name: value for name, value in usual.items() if chosen[name] == BY_GENERATOR}
     return Verdict(parts, options, generator, Consolidation(**chosen), {})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from core.errors import InputError
-from core.models.small_seq2seq import SmallSeq2Seq, with_own_encoder
-from core.models.span_network import SpanNetwork
+from core.models.seq2seq.small import SmallSeq2Seq, with_own_encoder
+from core.models.span.network import SpanNetwork
 
 
 def freeze(network: Any, layers: int) -> None:

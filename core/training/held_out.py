@@ -1,15 +1,15 @@
 """Held-out figures while training: whole runs of an answering model, many questions advancing together.
 
-For watching a run and for comparing settings; what is reported of a model comes from core.evaluation.
+For watching a run and for comparing settings; what is reported of a model comes from core.evaluation.run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.greedy import run_answers
+from core.decoding import run_answers
 from core.text import normalize_answer
-from core.training.examples import MultiExample
+from core.training.data.examples import MultiExample
 from core.types import BatchAnsweringModel, Passage, RetrievedPassage
 
 

@@ -24,10 +24,11 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from core import disk, heap
+from core import disk
 from core.errors import CancelledError, CheckpointError, InputError, StorageError
-from core.models.precision import native_bf16
-from core.pretrained import reason
+from core.models.encoders import memory
+from core.models.encoders.precision import native_bf16
+from core.models.encoders.pretrained import reason
 
 PRECISIONS = ("auto", "bf16", "fp32")
 GO_ON = "make room and start again to go on"
@@ -351,8 +352,8 @@ def _fit(
             step += 1
             bar.set_postfix_str(f"loss {losses[-1]:.4g}", refresh=False)
             bar.update()
-            if step % heap.EVERY == 0:
-                heap.trim()
+            if step % memory.EVERY == 0:
+                memory.trim()
             if step % config.evaluate_every == 0:
                 judge(elapsed())
             elif step % 50 == 0:

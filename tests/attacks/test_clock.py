@@ -12,8 +12,9 @@ from annotation_samples import Clock, take, work
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
-from storage import Store, portions
-from storage.records_annotation import SignInError
+from storage.records.annotation import SignInError
+from storage.store import Store
+from storage.tasks import batches
 
 Open = Callable[..., AppTest]
 BACK = {"days": 200}  # a battery that is empty, a time zone that was taken for another
@@ -60,8 +61,8 @@ def test_a_draft_outlives_the_lease_of_the_future(store: Store, clock: Clock) ->
 def test_work_of_a_process_that_died_before_the_clock_was_set_back_is_taken_over(store: Store, clock: Clock) -> None:
     made = make_project(store, people.anyone(store), questions=(QUESTION,))
     with store.writing() as session:
-        row = session.scalars(portions.select(portions.tables.Project)).one()
-        portions.begin(session, row.id, "items", 0)
+        row = session.scalars(batches.select(batches.tables.Project)).one()
+        batches.begin(session, row.id, "items", 0)
     back(clock)
     clock.pass_(minutes=2)
     report = store.add_items("me", made.id, [t.ReferenceQuestion("", SECOND, ())])
@@ -78,7 +79,7 @@ def test_nothing_ends_early_when_the_clock_goes_back_a_little(store: Store, cloc
     assert store.next_item(made.id, "Ben", "generation") is None
 
 
-@pytest.mark.xfail(strict=True, reason="the wait is kept as a moment of the clock: storage.people, access")
+@pytest.mark.xfail(strict=True, reason="the wait is kept as a moment of the clock: storage.people.people, access")
 def test_the_wait_after_wrong_passwords_is_never_longer_than_it_says(store: Store, clock: Clock) -> None:
     people.manager(store)
     for _ in range(5):

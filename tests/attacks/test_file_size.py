@@ -16,8 +16,8 @@ from annotation_samples import multiple, project, take
 from storage_samples import prediction
 
 from core.settings import ROOT, Settings
-from storage import Store
-from storage.records_annotation import GenerationWork
+from storage.records.annotation import GenerationWork
+from storage.store import Store
 
 LIMIT = 24 * 1024
 

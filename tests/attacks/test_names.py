@@ -19,8 +19,8 @@ from core import cli as core_cli
 from core.errors import AmbiscopeError, InputError, NotFoundError
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
-from storage import Store
 from storage import __main__ as storage_cli
+from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]

@@ -18,7 +18,7 @@ from storage_samples import prediction
 from streamlit.testing.v1 import AppTest
 
 from core.errors import StorageError
-from storage import Store
+from storage.store import Store
 
 Open = Callable[..., AppTest]
 BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)

@@ -17,8 +17,7 @@ from storage_samples import evaluation_report
 
 from core import types as t
 from core.settings import Settings
-from storage import Store
-from storage.records_annotation import (
+from storage.records.annotation import (
     Example,
     GenerationWork,
     JudgedAnswer,
@@ -28,6 +27,7 @@ from storage.records_annotation import (
     ValidationWork,
     WorkStage,
 )
+from storage.store import Store
 
 pytestmark = MARKS
 WAIT = 60_000  # milliseconds; a busy machine
@@ -522,7 +522,7 @@ AS_MARKDOWN = {"guideline"}  # a manager's text is drawn as Markdown, without HT
 def test_each_field_and_each_page_is_in_the_table() -> None:
     covered = {field for _, _, fields in VIEWS.values() for field in fields.split()}
     assert covered == set(FIELDS)
-    from pages._shared import PAGES
+    from pages.app.shared import PAGES
 
     assert {view.split(":")[0] for view in VIEWS} == set(PAGES)
 

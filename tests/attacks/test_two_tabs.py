@@ -11,8 +11,8 @@ from page_helpers import button, texts
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import NumberInput
 
-from storage import Store
-from storage.records_annotation import GenerationWork, Project
+from storage.records.annotation import GenerationWork, Project
+from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]
@@ -153,9 +153,9 @@ def test_one_corpus_built_from_two_tabs(open_app: Open) -> None:
         button(tab, "Upload and build").click().run()
         assert not tab.exception
     assert second.error  # the name is in use; the first one's words stay
-    from pages import _shared
+    from pages.app import shared
 
-    assert "first" in _shared.engine().corpus("same").passages()[0].text
+    assert "first" in shared.engine().corpus("same").passages()[0].text
 
 
 def test_the_same_name_is_given_to_a_project_in_two_tabs(open_app: Open, store: Store) -> None:

@@ -20,8 +20,9 @@ from page_helpers import button, texts
 from streamlit.testing.v1 import AppTest
 
 from core.settings import Settings
-from pages import _builds, _shared
-from pages._evaluate_start import KINDS
+from pages.app import shared
+from pages.corpus import builds
+from pages.evaluations.start import KINDS
 
 pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]
@@ -75,17 +76,17 @@ def start_and_store(app: AppTest) -> AppTest:
 )
 def test_any_name_becomes_one_that_is_safe_everywhere(stems: list[str], suffix: str) -> None:
     given_names = [stem + suffix for stem in stems]
-    found = _builds.safe_names(given_names)
+    found = builds.safe_names(given_names)
     assert list(found.values()) == given_names
     assert len({n.lower() for n in found}) == len(found)
     for name in found:
         assert set(name) <= PLAIN, name
         assert len(name) <= 64
         assert name.split(".")[0].lower() not in DEVICES
-        assert name != _builds.NAMES
+        assert name != builds.NAMES
         assert not name.startswith(".")
         assert Path(name).name == name
-    assert _builds.safe_names(given_names) == found
+    assert builds.safe_names(given_names) == found
 
 
 def test_question_files_stay_in_their_folder_whatever_their_names(open_app: Open, settings: Settings) -> None:
@@ -194,7 +195,7 @@ def test_a_hostile_content_is_passages_or_one_line_of_refusal(
 ) -> None:
     monkeypatch.setenv("AMBISCOPE_MAX_UPLOAD_MB", "4")
     monkeypatch.setattr("core.retrieval.readers.pdf_pages.PAGE_SECONDS", 5)
-    _shared.settings.clear()
+    shared.settings.clear()
     name, make = HOSTILE[what]
     app = open_app("corpora")
     around = outside(settings.home)
@@ -232,4 +233,4 @@ def test_a_name_with_nul_stores_nothing(open_app: Open, settings: Settings) -> N
 
 
 def test_a_packed_question_file_keeps_both_suffixes() -> None:
-    assert list(_builds.safe_names(["ü/../x.json.gz", "y.GZ"], KINDS)) == ["x.json.gz", "y.gz"]
+    assert list(builds.safe_names(["ü/../x.json.gz", "y.GZ"], KINDS)) == ["x.json.gz", "y.gz"]

@@ -27,7 +27,7 @@ from streamlit.testing.v1 import AppTest
 from benchmarks.robustness.walking import Walk
 from core.errors import InputError
 from core.settings import Settings
-from storage import Store
+from storage.store import Store
 
 WALKS, STEPS = 25, int(os.environ.get("ATTACK_STEPS", 8))
 SEEDS = os.environ.get("ATTACK_SEEDS", "")
@@ -55,7 +55,7 @@ def furnished(settings: Settings, corpus: str, store: Store, light: None, monkey
     def no_training(*given: Any, **more: Any) -> Any:
         raise InputError("no walk trains a model")
 
-    monkeypatch.setattr("pages._quality_loop.run_loop", no_training)
+    monkeypatch.setattr("pages.agreement.loop.run_loop", no_training)
     return settings
 
 

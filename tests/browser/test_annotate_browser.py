@@ -10,8 +10,8 @@ from serving import MARKS, chromium, serve, with_corpus
 
 from core import types as t
 from core.settings import Settings
-from storage import Store
-from storage.records_annotation import Example, Project
+from storage.records.annotation import Example, Project
+from storage.store import Store
 
 pytestmark = MARKS
 WAIT = 90_000  # milliseconds; a busy machine

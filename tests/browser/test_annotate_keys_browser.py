@@ -11,7 +11,7 @@ from serving import MARKS, chromium, serve, with_corpus
 
 from core import types as t
 from core.settings import Settings
-from storage import Store
+from storage.store import Store
 
 pytestmark = MARKS
 WAIT = 90_000  # milliseconds; a busy machine

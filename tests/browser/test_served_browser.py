@@ -16,7 +16,7 @@ from strangers import proxy
 from core import types as t
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
-from storage import Store
+from storage.store import Store
 
 pytestmark = MARKS
 WAIT = 90_000  # milliseconds; a busy machine

@@ -22,8 +22,9 @@ from streamlit.web import bootstrap
 from streamlit.web.server import server_util
 
 from core.settings import ROOT, Settings
-from pages import _launch, _server
-from storage import Store
+from pages.app import launch
+from pages.app import server as guard
+from storage.store import Store
 
 ROWS = [("p1", "Maria", "Natalie Wood played Maria.")]
 
@@ -64,7 +65,7 @@ def headers_keep(address: str) -> None:
     assert "SameSite=Lax" in health.headers["set-cookie"]
 
 
-@pytest.mark.parametrize("start", [("-m", "pages._launch"), ("-m", "streamlit", "run", "streamlit_app.py")])
+@pytest.mark.parametrize("start", [("-m", "pages.app.launch"), ("-m", "streamlit", "run", "streamlit_app.py")])
 def test_it_listens_on_this_machine_alone(settings: Settings, start: tuple[str, ...]) -> None:
     """127.0.0.2 is reached by what listens everywhere, and not from another machine.  Both ways of starting have the same guard."""
     with serve(settings.home, "small", (), start) as address:
@@ -84,14 +85,14 @@ def test_or_where_it_is_told_to(settings: Settings) -> None:
 def test_the_command_line_counts_before_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
     monkeypatch.setenv("AMBISCOPE_HOST", "10.0.0.7")
-    monkeypatch.setattr(_launch, "preload", lambda: None)
-    monkeypatch.setattr(_launch.runtime, "exists", lambda: False)
-    monkeypatch.setattr(_launch.cli, "main", seen.append)
-    _launch.main(["--server.address", "127.0.0.1"])
+    monkeypatch.setattr(launch, "preload", lambda: None)
+    monkeypatch.setattr(launch.runtime, "exists", lambda: False)
+    monkeypatch.setattr(launch.cli, "main", seen.append)
+    launch.main(["--server.address", "127.0.0.1"])
     assert seen[0][2:] == ["--server.address", "10.0.0.7", "--server.address", "127.0.0.1"]
 
 
-@pytest.mark.parametrize("start", [_server.middleware, lambda: _launch.main([])])
+@pytest.mark.parametrize("start", [guard.middleware, lambda: launch.main([])])
 def test_the_server_asks_nobody_for_its_address(monkeypatch: pytest.MonkeyPatch, start: Callable[[], object]) -> None:
     """Streamlit does, when it prints where it listens everywhere and when a page of another origin connects."""
     asked: list[str] = []
@@ -99,10 +100,10 @@ def test_the_server_asks_nobody_for_its_address(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(net_util, "_make_blocking_http_get", lambda url, timeout: asked.append(url))
     assert not server_util.is_url_from_allowed_origins("http://evil.example")
     assert len(asked) == 2  # as it is without us
-    monkeypatch.setattr(_launch, "preload", lambda: None)
-    monkeypatch.setattr(_launch.runtime, "exists", lambda: False)
-    monkeypatch.setattr(_launch.cli, "main", lambda argv: None)
-    monkeypatch.setattr(_server.st, "get_option", lambda name: "127.0.0.1")
+    monkeypatch.setattr(launch, "preload", lambda: None)
+    monkeypatch.setattr(launch.runtime, "exists", lambda: False)
+    monkeypatch.setattr(launch.cli, "main", lambda argv: None)
+    monkeypatch.setattr(guard.st, "get_option", lambda name: "127.0.0.1")
     start()
     assert not server_util.is_url_from_allowed_origins("http://evil.example")
     bootstrap._print_url(False)
@@ -111,7 +112,7 @@ def test_the_server_asks_nobody_for_its_address(monkeypatch: pytest.MonkeyPatch,
 
 def test_it_does_not_listen_elsewhere_without_accounts(settings: Settings, store: Store) -> None:
     environment = os.environ | {"AMBISCOPE_HOME": str(settings.home), "AMBISCOPE_ENCODER": "hashing"}
-    command = [sys.executable, "-m", "pages._launch", "--server.port", str(free_port()), "--server.address", "0.0.0.0"]
+    command = [sys.executable, "-m", "pages.app.launch", "--server.port", str(free_port()), "--server.address", "0.0.0.0"]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert "Ambiscope does not listen on 0.0.0.0" in done.stderr
@@ -123,19 +124,19 @@ def test_unless_it_is_told_to_and_then_says_so(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AMBISCOPE_HOME", str(settings.home))
-    monkeypatch.setattr("pages._shared.store", lambda: store)
+    monkeypatch.setattr("pages.app.shared.store", lambda: store)
     for address in ("127.0.0.1", "localhost", "::1"):
-        _server.check(address)
+        guard.check(address)
     for address in ("", "0.0.0.0", "::", "192.168.1.5", "ambiscope.example"):
         with pytest.raises(SystemExit):
-            _server.check(address)
+            guard.check(address)
     assert not capsys.readouterr().err
     monkeypatch.setenv("AMBISCOPE_OPEN_TO_ALL", "1")
-    _server.check("0.0.0.0")
+    guard.check("0.0.0.0")
     assert "can read, change and delete everything" in capsys.readouterr().err
     monkeypatch.delenv("AMBISCOPE_OPEN_TO_ALL")
     store.add_person("me", "Mia", "manager", "a long password")
-    _server.check("0.0.0.0")
+    guard.check("0.0.0.0")
     assert not capsys.readouterr().err
 
 
@@ -144,9 +145,9 @@ def test_a_database_that_cannot_be_read_lets_nobody_listen_elsewhere(
 ) -> None:
     settings.home.mkdir(exist_ok=True)
     (settings.home / "ambiscope.db").write_bytes(b"garbage" * 1000)
-    monkeypatch.setattr("pages._shared.store", lambda: Store(settings.url))
+    monkeypatch.setattr("pages.app.shared.store", lambda: Store(settings.url))
     with pytest.raises(SystemExit, match="Ambiscope"):
-        _server.check("0.0.0.0")
+        guard.check("0.0.0.0")
 
 
 HERE, THERE = ("127.0.0.1", 5000), ("203.0.113.9", 5000)
@@ -173,12 +174,12 @@ HERE, THERE = ("127.0.0.1", 5000), ("203.0.113.9", 5000)
 )
 def test_who_is_on_this_machine(client: Any, server: Any, host: str, expected: bool) -> None:
     scope = {"type": "http", "client": client, "server": server, "headers": [(b"host", host.encode())]}
-    assert _server.from_here(scope) is expected
-    assert not _server.from_here(scope | {"headers": []})
-    assert not _server.from_here(scope | {"headers": scope["headers"] * 2})
+    assert guard.from_here(scope) is expected
+    assert not guard.from_here(scope | {"headers": []})
+    assert not guard.from_here(scope | {"headers": scope["headers"] * 2})
     for told in ((b"x-forwarded-host", b"a.example"), (b"x-real-ip", b"203.0.113.9"), (b"forwarded", b"for=203.0.113.9")):
-        assert not _server.from_here(scope | {"headers": [*scope["headers"], told]})
-    assert _server.from_here(scope | {"headers": [*scope["headers"], (b"x-real-ip", b"127.0.0.1")]}) is expected
+        assert not guard.from_here(scope | {"headers": [*scope["headers"], told]})
+    assert guard.from_here(scope | {"headers": [*scope["headers"], (b"x-real-ip", b"127.0.0.1")]}) is expected
 
 
 def test_other_machines_and_names_are_answered_when_people_have_accounts(settings: Settings, store: Store) -> None:
@@ -255,5 +256,5 @@ def test_what_no_page_sends_is_dropped() -> None:
             got.append(await receive())
 
     scope = {"type": "websocket", "client": HERE, "server": HERE, "headers": [(b"host", b"localhost")]}
-    asyncio.run(_server.Guard(app, False)(scope, receive, receive))  # type: ignore[arg-type]
+    asyncio.run(guard.Guard(app, False)(scope, receive, receive))  # type: ignore[arg-type]
     assert [m["bytes"] for m in got[1:-1]] == good

@@ -1,4 +1,4 @@
-"""`python -m core lm-server`: what it says where it can't start.  That it serves is tests/models/test_lm_real_server.py's to show."""
+"""`python -m core lm-server`: what it says where it can't start.  That it serves is tests/models/language/test_real_server.py's to show."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
-from core.models.checkpoints import save_span_network
-from core.models.rescoring import FILES, Weights, read_weights, write_weights
-from core.models.span_model import load_base
-from core.models.span_network import SpanConfig, SpanNetwork
-from core.models.step_features import FEATURES
+from core.models.ranking.features import FEATURES
+from core.models.ranking.reranker import FILES, Weights, read_weights, write_weights
+from core.models.span.checkpoints import save_span_network
+from core.models.span.model import load_base
+from core.models.span.network import SpanConfig, SpanNetwork
 
 NAMES = ("Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz", "Greta", "Hugo", "Ida", "Jan", "Karl", "Lena")
 

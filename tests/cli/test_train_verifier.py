@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from core import packaged
 from core.cli import main
+from core.models.encoders import packaged
 from core.models.finding import find_verifier
-from core.models.span_verifier import load_verifier_network
+from core.models.ranking.verifier import load_verifier_network
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,9 @@ WORDY = st.text(alphabet="aAnThe éÉ\u0301.,-'’\"()?!$5 07\tßİǅ中", max_s
 quick = settings(max_examples=150, derandomize=True, deadline=None)
 
 
-@pytest.mark.parametrize("module", ["core.text", "core.edits", "core.edits.parts", "core.edits.phrases"])
+@pytest.mark.parametrize(
+    "module", ["core.text", "core.clarification.edits", "core.clarification.edits.parts", "core.clarification.edits.phrases"]
+)
 def test_worked_examples_in_docstrings(module: str) -> None:
     result = doctest.testmod(importlib.import_module(module))
     assert result.attempted > 0

@@ -14,8 +14,8 @@ from test_run_folder import QUESTIONS, Slow
 from core import types as t
 from core.disk import LOCK, claimed
 from core.errors import ConflictError, StorageError
-from core.evaluation import evaluate
-from core.run_folder import state_of
+from core.evaluation.folder import state_of
+from core.evaluation.run import evaluate
 
 
 class Asks(Slow):

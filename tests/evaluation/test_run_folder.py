@@ -14,11 +14,11 @@ import pytest
 from core import types as t
 from core.disk import write_json
 from core.errors import FormatError, InputError
-from core.evaluation import evaluate
-from core.evaluation_plan import EvaluationPlan, run_plan
-from core.evaluation_summary import summary_of
-from core.parameters import parameters_of
-from core.run_folder import read_report, read_traces, run_states, state_of
+from core.evaluation.folder import read_report, read_traces, run_states, state_of
+from core.evaluation.parameters import parameters_of
+from core.evaluation.plan import EvaluationPlan, run_plan
+from core.evaluation.run import evaluate
+from core.evaluation.summary import summary_of
 from core.settings import Settings
 from core.trace import prediction_from_json
 

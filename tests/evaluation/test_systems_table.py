@@ -1,4 +1,4 @@
-"""benchmarks.systems: one evaluation a system, one row each."""
+"""benchmarks.quality.systems: one evaluation a system, one row each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import systems
+from benchmarks.quality import systems
 
 QUESTIONS = [
     {

@@ -12,8 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from core.errors import InputError
-from core.metrics.agreement import alpha_masi, cohen_kappa, fleiss_kappa, mean_figure
-from core.metrics.agreement_tables import (
+from core.metrics.agreement.answer_sets import answer_set, masi_distance, matched, question_likeness, set_f1, set_of
+from core.metrics.agreement.chance import alpha_masi, cohen_kappa, fleiss_kappa, mean_figure
+from core.metrics.agreement.tables import (
     Mark,
     Opinion,
     figures,
@@ -29,7 +30,6 @@ from core.metrics.agreement_tables import (
     verdict_pairs,
     wilson,
 )
-from core.metrics.answer_sets import answer_set, masi_distance, matched, question_likeness, set_f1, set_of
 from core.types import Annotation, QAPair
 
 EARLY = datetime(2026, 3, 2, 12, tzinfo=UTC)  # a Monday

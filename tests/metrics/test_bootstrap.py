@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import InputError
-from core.metrics.bootstrap import Comparison, compare, interval
+from core.metrics.significance.bootstrap import Comparison, compare, interval
 
 VALUES = st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=30)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from core.errors import InputError
-from core.metrics.compare import compare_runs, compare_values, differences, paired
+from core.metrics.significance.compare import compare_runs, compare_values, differences, paired
 
 
 def row(name: str, value: float | None, ambiguous: bool = True, **more: Any) -> dict[str, Any]:

@@ -12,16 +12,24 @@ from hypothesis import strategies as st
 
 from core import types as t
 from core.errors import InputError, StorageError
-from core.judging import JUDGES, ModelJudge, ReferenceJudge, annotated, interpretations_of, load_judge, pairs_of
-from core.judgments import Judgments
+from core.evaluation.judge import (
+    JUDGES,
+    ModelJudge,
+    ReferenceJudge,
+    annotated,
+    interpretations_of,
+    load_judge,
+    pairs_of,
+)
+from core.evaluation.judge_cache import Judgments
 from core.metrics import Example, metric
-from core.metrics.bootstrap import harmonic_interval
 from core.metrics.grounding import harmonic
 from core.metrics.judged import Grounding, JudgedInterpretation
-from core.metrics.scoring import table
-from core.models.generators import Claim, Run
-from core.models.language_generator import PromptedGenerator
-from core.models.scripted_language_model import ScriptedLanguageModel
+from core.metrics.score.scoring import table
+from core.metrics.significance.bootstrap import harmonic_interval
+from core.models.language.prompted import PromptedGenerator
+from core.models.language.roles import Claim, Run
+from core.models.language.scripted import ScriptedLanguageModel
 from core.settings import Settings
 
 P = {

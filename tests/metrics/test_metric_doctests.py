@@ -15,7 +15,7 @@ MODULES = [
     *(f"core.metrics.{m.name}" for m in pkgutil.iter_modules(core.metrics.__path__)),
     *(f"core.datasets.{m.name}" for m in pkgutil.iter_modules(core.datasets.__path__)),
     "core.text",
-    "core.evaluation_report",
+    "core.evaluation.report",
 ]
 WITH_EXAMPLES = {"answers", "base", "bootstrap", "documents", "ptb", "questions", "retrieval", "scoring", "strict_json"}
 

@@ -12,8 +12,8 @@ import pytest
 
 from core.errors import FormatError, InputError
 from core.metrics import SCORE_METRICS
-from core.metrics.files import parse_predictions, parse_references
-from core.metrics.scoring import score, score_files
+from core.metrics.score.files import parse_predictions, parse_references
+from core.metrics.score.scoring import score, score_files
 
 REFERENCES: list[dict[str, Any]] = [
     {

@@ -15,7 +15,7 @@ from core.errors import CheckpointError, InputError
 from core.models import ambiguity
 from core.models.ambiguity import ANY, AmbiguityModel, Lexicon, find_ambiguity, load_ambiguity, opening, save_ambiguity
 from core.retrieval import encoder as encoders
-from core.training.ambiguity import added, fit, learn_lexicon
+from core.training.tasks.ambiguity import added, fit, learn_lexicon
 from core.types import Annotation, QAPair, ReferenceQuestion
 
 

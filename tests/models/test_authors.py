@@ -15,11 +15,11 @@ from tiny_models import word_tokenizer
 from benchmarks import authors
 from benchmarks.authors import CASES, TOLERANCE, batch_of, network_of, read_cases, weights_of, wrapped
 from core.errors import CheckpointError
-from core.models.fid import load_network
-from core.models.fid_network import FidBatch, FidConfig
 from core.models.interleaving import NAME, authors_attention
-from core.models.released import load_t5
-from core.training.seq2seq import start
+from core.models.seq2seq.fid import load_network
+from core.models.seq2seq.network import FidBatch, FidConfig
+from core.models.seq2seq.released import load_t5
+from core.training.tasks.seq2seq import start
 
 NAMES = ("two_passages", "five_passages_padded", "eight_passages")
 
@@ -87,7 +87,7 @@ def test_the_loader_sets_it_and_training_has_the_papers(cases: dict[str, Any], t
 
 
 def test_it_is_for_t5_alone(make_tiny: Any) -> None:
-    from core.models.fid import make_fid
+    from core.models.seq2seq.fid import make_fid
 
     with pytest.raises(ValueError, match="no relative position bias"):
         make_fid(make_tiny("bart"), word_tokenizer("t5"), FidConfig(attention="authors"))

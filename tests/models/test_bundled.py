@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.models.finding import BUNDLED, SMALL_SEQ2SEQ
-from core.models.small_seq2seq import load_small
+from core.models.seq2seq.small import load_small
 
 FOLDERS = sorted(p.parent for p in BUNDLED.glob("*/config.json"))
 DECODERS = [f for f in FOLDERS if json.loads((f / "config.json").read_text()).get("kind") == SMALL_SEQ2SEQ]

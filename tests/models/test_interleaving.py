@@ -14,9 +14,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.models.fid_network import IGNORED, FidBatch, FidConfig, FidNetwork
 from core.models.interleaving import NAME, interleaved_attention, use_interleaving
-from core.models.span_network import RowBatch, SpanConfig, SpanNetwork
+from core.models.seq2seq.network import IGNORED, FidBatch, FidConfig, FidNetwork
+from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
 
 VOCABULARY = 40
 TOLERANCE = 1e-4

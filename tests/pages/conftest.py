@@ -18,7 +18,8 @@ from core.engine import Engine
 from core.retrieval.library import CorpusLibrary
 from core.settings import ROOT, Settings
 from core.systems import scripted
-from storage import Store, db
+from storage.schema import engine
+from storage.store import Store
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +33,8 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[N
         "DEVICE": "cpu",
     }.items():
         monkeypatch.setenv(f"AMBISCOPE_{name}", value)
-    monkeypatch.setattr(db, "SYNCHRONOUS", "OFF")
-    monkeypatch.setattr("pages._shared.warm", lambda: threading.current_thread())
+    monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
+    monkeypatch.setattr("pages.app.shared.warm", lambda: threading.current_thread())
     build = scripted.build
     table = {QUESTION: list(ANSWERS)}
     monkeypatch.setattr(
@@ -98,8 +99,8 @@ def light(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     """An engine without the libraries that only models need."""
     made = Engine(settings)
     for name in ("engine", "light_engine"):
-        monkeypatch.setattr(f"pages._shared.{name}", lambda: made)
-    monkeypatch.setattr("pages._shared.systems", lambda: [])
+        monkeypatch.setattr(f"pages.app.shared.{name}", lambda: made)
+    monkeypatch.setattr("pages.app.shared.systems", lambda: [])
 
 
 @pytest.fixture

@@ -18,11 +18,12 @@ from test_evaluate import save
 
 from core.errors import StorageError
 from core.settings import ROOT, Settings
-from pages import _shared
-from storage import Store, passwords
-from storage.permissions import ACTIONS, can
-from storage.records_annotation import SignedOutError, SignInError
-from storage.visitors import Visitor
+from pages.app import shared
+from storage.people import passwords
+from storage.people.permissions import ACTIONS, can
+from storage.people.visitors import Visitor
+from storage.records.annotation import SignedOutError, SignInError
+from storage.store import Store
 
 Open = Callable[..., AppTest]
 PASSWORD = "a long password"
@@ -42,7 +43,7 @@ def tab(visitor: Visitor | None, page: str = "explore", **query: str) -> AppTest
     for name, value in query.items():
         app.query_params[name] = value
     if visitor is not None:
-        app.session_state[_shared.VISITOR] = visitor
+        app.session_state[shared.VISITOR] = visitor
     app.run()
     return app if page == "explore" else app.switch_page(f"pages/{page}.py").run()
 
@@ -158,8 +159,8 @@ def test_a_tab_from_before_there_were_accounts_does_nothing(
     assert not app.exception
     assert everything(store, settings) == before
     assert "signin.typed" in [t.key for t in app.text_input]
-    assert not _shared.builds()
-    assert not _shared.evaluations()
+    assert not shared.builds()
+    assert not shared.evaluations()
 
 
 FALLS: dict[str, Callable[[Store], Any]] = {
@@ -184,7 +185,7 @@ def test_who_was_changed_is_out_at_the_next_rerun(filled: str, store: Store, set
         assert not one.exception
         assert "signin.typed" in [t.key for t in one.text_input]
         assert "sign in again" in one.error[0].value
-        assert _shared.VISITOR not in one.session_state
+        assert shared.VISITOR not in one.session_state
         assert not one.dataframe
     assert everything(store, settings) == before
     app.text_input(key="signin.typed").set_value("Ada")
@@ -283,12 +284,12 @@ def _deeds() -> None:
 
     import streamlit as st
 
-    from pages._deeds import deed
-    from storage.permissions import ACTIONS
+    from pages.app.actions import deed
+    from storage.people.permissions import ACTIONS
 
     done: dict[str, list[str]] = {}
     for who, visitor in st.session_state["visitors"].items():
-        with patch("pages._shared.visitor", lambda visitor=visitor: visitor):
+        with patch("pages.app.shared.visitor", lambda visitor=visitor: visitor):
             for name in ACTIONS:
                 deed(name, f"trouble.{who}.{name}")(done.setdefault(who, []).append)(name)  # type: ignore[arg-type]
     st.session_state["done"] = done
@@ -422,7 +423,7 @@ def test_the_address_of_the_connection_is_counted(store: Store, monkeypatch: pyt
         raise SignInError
 
     monkeypatch.setattr(Store, "sign_in", sign_in)
-    monkeypatch.setattr("pages._signin.address", lambda: "192.0.2.7")
+    monkeypatch.setattr("pages.app.sign_in.address", lambda: "192.0.2.7")
     app = tab(None)
     app.text_input(key="signin.typed").set_value("Mia")
     app.text_input(key="signin.password").set_value(PASSWORD)

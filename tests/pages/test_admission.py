@@ -11,8 +11,8 @@ from test_manage import PASSWORD
 
 from core.errors import StorageError
 from core.settings import Settings
-from pages import _admission
-from storage import Store
+from pages.app import admission
+from storage.store import Store
 
 Open = Callable[..., AppTest]
 SESSION = "test session id"  # of every AppTest
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("light")
 
 @pytest.fixture(autouse=True)
 def nobody_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_admission, "_LET_IN", {})
+    monkeypatch.setattr(admission, "_LET_IN", {})
 
 
 def sign_in(app: AppTest, password: str) -> AppTest:
@@ -31,23 +31,23 @@ def sign_in(app: AppTest, password: str) -> AppTest:
 
 
 def test_a_session_is_in_from_sign_in_to_sign_out(open_app: Open, store: Store) -> None:
-    assert not _admission.session_is_let_in(SESSION)
+    assert not admission.session_is_let_in(SESSION)
     app = open_app()
-    assert _admission.session_is_let_in(SESSION)  # nobody has an account
-    assert not _admission.session_is_let_in("another")
+    assert admission.session_is_let_in(SESSION)  # nobody has an account
+    assert not admission.session_is_let_in("another")
     store.add_person("me", "Mia", "manager", PASSWORD)
-    assert not _admission.session_is_let_in(SESSION)  # at once, without another run
+    assert not admission.session_is_let_in(SESSION)  # at once, without another run
     app.run()
-    assert not _admission.session_is_let_in(SESSION)
-    assert not _admission.session_is_let_in(sign_in(app, "wrong") and SESSION)
+    assert not admission.session_is_let_in(SESSION)
+    assert not admission.session_is_let_in(sign_in(app, "wrong") and SESSION)
 
 
 def test_and_after_the_right_password(open_app: Open, store: Store) -> None:
     store.add_person("me", "Mia", "manager", PASSWORD)
     app = sign_in(open_app(), PASSWORD)
-    assert _admission.session_is_let_in(SESSION)
+    assert admission.session_is_let_in(SESSION)
     button(app, "Sign out").click().run()
-    assert not _admission.session_is_let_in(SESSION)
+    assert not admission.session_is_let_in(SESSION)
 
 
 def test_a_database_that_fails_lets_nobody_in(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,19 +55,19 @@ def test_a_database_that_fails_lets_nobody_in(open_app: Open, monkeypatch: pytes
         raise StorageError("the disk is gone")
 
     open_app()
-    assert _admission.session_is_let_in(SESSION)
+    assert admission.session_is_let_in(SESSION)
     with monkeypatch.context() as changed:
-        changed.setattr("pages._shared.store", broken)
-        assert not _admission.session_is_let_in(SESSION)
+        changed.setattr("pages.app.shared.store", broken)
+        assert not admission.session_is_let_in(SESSION)
         open_app()
-    assert not _admission.session_is_let_in(SESSION)
+    assert not admission.session_is_let_in(SESSION)
 
 
 def test_every_page_warns_while_other_machines_get_in_without_an_account(
     open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "AMBISCOPE_OPEN_TO_ALL" not in texts(open_app())
-    monkeypatch.setattr("pages._shared.settings", lambda: Settings.from_env())
+    monkeypatch.setattr("pages.app.shared.settings", lambda: Settings.from_env())
     monkeypatch.setenv("AMBISCOPE_OPEN_TO_ALL", "1")
     for page in ("explore", "annotate", "health"):
         (warning,) = [w.value for w in open_app(page).warning if "AMBISCOPE_OPEN_TO_ALL" in w.value]

@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 from test_manage import section
 
 from core.types import Annotation, QAPair, ReferenceQuestion
-from storage import Store
-from storage.records_annotation import GenerationWork, Gold, JudgingWork, SuggestionUse, ValidationWork
+from storage.records.annotation import GenerationWork, Gold, JudgingWork, SuggestionUse, ValidationWork
+from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]
@@ -386,7 +386,7 @@ def test_shortcuts_belong_to_the_answer_in_turn(annotate: Open, store: Store) ->
 
 
 def test_all_shortcuts_are_safe(annotate: Open, store: Store) -> None:
-    from pages._keys import SAFE
+    from pages.app.keys import SAFE
 
     store.save_prediction(predict(QUESTION))
     make_project(store, systems=("scripted",), stages=("generation", "judging"))

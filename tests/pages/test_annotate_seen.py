@@ -9,9 +9,9 @@ from annotate_helpers import SECOND, click, find, fine, make_project, predict, r
 from page_helpers import QUESTION, texts
 from streamlit.testing.v1 import AppTest
 
-from pages._annotate_about import by_stage
-from pages._manage_guidelines import template
-from storage import Store
+from pages.annotation.about import by_stage
+from pages.projects.guidelines import template
+from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]

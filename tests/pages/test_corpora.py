@@ -17,7 +17,7 @@ from core.engine import Engine
 from core.errors import InputError, StorageError
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
-from pages import _builds
+from pages.corpus import builds
 
 Open = Callable[..., AppTest]
 
@@ -137,7 +137,7 @@ def test_too_many_lines(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None
     "name", ["../../etc/passwd.tsv", "/abs.md", "..\\win.txt", "a\x00b.tsv", "CON.tsv", ".tsv", "é" * 300 + ".jsonl.gz"]
 )
 def test_uploaded_names_are_never_paths(tmp_path: Path, name: str) -> None:
-    found = _builds.keep(tmp_path, "c", [File(name), File(name)])
+    found = builds.keep(tmp_path, "c", [File(name), File(name)])
     for path in found.paths:
         assert path.resolve().parent == found.folder.resolve()
         assert path.exists()
@@ -145,12 +145,12 @@ def test_uploaded_names_are_never_paths(tmp_path: Path, name: str) -> None:
     assert list(found.originals.values()) == [name, name]
     assert len({p.name.lower() for p in found.paths}) == 2
     assert not any(p.stem.split(".")[0].lower() in ("con", "nul") for p in found.paths)
-    assert _builds.safe_names([name, name]) == found.originals
+    assert builds.safe_names([name, name]) == found.originals
 
 
 def test_unknown_kind(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no reader"):
-        _builds.keep(tmp_path, "c", [File("x.exe")])
+        builds.keep(tmp_path, "c", [File("x.exe")])
     assert not list(tmp_path.iterdir())
 
 
@@ -160,13 +160,13 @@ def test_a_full_disk_while_uploading(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(StorageError, match="No space left"):
-        _builds.keep(tmp_path, "c", [File("x.tsv")])
+        builds.keep(tmp_path, "c", [File("x.tsv")])
     assert not list((tmp_path / "uploads").iterdir())
 
 
 def test_a_stopped_build_can_go_on(open_app: Open, settings: Settings) -> None:
     engine = Engine(settings)
-    files = _builds.keep(settings.home, "half", [File("half.tsv", tsv(ROWS).encode())])
+    files = builds.keep(settings.home, "half", [File("half.tsv", tsv(ROWS).encode())])
     real = engine.library.create
 
     def stopped(name: str, paths: list[Path], progress: Any) -> Any:
@@ -180,7 +180,7 @@ def test_a_stopped_build_can_go_on(open_app: Open, settings: Settings) -> None:
         return real(name, paths, at_words)
 
     started: list[bool] = []
-    build = _builds.Build(engine, files, stopped)
+    build = builds.Build(engine, files, stopped)
     started.append(True)
     assert build.wait(30)
     assert "can go on" in str(build.error)

@@ -14,11 +14,12 @@ import pytest
 from page_helpers import ANSWERS, QUESTION, button, texts
 from streamlit.testing.v1 import AppTest
 
-from core.published import published, tables_of
+from core.evaluation.published import published, tables_of
 from core.settings import Settings
-from pages import _evaluate_charts, _evaluate_more, _evaluate_start
-from pages._evaluate_data import CHARTS, VIEWS, csv, names
-from storage import Store
+from pages.evaluations import charts, more_charts
+from pages.evaluations import start as starting
+from pages.evaluations.data import CHARTS, VIEWS, csv, names
+from storage.store import Store
 
 Open = Callable[..., AppTest]
 METRICS = ("F1 answer", "precision", "recall", "answers", "reference answers", "G-F1", "R@1", "R@10", "MRecall@10")
@@ -277,21 +278,21 @@ def test_failed_questions_are_told_and_a_run_of_nothing_else_is_an_error(
 def test_a_stopped_evaluation_goes_on_where_it_stopped(
     open_app: Open, corpus: str, questions: Path, store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core import evaluation
+    from core.evaluation import run as evaluation_run
 
     asked: list[str] = []
-    real, stop_at = evaluation.run_one, {"m1"}
+    real, stop_at = evaluation_run.run_one, {"m1"}
 
     def run_one(system: Any, question: Any, *rest: Any) -> Any:
         asked.append(question.id)
         if question.id in stop_at:
             stop_at.clear()
-            from pages import _shared
+            from pages.app import shared
 
-            next(iter(_shared.evaluations().values())).stop()
+            next(iter(shared.evaluations().values())).stop()
         return real(system, question, *rest)
 
-    monkeypatch.setattr(evaluation, "run_one", run_one)
+    monkeypatch.setattr(evaluation_run, "run_one", run_one)
     app = begin(fine(open_app("evaluate")))
     app = until(app, lambda a: "it can go on" in texts(a))
     assert asked == ["m0", "m1"]
@@ -352,10 +353,10 @@ def test_names_are_distinct(store: Store) -> None:
 
 
 def test_tags_are_read() -> None:
-    assert _evaluate_start.tags("") == {}
+    assert starting.tags("") == {}
     for bad in ("a", "=1", "a="):
         with pytest.raises(Exception, match="has no value"):
-            _evaluate_start.tags(bad)
+            starting.tags(bad)
 
 
 def test_published_figures_are_drawn_apart_and_say_so(store: Store) -> None:
@@ -363,13 +364,13 @@ def test_published_figures_are_drawn_apart_and_say_so(store: Store) -> None:
     runs = store.evaluations()
     for table in tables_of("quality"):
         for chart in (
-            _evaluate_charts.quality(runs, names(runs), "F1 answer", table),
-            _evaluate_charts.latency(runs, names(runs), "F1 answer", "all", table),
+            charts.quality(runs, names(runs), "F1 answer", table),
+            charts.latency(runs, names(runs), "F1 answer", "all", table),
         ):
             assert chart.figure is not None
             assert f"published: {table.label} (other data)" in set(chart.table["source"]) or "F1 answer" not in table.metrics
             assert "on other data" in chart.caption or "(other data)" in chart.caption
-    chart = _evaluate_more.retrieval(runs, names(runs), "all", tables_of("retrieval"))
+    chart = more_charts.retrieval(runs, names(runs), "all", tables_of("retrieval"))
     assert {"ours", "published: Sun et al. 2023 (AmbigPrompt), Table 6, NQ-open (other data)"} <= set(chart.table["source"])
 
 

@@ -11,17 +11,17 @@ from page_helpers import ANSWERS, QUESTION, texts
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
-from core.judging import ModelJudge, ReferenceJudge
-from core.judgments import Judgments
-from core.metrics.agreement_tables import judge_row
-from core.models.language_generator import PromptedGenerator
-from core.models.scripted_language_model import ScriptedLanguageModel
-from core.prompts import load_prompt
+from core.evaluation.judge import ModelJudge, ReferenceJudge
+from core.evaluation.judge_cache import Judgments
+from core.metrics.agreement.tables import judge_row
+from core.models.language.prompted import PromptedGenerator
+from core.models.language.prompts import load_prompt
+from core.models.language.scripted import ScriptedLanguageModel
 from core.settings import Settings
-from pages import _evaluate_judge
-from pages._evaluate_judge import kappa_of, model_of, prompts_of
-from storage import Store
-from storage.judge_agreement import NOBODY, JudgeAgreement
+from pages.evaluations import judges as judges_view
+from pages.evaluations.judges import kappa_of, model_of, prompts_of
+from storage.analysis.judges import NOBODY, JudgeAgreement
+from storage.store import Store
 
 Open = Callable[..., AppTest]
 ABOUT = {
@@ -139,7 +139,7 @@ def test_a_report_that_names_no_judge_and_one_that_was_not_judged(open_app: Open
 
 
 def test_more_runs_than_are_reckoned_at_once(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_evaluate_judge, "MOST", 1)
+    monkeypatch.setattr(judges_view, "MOST", 1)
     save(store)
     save(store, "verdict", level=0.25)
     app = choose(open_app("evaluate"), "Leaderboard")

@@ -14,9 +14,9 @@ from streamlit.testing.v1 import AppTest
 
 from core import types as t
 from core.errors import InputError
-from pages._manage_guidelines import example_of, first_examples, template
-from storage import Store
-from storage.records_annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer, Project, WorkStage
+from pages.projects.guidelines import example_of, first_examples, template
+from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer, Project, WorkStage
+from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]
@@ -126,7 +126,7 @@ def test_a_new_project_stays_open_and_keeps_what_is_in_it(
     open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It closed at every error and at the click after it, and forgot the file once."""
-    monkeypatch.setattr("pages._manage_projects._names", lambda what: ["scripted"] if what == "systems" else ["small"])
+    monkeypatch.setattr("pages.projects.settings._names", lambda what: ["scripted"] if what == "systems" else ["small"])
     make_project(store)
     app = open_app("manage")
     assert not is_open(app)
@@ -218,7 +218,7 @@ def test_guidelines_have_versions_and_examples(open_app: Open, store: Store) -> 
 
 
 def test_guidelines_are_about_what_is_done(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pages._manage_projects._names", lambda what: ["scripted"] if what == "systems" else ["small"])
+    monkeypatch.setattr("pages.projects.settings._names", lambda what: ["scripted"] if what == "systems" else ["small"])
     app = open_app("manage")
     app.text_input(key="manage.new.name").set_value("Verdicts")
     app.radio(key="manage.new.source").set_value("None yet")
@@ -254,12 +254,12 @@ def test_example_of() -> None:
 
 
 def test_suggestions_in_the_background(corpus: str, open_app: Open, store: Store) -> None:
-    from pages import _shared
+    from pages.app import shared
 
     project = make_project(store, systems=("scripted",))
     app = section(open_app("manage"), "Suggestions")
     click(app, "manage.pre.go")
-    run = _shared.preannotations()[project.id]
+    run = shared.preannotations()[project.id]
     assert run.wait(TIMEOUT)
     app.run()
     fine(app)
@@ -270,20 +270,20 @@ def test_suggestions_in_the_background(corpus: str, open_app: Open, store: Store
     assert store.progress(project.id, "me")["generation"].submitted == 0
     click(app, "manage.pre.close")
     click(app, "manage.pre.go")  # nothing is left to answer
-    again = _shared.preannotations()[project.id]
+    again = shared.preannotations()[project.id]
     assert again.wait(TIMEOUT)
     assert (again.total, again.answered, again.error) == (0, 0, None)
 
 
 def test_suggestions_without_disambiguated_questions(corpus: str, open_app: Open, store: Store) -> None:
-    from pages import _shared
+    from pages.app import shared
 
     project = make_project(store, systems=("scripted",))
     app = section(open_app("manage"), "Suggestions")
     assert app.checkbox(key="manage.pre.clarify").value is True
     app.checkbox(key="manage.pre.clarify").set_value(False).run()
     click(app, "manage.pre.go")
-    run = _shared.preannotations()[project.id]
+    run = shared.preannotations()[project.id]
     assert run.wait(TIMEOUT)
     assert (run.answered, run.linked, run.error) == (2, 2, None)
     for item in store.items(project.id, "me", stage="generation"):
@@ -346,7 +346,7 @@ def judged(store: Store, systems: tuple[str, ...] = ("scripted",)) -> Project:
 
 def chosen_item(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     """AppTest selects no rows of a table."""
-    monkeypatch.setattr("pages._manage_items.selected", lambda chosen: 0)
+    monkeypatch.setattr("pages.projects.items.selected", lambda chosen: 0)
     return open_app("manage")
 
 

@@ -10,7 +10,7 @@ from page_helpers import QUESTION, button, texts
 from streamlit.testing.v1 import AppTest
 from test_manage import PASSWORD, fine, section
 
-from storage import Store
+from storage.store import Store
 
 Open = Callable[..., AppTest]
 pytestmark = pytest.mark.usefixtures("light")
@@ -58,12 +58,12 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
 
 
 def test_open_id_connect(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pages import _signin
+    from pages.app import sign_in
 
     store.add_person("me", "Mia", "manager", subject="https://id.example abc")
-    monkeypatch.setattr(_signin, "provider", lambda: True)
+    monkeypatch.setattr(sign_in, "provider", lambda: True)
     known = {"who": ""}
-    monkeypatch.setattr(_signin, "subject", lambda: known["who"])
+    monkeypatch.setattr(sign_in, "subject", lambda: known["who"])
     app = open_app("explore")
     assert "Sign in with your organisation" in [b.label for b in app.button]
     known["who"] = "https://id.example stranger"

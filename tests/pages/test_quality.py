@@ -14,10 +14,10 @@ from streamlit.testing.v1 import AppTest
 
 from core import types as t
 from core.errors import AmbiscopeError
-from pages import _quality_loop, _quality_tables
-from storage import Store
-from storage.agreement import quality
-from storage.loop import Difference, LoopOptions, LoopResult
+from pages.agreement import loop, tables
+from storage.analysis.agreement import quality
+from storage.analysis.loop import Difference, LoopOptions, LoopResult
+from storage.store import Store
 
 PAIRS = (t.QAPair("Who played her in 1961?", ("Natalie Wood",)), t.QAPair("Who played her in 2021?", ("Rachel Zegler",)))
 
@@ -99,7 +99,7 @@ def test_who_may_see_it(open_app: Callable[..., AppTest], store: Store, monkeypa
     store.add_person("me", "Mia", "manager", password="long enough")
     store.add_person("Mia", "Ann", "annotator", password="long enough")
     ann = store.sign_in("Ann", "long enough")
-    monkeypatch.setattr("pages._shared.visitor", lambda: ann)
+    monkeypatch.setattr("pages.app.shared.visitor", lambda: ann)
     app = AppTest.from_function(_page).run(timeout=60)
     assert any("role" in str(e.value) or "may" in str(e.value) for e in app.error)
     assert not app.dataframe
@@ -117,16 +117,16 @@ def _page() -> None:
 def test_tables_of_the_page(store: Store) -> None:
     fill(store)
     found = quality(store, "me", samples=20)
-    rows = _quality_tables.systems(found)
+    rows = tables.systems(found)
     assert [r["System"] for r in rows] == ["scripted"]
     assert rows[0]["wrong"] == 1  # a tie is nobody's word
     assert rows[0]["missing, added"] == 0
-    csv = _quality_tables.as_csv(_quality_tables.items(found)).decode("utf-8-sig")
+    csv = tables.as_csv(tables.items(found)).decode("utf-8-sig")
     assert '"\'=Where?"' in csv
-    assert _quality_tables.periods_chart(found) is None  # one period is no line
-    assert _quality_tables.systems_chart(found) is not None
-    assert len(_quality_tables.types_chart(found).data) == 2
-    assert _quality_tables.pairs(found)[0]["And"] == "Bob"
+    assert tables.periods_chart(found) is None  # one period is no line
+    assert tables.systems_chart(found) is not None
+    assert len(tables.types_chart(found).data) == 2
+    assert tables.pairs(found)[0]["And"] == "Bob"
 
 
 def test_the_loop_button(
@@ -143,7 +143,7 @@ def test_the_loop_button(
         d = Difference("F1 answer", 0.4, 0.5, 40, 0.1, (0.02, 0.18), 0.01)
         return LoopResult(1, "/weights/best", "a", "b", "better", (d,), 40, 2, 7)
 
-    monkeypatch.setattr(_quality_loop, "run_loop", stand_in)
+    monkeypatch.setattr(loop, "run_loop", stand_in)
     app = open_app("quality")
     app.text_input(key="quality.loop.name").set_value("Not A Name")
     button(app, "Train and measure").click().run()
@@ -152,7 +152,7 @@ def test_the_loop_button(
         app.text_input(key="quality.loop.name").set_value(name)
         app.number_input(key="quality.loop.minutes").set_value(5)
         button(app, "Train and measure").click().run()
-        from pages._shared import loops
+        from pages.app.shared import loops
 
         assert loops()["loop"].wait(20)
         app.run()

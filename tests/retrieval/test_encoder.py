@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import CheckpointError, InputError
-from core.packaged import MINILM, PACKAGES, packaged_folder
+from core.models.encoders.packaged import MINILM, PACKAGES, packaged_folder
 from core.retrieval import encoder as enc
 from core.settings import Settings
 from core.types import Passage

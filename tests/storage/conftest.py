@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from postgres_databases import database, empty
 
-from storage import db
+from storage.schema import engine
 from storage.store import Store
 
 
@@ -19,7 +19,7 @@ from storage.store import Store
 def no_waiting_for_the_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Power cuts are not tested; kills of processes lose nothing that the system's cache holds.  Other processes keep FULL."""
     if "durable" not in request.fixturenames:
-        monkeypatch.setattr(db, "SYNCHRONOUS", "OFF")
+        monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
 
 
 @pytest.fixture

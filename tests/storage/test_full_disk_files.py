@@ -12,10 +12,10 @@ import torch
 from small_disks import resize, small_disk, small_files
 from storage_samples import prediction
 
-from core.download import unpack
+from core.datasets.download import unpack
 from core.errors import StorageError
-from core.models.checkpoints import save_weights
-from storage.export_files import replacing
+from core.models.span.checkpoints import save_weights
+from storage.exchange.exports.files import replacing
 from storage.store import Store
 
 

@@ -1,4 +1,4 @@
-"""What a long life must not heap up: caches without an end, open handles, memory that was freed.  `benchmarks.memory` measures it."""
+"""What a long life must not heap up: caches without an end, open handles, memory that was freed.  `benchmarks.robustness.memory` measures it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from core import heap
 from core.engine import Engine
+from core.models.encoders import memory
 from core.settings import ROOT, Settings
-from core.systems.base import Options, answer
-from core.systems.grounded import GroundedSystem
-from core.systems.iterative import AmbigPrompt
-from core.systems.template import PassageSystem
+from core.systems.shared.base import Options, answer
+from core.systems.shared.grounded import GroundedSystem
+from core.systems.shared.iterative import AmbigPrompt
+from core.systems.shared.passage_system import PassageSystem
 from core.types import Question
 
 MOST = 1 << 16  # entries of a cache of short texts
-ONCE = {"storage/upgrade.py:revisions"}  # by folder of migrations: there is one
+ONCE = {"storage/schema/upgrade.py:revisions"}  # by folder of migrations: there is one
 
 
 def cached() -> Iterator[tuple[str, ast.FunctionDef, ast.expr]]:
@@ -77,7 +77,7 @@ def engine(tmp_path: Path) -> Engine:
 
 def test_memory_is_given_back_after_each_question_also_one_that_fails(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[int] = []
-    monkeypatch.setattr(heap, "trim", lambda: given.append(1))
+    monkeypatch.setattr(memory, "trim", lambda: given.append(1))
     system = engine.system(corpus="facts", options=Options(clarify=False))
     answer(system, Question("Who played Maria?"))
     assert len(given) == 1

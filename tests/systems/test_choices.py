@@ -7,7 +7,7 @@ import pytest
 from core.errors import AmbiscopeError, InputError
 from core.settings import Settings
 from core.systems import SYSTEMS
-from core.systems.base import Options, Parts
+from core.systems.shared.base import Options, Parts
 
 DECLARED = [(system, name, values) for system, entry in SYSTEMS.items() for name, values in entry.choices.items()]
 NOWHERE = Settings(answerer="/no/such/folder", reader="/no/such/folder", device="cpu")

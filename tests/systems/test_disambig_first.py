@@ -8,8 +8,8 @@ from core import types as t
 from core.errors import InputError
 from core.models.ambiguity import ANY, AmbiguityModel, Lexicon
 from core.settings import Settings
-from core.systems.base import Options, Parts, answer
 from core.systems.disambig_first import DisambigFirst
+from core.systems.shared.base import Options, Parts, answer
 from core.trace import fold
 
 PASSAGES = [

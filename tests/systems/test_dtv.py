@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from core import types as t
-from core.cost import cost_of, mean_cost
 from core.engine import SystemStatus, statuses
 from core.errors import InputError, LanguageModelError, NothingRetrievedError
-from core.models.generators import Run
-from core.models.language_generator import PromptedGenerator
-from core.models.language_loading import NoLanguageModelError
-from core.models.scripted_language_model import ScriptedLanguageModel, passages_of, question_of
+from core.evaluation.cost import cost_of, mean_cost
+from core.models.language.loading import NoLanguageModelError
+from core.models.language.prompted import PromptedGenerator
+from core.models.language.roles import Run
+from core.models.language.scripted import ScriptedLanguageModel, passages_of, question_of
 from core.settings import Settings
-from core.systems.base import Options, Parts, answer
 from core.systems.dtv import DiversifyThenVerify, build, union
+from core.systems.shared.base import Options, Parts, answer
 from core.trace import event_from_json, fold, prediction_from_json, to_json
 
 CORPUS = {

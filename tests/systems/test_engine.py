@@ -12,10 +12,10 @@ from core import types as t
 from core.engine import Engine, statuses
 from core.errors import NotFoundError, UnknownNameError
 from core.evidence import occurrences
-from core.needs import CHECKS
+from core.requirements import CHECKS
 from core.settings import Settings
 from core.systems import SYSTEMS
-from core.systems.base import Options, Parts, answer, retrieve
+from core.systems.shared.base import Options, Parts, answer, retrieve
 
 
 @pytest.fixture

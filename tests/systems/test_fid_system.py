@@ -10,15 +10,15 @@ import pytest
 from tiny_models import word_tokenizer
 
 from core import types as t
-from core.clarifiers import by_copying, by_rewriting
+from core.clarification.clarifiers import by_copying, by_rewriting
 from core.errors import CheckpointError, InputError
-from core.models.fid import make_fid, save_fid
-from core.models.fid_network import FidConfig
+from core.models.seq2seq.fid import make_fid, save_fid
+from core.models.seq2seq.network import FidConfig
 from core.settings import Settings
 from core.systems import SYSTEMS
-from core.systems.base import Options, Parts, answer
-from core.systems.clarifying import clarifier_options, make_clarifier
-from core.systems.written import WrittenAnswers
+from core.systems.shared.base import Options, Parts, answer
+from core.systems.shared.clarifying import clarifier_options, make_clarifier
+from core.systems.shared.generative import WrittenAnswers
 from core.trace import fold
 
 PASSAGES = tuple(
@@ -193,7 +193,7 @@ def test_nothing_is_loaded_that_is_not_used(monkeypatch: pytest.MonkeyPatch) -> 
     def no(*_: Any) -> Any:
         raise AssertionError("loaded")
 
-    monkeypatch.setattr("core.systems.clarifying.load_reader", no)
+    monkeypatch.setattr("core.systems.shared.clarifying.load_reader", no)
     chosen = {name: values[0] for name, values in clarifier_options().items()}
     assert make_clarifier(chosen, Settings(), wanted=False) == (None, {"clarifier": "round-trip"})
     clarifier, used = make_clarifier(chosen | {"clarifier": "copy"}, Settings())

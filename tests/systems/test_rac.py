@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from core import types as t
-from core.cost import cost_of
 from core.errors import InputError, LanguageModelError, NothingRetrievedError
-from core.models.generators import Request
-from core.models.language_generator import PromptedGenerator
-from core.models.scripted_language_model import ScriptedLanguageModel, passages_of, question_of
+from core.evaluation.cost import cost_of
+from core.models.language.prompted import PromptedGenerator
+from core.models.language.roles import Request
+from core.models.language.scripted import ScriptedLanguageModel, passages_of, question_of
 from core.settings import Settings
-from core.systems.base import Options, Parts, answer
 from core.systems.rac import RetrievalAugmentedClarification
+from core.systems.shared.base import Options, Parts, answer
 from core.trace import fold, prediction_from_json, to_json
 
 CORPUS = {

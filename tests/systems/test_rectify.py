@@ -7,10 +7,10 @@ from reading_fakes import TableModel, TableReader
 
 from core import types as t
 from core.errors import InputError
-from core.models.verifier import probability_of, recall, verify
+from core.models.ranking.evidence_verifier import probability_of, recall, verify
 from core.settings import Settings
-from core.systems.base import Options, Parts, answer
 from core.systems.rectify import Rectify, build
+from core.systems.shared.base import Options, Parts, answer
 from core.trace import fold
 
 PASSAGES = tuple(

@@ -8,8 +8,8 @@ from reading_fakes import TableModel, TableRetriever
 from core import types as t
 from core.errors import InputError
 from core.settings import Settings
-from core.systems.base import Options, Parts, answer
 from core.systems.refuel import Refuel
+from core.systems.shared.base import Options, Parts, answer
 from core.trace import fold
 
 FILM = t.Passage("film", "West Side Story (1961 film)", "Natalie Wood played Maria in the 1961 film West Side Story.")

@@ -10,12 +10,12 @@ from tiny_models import word_tokenizer
 
 from core import types as t
 from core.errors import InputError
-from core.models.fid import load_fid, make_fid, save_fid
-from core.models.fid_network import FidConfig
-from core.models.passage_reader import Readout
+from core.models.seq2seq.fid import load_fid, make_fid, save_fid
+from core.models.seq2seq.network import FidConfig
+from core.models.span.reader import Readout
 from core.settings import Settings
 from core.systems import SYSTEMS
-from core.systems.base import Options, Parts, answer
+from core.systems.shared.base import Options, Parts, answer
 from core.systems.spanseqgen import TOKENS, rerank_with
 
 PASSAGES = tuple(t.Passage(str(i), f"T{i}", text) for i, text in enumerate(["A car.", "The ball is red.", "A blue ball."]))

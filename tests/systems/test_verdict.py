@@ -12,15 +12,15 @@ import torch
 
 from core import types as t
 from core.consolidation import Consolidation
-from core.cost import cost_of
 from core.errors import InputError, LanguageModelError
-from core.models.generators import SCRIPTED, Claim, Generator, Run
-from core.models.passage_reader import Readout
-from core.models.passage_signals import Weighing, kind
-from core.models.reader_generator import ReaderGenerator, Sureness
-from core.models.rows import Rows
+from core.evaluation.cost import cost_of
+from core.models.language.extractive import ReaderGenerator, Sureness
+from core.models.language.roles import SCRIPTED, Claim, Generator, Run
+from core.models.ranking.passage_signals import Weighing, kind
+from core.models.span.reader import Readout
+from core.models.span.rows import Rows
 from core.settings import Settings
-from core.systems.base import Options, Parts, answer
+from core.systems.shared.base import Options, Parts, answer
 from core.systems.verdict import ReadsFound, Verdict, build
 from core.trace import fold, prediction_from_json, to_json
 
@@ -245,7 +245,7 @@ class FixedAnswerer:
     def score_many(self, jobs: Sequence[t.Job]) -> list[Any]:
         if self.broken:
             raise MemoryError("too large")
-        from core.models.span_answerer import Scored
+        from core.models.span.answerer import Scored
 
         out = []
         for _, passages, _ in jobs:

@@ -10,7 +10,7 @@ import pytest
 
 from core import types as t
 from core.errors import InputError, NothingRetrievedError
-from core.training.calibration_task import (
+from core.training.tasks.calibration import (
     Asked,
     Followed,
     Turn,

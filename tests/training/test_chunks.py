@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from core.errors import InputError
-from core.training.chunks import GROUPS, draw, stream
-from core.training.examples import MultiExample
+from core.training.data.chunks import GROUPS, draw, stream
+from core.training.data.examples import MultiExample
 
 
 def made(name: str, count: int) -> list[MultiExample]:

@@ -12,11 +12,11 @@ import torch
 from tiny_models import word_tokenizer
 
 from core.errors import CheckpointError, InputError
-from core.models.fid import FidAnswerer, make_fid, save_fid
-from core.models.fid_network import FidConfig
-from core.models.seq2seq import Seq2SeqRewriter, load_rewriter, truecase
-from core.training.disambiguation_task import DisambiguationTask, rewriting_edit_f1, rewriting_item
-from core.training.examples import MultiExample
+from core.models.seq2seq.fid import FidAnswerer, make_fid, save_fid
+from core.models.seq2seq.network import FidConfig
+from core.models.seq2seq.rewriter import Seq2SeqRewriter, load_rewriter, truecase
+from core.training.data.examples import MultiExample
+from core.training.tasks.disambiguation import DisambiguationTask, rewriting_edit_f1, rewriting_item
 from core.training.trainer import TrainConfig, fit
 from core.types import Passage
 

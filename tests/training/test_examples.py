@@ -13,10 +13,9 @@ import pytest
 
 from core.errors import FormatError
 from core.text import find_spans
-from core.training.answerer_task import sample_item
-from core.training.examples import MultiExample, crop, read_annotated, read_multi, read_passages_tsv, read_reading
-from core.training.mining import Miner
-from core.training.mixtures import (
+from core.training.data.examples import MultiExample, crop, read_annotated, read_multi, read_passages_tsv, read_reading
+from core.training.data.mining import Miner
+from core.training.data.mixtures import (
     annotated_examples,
     clarified_examples,
     context_passages,
@@ -26,7 +25,8 @@ from core.training.mixtures import (
     reader_rows_of_multi,
     statement_examples,
 )
-from core.training.statements import insert, statement
+from core.training.data.statements import insert, statement
+from core.training.tasks.answerer import sample_item
 
 READING = {"question": "Who?", "title": "T", "passage": "Ada  wrote it.", "answers": ["Ada", "Bob"], "source": "made"}
 MULTI = {

@@ -12,19 +12,19 @@ import pytest
 import torch
 from tiny_models import word_tokenizer
 
-from benchmarks import toy_multi_answer as toy
+from benchmarks.quality import toy_multi_answer as toy
 from core.errors import InputError
-from core.models.fid import load_fid, make_fid, save_fid
-from core.models.fid_network import IGNORED, FidConfig
-from core.models.generation import Writer
-from core.models.small_seq2seq import SmallConfig, make_small
-from core.models.span_model import load_base
-from core.models.span_network import SpanConfig, SpanNetwork
-from core.training.answerer_task import Item
-from core.training.examples import MultiExample
-from core.training.fid_task import FidTask, spliced_item, target_text, written_f1
+from core.models.seq2seq.decoding import Writer
+from core.models.seq2seq.fid import load_fid, make_fid, save_fid
+from core.models.seq2seq.network import IGNORED, FidConfig
+from core.models.seq2seq.small import SmallConfig, make_small
+from core.models.span.model import load_base
+from core.models.span.network import SpanConfig, SpanNetwork
+from core.training.data.examples import MultiExample
 from core.training.freezing import freeze
-from core.training.seq2seq import check_repeat, saver
+from core.training.tasks.answerer import Item
+from core.training.tasks.fid import FidTask, spliced_item, target_text, written_f1
+from core.training.tasks.seq2seq import check_repeat, saver
 from core.training.trainer import TrainConfig, fit
 from core.types import EOI
 

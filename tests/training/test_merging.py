@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from core.errors import CheckpointError, InputError
-from core.training.averaging import average
-from core.training.merging import merge
+from core.training.weights.averaging import average
+from core.training.weights.merging import merge
 
 
 def folder(path: Path, value: float, size: int = 3) -> Path:

@@ -14,9 +14,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from core import heap
 from core.errors import CheckpointError, InputError
-from core.training.chunks import stream
+from core.models.encoders import memory
+from core.training.data.chunks import stream
 from core.training.trainer import TrainConfig, fit
 
 
@@ -153,11 +153,11 @@ def test_a_bar_on_a_terminal_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_freed_memory_is_given_back_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it a run over rows of ever new sizes grew by 1 MB a step."""
     given: list[int] = []
-    monkeypatch.setattr(heap, "trim", lambda: given.append(1))
-    go(tmp_path, Numbers(), steps=2 * heap.EVERY + 1, evaluate_every=500, save_minutes=500.0)
+    monkeypatch.setattr(memory, "trim", lambda: given.append(1))
+    go(tmp_path, Numbers(), steps=2 * memory.EVERY + 1, evaluate_every=500, save_minutes=500.0)
     assert len(given) == 2
 
 
 def test_the_heap_is_trimmed_where_the_c_library_can() -> None:
     glibc = sys.platform.startswith("linux") and platform.libc_ver()[0] == "glibc"
-    assert heap.trim() is glibc
+    assert memory.trim() is glibc

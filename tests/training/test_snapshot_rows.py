@@ -12,12 +12,12 @@ import torch
 from tiny_models import word_tokenizer
 
 from core.errors import FormatError
-from core.models.span_model import load_base
-from core.models.span_network import SpanConfig, SpanNetwork
-from core.training.answerer_task import AnswererTask, sample_item
-from core.training.examples import MultiExample, read_multi
-from core.training.fid_task import FidTask
-from core.training.mixtures import load_multi
+from core.models.span.model import load_base
+from core.models.span.network import SpanConfig, SpanNetwork
+from core.training.data.examples import MultiExample, read_multi
+from core.training.data.mixtures import load_multi
+from core.training.tasks.answerer import AnswererTask, sample_item
+from core.training.tasks.fid import FidTask
 from core.types import EOI
 
 ROW = {

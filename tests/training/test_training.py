@@ -15,17 +15,17 @@ import torch
 from torch import nn
 
 from core.errors import InputError
-from core.models.checkpoints import load_span_network, save_span_network
-from core.models.rescoring import Weights, read_weights, write_weights
-from core.models.span_answerer import SpanAnswerer
-from core.models.span_model import load_base
-from core.models.span_network import SpanConfig, SpanNetwork
+from core.models.ranking.reranker import Weights, read_weights, write_weights
+from core.models.span.answerer import SpanAnswerer
+from core.models.span.checkpoints import load_span_network, save_span_network
+from core.models.span.model import load_base
+from core.models.span.network import SpanConfig, SpanNetwork
 from core.text import find_spans, normalize_answer, overlapping
-from core.training.answerer_task import AnswererTask, add_pseudo_answers, pseudo_item, sample_item
-from core.training.examples import MultiExample
+from core.training.data.examples import MultiExample
 from core.training.held_out import run_f1
 from core.training.objectives import marginal_loss
-from core.training.reader_task import ReaderTask, Reading
+from core.training.tasks.answerer import AnswererTask, add_pseudo_answers, pseudo_item, sample_item
+from core.training.tasks.reader import ReaderTask, Reading
 from core.training.trainer import TrainConfig, fit, parameter_groups
 
 COLOURS = ["red", "blue", "green", "black", "white"]

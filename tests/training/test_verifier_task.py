@@ -8,16 +8,16 @@ import pytest
 import torch
 
 from core.errors import InputError
-from core.models.passage_reader import Readout
-from core.models.verifier_network import VerifierConfig, VerifierNetwork
-from core.models.verifier_rows import Window
-from core.mpnet import load_mpnet
-from core.training.examples import MultiExample
+from core.models.encoders.mpnet import load_mpnet
+from core.models.encoders.word_pieces import WordPieces
+from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
+from core.models.ranking.verifier_rows import Window
+from core.models.span.reader import Readout
+from core.training.data.examples import MultiExample
+from core.training.data.verifier_examples import Asked, judged, of_multi
+from core.training.tasks.verifier import Judged, VerifierTask
 from core.training.trainer import TrainConfig, fit
-from core.training.verifier_examples import Asked, judged, of_multi
-from core.training.verifier_task import Judged, VerifierTask
 from core.types import Candidate, Evidence, Passage
-from core.word_pieces import WordPieces
 
 CONFIG = VerifierConfig(rank=4, trained_layers=3, hidden=16, max_tokens=40)
 

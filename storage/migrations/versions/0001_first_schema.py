@@ -1,6 +1,6 @@
 """The first schema.
 
-Types are spelled out, not taken from storage.db: a migration stays as it was released.
+Types are spelled out, not taken from storage.schema.engine: a migration stays as it was released.
 """
 
 import sqlalchemy as sa

@@ -1,0 +1,1 @@
+"""How well it answers: figures on questions that no training saw."""

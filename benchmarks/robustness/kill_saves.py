@@ -1,0 +1,140 @@
+"""Processes are killed (SIGKILL) in the middle of saves: is anything lost that was acknowledged?
+
+    python -m benchmarks.robustness.kill_saves [--kills 200] [--url URL] [--out FILE]
+
+A writer takes items, saves drafts and submits without a pause, and says after each call what was acknowledged, over a pipe.  It is killed
+after a time drawn anew for each kill, from the first moments of a save to many saves later, so that kills fall at every point: the report
+counts in which call.  After each kill the database is opened again and everything acknowledged so far by this writer is looked up; the
+integrity check runs after each kill too (SQLite).  A save that was under way may be there or not, but never half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import multiprocessing
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from benchmarks.robustness.annotation_load import STAGE, answer
+from core.types import ReferenceQuestion
+from storage.records.annotation import GenerationWork
+from storage.store import Store
+
+
+def write(url: str, project: str, name: str, pipe: Any) -> None:
+    """Saves for ever.  Sends (call, item, text) before each call as `begin` and after it as `done`."""
+    with Store(url) as store:
+        number = 0
+        while True:
+            if number == 3:
+                pipe.send(("ready", "", "", ""))  # once through: statements are compiled, saves come at their real pace
+            pipe.send(("begin", "claim", "", ""))
+            task = store.next_item(project, name, STAGE)
+            if task is None:
+                return
+            pipe.send(("done", "claim", task.item, ""))
+            for _ in range(3):
+                number += 1
+                text = f"{name} {number} " + "x" * 500
+                pipe.send(("begin", "draft", task.item, text))
+                store.save_draft(task.item, name, STAGE, {"text": text})
+                pipe.send(("done", "draft", task.item, text))
+            pipe.send(("begin", "submit", task.item, text))
+            store.submit(task.item, name, STAGE, answer(text), seconds=1)
+            pipe.send(("done", "submit", task.item, text))
+
+
+def check(store: Store, name: str, drafts: dict[str, list[str]], submitted: dict[str, str], begun: tuple[str, str, str]) -> int:
+    """How much is missing of what was acknowledged; the last call begun may have happened."""
+    missing = 0
+    for item, texts in drafts.items():
+        allowed = [texts[-1]] + ([begun[2]] if begun[:2] == ("draft", item) else [])
+        found = store.find_draft(item, name, STAGE)
+        missing += found is None or found.body.get("text") not in allowed
+    for item, text in submitted.items():
+        said = [
+            s.content.annotation.pairs[0].answers[0]
+            for s in store.submission_history(item, name, STAGE, name)
+            if isinstance(s.content, GenerationWork)
+        ]
+        missing += said != [text]
+    return missing
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--longest", type=float, default=0.3, help="seconds of writing before a kill, at most")
+    parser.add_argument("--items", type=int, default=20_000)
+    parser.add_argument("--url", default="", help="an empty database of a PostgreSQL server; default: a fresh SQLite file")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    chance = random.Random(0)
+    points: Counter[str] = Counter()
+    missing = acknowledged = damaged = 0
+    with tempfile.TemporaryDirectory() as folder:
+        url = args.url or f"sqlite:///{folder}/kills.db"
+        with Store(url) as store:
+            project = store.create_project("Mia", f"kills {time.time():.0f}", thresholds={"must_read": 0}).id
+            store.add_items("Mia", project, [ReferenceQuestion(f"q{i}", f"Question {i}?", ()) for i in range(args.items)])
+        # forked from a small process: starting Python anew for each kill would take most of the time
+        context = multiprocessing.get_context("fork")
+        for kill in range(args.kills):
+            name = f"writer {kill}"
+            here, there = context.Pipe(duplex=False)
+            worker = context.Process(target=write, args=(url, project, name, there))
+            worker.start()
+            there.close()
+            said = []
+            while not said or said[-1][0] != "ready":
+                said.append(here.recv())
+            time.sleep(chance.random() ** 2 * args.longest)
+            worker.kill()
+            worker.join()
+            assert worker.exitcode == -signal.SIGKILL, worker.exitcode
+            drafts: dict[str, list[str]] = {}
+            submitted: dict[str, str] = {}
+            begun = ("", "", "")
+            with contextlib.suppress(EOFError):
+                while True:
+                    said.append(here.recv())
+            for what, call, item, text in said:
+                if what != "done":
+                    begun = (call, item, text)
+                    continue
+                begun = ("", "", "")
+                acknowledged += 1
+                if call == "draft":
+                    drafts.setdefault(item, []).append(text)
+                elif call == "submit":
+                    submitted[item] = text
+            here.close()
+            points[begun[0] or "between"] += 1
+            with Store(url) as store:
+                missing += check(store, name, drafts, submitted, begun)
+                damaged += store.health(full=True).integrity != "ok"
+    out = {
+        "database": "PostgreSQL" if args.url else "SQLite",
+        "kills": args.kills,
+        "killed_in": dict(points),
+        "acknowledged": acknowledged,
+        "lost": missing,
+        "integrity_failures": damaged,
+    }
+    lines = json.dumps(out, indent=1)
+    print(lines)
+    if args.out:
+        args.out.write_text(lines + "\n")
+    return int(bool(missing or damaged))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

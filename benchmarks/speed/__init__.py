@@ -1,0 +1,1 @@
+"""Seconds and memory, as ratios within one run."""

@@ -1,0 +1,142 @@
+"""Speed and memory of the default system, as ratios within one run where machines differ.
+
+    python -m benchmarks.speed.default [--questions 40] [--out FILE]
+
+Measures, with warm models: seconds to the first answer and to a whole answer set (with and without clarification); the cost of one step against one
+plain encoding of the same passages by the same encoder; cost against the number of passages (5 to 100) and of answers (1 to 8); the encoder's
+throughput when building a corpus against encoding the same token batches alone; peak memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from core.cli import quiet_libraries
+from core.engine import Engine
+from core.models.span.answerer import SpanAnswerer, load_answerer
+from core.models.span.model import collate
+from core.settings import ROOT, Settings
+from core.systems.shared.base import Options
+from core.types import Question, RetrievedPassage, StepFinished
+
+
+def median_seconds(call: Callable[[], Any], repeats: int = 5) -> float:
+    call()
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+def whole_runs(engine: Engine, questions: list[str], clarify: bool) -> list[dict[str, float]]:
+    system = engine.system("ambigprompt", "starter", Options(clarify=clarify))
+    rows = []
+    for text in questions:
+        started = time.perf_counter()
+        first, answers, answered = 0.0, 0, 0.0
+        steps: list[float] = []
+        for event in system.run(Question(text)):
+            if isinstance(event, StepFinished):
+                before, answered = answered, time.perf_counter() - started
+                steps.append(answered - before)
+                if event.answer is not None:
+                    answers += 1
+                    first = first or answered
+        later = statistics.median(steps[1:]) if steps[1:] else 0.0  # with what the rescorer and the verifier look at
+        rows.append({"first": first, "set": answered, "all": time.perf_counter() - started, "answers": answers, "later": later})
+    return rows
+
+
+def plain_encoding(answerer: SpanAnswerer, question: str, passages: list[RetrievedPassage]) -> Callable[[], Any]:
+    """The same encoder over the same passage rows, each by itself: what one-pass reading costs."""
+    batch = collate([answerer.rows(question, [p.passage for p in passages])], None)
+
+    def call() -> None:
+        with torch.inference_mode():
+            answerer.network.encode(batch)
+
+    return call
+
+
+def main() -> int:
+    quiet_libraries()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=int, default=40)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    settings = replace(Settings.from_env(), device="cpu")
+    started = time.perf_counter()
+    answerer, _ = load_answerer(settings.answerer, "cpu")
+    loading = time.perf_counter() - started
+    engine = Engine(settings)
+    engine.warm("starter")
+    corpus = engine.corpus("starter")
+    rows = json.loads((ROOT / "data" / "starter" / "questions.json").read_text())
+    several = [r for r in rows if len(r["annotations"][0].get("qaPairs", ())) == 3]
+    asked = [r["question"] for r in (several + [r for r in rows if r not in several])[: args.questions]]
+    whole_runs(engine, asked[:2], True)
+
+    out: dict[str, Any] = {"threads": torch.get_num_threads(), "loading_seconds": loading}
+    for clarify in (False, True):
+        runs = whole_runs(engine, asked, clarify)
+        three = [r for r in runs if r["answers"] == 3]
+        key = "with_clarification" if clarify else "answers_only"
+        out[key] = {
+            "first_answer_median": statistics.median(r["first"] for r in runs if r["first"]),
+            "three_answer_set_median": statistics.median(r["set"] for r in three) if three else None,
+            "whole_run_median": statistics.median(r["all"] for r in runs),
+            "three_answer_whole_median": statistics.median(r["all"] for r in three) if three else None,
+            "later_step_median": statistics.median([r["later"] for r in runs if r["later"]] or [0.0]),
+            "n": len(runs),
+            "n_three": len(three),
+        }
+    question = asked[0]
+    ten = corpus.search(question, 10)
+    plain = median_seconds(plain_encoding(answerer, question, ten))
+    step = median_seconds(lambda: answerer.propose(question, ten, ("one", "another answer")))
+    out["step_against_plain_encoding"] = step / plain
+    out["step_seconds"], out["plain_seconds"] = step, plain
+    out["later_step_with_rescoring_against_plain_encoding"] = out["answers_only"]["later_step_median"] / plain
+    out["by_passages"] = {}
+    for k in (5, 10, 20, 50, 100):
+        found = corpus.search(question, k)
+        a = median_seconds(plain_encoding(answerer, question, found), 3)
+        b = median_seconds(lambda found=found: answerer.propose(question, found, ("one",)), 3)
+        out["by_passages"][k] = {"plain": a, "step": b, "ratio": b / a}
+    out["by_answers"] = {}
+    for n in range(1, 9):
+        previous = [f"Some Name {i}" for i in range(n)]
+        out["by_answers"][n] = median_seconds(lambda previous=previous: answerer.propose(question, ten, previous), 3)
+    out["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    encoder = engine.library.encoder()
+    texts = [f"{p.title}. {p.text}" for p in corpus.passages(0, 512)]
+    before = replace(encoder.stats)
+    started = time.perf_counter()
+    encoder.encode(texts, "passage")
+    took = time.perf_counter() - started
+    model = encoder.stats.model_seconds - before.model_seconds
+    real = (encoder.stats.tokens - before.tokens) / max(1, encoder.stats.padded_tokens - before.padded_tokens)
+    out["encoding"] = {"passages_per_second": len(texts) / took, "share_of_the_encoders_own_throughput": model / took * real}
+    text = json.dumps(out, indent=1)
+    print(text)
+    if args.out:
+        args.out.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""Chooses the thresholds of dpr-threshold, rectify, jpr and refuel on practice questions held out from training; never on a test set.
+
+    python -m benchmarks.tuning.thresholds [--annotated FOLDER ...] [--limit 200] [--only SYSTEM ...] [--out FILE]
+
+Everything is read once (readouts, verdicts, first readings); the settings are then tried on what was read.  Chosen is what has the highest sum of
+F1 over all and over ambiguous questions.  The defaults in core/systems are what this printed for the bundled weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from core import types as t
+from core.cli import quiet_libraries
+from core.engine import Engine
+from core.models.answering import load_answering
+from core.models.ranking.evidence_verifier import LEAST, probability_of, recall
+from core.models.ranking.joint import ReaderScorer
+from core.models.span.reader import Readout, load_reader
+from core.retrieval.rerank import tree_decode
+from core.settings import Settings
+from core.systems.shared.candidates import Scoring, candidates_of, choose
+from core.training.data.examples import MultiExample
+from core.training.data.held_out_passages import WRITTEN, held_out_passages
+from core.training.held_out import answer_f1
+
+POOL = 30
+THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+MOST = 8
+Setting = dict[str, Any]
+
+
+@dataclass
+class Case:
+    """A held-out question with its passages and what was read of them."""
+
+    example: MultiExample
+    pool: list[t.RetrievedPassage]
+    top_k: int
+    readouts: list[Readout]
+    given: dict[tuple[str, tuple[str, ...]], float] = field(default_factory=dict)  # (answer, ids of evidence) -> probability
+    first: tuple[t.Candidate, ...] | None = None
+
+    @property
+    def question(self) -> t.Question:
+        return t.Question(self.example.question)
+
+    @property
+    def passages(self) -> list[t.RetrievedPassage]:
+        return self.pool[: self.top_k]
+
+    def kept(self, candidates: Iterable[t.Candidate], threshold: float) -> list[str]:
+        ordered = sorted(candidates, key=lambda c: -c.probability)
+        return [c.text for c in choose(ordered, self.question, threshold, MOST)]
+
+    def ask(self, model: t.BatchAnsweringModel, jobs: Sequence[tuple[str, Sequence[t.RetrievedPassage]]]) -> None:
+        """Probabilities of answers over their own evidence, each asked once."""
+        todo = [(a, list(e)) for a, e in jobs if (a, tuple(p.passage.id for p in e)) not in self.given]
+        for k in range(0, len(todo), 8):
+            part = todo[k : k + 8]
+            for (a, e), proposal in zip(part, model.propose_many([(self.example.question, e, ()) for _, e in part])):
+                self.given[a, tuple(p.passage.id for p in e)] = probability_of(a, proposal.candidates)
+
+
+def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
+    scorings: tuple[Scoring, Scoring] = ("passage", "dpr")
+    for scoring, threshold in itertools.product(scorings, THRESHOLDS):
+
+        def run(c: Case, scoring: Scoring = scoring, threshold: float = threshold) -> list[str]:
+            return c.kept(candidates_of(c.readouts[: c.top_k], scoring), threshold)
+
+        yield {"scoring": scoring, "threshold": threshold}, run
+
+
+def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
+    for surplus, evidence in ((1, 3), (2, 3)):
+        for c in cases:
+            recalled = recall(c.passages, c.readouts[: c.top_k], surplus, evidence)[:24]
+            c.ask(model, [(r.candidate.text, r.passages) for r in recalled])
+        for mix, threshold in itertools.product((0.0, 0.25, 0.5, 0.75, 0.9), THRESHOLDS):
+
+            def run(
+                c: Case, surplus: int = surplus, evidence: int = evidence, mix: float = mix, threshold: float = threshold
+            ) -> list[str]:
+                out = []
+                for r in recall(c.passages, c.readouts[: c.top_k], surplus, evidence)[:24]:
+                    given = c.given[r.candidate.text, tuple(p.passage.id for p in r.passages)]
+                    logs = (1 - mix) * math.log(max(LEAST, given)) + mix * math.log(max(LEAST, r.candidate.probability))
+                    out.append(t.Candidate(r.candidate.text, min(1.0, math.exp(logs))))
+                return c.kept(out, threshold)
+
+            yield {"surplus": surplus, "evidence": evidence, "mix": mix, "threshold": threshold}, run
+
+
+def jpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
+    for diversity, beta in itertools.product((0.5, 0.9), (0.5, 1.0, 2.0)):
+        picked: dict[int, list[Readout]] = {}
+        for c in cases:
+            scorer = ReaderScorer(c.readouts, [p.similarity for p in c.pool], diversity)
+            picked[id(c)] = [c.readouts[p.passage] for p in tree_decode(scorer, c.top_k, beta)]
+        for threshold in THRESHOLDS:
+
+            def run(c: Case, picked: dict[int, list[Readout]] = picked, threshold: float = threshold) -> list[str]:
+                return c.kept(candidates_of(picked[id(c)], "dpr"), threshold)
+
+            yield {"diversity": diversity, "length_penalty": beta, "threshold": threshold}, run
+
+
+def refuel(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
+    """The first reading and the verification by probability; what the round trip adds passes the same two thresholds."""
+    for c in cases:
+        c.first = model.propose_many([(c.example.question, c.passages, ())])[0].candidates
+        c.ask(model, [(a.text, _evidence(c, a)) for a in c.first])
+    for threshold, above in itertools.product(THRESHOLDS[:11], (0.0, *THRESHOLDS)):
+
+        def run(c: Case, threshold: float = threshold, above: float = above) -> list[str]:
+            assert c.first is not None
+            kept = set(c.kept(c.first, threshold))
+            return [
+                a.text
+                for a in c.first
+                if a.text in kept and c.given[a.text, tuple(p.passage.id for p in _evidence(c, a))] >= above
+            ]
+
+        yield {"threshold": threshold, "verify_above": above}, run
+
+
+def _evidence(c: Case, a: t.Candidate) -> list[t.RetrievedPassage]:
+    from core.evidence import occurrences
+
+    ids = {e.passage_id for e in occurrences(a.text, c.passages)} | ({a.evidence.passage_id} if a.evidence else set())
+    return [p for p in c.passages if p.passage.id in ids]
+
+
+TUNED = {"dpr-threshold": dpr, "rectify": rectify, "jpr": jpr, "refuel": refuel}
+
+
+def score(cases: Sequence[Case], run: Callable[[Case], list[str]]) -> dict[str, float]:
+    runs = [run(c) for c in cases]
+    values = [answer_f1(a, c.example.gold) for a, c in zip(runs, cases)]
+    multi = [v for v, c in zip(values, cases) if len(c.example.gold) > 1]
+    return {
+        "f1": round(sum(values) / len(values), 4),
+        "f1_multi": round(sum(multi) / max(1, len(multi)), 4),
+        "answers": round(sum(map(len, runs)) / len(runs), 2),
+    }
+
+
+def main() -> int:
+    quiet_libraries()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--annotated", type=Path, nargs="+", default=list(WRITTEN), metavar="FOLDER")
+    parser.add_argument("--top-k", type=int, default=10)
+    parser.add_argument("--limit", type=int, default=0, help="at most so many questions, drawn evenly from the folders")
+    parser.add_argument("--only", nargs="*", choices=list(TUNED), default=list(TUNED))
+    parser.add_argument("--out", type=Path, help="the best settings as JSON")
+    args = parser.parse_args()
+    settings = Settings.from_env()
+    held_out, found = held_out_passages(Engine(settings), args.annotated, POOL, args.limit)
+    reader, reader_digest = load_reader(settings.reader, settings.device)
+    model, digest = load_answering(settings.answerer, settings.device)
+    pool = POOL if "jpr" in args.only else args.top_k
+    cases = [
+        Case(e, pool_, args.top_k, reader.read(e.question, [p.passage for p in pool_[:pool]]))
+        for e, pool_ in zip(held_out, (f[:pool] for f in found))
+    ]
+    gold = sum(len(c.example.gold) for c in cases) / len(cases)
+    out: dict[str, Any] = {"questions": len(cases), "gold": round(gold, 2), "reader": reader_digest, "answerer": digest}
+    print(json.dumps(out), flush=True)
+    for name in args.only:
+        rows = [setting | score(cases, run) for setting, run in TUNED[name](cases, model)]
+        rows.sort(key=lambda r: -(r["f1"] + r["f1_multi"]))
+        for row in rows[:5]:
+            print(f"{name:14} {json.dumps(row)}", flush=True)
+        out[name] = rows[0]
+        if name == "dpr-threshold":
+            for scoring in ("passage", "dpr"):
+                out[f"{name} {scoring}"] = next(r for r in rows if r["scoring"] == scoring)
+                print(f"best of scoring {scoring}: {json.dumps(out[f'{name} {scoring}'])}")
+    if args.out:
+        args.out.write_text(json.dumps(out, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""Candidate edits of an ambiguous question, from the title and the sentence that hold one answer: templates that keep it fluent.
+
+Task: AmbigQA's minimal edit (Min et al. 2020, section 2).  Each template is one that annotators of AmbigNQ use: one part of a double question
+(parts), a fuller name, "the 1961 film West Side Story" (names), a modifier, a place or a time (phrases).  An edit never says the answer.
+`core.clarification.round_trip` decides which of them is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from core.clarification.edits.names import split_title, title_edits
+from core.clarification.edits.parts import parts
+from core.clarification.edits.phrases import modifier_edits, phrase_edits, plain_edits, time_edits
+from core.clarification.edits.shared import evidence_sentence, same_clause, sentence_bounds, sentences
+from core.clarification.edits.versions import version_edits
+from core.text import contains_tokens, content_words, normalize_answer, words
+from core.types import Passage
+
+MAX_CANDIDATES = 12
+MAX_TWOFOLD = 8  # of two edits together, tried after those of one
+_EXTENDED = 4  # how many of the best edits get a second one
+MAX_ADDED = 9  # words; a longer edit is no minimal one
+
+# what a template costs on top of its edit distance: how far it is from what a person would write first
+PENALTY = {
+    "part": 0,
+    "name": 0,
+    "work": 1,
+    "modifier": 1,
+    "phrase": 2,
+    "time": 2,
+    "brackets": 2,
+    "near": 3,
+    "plain": 4,
+    "elsewhere": 5,
+    "case": 6,
+    "twofold": 6,
+}
+
+
+class Place(NamedTuple):
+    """Where an answer stands: a passage and an offset in its text."""
+
+    passage: Passage
+    start: int
+
+
+@dataclass(frozen=True)
+class Edit:
+    question: str
+    size: int  # tokens deleted plus tokens added, as AmbigQA's EDIT counts them
+    own: int  # words of the edit that the other answers' evidence lacks
+    kind: str = "phrase"  # a key of PENALTY
+
+    @property
+    def cost(self) -> int:
+        return self.size + PENALTY[self.kind] + (0 if self.own else 4)
+
+
+def edit_size(before: str, after: str) -> int:
+    """Tokens deleted plus tokens added (multisets).
+
+    >>> edit_size("Who played Maria?", "Who played Maria in 1961?")
+    2
+    """
+    rest = words(after)
+    deleted = 0
+    for token in words(before):
+        if token in rest:
+            rest.remove(token)
+        else:
+            deleted += 1
+    return deleted + len(rest)
+
+
+def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """(edit, kind).  `rivals`: offsets of the other answers in the same passage; what stands nearer to one of them is theirs."""
+    title, text = place.passage.title, place.passage.text
+    yield from title_edits(question, title, text)
+    base, _ = split_title(title)
+    own = sentence_bounds(text, place.start)
+    for begin, end in sentences(text):
+        inside = [r for r in rivals if begin <= r < end]
+        here = (begin, end) == own
+        if inside and not here:
+            continue  # that sentence is about another answer
+        sentence = text[begin:end]
+        shared = _shared(question, sentence)
+        plain = ("near" if shared < 1 else "") if here else ("near" if shared > 1 else "elsewhere")
+        for kind, found in (
+            ("modifier" if here else "phrase", modifier_edits(question, sentence)),
+            ("modifier" if here else "phrase", version_edits(question, base, sentence)),
+            (plain or "time", time_edits(question, sentence)),
+            (plain or "phrase", phrase_edits(question, sentence)),
+            ("plain", plain_edits(question, sentence) if here else ()),
+        ):
+            for offset, edit in found:
+                if all(_is_mine(sentence, offset, place.start - begin, r - begin) for r in inside):
+                    yield edit, kind
+
+
+def _is_mine(sentence: str, offset: int, mine: int, theirs: int) -> bool:
+    """Which of two answers in a sentence a phrase is said of: the one in its clause, else the nearer one."""
+    with_me, with_them = same_clause(sentence, offset, mine), same_clause(sentence, offset, theirs)
+    return abs(offset - mine) <= abs(offset - theirs) if with_me == with_them else with_me
+
+
+def _shared(question: str, sentence: str) -> int:
+    """How many content words of the question the sentence has, endings aside."""
+    have = {w[:5] for w in content_words(sentence)}
+    return sum(w in have for w in {w[:5] for w in content_words(question)})
+
+
+def propose_edits(question: str, answer: str, place: Place, others: Sequence[Place]) -> list[Edit]:
+    """Candidate edits, the smallest and most natural first: they hold words that the others' evidence lacks and never the answer.  Behind them stand
+    the best ones with a second edit of another kind, for where one does not tell the answer from the others.
+
+    `others`: where the other answers stand; of the same passage only the sentence counts as theirs.
+    """
+    single = _single_edits(question, answer, place, others)
+    seen = {e.question.lower() for e in single}
+    asked = words(question)
+    twofold: dict[str, Edit] = {}
+    for first in single[:_EXTENDED]:
+        if first.kind == "part":
+            continue
+        for second in _single_edits(first.question, answer, place, others)[:_EXTENDED]:
+            text = second.question
+            if second.kind != first.kind and text.lower() not in seen and len(_added(asked, words(text))) <= MAX_ADDED:
+                twofold.setdefault(text.lower(), Edit(text, edit_size(question, text), first.own + second.own, "twofold"))
+    return single + sorted(twofold.values(), key=lambda e: (e.cost, -e.own))[:MAX_TWOFOLD]
+
+
+def _added(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """The words that stand only in the second text."""
+    known = set(before)
+    return [w for w in after if w not in known]
+
+
+def _single_edits(question: str, answer: str, place: Place, others: Sequence[Place]) -> list[Edit]:
+    same = [o.start for o in others if o.passage.id == place.passage.id]
+    theirs: set[str] = set()
+    their_titles = {w for o in others for w in content_words(o.passage.title)}
+    for o in others:
+        text = evidence_sentence(o.passage, o.start) if o.passage.id == place.passage.id else o.passage.text
+        shared = sentence_bounds(place.passage.text, place.start)
+        if o.passage.id == place.passage.id and shared[0] <= o.start < shared[1]:
+            continue  # one sentence holds both: nearness decides
+        theirs |= set(content_words(f"{o.passage.title} {text}"))
+    if any(o.passage.id == place.passage.id for o in others):
+        their_titles = theirs
+    asked = words(question)
+    secret = content_words(normalize_answer(answer))
+    seen: dict[str, Edit] = {}
+    single = parts(question, answer)
+    found: list[tuple[str, str]] = [(p, "part") for p in single]
+    for q in single or [question]:
+        found += _candidates(q, place, same)
+    for text, kind in found:
+        text = " ".join(text.split())
+        text = text[:1].upper() + text[1:] if question[:1].isupper() else text
+        have = words(text)
+        added = _added(asked, have)
+        if kind != "part" and not content_words(" ".join(added)):
+            continue
+        if text == question or len(added) > MAX_ADDED or text.count("?") != 1 or not text.endswith("?"):
+            continue
+        if any(w in secret for w in added) or (
+            contains_tokens(have, words(answer)) and not contains_tokens(asked, words(answer))
+        ):
+            continue
+        rare = [
+            w
+            for w in content_words(" ".join(added))
+            if w not in (their_titles if kind in ("name", "brackets", "case") else theirs)
+        ]
+        own = len(rare) if kind != "part" else 1
+        edit = Edit(text, edit_size(question, text), own, kind)
+        if text.lower() not in seen or edit.cost < seen[text.lower()].cost:
+            seen[text.lower()] = edit
+    return sorted(seen.values(), key=lambda e: (e.cost, -e.own))[:MAX_CANDIDATES]

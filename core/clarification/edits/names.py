@@ -1,0 +1,233 @@
+"""Edits from a passage's title: the full, qualified name where the question has the ambiguous one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from core.clarification.edits.shared import NOT_BEFORE_A_NAME, YEAR, append, can_append
+from core.text import content_words, find_spans, words
+
+_QUALIFIED = re.compile(r"^(?P<base>.+?)\s*\((?P<qualifier>[^()]+)\)$")
+_DETERMINER = re.compile(r"\b(the|a|an)\s+$", re.IGNORECASE)
+# said before a name and joined with "of": "the second edition of Frankenstein", "the country of Georgia"
+_OF = frozenset(
+    "edition production version adaptation revival remake recording translation launch performance staging tour arrangement "
+    "country city state town county province kingdom".split()
+)
+_WORKS = frozenset(
+    "film movie album song single series show serial sitcom musical opera play novel book story comic game episode painting "
+    "ballet soundtrack miniseries documentary".split()
+)
+_NUMBERED = re.compile(r"(season|series|volume|part|book|act|episode) \d+")
+_EVENT = re.compile(
+    r"^(?:(?:First|Second|Third|Fourth|Last)\s+)?(?:Battle|Siege|Treaty|Congress|Council|War|Fall)\s+(?:of|in)\b"
+)
+# a noun of the question, and what its instances are called in a title's qualifier or in the passage
+_INSTANCES = {
+    "movie": "film movie",
+    "film": "film movie",
+    "book": "book novel",
+    "novel": "novel",
+    "song": "song single",
+    "album": "album",
+    "show": "show series sitcom",
+    "series": "series",
+    "musical": "musical",
+    "game": "game",
+    "space station": "space station",
+    "rover": "rover",
+    "spacecraft": "spacecraft probe",
+    "ship": "ship liner",
+    "telescope": "telescope",
+    "tower": "tower",
+    "bridge": "bridge",
+    "airship": "airship",
+}
+
+
+def split_title(title: str) -> tuple[str, str]:
+    """("West Side Story", "1961 film") from "West Side Story (1961 film)"; an empty qualifier when there is none."""
+    match = _QUALIFIED.match(title)
+    return (match["base"], match["qualifier"]) if match else (title, "")
+
+
+def _is_kind(qualifier: str) -> bool:
+    """True for a qualifier that reads as a kind of thing ("1961 film", "Leonard Cohen song"), to be said before the name."""
+    last = qualifier.split()[-1]
+    return last.isalpha() and last.islower() and last not in ("disambiguation", "mythology", "generation", "century", "comics")
+
+
+def mention(question: str, name: str, adjectives: bool = False) -> tuple[int, int] | None:
+    """Characters of `name` in the question, whole; None where it is part of a longer name or an adjective stands before it.
+
+    `adjectives`: "first" and its like may stand before it, because the edit comes behind.
+    """
+    for begin, end in find_spans(question, name):
+        before, after = question[:begin].split(), question[end:].split()
+        previous = before[-1] if before else ""
+        if (previous.lower() in NOT_BEFORE_A_NAME and not adjectives) or previous.endswith(("'s", "’s")):
+            continue
+        if len(before) > 1 and previous[:1].isupper():  # "Mount" before "Everest"
+            continue
+        if question[end : end + 1] in ("'", "’", "-", "–"):
+            continue
+        if after and question[end : end + 1] == " " and after[0][:1].isupper() and name.islower() is False:
+            continue
+        return begin, end
+    return None
+
+
+def _drop_the(before: str) -> tuple[str, str]:
+    """("Who is ", "the ") from "Who is the "; the article is "" where there is none."""
+    match = _DETERMINER.search(before)
+    return (before[: match.start()], match.group()) if match else (before, "")
+
+
+def _join(before: str, middle: str, after: str) -> str:
+    """The parts in a row, with "an" before a vowel."""
+    if re.search(r"\ba\s+$", before) and re.match(r"[aeioAEIO]", middle):
+        before = re.sub(r"\ba(\s+)$", r"an\1", before)
+    return f"{before}{middle}{after}"
+
+
+def _qualified(question: str, base: str, qualifier: str, text: str) -> Iterator[tuple[str, str]]:
+    """Edits where the question names the title without its qualifier."""
+    found = mention(question, base)
+    if found is None and base.lower().startswith("the "):
+        found = mention(question, base[4:])
+    if found is None:
+        return
+    before, name, after = question[: found[0]], question[found[0] : found[1]], question[found[1] :]
+    bare, article = _drop_the(before)
+    last = qualifier.split()[-1]
+    if article.strip().lower() in ("a", "an"):
+        return  # "a martini" is not one cocktail
+    if article and not base.lower().startswith("the ") and last in _WORKS:
+        return  # "the Joker" is not the film Joker
+    if article and base.lower().startswith("the "):
+        name = base[:3].lower() + " " + name if not name.lower().startswith("the ") else name
+        name = name[:1].upper() + name[1:]
+    kind_before = re.search(rf"\b(?:the\s+)?{re.escape(last)}\s+$", before, re.IGNORECASE)
+    if _NUMBERED.fullmatch(qualifier):
+        yield f"{bare}{qualifier} of {name}{after}", "name"
+    elif _is_kind(qualifier):
+        if kind_before:
+            yield f"{before[: kind_before.start()]}the {qualifier} {name}{after}", "name"
+        elif _SIZE.match(question) and last in _WORKS:  # the giant is tall, not the film
+            yield f"{before}{name} in the {qualifier}{after}", "name"
+        elif last in _OF and (kind := re.search(rf"\bthe\s+({'|'.join(_WORKS)})\s+$", before)):
+            yield f"{before[: kind.start()]}the {qualifier} of {kind.group()}{name}{after}", "name"
+        elif last in _OF:
+            yield f"{bare}the {qualifier} of {article if article.strip() == 'the' else ''}{name}{after}", "name"
+        else:
+            yield f"{bare}the {qualifier} {name}{after}", "name"
+    elif re.search(r"\b(mythology|comics|folklore|religion)$", qualifier, re.IGNORECASE):
+        yield f"{before}{name} in {qualifier}{after}", "name"
+    elif place := re.search(rf"\b(in|at|on)\s+(the\s+)?{re.escape(qualifier)}\b", text):
+        yield f"{before}{name} {place.group()}{after}", "name"
+    yield f"{before}{name} ({qualifier}){after}", "brackets"
+
+
+def _as_written(head: str, asked: str, tail: str, text: str) -> tuple[str, str]:
+    """Title words in the case in which the text has them: a title's first letter is always a capital."""
+    small = head[:1].lower() + head[1:]
+    if f"{small} {tail}" in text or (asked.islower() and re.search(rf"\b{re.escape(small)}\b", text)):
+        return small, asked
+    return head, tail if f"{head} {tail}" in text else asked
+
+
+def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
+    """Edits where the question has the end or the beginning of the title's name."""
+    tokens = [(m.start(), m.end()) for m in re.finditer(r"[\w’'.&]+", base)]
+    for begin, _ in tokens[1:]:  # the end: "1954 FIFA World Cup final" for "World Cup final"
+        tail, head = base[begin:], base[:begin].strip()
+        found = mention(question, tail) if content_words(tail) else None
+        if found is None:
+            continue
+        head = re.sub(r"^(the|a|an)\s+", "", head, flags=re.IGNORECASE)
+        small = [w for w in words(head) if w in ("of", "in", "on", "at", "from", "and", "for", "the", "to", "by", "with")]
+        if not head or head[-1:] in "–-:,;" or (small and not _EVENT.match(base)):
+            break
+        before, article = _drop_the(question[: found[0]])
+        name = question[found[0] : found[1]]
+        head, name = _as_written(head, name, tail, text)
+        if article:
+            before += article
+        elif head[:1].isdigit() or _EVENT.match(base):
+            before += "the "
+        yield _join(before, f"{head} {name}", question[found[1] :]), "name"
+        break
+    for _, end in reversed(tokens[:-1]):  # the beginning: "Portland, Oregon" for "Portland"
+        head, tail = base[:end], base[end:]
+        thing = re.match(r" [A-Z]\w+\b", tail)
+        if (
+            thing
+            and len(words(head)) > 1
+            and (found := mention(question, head.lower()))
+            and question[found[0] : found[1]].islower()
+        ):
+            yield f"{question[: found[1]]}{thing.group()}{question[found[1] :]}", "name"  # "the space shuttle Challenger"
+            break
+        if not re.match(
+            r"(, |-\d|: | (?:in|of|at) (?:the )?[A-Z]| [a-z]+$| \d+$|(?: [A-Z][a-z]+){1,2}$)", tail
+        ) or not content_words(head):
+            continue
+        name = re.sub(r"^the\s+", "", head, flags=re.IGNORECASE)
+        found = mention(question, name, adjectives=True) if name else None
+        if tail.startswith(":") and _SIZE.match(question):
+            break
+        if found is None or re.match(r"\s*,", question[found[1] :]):
+            continue
+        close = "," if tail.startswith(", ") and re.match(r" \w", question[found[1] :]) else ""
+        yield f"{question[: found[1]]}{tail}{close}{question[found[1] :]}", "name"
+        break
+
+
+def _instances(question: str, base: str, qualifier: str, text: str) -> Iterator[tuple[str, str]]:
+    """Edits where the question has a noun ("the movie") and the title is one of its kind ("Suicide Squad")."""
+    if find_spans(question, base) and not qualifier:
+        return
+    for noun, kinds in _INSTANCES.items():
+        found = re.search(
+            rf"\bthe (\w+ )?{noun}\b(?=[?]| \w+(?:ed|en)\b| (?:in|on|at|by|from|come|open|take|land|start|begin|end)\b)",
+            question,
+        )
+        if not found or (found.group(1) or "").strip() in NOT_BEFORE_A_NAME:
+            continue
+        said = qualifier.lower() if qualifier else text.lower()
+        if not any(re.search(rf"\b{kind}\b", said) for kind in re.findall(r"space station|\w+", kinds)):
+            continue
+        name = base
+        if re.search(rf"\s{noun}$", base, re.IGNORECASE):
+            return  # a fuller name, see above
+        year = YEAR.search(qualifier)
+        the = f"the {year.group()} " if year else "the "
+        stop = found.end()
+        yield f"{question[: found.start()]}{the}{found.group(1) or ''}{noun} {name}{question[stop:]}", "name"
+        return
+
+
+_SIZE = re.compile(r"^how (tall|old|big|heavy|strong|fast)\b", re.IGNORECASE)
+_WORK_TEXT = re.compile(r"\b(film|movie|series|game|musical|play|opera|novel|show|sitcom)\b")
+_ACTED = re.compile(
+    r"\b(play(s|ed)?|voices?|voiced|acts?|acted|portray(s|ed)?|actor|actress|appears?|appeared)\b", re.IGNORECASE
+)
+
+
+def title_edits(question: str, title: str, text: str = "") -> Iterator[tuple[str, str]]:
+    """(edit, kind) from a passage's title: the full, qualified name where the question has the ambiguous one."""
+    base, qualifier = split_title(title)
+    if qualifier:
+        yield from _qualified(question, base, qualifier, text)
+    yield from _fuller(question, base, text)
+    yield from _instances(question, base, qualifier, text)
+    if find_spans(question, base) or not can_append(question):
+        return
+    the = (
+        "the " if f"the {base}" in text or (" " in base and base.split()[-1].islower() and not base.startswith("The ")) else ""
+    )
+    if _WORK_TEXT.search(qualifier or text[:250]) and (_ACTED.search(question) or _SIZE.match(question)):
+        yield append(question, f"in {base}"), "work"
+    if not set(content_words(base)) & set(content_words(question)):
+        yield append(question, f"in the case of {the}{base}"), "case"

@@ -1,0 +1,1 @@
+"""The targets of `core train` that have options of their own."""

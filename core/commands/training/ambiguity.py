@@ -1,0 +1,29 @@
+"""`python -m core train ambiguity`: the classifier and the lexicon of disambig-first, from AmbigNQ; seconds to minutes on a CPU."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from core.errors import InputError
+from core.settings import Settings
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Raises InputError without --ambignq."""
+    if args.ambignq is None:
+        raise InputError("train ambiguity needs --ambignq FILE: AmbigNQ light JSON with ambiguous and unambiguous questions")
+    from core.models.ambiguity import ENCODER, save_ambiguity
+    from core.retrieval.encoder import load_encoder
+    from core.training.tasks.ambiguity import fit
+
+    out: Path = args.out or settings.runs_dir / "ambiguity"
+    encoder = load_encoder(replace(settings, encoder=ENCODER))
+    fitted = fit(args.ambignq, args.ambignq_dev, encoder, args.seed, lambda text: print(text, flush=True))
+    files = {"ambignq": args.ambignq.name, "ambignq_dev": args.ambignq_dev.name if args.ambignq_dev else None}
+    about = {"arguments": {"what": "ambiguity", **files, "seed": args.seed}, "figures": fitted.figures}
+    save_ambiguity(out, fitted.weights, fitted.bias, fitted.lexicon, about)
+    print(json.dumps({"out": str(out), **fitted.figures}))
+    return 0

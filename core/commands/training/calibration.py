@@ -1,0 +1,89 @@
+"""`python -m core train calibration`: fits how true the probabilities of systems are, on questions that nothing was trained on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from core.errors import InputError
+from core.settings import Settings
+
+TOP_K = 10
+MOST = 50  # candidates of a system that reads once
+SYSTEMS = ("ambigprompt", "dpr-threshold", "one-pass", "jpr", "rectify")
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Writes OUT/KIND/calibration.json, to be put beside the weights of that kind (reader, answerer), and OUT/runs, which a second start does not make again.
+
+    Raises InputError, CheckpointError.
+    """
+    from core.engine import Engine
+    from core.models.ranking.calibration import write_calibration
+    from core.systems import SYSTEMS as KNOWN
+    from core.training.tasks.calibration import cross_fitted, fit_calibration, follow, reliable
+
+    names = args.systems or list(SYSTEMS)
+    for name in names:
+        KNOWN[name]
+    if bool(args.annotated) == bool(args.multi):
+        raise InputError(
+            "train calibration needs either --annotated FOLDER (questions over a corpus) or --multi FILE (questions that bring their passages)"
+        )
+    out: Path = args.out or settings.runs_dir / "calibration"
+    engine = Engine(settings)
+    report: dict[str, Any] = {"out": str(out)}
+    asked = _asked(engine, args)
+    for name in names:
+        followed = []
+        for corpus, questions in asked.items():
+            system = engine.system(name, corpus or None, raw_options(name), own_passages=not corpus)
+            file = out / "runs" / f"{name}-{corpus or 'own'}-{system.info.checkpoint_digest}.jsonl"
+            followed += follow(system, questions, file, _say)
+        said = f"{len(followed)} questions of {', '.join(asked) if args.annotated else ', '.join(f.name for f in args.multi)}"
+        calibration = fit_calibration(followed, said, system.info.checkpoint_digest)
+        of, kind = getattr(system, "stopping").calibrated  # noqa: B009 - every system of SYSTEMS has it, the protocol has not
+        write_calibration(out / kind, of, calibration)
+        report[of] = reliable(followed, cross_fitted(followed))
+        _say(f"{of}: {report[of]}")
+    print(json.dumps(report))
+    return 0
+
+
+def raw_options(name: str) -> Any:
+    """Under which a system goes on beyond its end and says what its model says."""
+    from core.systems import SYSTEMS as KNOWN
+    from core.systems.shared.base import Options
+    from core.training.tasks.calibration import ENOUGH
+
+    raw = {"calibration": "off"}
+    if "loop" in KNOWN[name].choices:
+        return Options(top_k=TOP_K, stop_above=ENOUGH, clarify=False, extra=raw)
+    return Options(top_k=TOP_K, max_answers=MOST, clarify=False, extra={**raw, "threshold": 0.0})
+
+
+def _asked(engine: Any, args: argparse.Namespace) -> dict[str, list[Any]]:
+    """The questions by corpus ("" for those that bring their passages)."""
+    from core import types as t
+    from core.training.data.held_out_passages import held_out_passages, own_passages
+    from core.training.tasks.calibration import Asked
+
+    if args.multi:
+        found = zip(*own_passages(engine, args.multi, args.limit, args.seed))
+        own = [
+            Asked(str(i), t.Question(e.question, passages=tuple(p.passage for p in passages)), e.source, (e.gold,))
+            for i, (e, passages) in enumerate(found)
+        ]
+        return {"": own}
+    out: dict[str, list[Any]] = {}
+    for folder in args.annotated:
+        name, most = folder.resolve().name, -(-args.limit // len(args.annotated))
+        examples, _ = held_out_passages(engine, [folder], 1, most, args.seed, args.skip)
+        out[name] = [Asked(f"{name}/{i}", t.Question(e.question), name, (e.gold,)) for i, e in enumerate(examples)]
+    return out
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)

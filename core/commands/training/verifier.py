@@ -1,0 +1,78 @@
+"""`python -m core train verifier`: what it is trained on, and how its checkpoint is written."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from core.errors import InputError
+from core.settings import Settings
+
+PROMPTS = 2_200  # questions of --annotated, and 0.6 times as many of their disambiguated ones
+CLARIFIED = 0.6
+HELD_OUT = 60  # annotated questions, for the figure
+
+
+def build(
+    args: argparse.Namespace, settings: Settings, miner: Callable[..., Any], say: Callable[[str], None]
+) -> tuple[Any, Any, Any]:
+    """(network, task, how to save).  Raises InputError, CheckpointError."""
+    from core.models.encoders.mpnet import load_mpnet
+    from core.models.encoders.packaged import packaged_folder
+    from core.models.encoders.word_pieces import WordPieces
+    from core.models.finding import find_verifier
+    from core.models.ranking.verifier import load_verifier_network
+    from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
+    from core.models.span.checkpoints import save_weights
+    from core.models.span.reader import load_reader
+    from core.training.data.verifier_examples import mine
+    from core.training.tasks.verifier import VerifierTask
+
+    if not (args.reading or args.annotated or args.multi):
+        raise InputError("train verifier needs --reading FILE, --annotated FOLDER or --multi FILE")
+    config = VerifierConfig()
+    base = packaged_folder(config.base)
+    network = load_verifier_network(find_verifier(args.init), base) if args.init else VerifierNetwork(load_mpnet(base), config)
+    reader, _ = load_reader(args.reader or settings.reader, settings.device)
+    asked, held = _questions(args, settings, miner, say)
+    say(f"{len(asked)} questions, {len(held)} held out")
+    found = mine(asked, reader, config.window_words, say)
+    task = VerifierTask(found, mine(held, reader, config.window_words, say), WordPieces(base), config, args.batch_tokens)
+
+    def save(network: Any, folder: Path, about: dict[str, Any]) -> None:
+        save_weights(network.trained(), folder, {"kind": "verifier", "config": asdict(network.config), "about": about})
+
+    return network, task, save
+
+
+def _questions(
+    args: argparse.Namespace, settings: Settings, miner: Callable[..., Any], say: Callable[[str], None]
+) -> tuple[list[Any], list[Any]]:
+    """(training, held-out) questions in a random order; --limit bounds the rows of --reading."""
+    from core.training.data import mixtures
+    from core.training.data.verifier_examples import of_multi, of_reading
+
+    rng = random.Random(args.seed)
+    asked: list[Any] = []
+    held: list[Any] = []
+    if args.reading:
+        reading = mixtures.load_reading(args.reading, seed=args.seed)
+        if args.limit:
+            reading = rng.sample(reading, min(args.limit, len(reading)))
+        index, cache = miner(args, settings, reading)
+        asked += [of_reading(row) for row in mixtures.reader_rows(reading, index, cache, args.seed, say)]
+    for folder in args.annotated:
+        train, dev = mixtures.annotated_examples(folder, held_out=0.2)
+        rng.shuffle(train)
+        most = PROMPTS // len(args.annotated)
+        clarified = mixtures.clarified_examples(train)
+        rng.shuffle(clarified)
+        asked += [of_multi(e) for e in [*train[:most], *clarified[: int(CLARIFIED * most)]]]
+        held += [of_multi(e) for e in rng.sample(dev, min(HELD_OUT // len(args.annotated), len(dev)))]
+    asked += [of_multi(e) for e in mixtures.load_multi(args.multi) if e.gold]
+    rng.shuffle(asked)
+    return asked, held

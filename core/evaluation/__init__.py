@@ -1,0 +1,1 @@
+"""A system over questions: the plan, the run, its folder, the report, and the judges of interpretations."""

@@ -1,0 +1,136 @@
+"""A run folder of `evaluate`: `run.json` (what made it), `about.json` (how to go on), `rows.jsonl`, perhaps `traces.jsonl`, and `report.json`.
+
+A row is written after its trace, so that a kill between the two loses nothing: the question is asked again, and of two traces the
+last one counts.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from core import disk, json_io, trace
+from core import types as t
+from core.errors import AmbiscopeError, FormatError, InputError, StorageError
+
+ROWS, RUN, ABOUT, REPORT, TRACES = "rows.jsonl", "run.json", "about.json", "report.json", "traces.jsonl"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A folder as it lies there.  `done` counts rows, failed ones included; `total` is None where nobody noted it."""
+
+    path: Path
+    done: int
+    total: int | None
+    finished: datetime | None  # when report.json was written
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+def pack(prediction: t.Prediction, question_id: str) -> str:
+    """One line of traces.jsonl."""
+    body = json.dumps(trace.to_json(prediction), ensure_ascii=False, default=str).encode("utf-8", "replace")
+    return json.dumps({"id": question_id, "trace": base64.b64encode(zlib.compress(body, 6)).decode()}) + "\n"
+
+
+def trim(path: Path) -> str:
+    """Takes a last line off that a kill cut short; returns what it was, "" where there was none.  Raises StorageError."""
+    try:
+        if not path.is_file():
+            return ""
+        raw = path.read_bytes()
+        whole = raw.rfind(b"\n") + 1
+        if whole < len(raw):
+            with path.open("r+b") as stream:
+                stream.truncate(whole)
+        return raw[whole:].decode("utf-8", "replace")
+    except OSError as e:
+        raise StorageError(f"{path} cannot be read ({disk.why(e, path)}); check the disk") from e
+
+
+def read_traces(folder: Path) -> Iterator[tuple[str, Row]]:
+    """(question id, core.trace.to_json of its prediction); none where the run kept none.  A line that a kill cut short is passed over;
+    of equal ids the last one counts.
+
+    Raises FormatError for a damaged trace.
+    """
+    path = folder / TRACES
+    if not path.is_file():
+        return
+    for number, row in _whole_lines(path):
+        try:
+            yield str(row["id"]), json.loads(zlib.decompress(base64.b64decode(row["trace"], validate=True)))
+        except (KeyError, TypeError, ValueError, zlib.error) as e:
+            problem = f"no trace of an evaluation ({e}); take the file away to go without"
+            raise FormatError(problem, file=path.name, line=number) from None
+
+
+def _whole_lines(path: Path) -> Iterator[tuple[int, Row]]:
+    """What follows the last line end is cut short."""
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            if line.endswith(b"\n") and line.strip():
+                yield number, json_io.parse(line.decode("utf-8", "replace"), file=path.name, line=number)
+
+
+def read_report(folder: Path) -> Row:
+    """The report of a finished run.  Raises InputError where there is none, FormatError for one of another layout."""
+    path = folder / REPORT
+    if not path.is_file():
+        unfinished = (folder / ROWS).is_file() or (folder / RUN).is_file()
+        what = "the run has not finished: start it again with --out to go on" if unfinished else "no run folder"
+        raise InputError(f"{folder} has no {REPORT}; {what}")
+    report = json_io.read(path)
+    if not isinstance(report, dict):
+        raise FormatError("expected an object", file=path.name)
+    for name, kind in (("rows", list), ("scores", dict), ("intervals", dict), ("provenance", dict), ("timings", dict)):
+        if not isinstance(report.get(name), kind):
+            raise FormatError(
+                "no report of an evaluation, or one of another version; evaluate again", file=path.name, field=name
+            )
+    for i, row in enumerate(report["rows"]):
+        sound = isinstance(row, dict) and isinstance(row.get("id"), str) and "error" in row
+        if not sound or not (row["error"] is not None or isinstance(row.get("metrics"), dict)):
+            raise FormatError("no row of an evaluation", file=path.name, field=f"rows[{i}]")
+    return report
+
+
+def state_of(folder: Path) -> RunState:
+    """What a folder holds; damaged notes count as none."""
+    rows, report = folder / ROWS, folder / REPORT
+    try:
+        about = json_io.read(folder / ABOUT)
+    except AmbiscopeError:
+        about = {}
+    about = about if isinstance(about, dict) else {}
+    total = about.get("total")
+    return RunState(
+        folder,
+        rows.read_bytes().count(b"\n") if rows.is_file() else 0,
+        total if isinstance(total, int) else None,
+        datetime.fromtimestamp(report.stat().st_mtime, UTC) if report.is_file() else None,
+        about,
+    )
+
+
+def run_states(folder: Path) -> list[RunState]:
+    """The run folders below `folder`, those that were touched last first."""
+    if not folder.is_dir():
+        return []
+    found = {path.parent for name in (RUN, REPORT) for path in folder.glob(f"*/{name}")}
+    kept = [p for p in found if (p / ROWS).is_file() or (p / ABOUT).is_file()]
+    return sorted(
+        map(state_of, kept), key=lambda s: (s.path / RUN).stat().st_mtime if (s.path / RUN).is_file() else 0.0, reverse=True
+    )

@@ -1,0 +1,268 @@
+"""Judges of interpretations: who decides what a passage supports, for the grounded metrics (core.metrics.grounding).
+
+Source: Lee et al. 2025, section 4.3 and appendix A.  The judge is a role: a language model by prompt (the paper's), the bundled reader's
+verification, or the references' own annotations of which passage supports which answer.  The last asks no model, so nothing judges itself; it
+knows only the meanings that people wrote down.  What a model judged is kept on disk by its content (core.evaluation.judge_cache), so that the same claim is
+asked once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from core import types as t
+from core.errors import InputError
+from core.evaluation.judge_cache import Judgments
+from core.metrics.answers import is_match
+from core.metrics.judged import Grounding, JudgedInterpretation
+from core.metrics.questions import bleu, normal_question, variants
+from core.models.language.roles import Claim, ComparesQuestions, Generator, Run
+from core.settings import Settings
+from core.text import has_answer, words
+
+JUDGES = ("references", "reader", "language-model")
+SAME_QUESTION = 0.6  # BLEU-2 above which two questions ask the same (Eq. 16), where no model is asked
+MOST_PASSAGES = 20  # of a question, for claims that name no passage
+SECONDS = 600.0  # for one question's judgments
+NOT_NEEDED = frozenset({"deduplicate"})  # where it fails, words decide
+
+
+class Judge(Protocol):
+    """`about`: who judges, by which prompt versions and weights, as plain JSON values: part of every report.
+
+    `judge` raises LanguageModelError when every call of a role failed.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def about(self) -> Mapping[str, Any]: ...
+
+    def judge(self, reference: t.ReferenceQuestion, prediction: t.Prediction) -> Grounding | None:
+        """None where the references have no answers to compare with."""
+        ...
+
+
+def interpretations_of(prediction: t.Prediction) -> list[t.Interpretation]:
+    """A grounded system's interpretations; of any other system its answers, each with its disambiguated question and first passage."""
+    if prediction.interpretations or any(isinstance(e, t.InterpretationsChosen) for e in prediction.events):
+        return list(prediction.interpretations)
+    out = []
+    for answer in prediction.answers:
+        clarification = prediction.clarification_of(answer.text)
+        evidence = answer.evidence[0] if answer.evidence else None
+        asked = clarification.question if clarification and clarification.question else prediction.question.text
+        out.append(t.Interpretation(evidence.passage_id if evidence else "", asked, answer.text, answer.probability, evidence))
+    return out
+
+
+def pairs_of(reference: t.ReferenceQuestion) -> tuple[t.QAPair, ...]:
+    """The annotation with most meanings, the first of equals; () where nobody found an answer."""
+    return max((a.pairs for a in reference.annotations if a.type != "none"), key=len, default=())
+
+
+def distinct_questions(questions: Sequence[str]) -> list[int]:
+    """Indexes of the questions without those that have the same words as an earlier one.
+
+    >>> distinct_questions(["Who won in 2010?", "In 2010, who won?", "Who won?"])
+    [0, 2]
+    """
+    seen: set[tuple[tuple[str, int], ...]] = set()
+    out = []
+    for i, question in enumerate(questions):
+        key = tuple(sorted(Counter(words(question)).items()))
+        if key not in seen:
+            seen.add(key)
+            out.append(i)
+    return out
+
+
+class ReferenceJudge:
+    """The references' annotations: a passage supports an answer where they say so.  Questions are compared by BLEU-2 (Eq. 16)."""
+
+    name = "references"
+
+    def __init__(self) -> None:
+        self.about: Mapping[str, Any] = {
+            "judge": self.name,
+            "answers": "equal to an alias after normalisation",
+            "questions": f"BLEU-2 above {SAME_QUESTION} and the same numbers, or the pair's answer and passage",
+        }
+
+    def judge(self, reference: t.ReferenceQuestion, prediction: t.Prediction) -> Grounding | None:
+        pairs = pairs_of(reference)
+        if not pairs or not any(p.passage_ids for p in pairs):
+            return None
+        said = interpretations_of(prediction)
+        judged: list[JudgedInterpretation] = []
+        recalled, found = [False] * len(pairs), [False] * len(pairs)
+        for i in said:
+            gives = [k for k, p in enumerate(pairs) if is_match(p.answers, i.answer)]
+            holds = [k for k, p in enumerate(pairs) if i.passage_id and i.passage_id in p.passage_ids]
+            both = [k for k in gives if k in holds]
+            asks = [k for k, p in enumerate(pairs) if same_question(i.question, p.question)]
+            for k in both:
+                recalled[k] = True
+            for k in {*both, *asks}:
+                found[k] = True
+            judged.append(
+                JudgedInterpretation(
+                    i.question,
+                    i.answer,
+                    i.passage_id,
+                    supported=bool(both),
+                    matched=bool(both or asks),
+                    relevant=bool(holds or gives or asks),
+                    answerable=bool(holds),
+                    right=bool(gives),
+                )
+            )
+        grounded = tuple(r for r, p in zip(recalled, pairs) if p.passage_ids)
+        return Grounding(tuple(judged), tuple(found), grounded, len(distinct_questions([i.question for i in said])))
+
+
+def same_question(question: str, reference: str) -> bool:
+    """Eq. 16 with BLEU-2 over the reference's variants; and the same numbers, as "in 1961" and "in 2021" share all other words.
+
+    >>> same_question("Who won it in 1990?", "Who won in 1990?"), same_question("Who won in 2010?", "Who won in 1990?")
+    (True, False)
+    """
+    asked = normal_question(question)
+    return any(bleu(asked, [one], 2) > SAME_QUESTION and _numbers(asked) == _numbers(one) for one in variants(reference))
+
+
+def _numbers(text: str) -> set[str]:
+    return {w for w in words(text) if any(c.isdigit() for c in w)}
+
+
+@dataclass
+class ModelJudge:
+    """A generator as judge: its `verify` decides what a passage supports (Eq. 20).  A language model also decides which questions match
+    (Eq. 17) and which are near duplicates; where it has no such role or fails, words do."""
+
+    name: str
+    generator: Generator
+    kept: Judgments
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        return {"judge": self.name, **dict(self.generator.about)}
+
+    def judge(self, reference: t.ReferenceQuestion, prediction: t.Prediction) -> Grounding | None:
+        pairs = pairs_of(reference)
+        if not pairs:
+            return None
+        run = Run.of(SECONDS)
+        said = interpretations_of(prediction)
+        passages = [p.passage for p in prediction.passages] or list(reference.passages or ())
+        by_id = {p.id: p for p in passages}
+        cited = [by_id[i.passage_id] for i in said if i.passage_id in by_id]
+        supported = self._verify(
+            [
+                Claim(
+                    i.question, i.answer, (by_id[i.passage_id],) if i.passage_id in by_id else tuple(passages[:MOST_PASSAGES])
+                )
+                for i in said
+            ],
+            run,
+        )
+        asks = self._matches([i.question for i in said], [p.question for p in pairs], reference.question, run)
+        found = self._matches([p.question for p in pairs], [i.question for i in said], reference.question, run)
+        # Eq. 22: the reference meanings that the retrieved passages (proxy of the corpus) support, and our own supported ones beside them
+        holds = [self._supports_any(p, passages, run) for p in pairs]
+        covered = [self._supports_any(p, cited, run) if cited and h else False for p, h in zip(pairs, holds)]
+        recalled: list[bool | None] = [c for c, h in zip(covered, holds) if h]
+        recalled += [True for s, a in zip(supported, asks) if s and not a]
+        judged = [
+            JudgedInterpretation(
+                i.question,
+                i.answer,
+                i.passage_id,
+                supported=s,
+                matched=a,
+                relevant=None if a is None else bool(a or any(is_match(p.answers, i.answer) for p in pairs)),
+                answerable=s,
+                right=None if s is None else bool(s or any(is_match(p.answers, i.answer) for p in pairs)),
+            )
+            for i, s, a in zip(said, supported, asks)
+        ]
+        distinct = self._distinct(reference.question, [i.question for i in said], run)
+        run.demand(NOT_NEEDED)
+        failed = sum(1 for c in run.calls if c.error)
+        return Grounding(tuple(judged), tuple(found), tuple(recalled), distinct, len(run.calls), failed)
+
+    def _key(self, kind: str, *content: Any) -> str:
+        return self.kept.key(dict(self.about), kind, *content)
+
+    def _verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
+        keys = [self._key("supports", c.question, c.answer, [[p.title, p.text] for p in c.passages]) for c in claims]
+        known = {k: v for k in keys if isinstance(v := self.kept.get(k), bool)}
+        if known:
+            run.remembered.add("verify")
+        todo = [i for i, k in enumerate(keys) if k not in known and claims[i].passages]
+        for i, verdict in zip(todo, self.generator.verify([claims[i] for i in todo], run) if todo else ()):
+            if verdict is not None:
+                known[keys[i]] = verdict
+                self.kept.put(keys[i], verdict)
+        return [known.get(k) if c.passages else False for k, c in zip(keys, claims)]
+
+    def _supports_any(self, pair: t.QAPair, passages: Sequence[t.Passage], run: Run) -> bool | None:
+        """Whether one of the passages supports the meaning; only those that hold the words of an answer are asked."""
+        some = [p for p in passages[:MOST_PASSAGES] if has_answer(p.text, pair.answers)]
+        verdicts = self._verify([Claim(pair.question, pair.answers[0], (p,)) for p in some], run)
+        return True if any(verdicts) else None if verdicts and all(v is None for v in verdicts) else False
+
+    def _matches(self, these: Sequence[str], those: Sequence[str], prompt: str, run: Run) -> list[bool | None]:
+        """For each of `these`, whether one of `those` asks the same."""
+        if not these or not those:
+            return [False] * len(these)
+        if not isinstance(self.generator, ComparesQuestions):
+            return [any(same_question(a, b) for b in those) for a in these]
+        key = self._key("match", prompt, list(these), list(those))
+        kept = self.kept.get(key)
+        if isinstance(kept, list):
+            run.remembered.add("match")
+        else:
+            kept = self.generator.match(prompt, written=those, known=these, run=run)
+            if kept is not None:
+                self.kept.put(key, kept)
+        return [None] * len(these) if kept is None else [bool(v) for v in kept]
+
+    def _distinct(self, prompt: str, questions: Sequence[str], run: Run) -> int:
+        if not isinstance(self.generator, ComparesQuestions) or len(questions) < 2:
+            return len(distinct_questions(questions))
+        key = self._key("deduplicate", prompt, list(questions))
+        kept = self.kept.get(key)
+        if not isinstance(kept, int):
+            left = self.generator.deduplicate(prompt, questions, run)
+            if left is None:
+                return len(distinct_questions(questions))
+            kept = len(left)
+            self.kept.put(key, kept)
+        return int(kept)
+
+
+def load_judge(name: str, settings: Settings) -> Judge:
+    """Raises InputError for an unknown name and where no language model is configured, CheckpointError."""
+    if name == "references":
+        return ReferenceJudge()
+    if name not in JUDGES:
+        raise InputError(f"there is no judge '{name}'; use {', '.join(JUDGES)}")
+    from core.models.language import loading
+
+    if name == "reader":
+        from core.models.language.extractive import load_reader_generator
+
+        generator: Generator = load_reader_generator(settings)
+    else:
+        generator = loading.load_language_generator(settings)
+    return ModelJudge(name, generator, Judgments(settings.home / "judgments.sqlite"))
+
+
+def annotated(questions: Sequence[t.ReferenceQuestion]) -> bool:
+    """Whether some reference says which passages support its answers, so that the references can judge."""
+    return any(p.passage_ids for q in questions for p in pairs_of(q))

@@ -1,0 +1,131 @@
+"""What to evaluate, in plain values: the command line and the evaluate page make one and run it; a run folder remembers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from core.disk import claimed, write_json
+from core.engine import Engine
+from core.errors import InputError
+from core.evaluation.folder import ABOUT, REPORT
+from core.evaluation.report import Report
+from core.systems.shared.base import Options
+from core.text import storable
+
+JUDGES = ("references", "reader", "language-model", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationPlan:
+    """`tags`: plain facts that charts go by, for instance {"training questions": 100, "variant": "zero-shot"}.  None: the default."""
+
+    questions: str  # path of the question file
+    system: str | None = None
+    corpus: str | None = None
+    limit: int | None = None  # the first so many questions
+    top_k: int | None = None
+    max_answers: int | None = None
+    stop_above: float | None = None
+    clarify: bool = True
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    judge: str | None = None
+    seed: int = 0
+    traces: bool = False
+    batch: int = 1
+    tags: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.judge is not None and self.judge not in JUDGES:
+            raise InputError(f"the judge is '{self.judge}'; use one of {', '.join(JUDGES)}")
+        if self.limit is not None and self.limit < 1:
+            raise InputError(f"the limit is {self.limit}; it must be at least 1")
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> EvaluationPlan:
+        """Raises InputError for a run folder that does not say how it was made."""
+        known = {f.name for f in fields(cls)}
+        kept = {name: part for name, part in value.items() if name in known}
+        if not isinstance(kept.get("questions"), str):
+            raise InputError("the run folder does not say which questions it asks; go on with `python -m core evaluate --out`")
+        try:
+            return cls(**kept)
+        except TypeError as e:
+            raise InputError(
+                f"the run folder's {ABOUT} is not of this version ({e}); go on with `python -m core evaluate`"
+            ) from None
+
+
+def run_plan(
+    plan: EvaluationPlan,
+    engine: Engine,
+    out_dir: Path | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Report:
+    """Loads, asks and reports; with `out_dir`, the report and how to go on lie there too.  `say` hears what an earlier run left there.
+
+    Raises FormatError or InputError for wrong questions or options, ConflictError while another evaluation writes in `out_dir`, CheckpointError,
+    CancelledError, StorageError.
+    """
+    with claimed(out_dir, "an evaluation") if out_dir is not None else nullcontext():
+        return _run_plan(plan, engine, out_dir, progress, cancelled, say)
+
+
+def _run_plan(
+    plan: EvaluationPlan,
+    engine: Engine,
+    out_dir: Path | None,
+    progress: Callable[[int, int], None] | None,
+    cancelled: Callable[[], bool] | None,
+    say: Callable[[str], None] | None,
+) -> Report:
+    from core.datasets import load
+    from core.evaluation.judge import annotated, load_judge
+    from core.evaluation.run import evaluate
+
+    settings = engine.settings
+    path = Path(plan.questions)
+    questions = load(path)
+    options = Options(
+        top_k=plan.top_k,
+        max_answers=settings.max_answers if plan.max_answers is None else plan.max_answers,
+        stop_above=plan.stop_above,
+        clarify=plan.clarify,
+        extra=dict(plan.extra),
+    )
+    who = plan.judge or ("references" if annotated(questions) else "none")
+    judge = None if who == "none" else load_judge(who, settings)
+    own = all(q.passages is not None for q in questions[: plan.limit])
+    system = engine.system(plan.system, plan.corpus, options, cancelled, own_passages=own)
+    total = min(len(questions), plan.limit or len(questions))
+    if progress is not None:
+        progress(0, total)
+    noted = {**plan.to_json(), "questions": storable(plan.questions), "system": system.info.name, "total": total}
+    if out_dir is not None and not (out_dir / ABOUT).exists():  # another run's note stays: evaluate refuses its folder
+        write_json(out_dir / ABOUT, noted)
+    report = evaluate(
+        system,
+        questions,
+        out_dir=out_dir,
+        limit=plan.limit,
+        seed=plan.seed,
+        progress=progress,
+        judge=judge,
+        traces=plan.traces and out_dir is not None,
+        batch=plan.batch,
+        about={"questions": storable(path.name), "tags": dict(plan.tags), "limit": plan.limit},
+        say=say,
+    )
+    if out_dir is not None:
+        write_json(out_dir / ABOUT, noted)
+        write_json(out_dir / REPORT, report.to_json())
+    return report

@@ -1,0 +1,273 @@
+"""The report of an evaluation: rows, means, intervals, tables by group, seconds, and what it was made with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from importlib import metadata
+from typing import Any
+
+from core import trace
+from core import types as t
+from core.errors import AmbiscopeError
+from core.evaluation.summary import failed_calls, summary_of
+from core.metrics import METRICS, QUESTION_METRICS, Value, metric
+from core.metrics.score.scoring import Table, table
+from core.metrics.significance.bootstrap import harmonic_interval, interval
+from core.settings import ROOT
+from core.text import listed
+
+Row = dict[str, Any]
+
+
+def row_head(question: t.ReferenceQuestion) -> Row:
+    """What a report's row says of the question itself, whatever was measured on it."""
+    return {
+        "id": question.id,
+        "question": question.question,
+        "source": question.extra.get("source"),
+        "ambiguity": question.extra.get("ambiguity"),
+        "ambiguous": question.ambiguous,
+        "references": [[list(p.answers) for p in a.pairs] for a in question.annotations],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Fractions and seconds; None where undefined.  Failed questions are counted and left out of every mean.
+
+    `scores[metric]["all" | "multi"]` is a mean, `intervals[metric]["all" | "multi"]` its 95% bootstrap interval [low, high].
+    `by_source` and `by_ambiguity`: group -> n, failed, scores.  `timings`: seconds of questions that did not fail (median, p95), seconds
+    to the first answer (median), peak memory of this process in MB.
+    """
+
+    n: int
+    failed: int
+    rows: list[Row]
+    scores: Table
+    intervals: dict[str, dict[str, list[float] | None]]
+    by_source: dict[str, Row]
+    by_ambiguity: dict[str, Row]
+    timings: dict[str, Value]
+    provenance: dict[str, Any]
+    summary: dict[str, Any] = field(default_factory=dict)  # core.evaluation.summary
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, in the order of the fields."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @property
+    def troubles(self) -> list[str]:
+        """What went wrong, in words: failed questions with the first reason, failed calls of a model.  Empty where nothing did."""
+        first = next((row["error"] for row in self.rows if row["error"] is not None), "")
+        failed = [f"{self.failed} of {listed(self.n, 'question')} failed; the first one: {first}"] if self.failed else []
+        return failed + failed_calls(self.summary)
+
+    def demand(self) -> None:
+        """Raises AmbiscopeError when every question failed: nothing was measured."""
+        if self.failed == self.n:
+            raise AmbiscopeError(f"every question failed; the first one: {self.rows[0]['error']}")
+
+
+def build_report(
+    rows: Sequence[Row],
+    info: t.SystemInfo,
+    *,
+    seed: int,
+    bootstrap: int,
+    questions_digest: str,
+    judge: Row | None = None,
+    about: Row | None = None,
+) -> Report:
+    """The report of an evaluation's rows, which stay as they are."""
+    shown = [_shown(row, clarifies=_clarifies(rows), k=_same_k(rows)) for row in rows]
+    fine = [row for row in shown if row["error"] is None]
+    names = _names(fine)
+    return Report(
+        n=len(rows),
+        failed=len(rows) - len(fine),
+        rows=shown,
+        scores=_scores(fine, names),
+        intervals=_intervals(fine, names, seed, bootstrap),
+        by_source=_groups(shown, "source", names),
+        by_ambiguity=_groups(shown, "ambiguity", names),
+        timings={
+            "seconds_median": percentile([r["seconds"] for r in fine], 0.5),
+            "seconds_p95": percentile([r["seconds"] for r in fine], 0.95),
+            "first_answer_seconds_median": percentile([r["first_answer_seconds"] for r in fine], 0.5),
+            "peak_memory_mb": peak_memory_mb(),
+            "peak_gpu_memory_mb": peak_gpu_memory_mb(),
+        },
+        provenance=_provenance(info, seed, bootstrap, questions_digest) | {"judge": plain(judge)} | plain(about or {}),
+        summary=summary_of(rows),
+    )
+
+
+def _clarifies(rows: Sequence[Row]) -> bool:
+    return any(a["question"] for row in rows if row["error"] is None for a in row["answers"])
+
+
+def _same_k(rows: Sequence[Row]) -> int | None:
+    found = {row["k"] for row in rows if row["error"] is None and row["k"] is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _shown(row: Row, *, clarifies: bool, k: int | None) -> Row:
+    """A row with its metrics as reported: R@10 for R@k where all asked for ten, no question metrics of a system without questions."""
+    if row["error"] is not None:
+        return dict(row)
+    kept = {
+        _label(name, k): None if name in QUESTION_METRICS and not clarifies else value for name, value in row["metrics"].items()
+    }
+    return row | {"metrics": kept}
+
+
+def _label(name: str, k: int | None) -> str:
+    return name.replace("@k", f"@{k}") if k is not None else name
+
+
+def _registered(label: str) -> str:
+    """The registry's name of a label: R@k for R@10."""
+    return label if label in set(METRICS) else f"{label.partition('@')[0]}@k"
+
+
+def _names(fine: Sequence[Row]) -> list[str]:
+    """The metrics that are defined for some question; F1 answer always."""
+    labels = list(fine[0]["metrics"]) if fine else ["F1 answer"]
+    return [n for n in labels if n == "F1 answer" or any(r["metrics"][n] is not None for r in fine)]
+
+
+def _weights(rows: Sequence[Row], name: str) -> list[float] | None:
+    return [r["weights"][_registered(name)] for r in rows] if rows and _registered(name) in rows[0]["weights"] else None
+
+
+def _scores(rows: Sequence[Row], names: Sequence[str]) -> Table:
+    if not rows:
+        return {name: {"all": None, "multi": None} for name in names}
+    plain = [{_registered(n): r["metrics"][n] for n in names} for r in rows]
+    weights = {_registered(n): w for n in names if (w := _weights(rows, n)) is not None}
+    found = table(plain, [r["ambiguous"] for r in rows], [_registered(n) for n in names], weights)
+    return {name: found[_registered(name)] for name in names}
+
+
+def _intervals(rows: Sequence[Row], names: Sequence[str], seed: int, samples: int) -> dict[str, dict[str, list[float] | None]]:
+    found: dict[str, dict[str, list[float] | None]] = {}
+    for name in names:
+        found[name] = {}
+        for scope in ("all", "multi"):
+            some = [r for r in rows if scope == "all" or r["ambiguous"]]
+            if parts := metric(_registered(name)).harmonic_of:
+                one, other = ([r["metrics"][part] for r in some] for part in parts)
+                ends = harmonic_interval(one, other, samples=samples, seed=seed)
+            else:
+                ends = interval([r["metrics"][name] for r in some], weights=_weights(some, name), samples=samples, seed=seed)
+            found[name][scope] = list(ends) if ends else None
+    return found
+
+
+def _groups(rows: Sequence[Row], field: str, names: Sequence[str]) -> dict[str, Row]:
+    """One line a value of the field, in alphabetical order; empty where no question has it, "(none)" for those without."""
+    if not any(row[field] for row in rows):
+        return {}
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row[field] or "(none)", []).append(row)
+    found = {}
+    for group in sorted(groups):
+        fine = [r for r in groups[group] if r["error"] is None]
+        found[group] = {
+            "n": len(groups[group]),
+            "failed": len(groups[group]) - len(fine),
+            "scores": _scores(fine, names),
+            "seconds_median": percentile([r["seconds"] for r in fine], 0.5),
+        }
+    return found
+
+
+def percentile(values: Sequence[Value], share: float) -> Value:
+    """Linear interpolation between the two nearest ranks of the defined values; None where there is none.
+
+    >>> percentile([1.0, None, 3.0], 0.5), percentile([], 0.5)
+    (2.0, None)
+    """
+    kept = sorted(v for v in values if v is not None)
+    if not kept:
+        return None
+    at = share * (len(kept) - 1)
+    low = int(at)
+    high = min(low + 1, len(kept) - 1)
+    return kept[low] + (kept[high] - kept[low]) * (at - low)
+
+
+def peak_memory_mb() -> Value:
+    """The largest resident memory of this process so far, in MB of 10^6 bytes; None where the system does not say (Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used / 1e6 if platform.system() == "Darwin" else used * 1024 / 1e6  # bytes there, KiB elsewhere
+
+
+def peak_gpu_memory_mb() -> Value:
+    """The most that torch held on all GPUs together, in MB of 10^6 bytes; None where it used none."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
+        return None
+    return float(sum(torch.cuda.max_memory_allocated(i) for i in range(torch.cuda.device_count()))) / 1e6
+
+
+def _provenance(info: t.SystemInfo, seed: int, bootstrap: int, questions_digest: str) -> dict[str, Any]:
+    return {
+        "system": plain(trace.to_json(info)),
+        "settings": plain(trace.to_json(info.settings)),
+        "commit": _git("rev-parse", "HEAD"),
+        "changed_since_commit": bool(changed) if (changed := _git("status", "--porcelain")) is not None else None,
+        "questions_digest": questions_digest,
+        "seed": seed,
+        "bootstrap": bootstrap,
+        "python": platform.python_version(),
+        "torch": _version("torch"),
+    }
+
+
+def build_provenance(
+    info: t.SystemInfo, seed: int, bootstrap: int, questions: Sequence[t.ReferenceQuestion], about: Row | None = None
+) -> Row:
+    """Of a report that is not made by `build_report`."""
+    more: Row = plain(about or {})
+    return _provenance(info, seed, bootstrap, digest_of(questions)) | more
+
+
+def digest_of(questions: Sequence[t.ReferenceQuestion]) -> str:
+    """Of the questions with their references and passages, in their order."""
+    found = hashlib.sha256()
+    for question in questions:
+        found.update(json.dumps(trace.to_json(question), sort_keys=True, default=str).encode() + b"\n")
+    return found.hexdigest()
+
+
+def plain(value: Any) -> Any:
+    """Settings as they come back from a JSON file, so that equal ones compare equal; what JSON lacks becomes text."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def _git(*arguments: str) -> str | None:
+    """What git says of the repository; None where there is no git, no repository or no commit."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

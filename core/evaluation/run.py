@@ -1,0 +1,336 @@
+"""`evaluate`: a system over questions, one row a question on disk as it goes, and the report made of the rows.
+
+A question that fails is counted as failed with its error, never as 0.  A run that was killed goes on where it stopped, and asks the
+failed questions again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core import json_io, trace
+from core import types as t
+from core.disk import append_line, claimed, write_json, write_text
+from core.errors import (
+    AmbiscopeError,
+    CancelledError,
+    CheckpointError,
+    FormatError,
+    IndexMismatchError,
+    InputError,
+    StorageError,
+)
+from core.evaluation.cost import cost_of
+from core.evaluation.folder import ROWS, RUN, TRACES, pack, trim
+from core.evaluation.parameters import parameters_of
+from core.evaluation.report import Report, Row, build_report, digest_of, plain, row_head
+from core.metrics import METRICS, Example, metric
+from core.metrics.calibration import ends_of, judged
+from core.metrics.errors import errors_of
+from core.metrics.score.scoring import values_of
+from core.text import storable
+
+if TYPE_CHECKING:
+    from core.evaluation.judge import Judge
+    from core.metrics.judged import Grounding
+
+__all__ = ["Report", "evaluate"]
+
+_FORMAT = 3  # 1 had no error buckets, 2 not what was said of each answer and whether it was so
+MAX_BATCH = 64
+_OUR_OWN = (CancelledError, CheckpointError, IndexMismatchError, StorageError, MemoryError)  # no fault of the one question
+_GO_ON = "make room and start again to go on"
+_CANCELLED = ("cancelled", "stopped by a person")  # what systems say in Finished.why
+
+
+def evaluate(
+    system: t.AnsweringSystem,
+    questions: Sequence[t.ReferenceQuestion],
+    *,
+    out_dir: Path | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    bootstrap: int = 1000,
+    progress: Callable[[int, int], None] | None = None,
+    judge: Judge | None = None,
+    traces: bool = False,
+    batch: int = 1,
+    about: Mapping[str, Any] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Report:
+    """Asks each question once and reports.
+
+    `limit`: the first so many questions.  `out_dir`: gets `rows.jsonl` (one flushed JSON row a question) and `run.json` (what made them); if it has
+    rows of the same system, settings, checkpoint and questions, these are kept and not asked again, except those that failed.  `progress` is told
+    (done, total) after each question.  `seed` draws the `bootstrap` samples.  `judge`: decides what passages support (core.evaluation.judge), for the grounded metrics.
+    `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: so many questions are in flight at a time, for systems that wait for
+    an endpoint; the rows keep the file's order, and a question's seconds then hold its waiting for the others.  `about`: plain facts for the provenance (name of the question file, tags).
+    `say` hears in one line what an earlier run left: how many rows are kept, and a row that was cut short and is made anew.
+
+    Raises InputError for no questions, a bad limit, equal ids, or an `out_dir` of another run; ConflictError while another evaluation writes there;
+    FormatError for damaged rows; StorageError when the disk refuses; CancelledError when a person stops the run (what was answered stays in `out_dir`).
+    """
+    _check(questions, limit, bootstrap, batch)
+    with claimed(out_dir, "an evaluation") if out_dir is not None else nullcontext():
+        return _evaluate(
+            system, questions, out_dir, limit, seed, bootstrap, progress, judge, traces, batch, about, say or (lambda _: None)
+        )
+
+
+def _evaluate(
+    system: t.AnsweringSystem,
+    questions: Sequence[t.ReferenceQuestion],
+    out_dir: Path | None,
+    limit: int | None,
+    seed: int,
+    bootstrap: int,
+    progress: Callable[[int, int], None] | None,
+    judge: Judge | None,
+    traces: bool,
+    batch: int,
+    about: Mapping[str, Any] | None,
+    say: Callable[[str], None],
+) -> Report:
+    """`evaluate`, with the folder held."""
+    identity = {"format": _FORMAT, "system": plain(trace.to_json(system.info)), "questions": digest_of(questions)}
+    if judge is not None:
+        identity["judge"] = plain(dict(judge.about))
+    todo = list(questions[:limit])
+    done: dict[str, Row] = {}
+    if out_dir is not None:
+        done = _resume(out_dir, identity, say)
+    rows: list[Row] = []
+    fresh = in_order(lambda q: run_one(system, q, judge, traces), [q for q in todo if q.id not in done], batch)
+    with closing(fresh):
+        for i, question in enumerate(todo, 1):
+            row = done.get(question.id)
+            if row is None:
+                row = next(fresh)
+                packed = row.pop("trace", None)
+                if out_dir is not None:
+                    if packed is not None:
+                        append_line(out_dir / TRACES, packed, _GO_ON)
+                    append_line(out_dir / ROWS, _line(row), _GO_ON)
+            rows.append(row)
+            if progress is not None:
+                progress(i, len(todo))
+    return build_report(
+        rows,
+        system.info,
+        seed=seed,
+        bootstrap=bootstrap,
+        questions_digest=identity["questions"],
+        judge=dict(judge.about) if judge is not None else None,
+        about={"parameters": parameters_of(system), **(about or {})},
+    )
+
+
+def in_order(
+    ask: Callable[[t.ReferenceQuestion], Row], questions: Sequence[t.ReferenceQuestion], batch: int
+) -> Generator[Row, None, None]:
+    """The rows in the order of the questions, `batch` of them being asked at a time.  Closing it begins no further one."""
+    if batch == 1:
+        yield from map(ask, questions)
+        return
+    pool, waiting = ThreadPoolExecutor(batch), deque[Future[Row]]()
+    try:
+        for question in questions:
+            waiting.append(pool.submit(ask, question))
+            if len(waiting) >= batch:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion, judge: Judge | None = None, traced: bool = False) -> Row:
+    """One question's row: what was said, its metrics, its errors, its seconds, or why it failed; `trace` where wanted, packed."""
+    row = row_head(question)
+    asked = t.Question(question.question, id=question.id, passages=question.passages)
+    started = time.perf_counter()
+    try:
+        prediction = trace.fold(asked, system.info, system.run(asked))
+    except _OUR_OWN:
+        raise
+    except Exception as e:  # whatever a system throws at one question must not lose the others
+        return row | _failure(e, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    if any(isinstance(e, t.Finished) and e.why in _CANCELLED for e in prediction.events):
+        raise CancelledError("the evaluation was stopped; start it again with the same output folder to go on")
+    try:
+        grounding = judge.judge(question, prediction) if judge is not None else None
+    except _OUR_OWN:
+        raise
+    except Exception as e:  # nor whatever a judge throws
+        return row | _failure(e, seconds, "the judge failed: ")
+    example = replace(example_of(question, prediction), grounding=grounding)
+    values = values_of(example, list(METRICS))
+    clarified = [prediction.clarification_of(a.text) for a in prediction.answers]
+    errors = errors_of(example, [p.passage.text for p in prediction.passages] if prediction.passages else None)
+    if traced:
+        row["trace"] = pack(prediction, question.id)
+    return row | {
+        "error": None,
+        "answers": [
+            {
+                "text": storable(answer.text),
+                "probability": _number(answer.probability),
+                "passages": list(dict.fromkeys(e.passage_id for e in answer.evidence)),
+                "question": storable(c.question) if c else None,
+                "passed": c.passed if c else None,
+            }
+            for answer, c in zip(prediction.answers, clarified, strict=True)
+        ],
+        "interpretations": None if grounding is None else _judged(grounding),
+        "cost": asdict(cost_of(prediction)),
+        "judge_calls": None if grounding is None else {"made": grounding.calls, "failed": grounding.failed_calls},
+        "passages": len(prediction.passages),
+        "k": example.k,
+        "metrics": values,
+        "errors": errors.buckets() if errors is not None else None,
+        "said": {"answer": judged(example), "[EOI]": ends_of(example, prediction.steps)},
+        "weights": {name: weight(example) for name in METRICS if (weight := metric(name).weight) is not None},
+        "seconds": seconds,
+        "first_answer_seconds": first_answer_seconds(prediction.events),
+    }
+
+
+def _failure(error: Exception, seconds: float, before: str = "") -> Row:
+    what = str(error) if isinstance(error, AmbiscopeError) else f"{type(error).__name__}: {error}"
+    return {"error": storable(before + what) or type(error).__name__, "seconds": seconds}
+
+
+def _judged(grounding: Grounding) -> list[Row]:
+    """The interpretations with what the judge said of each, for the error analysis of VerDICt's Figure 3."""
+    rows = [asdict(i) for i in grounding.interpretations]
+    return [{k: storable(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
+
+
+def _number(probability: float) -> float | None:
+    return probability if math.isfinite(probability) else None
+
+
+def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Example:
+    """What the metrics see.  An answer without a clarification keeps the question as it was asked: the empty edit.
+
+    The report drops the questions' metrics of a system that clarifies nothing anywhere.
+    """
+    clarified = [prediction.clarification_of(a.text) for a in prediction.answers]
+    own = question.passages is not None
+    wrong, long_answers = question.extra.get("wrong_answers"), question.extra.get("long_answers")
+    return Example(
+        prompt=question.question,
+        annotations=question.annotations,
+        answers=tuple(a.text for a in prediction.answers),
+        questions=tuple(c.question if c and c.question else question.question for c in clarified),
+        passed=tuple(c.passed if c else None for c in clarified),
+        passages=None if own else tuple(p.passage.text for p in sorted(prediction.passages, key=lambda p: p.rank)),
+        k=None if own else _asked_for(prediction),
+        wrong_answers=tuple(wrong) if wrong is not None else None,
+        long_answers=tuple(long_answers) if long_answers else None,
+        probabilities=tuple(_number(a.probability) for a in prediction.answers),
+    )
+
+
+def _asked_for(prediction: t.Prediction) -> int | None:
+    """The number of passages asked for: the system's setting, else what came back; None where nothing was retrieved."""
+    if not any(isinstance(e, t.PassagesRetrieved) for e in prediction.events):
+        return None
+    asked = prediction.system.settings.get("top_k")
+    return asked if isinstance(asked, int) and asked > 0 else len(prediction.passages) or None
+
+
+def first_answer_seconds(events: Sequence[t.Event]) -> float | None:
+    """Retrieval and the steps up to the first answer that the system found itself; None where there is none."""
+    total = 0.0
+    for event in events:
+        if isinstance(event, t.PassagesRetrieved):
+            total += event.seconds
+        elif isinstance(event, t.StepFinished):
+            total += event.step.seconds
+            if event.answer is not None and not event.answer.pinned:
+                return total
+    return None
+
+
+# ---------------------------------------------------------------- the folder
+
+
+def _check(questions: Sequence[t.ReferenceQuestion], limit: int | None, bootstrap: int, batch: int) -> None:
+    if not questions:
+        raise InputError("there are no questions to ask; give a file with at least one")
+    if limit is not None and limit < 1:
+        raise InputError(f"the limit is {limit}; it must be at least 1")
+    if bootstrap < 1:
+        raise InputError(f"the number of bootstrap samples is {bootstrap}; it must be at least 1")
+    if not 1 <= batch <= MAX_BATCH:
+        raise InputError(f"the batch is {batch}; it must be 1 to {MAX_BATCH}")
+    seen: set[str] = set()
+    for question in questions:
+        if question.id in seen:
+            raise InputError(f"two questions have the id '{question.id}'; ids must differ")
+        seen.add(question.id)
+
+
+def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str, Row]:
+    """The rows of an earlier, equal run by id; failed ones leave the file, to be asked again.  Raises InputError for another run's folder."""
+    rows, run = folder / ROWS, folder / RUN
+    if not run.exists():
+        if rows.exists():
+            raise InputError(f"{rows} is there without its run.json; give another output folder, or take it away")
+        write_json(run, identity, "give a folder on a disk with room")
+        return {}
+    earlier = json_io.read(run)
+    if earlier != identity:
+        raise InputError(
+            f"{folder} holds a run of {_difference(earlier, identity)}; give another output folder, or take this one away"
+        )
+    trim(folder / TRACES)
+    torn = trim(rows)
+    found = _rows(rows) if rows.exists() else {}
+    kept = {name: row for name, row in found.items() if row["error"] is None}
+    if len(kept) < len(found):
+        write_text(rows, "".join(_line(row) for row in kept.values()), _GO_ON)
+    if torn:
+        say(f"{rows}: the last row was cut short ({torn[:40]!r}); its question is asked again")
+    if kept or found:
+        failed = f", {len(found) - len(kept)} that failed are asked again" if len(kept) < len(found) else ""
+        say(f"goes on in {folder}: {len(kept)} questions are answered{failed}")
+    return kept
+
+
+def _difference(earlier: Any, identity: Row) -> str:
+    if not isinstance(earlier, dict) or earlier.get("format") != _FORMAT or not isinstance(earlier.get("system"), dict):
+        return "another version"
+    if earlier.get("questions") != identity["questions"]:
+        return "other questions"
+    if earlier.get("judge") != identity.get("judge"):
+        return "another judge"
+    names = [name for name, value in identity["system"].items() if earlier["system"].get(name) != value]
+    return f"a system with another {', '.join(n.replace('_', ' ') for n in names)}"
+
+
+def _rows(path: Path) -> dict[str, Row]:
+    """The rows of a file by id."""
+    found: dict[str, Row] = {}
+    for number, row in json_io.read_lines(path):
+        metrics = row.get("metrics", {})
+        sound = isinstance(row.get("id"), str) and "error" in row and isinstance(metrics, dict)
+        if not sound or (row["error"] is None and set(metrics) != set(METRICS)):
+            raise FormatError("not a row of this version's evaluation; give another output folder", file=path, line=number)
+        found[row["id"]] = row
+    return found
+
+
+def _line(row: Row) -> str:
+    return json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,1 @@
+"""How far people agree: answer sets compared, agreement beyond chance, and the tables made of both."""

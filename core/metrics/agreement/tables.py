@@ -1,0 +1,331 @@
+"""The tables of a quality page, from plain records: agreement overall, of each pair of people, of each item and over time; types against
+AmbigNQ's; time spent; a judge and a system against people.
+
+Nothing here knows a database.  Items weigh alike in means; whoever looks must be shown n, the interval, and the reason where undefined.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import combinations
+from statistics import median
+
+from core.metrics.agreement.answer_sets import AnswerSet, answer_set, masi_distance, question_likeness, set_f1
+from core.metrics.agreement.chance import SAMPLES, Figure, alpha_masi, cohen_kappa, fleiss_kappa, mean_figure
+from core.metrics.base import Value, mean
+from core.types import Annotation
+
+# What the authors' annotation interface tells its workers to expect (branch `annotation` of shmsw25/AmbigQA); the file that was released
+# has more questions with several answers, because some with one were left out.
+AMBIGNQ_SHARES: Mapping[str, float] = {"multiple": 0.35, "single": 0.60, "none": 0.05}
+PAIR_SAMPLES = 200  # of a pair of people: there are many pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """One person's answer set of one item.  `seconds`: time spent, None where it was not measured."""
+
+    item: str
+    person: str
+    prompt: str
+    annotation: Annotation
+    when: datetime
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One person's label of one thing (a verdict on an answer, a verdict on a question, a preference)."""
+
+    item: str
+    person: str
+    label: str
+    when: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PairRow:
+    """Two people over the items that both annotated."""
+
+    first: str
+    second: str
+    n: int
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRow:
+    """One item: means over its pairs of people.  An alpha of one item would say nothing, so there is none."""
+
+    item: str
+    prompt: str
+    people: tuple[str, ...]
+    types: tuple[str, ...]
+    f1: float
+    distance: float
+    questions: Value
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodRow:
+    start: str  # ISO date of the first day
+    n: int
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRow:
+    """`interval`: Wilson's, 95%.  `expected`: AmbigNQ's share; `drifted`: it lies outside the interval."""
+
+    type: str
+    count: int
+    share: float
+    interval: tuple[float, float]
+    expected: float
+
+    @property
+    def drifted(self) -> bool:
+        return not self.interval[0] <= self.expected <= self.interval[1]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRow:
+    person: str
+    n: int  # annotations whose time was measured
+    median_seconds: float
+    hours: float
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRow:
+    """A judge's yes and no against people's majority on the same answers.  Shares are None where nothing is to be shared out."""
+
+    judge: str
+    n: int
+    accuracy: Figure
+    kappa: Figure
+    precision: float | None  # of the judge's yes, people's yes
+    recall: float | None  # of people's yes, the judge's yes
+    table: tuple[int, int, int, int]  # both yes, judge only, people only, both no
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRow:
+    """A system as if it were one more annotator."""
+
+    system: str
+    verdicts: Mapping[str, int]  # majority verdict -> answers
+    correct: Figure  # share of judged answers that the majority holds correct, mean over questions
+    f1: Figure  # against each person's own answer set, mean over people, then questions
+    alpha: Figure  # of system and people together
+
+
+def _by_item(opinions: Iterable[Opinion]) -> dict[str, list[Opinion]]:
+    """Items in the order in which they come; a person's later opinion of an item replaces the earlier."""
+    found: dict[str, dict[str, Opinion]] = defaultdict(dict)
+    for opinion in sorted(opinions, key=lambda o: o.when):
+        found[opinion.item][opinion.person] = opinion
+    return {item: sorted(people.values(), key=lambda o: o.person) for item, people in found.items()}
+
+
+def item_rows(opinions: Iterable[Opinion]) -> list[ItemRow]:
+    """Items that two people or more annotated, the least agreed upon first."""
+    rows = []
+    for item, said in _by_item(opinions).items():
+        pairs = list(combinations(said, 2))
+        if not pairs:
+            continue
+        sets = {o.person: answer_set(o.annotation) for o in said}
+        f1s = [set_f1(sets[a.person], sets[b.person]) for a, b in pairs]
+        distances = [masi_distance(sets[a.person], sets[b.person]) for a, b in pairs]
+        likeness = mean([_likeness(a, b) for a, b in pairs])
+        rows.append(
+            ItemRow(
+                item,
+                said[0].prompt,
+                tuple(o.person for o in said),
+                tuple(o.annotation.type for o in said),
+                sum(f1s) / len(f1s),
+                sum(distances) / len(distances),
+                likeness,
+            )
+        )
+    return sorted(rows, key=lambda r: (r.f1, -r.distance, r.item))
+
+
+def _likeness(a: Opinion, b: Opinion) -> Value:
+    """Of the disambiguated questions; a single answer's question is the prompt itself and says nothing."""
+    if a.annotation.type != "multiple" or b.annotation.type != "multiple":
+        return None
+    return question_likeness(a.prompt, a.annotation.pairs, b.annotation.pairs)
+
+
+def figures(opinions: Iterable[Opinion], *, samples: int = SAMPLES, seed: int = 0) -> tuple[Figure, ...]:
+    """Alpha with MASI distance, answer F1, kappa of the three types (Cohen's for two people, else Fleiss'), likeness of questions."""
+    items = _by_item(opinions)
+    units = [said for said in items.values() if len(said) >= 2]
+    rows = item_rows([o for said in units for o in said])
+    people = {o.person for said in units for o in said}
+    few = "no item was annotated by two people"
+    if len(people) == 2:
+        kappa = cohen_kappa([(a.annotation.type, b.annotation.type) for a, b in units], samples=samples, seed=seed)
+    else:
+        kappa = fleiss_kappa([[o.annotation.type for o in said] for said in units], samples=samples, seed=seed)
+    return (
+        alpha_masi([[answer_set(o.annotation) for o in said] for said in units], samples=samples, seed=seed),
+        mean_figure("answer F1", [r.f1 for r in rows], few, samples=samples, seed=seed),
+        Figure("kappa of types", kappa.value, kappa.interval, kappa.n, kappa.why),
+        mean_figure(
+            "likeness of questions",
+            [r.questions for r in rows],
+            few if not rows else "no two people wrote questions for a shared answer",
+            samples=samples,
+            seed=seed,
+        ),
+    )
+
+
+def pair_rows(opinions: Iterable[Opinion], *, samples: int = PAIR_SAMPLES, seed: int = 0) -> list[PairRow]:
+    """Every pair of people with an item in common, those with the most items first."""
+    shared: dict[tuple[str, str], list[Opinion]] = defaultdict(list)
+    for said in _by_item(opinions).values():
+        for a, b in combinations(said, 2):
+            shared[a.person, b.person] += [a, b]
+    rows = [PairRow(a, b, len(own) // 2, figures(own, samples=samples, seed=seed)) for (a, b), own in shared.items()]
+    return sorted(rows, key=lambda r: (-r.n, r.first, r.second))
+
+
+def period_rows(opinions: Iterable[Opinion], *, days: int = 7, samples: int = PAIR_SAMPLES, seed: int = 0) -> list[PeriodRow]:
+    """Items by the day of their last annotation, in periods of `days` counted from Monday, 5 January 1970; empty periods are left out."""
+    periods: dict[int, list[Opinion]] = defaultdict(list)
+    for said in _by_item(opinions).values():
+        if len(said) >= 2:
+            periods[(max(o.when for o in said).date().toordinal() - _MONDAY) // days] += said
+    rows = []
+    for number, own in sorted(periods.items()):
+        start = datetime.fromordinal(_MONDAY + number * days).date().isoformat()
+        rows.append(PeriodRow(start, len({o.item for o in own}), figures(own, samples=samples, seed=seed)))
+    return rows
+
+
+_MONDAY = datetime(1970, 1, 5).toordinal()
+
+
+def wilson(count: int, n: int, z: float = 1.959964) -> tuple[float, float]:
+    """Wilson's score interval of a share (Wilson 1927); (0, 1) where n is 0.
+
+    >>> tuple(round(x, 3) for x in wilson(5, 10))
+    (0.237, 0.763)
+    """
+    if n == 0:
+        return 0.0, 1.0
+    share, z2 = count / n, z * z
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def type_rows(counts: Mapping[str, int]) -> list[TypeRow]:
+    """Shares of the three annotation types beside AmbigNQ's; [] where there is no annotation."""
+    n = sum(counts.get(t, 0) for t in AMBIGNQ_SHARES)
+    if not n:
+        return []
+    return [TypeRow(t, (k := counts.get(t, 0)), k / n, wilson(k, n), expected) for t, expected in AMBIGNQ_SHARES.items()]
+
+
+def time_rows(seconds: Iterable[tuple[str, float]]) -> list[TimeRow]:
+    """(person, seconds of one annotation), the busiest first."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for person, value in seconds:
+        found[person].append(value)
+    rows = [TimeRow(person, len(v), float(median(v)), sum(v) / 3600) for person, v in found.items()]
+    return sorted(rows, key=lambda r: (-r.n, r.person))
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def _latest(marks: Iterable[Mark]) -> dict[str, dict[str, str]]:
+    """Item -> person -> their latest label."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for mark in sorted(marks, key=lambda m: m.when):
+        found[mark.item][mark.person] = mark.label
+    return found
+
+
+def verdict_figure(marks: Iterable[Mark], name: str = "kappa of verdicts", *, samples: int = SAMPLES, seed: int = 0) -> Figure:
+    """Fleiss' kappa over all people; Cohen's where there are two."""
+    units = [said for said in _latest(marks).values() if len(said) >= 2]
+    people = {person for said in units for person in said}
+    if len(people) == 2:
+        first, second = sorted(people)
+        found = cohen_kappa([(said[first], said[second]) for said in units], samples=samples, seed=seed)
+    else:
+        found = fleiss_kappa([list(said.values()) for said in units], samples=samples, seed=seed)
+    return Figure(name, found.value, found.interval, found.n, found.why)
+
+
+def verdict_pairs(marks: Iterable[Mark], *, samples: int = PAIR_SAMPLES, seed: int = 0) -> list[PairRow]:
+    """Cohen's kappa and the share of equal labels of every pair of people with a thing in common."""
+    shared: dict[tuple[str, str], list[tuple[Hashable, Hashable]]] = defaultdict(list)
+    for said in _latest(marks).values():
+        for first, second in combinations(sorted(said), 2):
+            shared[first, second].append((said[first], said[second]))
+    rows = []
+    for (first, second), labels in shared.items():
+        equal = mean_figure("equal", [float(a == b) for a, b in labels], "", samples=samples, seed=seed)
+        rows.append(PairRow(first, second, len(labels), (cohen_kappa(labels, samples=samples, seed=seed), equal)))
+    return sorted(rows, key=lambda r: (-r.n, r.first, r.second))
+
+
+def majority(labels: Iterable[str]) -> str | None:
+    """The label that more people chose than any other; None for a tie or nobody.
+
+    >>> majority(["correct", "correct", "wrong"]), majority(["correct", "wrong"])
+    ('correct', None)
+    """
+    top = Counter(labels).most_common(2)
+    return None if not top or (len(top) == 2 and top[0][1] == top[1][1]) else top[0][0]
+
+
+def judge_row(
+    judge: str, pairs: Sequence[tuple[bool, bool]], *, samples: int = SAMPLES, seed: int = 0, what: str = "answer"
+) -> JudgeRow:
+    """`pairs`: (the judge says yes, people's majority says yes) for each thing that both judged."""
+    table = Counter(pairs)
+    both, judge_only, people_only, neither = (table[p] for p in ((True, True), (True, False), (False, True), (False, False)))
+    empty = f"no {what} was judged by people and by this judge"
+    kappa = cohen_kappa(pairs, samples=samples, seed=seed)
+    return JudgeRow(
+        judge,
+        len(pairs),
+        mean_figure("accuracy", [float(a == b) for a, b in pairs], empty, samples=samples, seed=seed),
+        kappa if pairs else Figure(kappa.name, None, None, 0, empty),
+        both / (both + judge_only) if both + judge_only else None,
+        both / (both + people_only) if both + people_only else None,
+        (both, judge_only, people_only, neither),
+    )
+
+
+def system_row(
+    system: str,
+    verdicts: Mapping[str, Sequence[str]],
+    sets: Sequence[tuple[AnswerSet, Sequence[AnswerSet]]],
+    *,
+    samples: int = SAMPLES,
+    seed: int = 0,
+) -> SystemRow:
+    """`verdicts`: question -> majority verdict of each judged answer.  `sets`: the system's answer set and people's, a question each."""
+    shares = [sum(v == "correct" for v in labels) / len(labels) for labels in verdicts.values() if labels]
+    f1s = [sum(set_f1(own, theirs) for theirs in people) / len(people) for own, people in sets if people]
+    return SystemRow(
+        system,
+        dict(Counter(v for labels in verdicts.values() for v in labels)),
+        mean_figure("correct", shares, "nobody judged an answer of this system", samples=samples, seed=seed),
+        mean_figure("F1 with people", f1s, "nobody wrote an answer set for its questions", samples=samples, seed=seed),
+        alpha_masi([[own, *people] for own, people in sets if people], samples=samples, seed=seed),
+    )

@@ -1,0 +1,1 @@
+"""`score`: the official metrics of a prediction file against a reference file."""

@@ -1,0 +1,170 @@
+"""The two files that `score` reads: references (AmbigNQ light) and predictions.  Strict: an error names file, question and field.
+
+Layouts (AmbigQA's script): references `[{"id", "question", "annotations": [...]}]`; predictions `{id: [answer, ...]}` or
+`{id: [{"question", "answer"}, ...]}`, one kind throughout, for exactly the references' ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core import json_io
+from core.errors import FormatError
+from core.types import Annotation, QAPair, ReferenceQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """What a file says for one question.  `questions`: one for each answer, or None where the file has answers only."""
+
+    answers: tuple[str, ...]
+    questions: tuple[str, ...] | None = None
+
+
+class _Place:
+    """Where in a file we are, for messages."""
+
+    def __init__(self, file: object, question: str) -> None:
+        self.file, self.question = file, question
+
+    def error(self, problem: str, field: str) -> FormatError:
+        return FormatError(f"question '{self.question}': {problem}", file=self.file, field=field)
+
+    def text(self, row: Mapping[str, Any], name: str, field: str) -> str:
+        value = row.get(name)
+        if not isinstance(value, str):
+            raise self.error(f"expected text, found {_kind(row, name)}", field)
+        if not value.strip():
+            raise self.error("expected text, found none", field)
+        return value
+
+    def filled(self, row: Mapping[str, Any], name: str, field: str) -> list[Any]:
+        value = row.get(name)
+        if not isinstance(value, list):
+            raise self.error(f"expected a list, found {_kind(row, name)}", field)
+        if not value:
+            raise self.error("the list is empty; it needs at least one item", field)
+        return value
+
+    def texts(self, row: Mapping[str, Any], name: str, field: str) -> tuple[str, ...]:
+        values = self.filled(row, name, field)
+        for i, value in enumerate(values):
+            if not isinstance(value, str) or not value.strip():
+                raise self.error(f"expected text, found {value!r:.80}", f"{field}[{i}]")
+        return tuple(values)
+
+    def aliases(self, row: Mapping[str, Any], name: str, field: str) -> tuple[str, ...]:
+        """The texts of one answer; the same one twice is a slip of whoever made the file."""
+        found = self.texts(row, name, field)
+        if len(set(found)) < len(found):
+            twice = next(text for i, text in enumerate(found) if text in found[:i])
+            raise self.error(f"the answer '{twice[:80]}' occurs twice in one list of aliases; keep one", field)
+        return found
+
+
+def _kind(row: Mapping[str, Any], name: str) -> str:
+    names = {"dict": "an object", "list": "a list", "str": "text", "NoneType": "null", "bool": "a truth value"}
+    return names.get(type(row[name]).__name__, "a number") if name in row else "nothing"
+
+
+def parse_references(value: Any, file: object = None, *, none_allowed: bool = False) -> list[ReferenceQuestion]:
+    """AmbigNQ light.  `none_allowed`: a `noAnswer` annotation is let by.  Further fields go to `extra`, a pair's `passages` to its
+    `passage_ids`.  Raises FormatError."""
+    if not isinstance(value, list):
+        raise FormatError("expected a list of questions (AmbigNQ light)", file=file)
+    if not value:
+        raise FormatError("holds no question", file=file)
+    found: dict[str, ReferenceQuestion] = {}
+    for i, row in enumerate(value):
+        if not isinstance(row, dict):
+            raise FormatError(f"expected an object, found {row!r:.80}", file=file, field=f"[{i}]")
+        name = row.get("id")
+        if not isinstance(name, str) or not name.strip():
+            raise FormatError(f"expected text, found {_kind(row, 'id')}", file=file, field=f"[{i}].id")
+        place = _Place(file, name)
+        if name in found:
+            raise place.error("occurs twice; ids must differ", "id")
+        question = place.text(row, "question", "question")
+        annotations = tuple(
+            _annotation(body, place, f"annotations[{j}]", question, none_allowed)
+            for j, body in enumerate(place.filled(row, "annotations", "annotations"))
+        )
+        extra = {k: v for k, v in row.items() if k not in ("id", "question", "annotations")}
+        found[name] = ReferenceQuestion(name, question, annotations, None, extra)
+    return list(found.values())
+
+
+def _annotation(body: Any, place: _Place, field: str, prompt: str, none_allowed: bool) -> Annotation:
+    kind = body.get("type") if isinstance(body, dict) else None
+    if kind == "singleAnswer":
+        pair = QAPair(prompt, place.aliases(body, "answer", f"{field}.answer"), _passages(body, place, field))
+        return Annotation("single", (pair,))
+    if kind == "multipleQAs":
+        pairs = []
+        for i, row in enumerate(place.filled(body, "qaPairs", f"{field}.qaPairs")):
+            where = f"{field}.qaPairs[{i}]"
+            if not isinstance(row, dict):
+                raise place.error(f"expected an object, found {row!r:.80}", where)
+            question = place.text(row, "question", f"{where}.question")
+            if not question.strip(" |"):
+                raise place.error("expected text, found none", f"{where}.question")
+            pairs.append(QAPair(question, place.aliases(row, "answer", f"{where}.answer"), _passages(row, place, where)))
+            if pairs[-1] in pairs[:-1]:
+                raise place.error("the same question with the same answers stands twice in one annotation; keep one", where)
+        return Annotation("multiple", tuple(pairs))
+    if kind == "noAnswer" and none_allowed:
+        return Annotation("none")
+    known = "singleAnswer, multipleQAs" + (" or noAnswer" if none_allowed else "")
+    raise place.error(f"expected an object with type {known}, found {kind or body!r:.80}", f"{field}.type")
+
+
+def _passages(row: Mapping[str, Any], place: _Place, field: str) -> tuple[str, ...]:
+    return place.texts(row, "passages", f"{field}.passages") if "passages" in row else ()
+
+
+def parse_predictions(value: Any, ids: Collection[str], file: object = None) -> dict[str, Predicted]:
+    """Predictions for exactly `ids`.  Raises FormatError."""
+    if not isinstance(value, dict):
+        raise FormatError("expected one object of question ids with lists of answers", file=file)
+    if missing := [name for name in ids if name not in value]:
+        raise FormatError(f"no prediction for {_listed(missing)}; each reference needs one", file=file, field=missing[0])
+    wanted = set(ids)
+    if extra := [name for name in value if name not in wanted]:
+        raise FormatError(f"no reference has the id {_listed(extra)}; take it out", file=file, field=extra[0])
+    found: dict[str, Predicted] = {}
+    kinds: dict[bool, str] = {}  # with questions or without -> the first question of that kind
+    for name in value:
+        place = _Place(file, name)
+        rows = place.filled(value, name, name)
+        for i, row in enumerate(rows):
+            if kinds.setdefault(isinstance(row, dict), name) and len(kinds) == 2:
+                message = (
+                    f"answers alone and answers with questions are mixed (see question '{kinds[not isinstance(row, dict)]}')"
+                )
+                raise place.error(message, f"{name}[{i}]")
+        if isinstance(rows[0], dict):
+            answers = tuple(place.text(r, "answer", f"{name}[{i}].answer") for i, r in enumerate(rows))
+            found[name] = Predicted(
+                answers, tuple(place.text(r, "question", f"{name}[{i}].question") for i, r in enumerate(rows))
+            )
+        else:
+            found[name] = Predicted(place.texts(value, name, name))
+    return found
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(f"'{n[:60]}'" for n in names[:3])
+    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
+
+
+def read_references(path: Path) -> list[ReferenceQuestion]:
+    """Raises FormatError, or InputError where the file cannot be read."""
+    return parse_references(json_io.read(path), path.name)
+
+
+def read_predictions(path: Path, ids: Collection[str]) -> dict[str, Predicted]:
+    """Raises FormatError, or InputError where the file cannot be read."""
+    return parse_predictions(json_io.read(path), ids, path.name)

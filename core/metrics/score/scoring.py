@@ -1,0 +1,80 @@
+"""`score`: AmbigQA's metrics of predictions against references, with the values of each question.
+
+Source: Min et al. 2020 and the authors' script, whose values it reproduces (tests/metrics).  `evaluate` serves the same definitions through
+`values_of` and `table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import InputError
+from core.metrics import SCORE_METRICS, Example, Value, metric
+from core.metrics.grounding import harmonic
+from core.metrics.score.files import Predicted, read_predictions, read_references
+from core.types import ReferenceQuestion
+
+Table = dict[str, dict[str, Value]]  # metric -> {"all": x, "multi": y}
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Fractions.  `values[metric]["all" | "multi"]`, None where undefined; `per_question[id][metric]`."""
+
+    values: Table
+    per_question: dict[str, dict[str, Value]]
+
+
+def values_of(example: Example, names: Sequence[str]) -> dict[str, Value]:
+    """One question's value of each metric."""
+    return {name: metric(name).per_example(example) for name in names}
+
+
+def table(
+    rows: Sequence[Mapping[str, Value]],
+    ambiguous: Sequence[bool],
+    names: Sequence[str],
+    weights: Mapping[str, Sequence[float]] | None = None,
+) -> Table:
+    """Means over all questions and over the ambiguous ones (AmbigQA's *multi*).
+
+    >>> table([{"F1 answer": 1.0}, {"F1 answer": 0.5}], [False, True], ["F1 answer"])
+    {'F1 answer': {'all': 0.75, 'multi': 0.5}}
+    """
+    found: Table = {}
+    for name in names:
+        record = metric(name)
+        if record.harmonic_of is not None:
+            a, b = (table(rows, ambiguous, [part])[part] for part in record.harmonic_of)
+            found[name] = {scope: harmonic(a[scope], b[scope]) for scope in ("all", "multi")}
+            continue
+        values = [row.get(name) for row in rows]
+        weight = (weights or {}).get(name)
+        some = [i for i, yes in enumerate(ambiguous) if yes]
+        multi = record.aggregate([values[i] for i in some], [weight[i] for i in some] if weight else None)
+        found[name] = {"all": record.aggregate(values, weight), "multi": multi}
+    return found
+
+
+def score(references: Sequence[ReferenceQuestion], predictions: Mapping[str, Predicted]) -> Scores:
+    """AmbigQA's metrics.  The questions' metrics are None where the predictions have no questions.
+
+    Raises InputError where a reference has no prediction.
+    """
+    rows: dict[str, dict[str, Value]] = {}
+    for reference in references:
+        if reference.id not in predictions:
+            raise InputError(f"there is no prediction for question '{reference.id}'; each reference needs one")
+        said = predictions[reference.id]
+        example = Example(reference.question, reference.annotations, said.answers, said.questions)
+        rows[reference.id] = values_of(example, SCORE_METRICS)
+    values = table(list(rows.values()), [r.ambiguous for r in references], SCORE_METRICS)
+    return Scores(values, rows)
+
+
+def score_files(references: Path, predictions: Path) -> Scores:
+    """`score` of two files.  Raises FormatError naming file, question and field, or InputError where a file cannot be read."""
+    wanted = read_references(references)
+    return score(wanted, read_predictions(predictions, [r.id for r in wanted]))

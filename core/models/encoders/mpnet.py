@@ -1,0 +1,95 @@
+"""MPNet's encoder (Song et al. 2020) with transformers' numbers and without its imports: BERT's layers with a bias for relative positions.
+
+The layers are those of core.models.encoders.bert; tests/models/encoders/test_mpnet.py holds the states to transformers' own.
+
+Legend: B rows, L tokens a row, d model width, H heads.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+from torch import Tensor
+
+from core.models.encoders.bert import CONFIG, WEIGHTS, Bert, Embedding, read_config
+
+FIRST_POSITION = 2  # of fairseq's embeddings: the padding index + 1
+NO_TYPES = "embeddings.token_type_embeddings.weight"  # MPNet has none: they are zeros
+FURTHEST = 128  # tokens away; beyond that all share a bucket
+# beginnings of MPNet's names -> those of core.models.encoders.bert
+_NAMES = {
+    r"attention\.attn\.q\.": "attention.self.query.",
+    r"attention\.attn\.k\.": "attention.self.key.",
+    r"attention\.attn\.v\.": "attention.self.value.",
+    r"attention\.attn\.o\.": "attention.output.dense.",
+    r"attention\.LayerNorm\.": "attention.output.LayerNorm.",
+    r"^encoder\.relative_attention_bias\.": "near.",
+}
+
+
+def buckets(length: int, count: int) -> Tensor:
+    """(L, L) bucket of each (query, key), as in T5: half of `count` for each direction, half of those exact, the others logarithmic."""
+    place = torch.arange(length)
+    distance = place[:, None] - place[None, :]
+    half = count // 2
+    exact = half // 2
+    away = distance.abs()
+    far = exact + (torch.log(away.clamp(min=1) / exact) / math.log(FURTHEST / exact) * (half - exact)).long()
+    return (distance < 0) * half + torch.where(away < exact, away, far.clamp(max=half - 1))
+
+
+class MPNet(Bert):
+    def __init__(self, config: SimpleNamespace) -> None:
+        super().__init__(config)
+        self.near = Embedding(config.relative_attention_num_buckets, config.num_attention_heads)
+
+    def forward(  # type: ignore[override]
+        self, input_ids: Tensor, attention_mask: Tensor | None = None
+    ) -> SimpleNamespace:
+        """input_ids (B, L), attention_mask (B, L), 0 or False at padding, which stands at the end.  `last_hidden_state`: (B, L, d)."""
+        length = input_ids.shape[1]
+        positions = torch.arange(FIRST_POSITION, FIRST_POSITION + length, device=input_ids.device)
+        x = self.embeddings(self.embeddings.word_embeddings(input_ids), None, positions)
+        bias = self.near(buckets(length, self.near.num_embeddings).to(input_ids.device)).permute(2, 0, 1)[None]  # (1, H, L, L)
+        if attention_mask is not None:
+            bias = bias.masked_fill(~attention_mask[:, None, None, :].bool(), torch.finfo(bias.dtype).min)
+        for layer in self.encoder.layer:
+            x = layer(x, bias.to(x.dtype), self.attend, {})
+        return SimpleNamespace(last_hidden_state=x)
+
+
+def _named(name: str) -> str:
+    name = name.removeprefix("mpnet.")
+    for theirs, ours in _NAMES.items():
+        name = re.sub(theirs, ours, name)
+    return name
+
+
+def load_mpnet(folder: str | Path) -> MPNet:
+    """The encoder in a folder in transformers' layout, in float32 and in eval mode; a pooler or a head is left aside.
+
+    Raises OSError, ValueError, KeyError, RuntimeError or SafetensorError for a damaged folder.
+    """
+    from safetensors import safe_open
+
+    config = read_config(Path(folder))
+    if config.get("model_type") != "mpnet":
+        raise ValueError(f"{Path(folder) / CONFIG} is of a {config.get('model_type')} model, not of MPNet")
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "type_vocab_size": 1}
+    network = MPNet(SimpleNamespace(**config))
+    path = Path(folder) / WEIGHTS
+    with safe_open(path, "pt") as file:
+        theirs = {_named(name): name for name in file.keys()}  # noqa: SIM118  (it is no dict)
+    wanted = [name for name in network.state_dict() if name != NO_TYPES]
+    if missing := [name for name in wanted if name not in theirs]:
+        raise ValueError(f"{path} lacks {len(missing)} weights, {missing[0]} for one")
+    found = {NO_TYPES: torch.zeros(1, config["hidden_size"])}
+    for name in wanted:
+        with safe_open(path, "pt") as file:  # opened for each: an open file keeps in memory all that was read of it
+            found[name] = file.get_tensor(theirs[name]).float().clone()
+    network.load_state_dict(found, assign=True)
+    return network.eval()

@@ -1,0 +1,63 @@
+"""The one door for models and tokenizers that others wrote, in the formats of transformers and sentence-transformers.
+
+Code that comes with a model never runs: every load says `trust_remote_code=False`.  Left unsaid, transformers asks on the terminal, and waits
+there for an answer.  Its errors, and torch's, advise to loosen that; ours must not (`reason`).
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+from typing import Any
+
+from core.errors import CheckpointError
+from core.models.encoders.transformers_lock import TRANSFORMERS
+
+_LOOSEN = re.compile(r"trust_remote_code|weights_only|safe_globals|allow_pickle|can still be loaded", re.IGNORECASE)
+_NAMED = re.compile(r"GLOBAL ([\w.]+)")
+
+
+def reason(error: BaseException) -> str:
+    """A library's message in one line, without its advice to run what a file holds."""
+    text = str(error).strip()
+    if isinstance(error, pickle.UnpicklingError) or _LOOSEN.search(text):
+        if "trust_remote_code" in text:
+            return "it comes with code of its own, which never runs here"
+        named = _NAMED.search(text)
+        return f"it holds more than tensors: {named[1]}" if named else "it holds more than tensors, or is damaged"
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def pretrained(kind: str, source: object, **options: Any) -> Any:
+    """`transformers.<kind>.from_pretrained(source, **options)`.  `source`: a folder or a hub name.
+
+    Raises CheckpointError where the model needs code of its own or its weights hold more than tensors; what else transformers raises goes on.
+    """
+    with TRANSFORMERS:
+        import transformers
+
+        try:
+            return getattr(transformers, kind).from_pretrained(source, trust_remote_code=False, **options)
+        except (ValueError, RuntimeError, pickle.UnpicklingError) as error:
+            raise _refused(source, error) from None
+
+
+def sentence_transformer(source: str, device: str) -> Any:
+    """A SentenceTransformer.  Raises CheckpointError as `pretrained` does."""
+    with TRANSFORMERS:
+        from sentence_transformers import SentenceTransformer
+
+        try:
+            return SentenceTransformer(source, device=device, trust_remote_code=False)
+        except (ValueError, RuntimeError, pickle.UnpicklingError) as error:
+            raise _refused(source, error) from None
+
+
+def _refused(source: object, error: Exception) -> Exception:
+    """The error itself where it is of another kind."""
+    if not isinstance(error, pickle.UnpicklingError) and not _LOOSEN.search(str(error)):
+        return error
+    return CheckpointError(
+        f"model '{source}' cannot be loaded: {reason(error)}; "
+        "name one whose architecture transformers itself knows, with weights as safetensors"
+    )

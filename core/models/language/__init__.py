@@ -1,0 +1,1 @@
+"""Language models: the roles that systems give them, endpoints, local models, structured replies, prompts."""

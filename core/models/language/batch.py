@@ -1,0 +1,174 @@
+"""The calls of one batch to an endpoint: retries with backoff, the server's Retry-After, deadlines, and a stop that reaches what is on its way."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from email.utils import parsedate_to_datetime
+from typing import Any, Protocol
+
+import httpx
+
+from core.models.language.address import Address
+from core.models.language.roles import Completion, Request
+
+RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
+TOO_LATE = "no answer came before the run's time was over"
+
+
+class Failure(Exception):
+    """A call that is given up.  `down`: the endpoint can't be reached at all."""
+
+    def __init__(self, why: str, down: bool = False) -> None:
+        super().__init__(why)
+        self.down = down
+
+
+class Answered(Exception):
+    """A status other than 200."""
+
+    def __init__(self, status: int, text: str, retry_after: str) -> None:
+        super().__init__(status)
+        self.status, self.text, self.retry_after = status, text, retry_after
+
+
+class Endpoint(Protocol):
+    """What a batch asks of the model that it belongs to."""
+
+    address: Address
+
+    def client(self) -> httpx.AsyncClient: ...
+
+    def clean(self, what: object, limit: int = 200) -> str: ...
+
+    async def ask(self, client: httpx.AsyncClient, request: Request) -> dict[str, Any]: ...
+
+    def completion(self, said: Mapping[str, Any], request: Request, seconds: float) -> Completion: ...
+
+
+class Batch:
+    """The calls of one `stream`, in an event loop of their own."""
+
+    def __init__(
+        self, model: Endpoint, requests: Sequence[Request], deadline: float, put: Callable[[int, Completion], None]
+    ) -> None:
+        self.model, self.requests, self.deadline, self.put = model, requests, deadline, put
+        self.not_before = 0.0  # time.monotonic() that a server's Retry-After names: all calls of the batch wait for it
+        self.down = ""  # why the endpoint can't be reached, once a call has tried often enough: the others need not
+        self._stop = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        self._stop.set()
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            if self._loop is not None and self._task is not None:
+                self._loop.call_soon_threadsafe(self._task.cancel)
+
+    def work(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            asyncio.run(self._all())
+
+    async def _all(self) -> None:
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        if self._stop.is_set():
+            return
+        gate = asyncio.Semaphore(self.model.address.concurrency)
+        async with self.model.client() as client:
+            await asyncio.gather(*(self._one(client, gate, i) for i in range(len(self.requests))))
+
+    async def _one(self, client: httpx.AsyncClient, gate: asyncio.Semaphore, index: int) -> None:
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(self.deadline - started), gate:
+                started = time.monotonic()
+                completion = await self._tried(client, self.requests[index])
+        except TimeoutError:
+            completion = Completion(error=TOO_LATE, seconds=time.monotonic() - started)
+        except Failure as error:
+            completion = Completion(error=self.model.clean(error), seconds=time.monotonic() - started)
+        except Exception as error:  # one request's fault is never the batch's
+            completion = Completion(
+                error=f"{type(error).__name__}: {self.model.clean(error)}", seconds=time.monotonic() - started
+            )
+        self.put(index, completion)
+
+    async def _tried(self, client: httpx.AsyncClient, request: Request) -> Completion:
+        address, started = self.model.address, time.monotonic()
+        try:
+            async with asyncio.timeout(address.timeout):
+                for again in range(address.retries + 1):
+                    if self.down:
+                        raise Failure(self.down)
+                    await asyncio.sleep(max(0.0, self.not_before - time.monotonic()))
+                    last = again == address.retries
+                    pause = address.backoff * 2**again * random.uniform(0.8, 1.2)
+                    try:
+                        begun = time.monotonic()
+                        said = await self.model.ask(client, request)
+                        return self.model.completion(said, request, time.monotonic() - begun)
+                    except Answered as error:
+                        pause = self._again(error, last, pause, address.timeout - (time.monotonic() - started))
+                    except (httpx.TransportError, httpx.InvalidURL) as error:
+                        if last or isinstance(error, (httpx.UnsupportedProtocol, httpx.InvalidURL)):
+                            if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout)):
+                                self.down = f"the endpoint {address.url} can't be reached; is it running?"
+                                raise Failure(self.down) from None
+                            raise Failure(
+                                f"the connection broke ({type(error).__name__}: {self.model.clean(error, 100)})"
+                            ) from None
+                    await asyncio.sleep(pause)
+        except TimeoutError:
+            raise Failure(f"no answer within {address.timeout:g} s (AMBISCOPE_LM_TIMEOUT)") from None
+        raise AssertionError("a call ends by an answer or a failure")
+
+    def _again(self, error: Answered, last: bool, pause: float, left: float) -> float:
+        """Seconds to wait before the next try.  Raises Failure when there is none."""
+        said = self.model.clean(_problem(error.text), 160)
+        if 300 <= error.status < 400:
+            raise Failure(
+                f"the endpoint redirects (HTTP {error.status}); redirects are not followed: set AMBISCOPE_LM_URL to where it leads"
+            )
+        if error.status in (401, 403):
+            raise Failure(f"the endpoint refuses the key (HTTP {error.status}); check AMBISCOPE_LM_KEY")
+        if error.status == 404:
+            raise Failure(
+                f"the endpoint has no such path or model (HTTP 404): {said}; check AMBISCOPE_LM_URL and AMBISCOPE_LM_MODEL"
+            )
+        if error.status not in RETRIED or last:
+            raise Failure(f"the endpoint said HTTP {error.status}: {said}")
+        wait = retry_after(error.retry_after)
+        if wait is not None:
+            if wait > left:
+                raise Failure(f"the endpoint asks to wait {wait:.0f} s (HTTP {error.status}), longer than a call may last")
+            self.not_before = max(self.not_before, time.monotonic() + wait)
+            return 0.0
+        return pause
+
+
+def retry_after(header: str) -> float | None:
+    """Seconds that a Retry-After header asks for (RFC 9110, section 10.2.3: seconds or a date); None where it has neither."""
+    header = header.strip()
+    if header.isascii() and header.isdigit():
+        return float(header[:9])
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _problem(text: str) -> str:
+    """The words of an error object ({"error": {"message": ...}}, {"detail": ...}), else the text itself."""
+    try:
+        said: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    for name in ("error", "message", "detail"):
+        if isinstance(said, dict) and name in said:
+            said = said[name]
+    return str(said)

@@ -1,0 +1,274 @@
+"""A language model behind any OpenAI-compatible endpoint (`POST /chat/completions`): vLLM, llama.cpp server, Ollama, a hosted one.
+
+Protocol: OpenAI API reference, "Create chat completion" and "Structured model outputs".  Decoding is greedy (Lee et al. 2025, section 5.1.3).
+
+What is asked for is narrowed when the server refuses it, and remembered: an object by JSON schema, by `json_object` with the schema beside it
+(llama-cpp-python), or in words alone; `max_tokens` or `max_completion_tokens`; with `temperature` or without.
+
+What can't happen: a call or a batch that outlives its deadline, a redirect followed, an answer longer than the cap held in memory, the key in an
+error, a log, `about` or `repr`.  The environment's proxies and `.netrc` are not read, so that the key goes to the address of the settings alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from core.errors import FormatError, LanguageModelError
+from core.models.language.address import Address, near
+from core.models.language.batch import TOO_LATE, Answered, Batch, Failure
+from core.models.language.roles import Completion, Request
+from core.models.language.structured import read_object
+
+REFUSED = frozenset({400, 415, 422, 501})  # what a server says to a parameter that it does not know
+STRUCTURES = ("json_schema", "json_object", "words")  # from the strictest down
+CHARS_PER_TOKEN = 4  # where the server counts nothing
+GRACE = 1.0  # seconds after the deadline for a batch's thread to hand over what it has
+
+
+class EndpointModel:
+    """Safe to use from several threads; each batch has its own connections."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._lock = threading.Lock()
+        self._model = address.model
+        # purpose of a request -> index into STRUCTURES at which a call has succeeded; each has its own schema, which a server may refuse
+        self._proven: dict[str, int] = {}
+        self._limit, self._temperature = "max_tokens", True
+        self._ssl: Any = None
+
+    def __repr__(self) -> str:
+        return f"EndpointModel({self.address.url!r}, {self.address.model!r})"
+
+    @property
+    def name(self) -> str:
+        return f"{self._model or 'language model'} at {urlsplit(self.address.url).netloc}"
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        return {"endpoint": self.address.url, "model": self._model}
+
+    def connect(self) -> None:
+        """Asks the endpoint for its models and takes the first when none is set.  Raises LanguageModelError when it can't be reached."""
+        if self._model:
+            return
+
+        async def ask() -> dict[str, Any]:
+            async with self.client() as client, asyncio.timeout(min(10.0, self.address.timeout)):
+                return await self._json(client, "GET", "/models", None)
+
+        found: queue.Queue[dict[str, Any] | Exception] = queue.Queue()
+
+        def work() -> None:
+            try:
+                found.put(asyncio.run(ask()))
+            except Exception as error:
+                found.put(error)
+
+        threading.Thread(target=work, daemon=True).start()
+        try:
+            said: Any = found.get(timeout=min(10.0, self.address.timeout) + GRACE)
+        except queue.Empty:
+            said = TimeoutError()
+        if isinstance(said, Exception):
+            why = "it did not answer in time" if isinstance(said, TimeoutError) else self.clean(said)
+            why = f"HTTP {said.status}" if isinstance(said, Answered) else why
+            raise LanguageModelError(
+                f"the language model's endpoint can't be asked for its models: {why}; set AMBISCOPE_LM_MODEL, or start it"
+            )
+        rows = said.get("data")
+        ids = [r["id"] for r in rows if isinstance(r, dict) and isinstance(r.get("id"), str)] if isinstance(rows, list) else []
+        if not ids:
+            raise LanguageModelError(f"the endpoint {self.address.url} lists no model; set AMBISCOPE_LM_MODEL")
+        self._model = ids[0][:200]
+
+    def clean(self, what: object, limit: int = 200) -> str:
+        """Words of an error in one line, without the key and without the model's or the server's markup of lines."""
+        text = str(what)
+        if self.address.key:
+            text = text.replace(self.address.key, "***")
+        return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:limit]
+
+    # ------------------------------------------------------------ a batch
+
+    def stream(
+        self, requests: Sequence[Request], deadline: float, cancelled: Callable[[], bool] = lambda: False
+    ) -> Iterator[tuple[int, Completion]]:
+        """See core.models.language.roles.LanguageModel.  Calls run in a thread of their own, at most `concurrency` at a time."""
+        if not requests:
+            return
+        ready: queue.Queue[tuple[int, Completion]] = queue.Queue()
+        batch = Batch(self, requests, deadline, lambda i, c: ready.put((i, c)))
+        threading.Thread(target=batch.work, name="language-model", daemon=True).start()
+        waiting = dict.fromkeys(range(len(requests)))
+        try:
+            while waiting:
+                if cancelled():
+                    why = "the run was stopped"
+                    break
+                if time.monotonic() > deadline + GRACE:
+                    why = TOO_LATE
+                    break
+                with contextlib.suppress(queue.Empty):
+                    index, completion = ready.get(timeout=0.05)
+                    waiting.pop(index, None)
+                    yield index, completion
+            else:
+                return
+            for index in waiting:
+                yield index, Completion(error=why)
+        finally:
+            batch.stop()
+
+    def client(self) -> httpx.AsyncClient:
+        with self._lock:
+            if self._ssl is None and self.address.url.startswith("https"):
+                self._ssl = httpx.create_ssl_context(trust_env=False)
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "ambiscope"}
+        if self.address.key:
+            headers["Authorization"] = f"Bearer {self.address.key}"
+        return httpx.AsyncClient(
+            headers=headers,
+            timeout=httpx.Timeout(self.address.timeout, connect=min(10.0, self.address.timeout)),
+            limits=httpx.Limits(max_connections=self.address.concurrency),
+            follow_redirects=False,
+            trust_env=False,
+            verify=self._ssl or False,  # False: no context is made for plain http
+        )
+
+    # ------------------------------------------------------------ one call
+
+    async def _json(self, client: httpx.AsyncClient, method: str, path: str, body: Any) -> dict[str, Any]:
+        """Raises Answered for a status other than 200, Failure for what is no JSON object."""
+        trace = {"trace": self._connected} if self.address.key and self.address.url.startswith("http:") else {}
+        async with client.stream(method, self.address.url + path, json=body, extensions=trace) as response:
+            if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
+                raise Failure("the endpoint sent compressed data, which was not asked for")
+            data = bytearray()
+            async for block in response.aiter_raw():
+                data += block
+                if len(data) > self.address.max_bytes:
+                    raise Failure(
+                        f"the endpoint's answer is longer than {self.address.max_bytes // 1024} KiB (AMBISCOPE_LM_MAX_RESPONSE_KB)"
+                    )
+        text = data.decode("utf-8", "replace")
+        if response.status_code != 200:
+            raise Answered(response.status_code, text, response.headers.get("retry-after", ""))
+        try:
+            said = json.loads(text)
+        except (ValueError, RecursionError):
+            shown = self.clean(text, 80)
+            raise Failure(f"the endpoint's answer is no JSON: {shown}" if shown else "the endpoint's answer is empty") from None
+        if not isinstance(said, dict):
+            raise Failure("the endpoint's answer is no JSON object")
+        return said
+
+    async def _connected(self, event: str, told: Mapping[str, Any]) -> None:
+        """Called by httpx as a request goes on, with a connection before anything is sent on it: a name may lead anywhere, and elsewhere next time.
+
+        Raises Failure where the key would go unencrypted to an address that is not near.
+        """
+        if event != "connection.connect_tcp.complete":
+            return
+        stream = told["return_value"]
+        reached = stream.get_extra_info("server_addr")
+        if not near(str(reached[0])):
+            await stream.aclose()
+            raise Failure(f"the key would go unencrypted to {reached[0]}, where AMBISCOPE_LM_URL leads; use https there")
+
+    def body(self, request: Request, structure: int) -> dict[str, Any]:
+        out: dict[str, Any] = {
+            "model": self._model,
+            "messages": [{"role": m.role, "content": m.text} for m in request.messages],
+            self._limit: request.max_tokens,
+        }
+        if self._temperature:
+            out["temperature"] = 0
+        if request.schema is not None and STRUCTURES[structure] == "json_schema":
+            named = {"name": "answer", "schema": strict(request.schema), "strict": True}
+            out["response_format"] = {"type": "json_schema", "json_schema": named}
+        elif request.schema is not None and STRUCTURES[structure] == "json_object":
+            out["response_format"] = {"type": "json_object", "schema": strict(request.schema)}
+        return out
+
+    async def ask(self, client: httpx.AsyncClient, request: Request) -> dict[str, Any]:
+        """One call, asked for less when the server refuses what was asked.  Raises Answered, Failure, httpx errors."""
+        structure, narrowed = self._proven.get(request.purpose, 0), 0
+        while True:
+            limit, temperature = self._limit, self._temperature  # of this call: another one may change them meanwhile
+            try:
+                said = await self._json(client, "POST", "/chat/completions", self.body(request, structure))
+            except Answered as error:
+                narrowed += 1
+                if error.status not in REFUSED or narrowed > 4:
+                    raise
+                if "max_completion_tokens" in error.text and limit == "max_tokens":
+                    self._limit = "max_completion_tokens"
+                elif "temperature" in error.text and temperature:
+                    self._temperature = False
+                elif request.schema is not None and request.purpose not in self._proven and structure < len(STRUCTURES) - 1:
+                    structure += 1
+                else:
+                    raise
+            else:
+                if request.schema is not None:  # only what worked is remembered: a request may be refused for its length
+                    self._proven.setdefault(request.purpose, structure)
+                return said
+
+    def completion(self, said: Mapping[str, Any], request: Request, seconds: float) -> Completion:
+        """The server's object as a completion; what it lacks or has of another kind is an error, never an exception."""
+        choices = said.get("choices")
+        first: dict[str, Any] = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        message: Any = first.get("message")
+        content = message.get("content") if isinstance(message, dict) else ""
+        text = content if isinstance(content, str) else ""
+        asked = sum(len(m.text) for m in request.messages) // CHARS_PER_TOKEN
+        usage: Mapping[str, Any] = said["usage"] if isinstance(said.get("usage"), dict) else {}
+        done = Completion(
+            text=text,
+            prompt_tokens=_count(usage.get("prompt_tokens"), asked),
+            completion_tokens=_count(usage.get("completion_tokens"), len(text) // CHARS_PER_TOKEN),
+            seconds=seconds,
+        )
+        if not first:
+            problem = said.get("error")
+            return replace(
+                done, error="the endpoint's answer has no choices" + (f": {self.clean(problem, 120)}" if problem else "")
+            )
+        return understood(done, request)
+
+
+def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema as strict structured output wants it: all properties required and no others, at every level."""
+    out = dict(schema)
+    if "properties" in schema:
+        properties = {name: strict(p) for name, p in schema["properties"].items()}
+        out |= {"properties": properties, "required": list(properties), "additionalProperties": False}
+    if "items" in schema:
+        out["items"] = strict(schema["items"])
+    return out
+
+
+def understood(done: Completion, request: Request) -> Completion:
+    """The completion with the object that was asked for, or with the reason why there is none."""
+    if request.schema is None:
+        return done if done.text.strip() else replace(done, error="the model said nothing")
+    try:
+        return replace(done, parsed=read_object(done.text, request.schema))
+    except FormatError as error:
+        return replace(done, error=str(error))
+
+
+def _count(value: Any, estimate: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9 else estimate

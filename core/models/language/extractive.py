@@ -1,0 +1,268 @@
+"""The generator's part without a language model: the bundled per-passage reader, seconded by the answering model.
+
+The roles of Lee et al. 2025 (core.models.language.roles.Generator): relaxing leaves the query as it is; interpreting a passage is one call of the reader
+over it (Eq. 8), which may abstain, and a minimal edit of the query that tells this passage from the others; the answering model has looked at all
+passages together once before, and the agreement of both with the question (core.models.ranking.passage_signals) says how sure an interpretation is.
+What is not sure is an abstention with its reason.  An interpretation's answer is always a span of its passage.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from core import types as t
+from core.clarification.edits import Edit, Place, propose_edits
+from core.errors import InputError
+from core.models.language.roles import Claim, Run
+from core.models.ranking.passage_signals import Asked, View, Weighing, best_reading, look
+from core.models.ranking.signal_weights import ABSTAIN_BELOW, VERIFIED_ABOVE, WEIGHING
+from core.models.span.answerer import SpanAnswerer, load_answerer
+from core.models.span.reader import PassageReader, Readout, load_reader
+from core.settings import Settings
+from core.text import normalize_answer, overlapping
+
+AT_A_TIME = 5  # passages a batch: small enough that a person sees the grid fill
+CANDIDATES = 6  # spans of a passage that either model names
+EDITS_ASKED = 2  # edits of an interpretation that are asked back
+RIVALS_ASKED = 3  # passages of other interpretations over which an edit is asked back
+RIVALS = 12  # other passages that an edit must tell its own from, while their answers are not known
+
+
+@dataclass(frozen=True)
+class Sureness:
+    """Probabilities, from `benchmarks.tuning.verdict`.  Below `abstain_below` a passage abstains; from `verified_above` on an interpretation needs
+    no other one beside it.  Raises InputError for what is no probability."""
+
+    abstain_below: float = ABSTAIN_BELOW
+    verified_above: float = VERIFIED_ABOVE
+
+    def __post_init__(self) -> None:
+        for name in ("abstain_below", "verified_above"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"the option {name} is {getattr(self, name)}; it must be between 0 and 1")
+
+
+class ReaderGenerator:
+    """Implements `Generator`.  Safe to share between runs: each model takes its callers in turn."""
+
+    name = "bundled reader"
+
+    def __init__(
+        self,
+        reader: PassageReader,
+        answerer: SpanAnswerer,
+        sureness: Sureness | None = None,
+        weighing: Weighing = WEIGHING,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.reader, self.answerer, self.weighing = reader, answerer, weighing
+        self.sureness = sureness or Sureness()
+        self.about: Mapping[str, Any] = {
+            "generator": self.name,
+            "abstain_below": self.sureness.abstain_below,
+            "verified_above": self.sureness.verified_above,
+            "weighing": weighing.digest,
+            **(about or {}),
+        }
+
+    def relax(self, query: str, run: Run) -> str:
+        """Eq. 6 as the identity: the retriever's words and vectors already reach every meaning of a short question."""
+        return query
+
+    # ------------------------------------------------------------ Eq. 8
+
+    def interpret(self, query: str, passages: Sequence[t.Passage], run: Run) -> Iterator[tuple[int, t.Interpretation]]:
+        return self.interpret_found(query, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], run)
+
+    def interpret_found(
+        self, query: str, found: Sequence[t.RetrievedPassage], run: Run
+    ) -> Iterator[tuple[int, t.Interpretation]]:
+        """`interpret` with what the retriever says of each passage, which is feedback too."""
+        if not found:
+            return
+        run.check()
+        passages = [f.passage for f in found]
+        views, trouble = self._look(query, found, run)
+        asked = Asked(query, views)
+        for first in range(0, len(passages), AT_A_TIME):
+            run.check()
+            some = range(first, min(first + AT_A_TIME, len(passages)))
+            if run.left <= 0:
+                for i in some:
+                    why = "the run's time was over before this passage was read"
+                    run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0, why))
+                    yield i, t.Interpretation(passages[i].id, failed=why)
+                continue
+            for i, readout in zip(some, self._read(query, [passages[i] for i in some], run)):
+                if isinstance(readout, str):
+                    yield i, t.Interpretation(passages[i].id, failed=readout)
+                else:
+                    views[i] = replace(views[i], abstain=readout.abstain_probability, reader=readout.candidates)
+                    yield i, self._interpretation(asked, i, views, trouble)
+
+    def _look(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> tuple[list[View], str]:
+        """The answering model's view of all passages, in one call; with what went wrong, "" where nothing did."""
+        started, error = time.perf_counter(), ""
+        try:
+            views = look(self.answerer, query, found, CANDIDATES)
+        except Exception as e:  # the reader alone can go on
+            error = _told(e)
+            views = [View(f) for f in found]
+        run.count(t.ModelCalled("second look", len(found), 0, 0, time.perf_counter() - started, error))
+        return views, error
+
+    def _read(self, query: str, passages: Sequence[t.Passage], run: Run) -> list[Readout | str]:
+        """One reader call a passage, computed together; where that fails each is read alone, and what fails is its error in words."""
+        started = time.perf_counter()
+        found: list[Readout | str] = []
+        try:
+            found += self.reader.read(query, passages, CANDIDATES)
+        except Exception:
+            for passage in passages:
+                try:
+                    found += self.reader.read(query, [passage], CANDIDATES)
+                except Exception as e:
+                    found.append(_told(e))
+        took = (time.perf_counter() - started) / max(1, len(passages))
+        for one in found:
+            run.count(t.ModelCalled("interpret", 1, 0, 0, took, one if isinstance(one, str) else ""))
+        return found
+
+    def _interpretation(self, asked: Asked, at: int, views: Sequence[View], trouble: str) -> t.Interpretation:
+        view, query = views[at], asked.question
+        passage = view.found.passage
+        best, probability = best_reading(self.weighing, view, asked.passage(at, view), query)
+        if best is None or best.candidate.evidence is None:
+            return t.Interpretation(passage.id, abstained="the reader found nothing in this passage that could be an answer")
+        answer = best.candidate.text
+        if probability < self.sureness.abstain_below:
+            why = _why_not(answer, view, best.signals["kind"], probability)
+            return t.Interpretation(passage.id, probability=probability, abstained=why)
+        rivals = [Place(v.found.passage, 0) for i, v in enumerate(views[: RIVALS + 1]) if i != at]
+        edits = propose_edits(query, answer, Place(passage, best.candidate.evidence.start), rivals)
+        return t.Interpretation(
+            passage.id,
+            edits[0].question if edits else query,
+            answer,
+            probability,
+            best.candidate.evidence,
+            verified=None if trouble else probability >= self.sureness.verified_above,
+        )
+
+    # ------------------------------------------------------------ the final interpretations
+
+    def distinguish(
+        self, query: str, interpretations: Sequence[t.Interpretation], passages: Sequence[t.Passage], run: Run
+    ) -> list[tuple[t.Interpretation, bool]]:
+        """The final interpretations with the edits that tell them from one another, and whether the answering model, asked the edited question over
+        the passage and those of others, returns the answer.  One interpretation keeps the query as it is."""
+        by_id = {p.id: p for p in passages}
+        places = [_place(i, by_id) for i in interpretations]
+        if len(interpretations) == 1 and (own := places[0]) is not None:
+            near = list({p.id: p for p in (own.passage, *passages[:RIVALS_ASKED])}.values())
+            (ok,) = self._asked_back([(0, Edit(query, 0, 0), near)], interpretations, run)
+            return [(replace(interpretations[0], question=query), ok)]
+        jobs: list[tuple[int, Edit, list[t.Passage]]] = []
+        first: dict[int, Edit] = {}
+        for n, (i, place) in enumerate(zip(interpretations, places)):
+            if place is None:
+                continue
+            others = [p for m, p in enumerate(places) if m != n and p is not None and _differ(interpretations[m], i)]
+            edits = propose_edits(query, i.answer, place, others)
+            around = list({p.passage.id: p.passage for p in (place, *others)}.values())[: RIVALS_ASKED + 1]
+            jobs += [(n, edit, around) for edit in edits[:EDITS_ASKED]]
+            if edits:
+                first[n] = edits[0]
+        passed: dict[int, Edit] = {}
+        for (n, edit, _), ok in zip(jobs, self._asked_back(jobs, interpretations, run)):
+            if ok:
+                passed.setdefault(n, edit)
+        out = []
+        for n, i in enumerate(interpretations):
+            chosen = passed.get(n) or first.get(n)
+            out.append((replace(i, question=chosen.question) if chosen else i, n in passed))
+        return out
+
+    def _asked_back(
+        self, jobs: Sequence[tuple[int, Edit, list[t.Passage]]], interpretations: Sequence[t.Interpretation], run: Run
+    ) -> list[bool]:
+        if not jobs or run.left <= 0:
+            return [False] * len(jobs)
+        run.check()
+        started, error = time.perf_counter(), ""
+        asked = [(e.question, [t.RetrievedPassage(p, r, 0.0) for r, p in enumerate(ps, 1)], ()) for _, e, ps in jobs]
+        out: list[bool] = []
+        try:
+            for (n, _, _), proposal in zip(jobs, self.answerer.propose_many(asked)):
+                top = proposal.candidates[0] if proposal.candidates else None
+                sure = top is not None and top.probability > proposal.eoi_probability
+                out.append(bool(sure and top and overlapping(top.text, interpretations[n].answer)))
+        except Exception as e:  # the edits stand as they are, unasked
+            error, out = _told(e), [False] * len(jobs)
+        read = sum(len(ps) for _, _, ps in jobs)
+        run.count(t.ModelCalled("round trip", read, 0, 0, time.perf_counter() - started, error))
+        return out
+
+    # ------------------------------------------------------------ Eq. 10 and 20
+
+    def verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
+        """A claim holds where the reader, asked its question over one of its passages, gives its answer and does not abstain."""
+        out: list[bool | None] = []
+        for claim in claims:
+            run.check()
+            readouts = self._verdicts(claim, run)
+            says = [r.best is not None and overlapping(r.best.text, claim.answer) for r in readouts if isinstance(r, Readout)]
+            out.append(True if any(says) else None if len(says) < len(readouts) else False)
+        return out
+
+    def _verdicts(self, claim: Claim, run: Run) -> list[Readout | str]:
+        started = time.perf_counter()
+        if run.left <= 0:
+            return ["the run's time was over"]
+        try:
+            found: list[Readout | str] = list(self.reader.read(claim.question, claim.passages, 1))
+        except Exception as e:
+            found = [_told(e)]
+        error = next((f for f in found if isinstance(f, str)), "")
+        run.count(t.ModelCalled("verify", len(claim.passages), 0, 0, time.perf_counter() - started, error))
+        return found
+
+    def answer(self, question: str, passages: Sequence[t.Passage], run: Run) -> str | None:
+        """The likeliest span of the passages from which the reader does not abstain."""
+        run.check()
+        found = [r.best for r in self._read(question, passages, run) if isinstance(r, Readout) and r.best is not None]
+        return max(found, key=lambda c: c.probability).text if found else None
+
+
+def _place(interpretation: t.Interpretation, by_id: Mapping[str, t.Passage]) -> Place | None:
+    evidence = interpretation.evidence
+    return Place(by_id[evidence.passage_id], evidence.start) if evidence and evidence.passage_id in by_id else None
+
+
+def _differ(a: t.Interpretation, b: t.Interpretation) -> bool:
+    return normalize_answer(a.answer) != normalize_answer(b.answer)
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:300]
+
+
+def _why_not(answer: str, view: View, kind: float, probability: float) -> str:
+    """Why a passage abstains, in words."""
+    said = answer if len(answer) <= 60 else f"{answer[:59]}…"
+    if kind == 0:
+        return f"the best reading, '{said}', is not the kind of answer that the question asks for"
+    if not view.reader or view.abstain > view.reader[0].probability:
+        return f"the reader finds no answer here ({view.abstain:.0%} sure)"
+    return f"the best reading, '{said}', is not sure enough ({probability:.0%})"
+
+
+def load_reader_generator(settings: Settings, sureness: Sureness | None = None) -> ReaderGenerator:
+    """Raises CheckpointError where the bundled weights are missing or damaged."""
+    reader, digest = load_reader(settings.reader, settings.device)
+    answerer, second = load_answerer(settings.answerer, settings.device)
+    about = {"reader": settings.reader, "reader_digest": digest, "answerer": settings.answerer, "answerer_digest": second}
+    return ReaderGenerator(reader, answerer, sureness, about=about)

@@ -1,0 +1,49 @@
+"""The generator of the settings: a language model where one is configured, else the bundled reader."""
+
+from __future__ import annotations
+
+from core.errors import InputError
+from core.models.language.roles import SCRIPTED, Generator, LanguageGenerator
+from core.settings import Settings
+
+
+class NoLanguageModelError(InputError):
+    """A system needs a language model and none is configured: set AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL."""
+
+
+def language_model_needed(settings: Settings) -> str:
+    """Empty when a language model is configured, else what to set."""
+    if settings.lm_url or settings.lm_local:
+        return ""
+    return (
+        "no language model is configured: set AMBISCOPE_LM_URL to an OpenAI-compatible endpoint (http://127.0.0.1:8123/v1), "
+        "or AMBISCOPE_LM_LOCAL to a transformers model (folder or hub name)"
+    )
+
+
+def load_generator(settings: Settings) -> Generator:
+    """The language model of the settings where there is one, else the bundled reader.  Raises InputError, CheckpointError."""
+    if not language_model_needed(settings):
+        return load_language_generator(settings)
+    from core.models.language.extractive import load_reader_generator
+
+    return load_reader_generator(settings)
+
+
+def require_language_model(settings: Settings) -> None:
+    """Raises NoLanguageModelError where none is configured, InputError for an address that is none or unsafe.  Asks nobody."""
+    if why := language_model_needed(settings):
+        raise NoLanguageModelError(why)
+    if settings.lm_url and settings.lm_url != SCRIPTED:
+        from core.models.language.address import check_url
+
+        check_url(settings.lm_url, settings.lm_key)
+
+
+def load_language_generator(settings: Settings) -> LanguageGenerator:
+    """Raises NoLanguageModelError, InputError for a wrong address, LanguageModelError where the endpoint has to be asked for its model and
+    does not answer, CheckpointError."""
+    require_language_model(settings)
+    from core.models.language.prompted import load
+
+    return load(settings)

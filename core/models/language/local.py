@@ -1,0 +1,184 @@
+"""A language model of transformers on this machine: a folder or a hub name, CUDA or CPU, batched greedy generation with the model's chat template.
+
+Only safetensors and code of transformers itself are loaded: no pickles, no `trust_remote_code`.  For GGUF files there is `python -m core lm-server`.
+Prompts are padded at the left, so that each row's new tokens begin at the same column (B prompts, L tokens).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
+
+from core.errors import CheckpointError
+from core.models.encoders.pretrained import pretrained, reason
+from core.models.language.batch import TOO_LATE
+from core.models.language.endpoint import understood
+from core.models.language.roles import Completion, Request
+from core.models.span.model import pick_device
+
+STOPPED = "the run was stopped"
+
+
+class _Halt(StoppingCriteria):  # type: ignore[misc]
+    """Ends generation at the deadline or when a person stops the run; asked at each token."""
+
+    def __init__(self, deadline: float, cancelled: Callable[[], bool]) -> None:
+        self.deadline, self.cancelled, self.why = deadline, cancelled, ""
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> Any:
+        if not self.why:
+            self.why = STOPPED if self.cancelled() else TOO_LATE if time.monotonic() >= self.deadline else ""
+        return torch.full((input_ids.shape[0],), bool(self.why), dtype=torch.bool, device=input_ids.device)
+
+
+class LocalModel:
+    """Callers of several threads take turns, a batch each."""
+
+    def __init__(self, model: Any, tokenizer: Any, name: str, batch: int = 8) -> None:
+        """`model` stands on its device, in eval mode; `tokenizer` pads at the left."""
+        self.model, self.tokenizer, self.batch = model, tokenizer, batch
+        self.name = Path(name).name
+        self.about: Mapping[str, Any] = {
+            "model": name,
+            "revision": getattr(model.config, "_commit_hash", None) or "",
+            "dtype": str(model.dtype).removeprefix("torch."),
+        }
+        self._lock = threading.Lock()
+        # its own special tokens, which text from outside must not contain; one-character ones are punctuation
+        self._special = [s for s in {*tokenizer.all_special_tokens, *tokenizer.get_added_vocab()} if len(s) > 1]
+
+    def stream(
+        self, requests: Sequence[Request], deadline: float, cancelled: Callable[[], bool] = lambda: False
+    ) -> Iterator[tuple[int, Completion]]:
+        """See core.models.language.roles.LanguageModel.  Prompts of like length go together, the longest first: what does not fit shows at once."""
+        prompts = [self.prompt(r) for r in requests]
+        lengths = [len(ids) for ids in self.tokenizer(prompts, add_special_tokens=False)["input_ids"]] if prompts else []
+        most = self._context()
+        order: list[int] = []
+        for i in sorted(range(len(requests)), key=lambda i: -lengths[i]):
+            room = most - requests[i].max_tokens
+            if lengths[i] > room:
+                error = (
+                    f"the prompt has {lengths[i]} tokens; the model reads at most {most} with the answer: use fewer passages"
+                )
+                yield i, Completion(error=error, prompt_tokens=lengths[i])
+            else:
+                order.append(i)
+        size = self.batch
+        while order:
+            group, order = order[:size], order[size:]
+            try:
+                done = self._generate(
+                    [prompts[i] for i in group], max(requests[i].max_tokens for i in group), deadline, cancelled
+                )
+            except torch.OutOfMemoryError:
+                if len(group) == 1:
+                    yield (
+                        group[0],
+                        Completion(error="the device has too little memory for this prompt", prompt_tokens=lengths[group[0]]),
+                    )
+                else:  # again in halves
+                    order, size = [*group, *order], max(1, len(group) // 2)
+                continue
+            for i, completion in zip(group, done):
+                yield i, completion if completion.error else understood(completion, requests[i])
+
+    def prompt(self, request: Request) -> str:
+        """The text that the model continues: by its chat template; without one as plain turns."""
+        turns = [{"role": m.role, "content": self._clean(m.text)} for m in request.messages]
+        if not getattr(self.tokenizer, "chat_template", None):
+            spoken = "".join(f"{t['role'].capitalize()}: {t['content']}\n\n" for t in turns)
+            return f"{spoken}Assistant:"
+        try:
+            return self._templated(turns)
+        except Exception:  # a template that knows no system turn (jinja2.TemplateError): its words go before the first question
+            if turns[0]["role"] != "system" or len(turns) < 2:
+                raise
+            merged = {"role": "user", "content": f"{turns[0]['content']}\n\n{turns[1]['content']}"}
+            return self._templated([merged, *turns[2:]])
+
+    def _templated(self, turns: list[dict[str, str]]) -> str:
+        """`enable_thinking`: templates of reasoning models leave it out; others don't know the name and don't mind."""
+        text = self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True, enable_thinking=False)
+        return str(text)
+
+    def _clean(self, text: str) -> str:
+        for token in self._special:
+            text = text.replace(token, f"{token[0]} {token[1:]}")
+        return text
+
+    def _context(self) -> int:
+        """Tokens of prompt and answer together."""
+        stated = getattr(self.model.config, "max_position_embeddings", None) or getattr(self.model.config, "n_positions", None)
+        return min(int(stated or 1 << 20), int(min(self.tokenizer.model_max_length, 1 << 20)))
+
+    def _generate(self, prompts: list[str], new: int, deadline: float, cancelled: Callable[[], bool]) -> list[Completion]:
+        halt = _Halt(deadline, cancelled)
+        while not self._lock.acquire(timeout=0.05):
+            if cancelled() or time.monotonic() >= deadline:
+                return [Completion(error=STOPPED if cancelled() else TOO_LATE)] * len(prompts)
+        try:
+            if cancelled() or time.monotonic() >= deadline:
+                return [Completion(error=STOPPED if cancelled() else TOO_LATE)] * len(prompts)
+            started = time.monotonic()
+            inputs = self.tokenizer(prompts, padding=True, add_special_tokens=False, return_tensors="pt").to(self.model.device)
+            config = GenerationConfig(
+                do_sample=False,
+                num_beams=1,
+                max_new_tokens=new,
+                pad_token_id=self.tokenizer.pad_token_id,
+                eos_token_id=self._ends() or None,
+            )
+            with torch.inference_mode():
+                output = self.model.generate(
+                    input_ids=inputs["input_ids"],
+                    attention_mask=inputs["attention_mask"],
+                    generation_config=config,
+                    stopping_criteria=StoppingCriteriaList([halt]),
+                )
+            seconds = time.monotonic() - started
+        finally:
+            self._lock.release()
+        asked = inputs["attention_mask"].sum(1).tolist()
+        out = []
+        for row, n in zip(output[:, inputs["input_ids"].shape[1] :], asked):  # (B, new tokens)
+            said = int((row != self.tokenizer.pad_token_id).sum())
+            text = self.tokenizer.decode(row, skip_special_tokens=True)
+            finished = bool(torch.isin(row, torch.tensor(self._ends(), device=row.device)).any())
+            out.append(
+                Completion(text, None, "" if finished or not halt.why else halt.why, int(n), said, seconds / len(prompts))
+            )
+        return out
+
+    def _ends(self) -> list[int]:
+        ends = getattr(self.model.generation_config, "eos_token_id", None)
+        ends = self.tokenizer.eos_token_id if ends is None else ends
+        return [] if ends is None else [int(e) for e in (ends if isinstance(ends, (list, tuple)) else [ends])]
+
+
+@lru_cache(maxsize=1)
+def load_local(name: str, device: str = "auto", batch: int = 8) -> LocalModel:
+    """Loads a model once.  Raises CheckpointError for a folder or name that holds none, InputError for a device that is not here."""
+    place = pick_device(device)
+    path = Path(name).expanduser()
+    source = str(path) if path.exists() else name
+    try:
+        tokenizer = pretrained("AutoTokenizer", source, padding_side="left")
+        dtype = torch.bfloat16 if place.type == "cuda" else torch.float32
+        model = pretrained("AutoModelForCausalLM", source, dtype=dtype, use_safetensors=True)
+    except ImportError as error:
+        raise CheckpointError(f"AMBISCOPE_LM_LOCAL '{name}' needs a package that is not installed: {error}") from None
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise CheckpointError(
+            f"AMBISCOPE_LM_LOCAL '{name}' is no language model of transformers with safetensors weights: {reason(error)[:300]}"
+        ) from None
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+    return LocalModel(model.to(place).eval(), tokenizer, name, batch)

@@ -1,0 +1,254 @@
+"""The generator's roles played by a language model: a prompt (core.models.language.prompts), a JSON schema, and what is made of the object that comes back.
+
+Source: Lee et al. 2025 (VerDICt), sections 3-4, figures 6-9.  What differs from the paper: answers are objects by schema; an interpretation whose answer
+is not made of the passage's words counts as an abstention, since small models answer from memory or repeat the prompt's example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from core.models.encoders.transformers_lock import TRANSFORMERS
+from core.models.language.prompts import as_data, as_line, list_as_data, load_prompt, passages_as_data
+from core.models.language.roles import (
+    SCRIPTED,
+    Claim,
+    Completion,
+    LanguageGenerator,
+    LanguageModel,
+    Message,
+    Request,
+    Run,
+)
+from core.settings import Settings
+from core.text import content_words, find_spans, words
+from core.types import Evidence, Interpretation, ModelCalled, Passage
+
+MOST_QUESTION_CHARS = 400
+MOST_ANSWER_CHARS = 300
+LONG = 4  # a list of interpretations may take so many times the tokens of one answer
+
+_TEXT = {"type": "string"}
+_SHORT = {"type": "string", "maxLength": 120}  # small models go on for ever
+_MAYBE = {"type": ["string", "null"]}
+_NUMBERS = {"type": "array", "items": {"type": "integer"}}
+
+
+def _object(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(properties), "required": list(required)}
+
+
+_ROW = _object({"question": _TEXT, "answer": _TEXT, "passage": {"type": "integer"}}, "question", "answer")
+SCHEMAS: Mapping[str, dict[str, Any]] = {
+    "relax": _object({"query": _TEXT}, "query"),
+    "interpret": _object({"question": _MAYBE, "answer": _MAYBE, "reason": _SHORT}, "question", "answer"),
+    "verify": _object({"supported": {"type": "boolean"}}, "supported"),
+    "supporting": _object({"passages": _NUMBERS}, "passages"),
+    # two at least are asked for; fewer are taken
+    "pseudo_interpretations": _object({"questions": {"type": "array", "items": _TEXT, "minItems": 2}}, "questions"),
+    "clarify_long": _object({"interpretations": {"type": "array", "items": _ROW}}, "interpretations"),
+    "answer": _object({"answer": _MAYBE}, "answer"),
+    "match": _object({"covered": {"type": "array", "items": {"type": "boolean"}}}, "covered"),
+    "deduplicate": _object({"keep": _NUMBERS}, "keep"),
+}
+
+
+def _at_most(schema: dict[str, Any], n: str | None) -> dict[str, Any]:
+    """The schema with its lists ending at n items, where the prompt says so: a server that holds to it stops a model that repeats itself."""
+    if n is None:
+        return schema
+    return {**schema, "properties": {name: _ending(one, int(n)) for name, one in schema["properties"].items()}}
+
+
+def _ending(one: dict[str, Any], most: int) -> dict[str, Any]:
+    return {**one, "minItems": min(one.get("minItems", 0), most), "maxItems": most} if one["type"] == "array" else one
+
+
+class PromptedGenerator:
+    """Every role over one language model.  Safe to share between runs: what belongs to a run is in its Run."""
+
+    def __init__(self, model: LanguageModel, max_tokens: int = 256) -> None:
+        self.model, self.max_tokens = model, max_tokens
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        prompts = {role: load_prompt(role).version for role in SCHEMAS}
+        return {"generator": "language model", **self.model.about, "max_tokens": self.max_tokens, "prompts": prompts}
+
+    # ------------------------------------------------------------ asking
+
+    def _request(self, role: str, values: Mapping[str, str]) -> Request:
+        longer = LONG if role in ("clarify_long", "pseudo_interpretations") else 1
+        turns = tuple(Message(who, text) for who, text in load_prompt(role).fill(**values))  # type: ignore[arg-type]
+        return Request(turns, _at_most(SCHEMAS[role], values.get("n")), self.max_tokens * longer, role)
+
+    def _stream(self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run) -> Iterator[tuple[int, Completion]]:
+        """`jobs`: number of passages and the prompt's values.  Each call is counted as it ends."""
+        requests = [self._request(role, values) for _, values in jobs]
+        for index, c in self.model.stream(requests, run.deadline, run.cancelled):
+            run.count(ModelCalled(role, jobs[index][0], c.prompt_tokens, c.completion_tokens, c.seconds, c.error))
+            yield index, c
+
+    def _all(self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run) -> list[dict[str, Any] | None]:
+        done = dict(self._stream(role, jobs, run))
+        return [None if done[i].error else done[i].parsed for i in range(len(jobs))]
+
+    def _one(self, role: str, length: int, run: Run, /, **values: str) -> dict[str, Any] | None:
+        return self._all(role, [(length, values)], run)[0]
+
+    # ------------------------------------------------------------ roles
+
+    def relax(self, query: str, run: Run) -> str:
+        said = self._one("relax", 0, run, question=as_line(query))
+        return (_line(said["query"], MOST_QUESTION_CHARS) if said else "") or query
+
+    def interpret(self, query: str, passages: Sequence[Passage], run: Run) -> Iterator[tuple[int, Interpretation]]:
+        question = as_line(query)
+        jobs = [(1, {"question": question, "passages": passages_as_data([p])}) for p in passages]
+        for index, c in self._stream("interpret", jobs, run):
+            said, passage = c.parsed, passages[index]
+            if c.error or said is None:
+                yield index, Interpretation(passage.id, failed=c.error or "the model said nothing that can be read")
+            else:
+                yield index, _interpretation(said, passage)
+
+    def verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
+        jobs = [
+            (
+                len(c.passages),
+                {"question": as_line(c.question), "answer": as_line(c.answer), "passages": passages_as_data(c.passages)},
+            )
+            for c in claims
+        ]
+        return [None if said is None else bool(said["supported"]) for said in self._all("verify", jobs, run)]
+
+    def answer(self, question: str, passages: Sequence[Passage], run: Run) -> str | None:
+        said = self._one("answer", len(passages), run, question=as_line(question), passages=passages_as_data(passages))
+        found = _line(said["answer"] or "", MOST_ANSWER_CHARS) if said else ""
+        return found if found and any(_made_of(found, p.text) for p in passages) else None
+
+    def pseudo_interpretations(self, query: str, n: int, run: Run) -> list[str]:
+        said = self._one("pseudo_interpretations", 0, run, question=as_line(query), n=str(n))
+        found = [_line(q, MOST_QUESTION_CHARS) for q in said["questions"]] if said else []
+        unlike: dict[str, str] = {}
+        for q in found:
+            unlike.setdefault(" ".join(words(q)), q)
+        return [q for key, q in unlike.items() if key][:n]
+
+    def supporting(self, questions: Sequence[str], passages: Sequence[Passage], run: Run) -> list[frozenset[int] | None]:
+        shown = passages_as_data(passages)
+        jobs = [(len(passages), {"question": as_line(q), "passages": shown}) for q in questions]
+        return [
+            None if said is None else frozenset(n - 1 for n in said["passages"] if 1 <= n <= len(passages))
+            for said in self._all("supporting", jobs, run)
+        ]
+
+    def clarify_long(self, query: str, passages: Sequence[Passage], run: Run, most: int = 10) -> list[Interpretation] | None:
+        shown = passages_as_data(passages)
+        said = self._one("clarify_long", len(passages), run, question=as_line(query), passages=shown, n=str(most))
+        if said is None:
+            return None
+        rows = [i for row in said["interpretations"][:most] if (i := _placed(row, passages)) is not None]
+        return rows
+
+    # ------------------------------------------------------------ the judge's roles (figures 7 and 9)
+
+    def match(self, query: str, written: Sequence[str], known: Sequence[str], run: Run) -> list[bool] | None:
+        """Eq. 17: for each known interpretation whether one of the written ones asks the same; None where the call failed."""
+        if not written or not known:
+            return [False] * len(known)
+        said = self._one("match", 0, run, question=as_line(query), written=list_as_data(written), known=list_as_data(known))
+        covered = said["covered"] if said else []
+        return list(covered) if len(covered) == len(known) else None
+
+    def deduplicate(self, query: str, questions: Sequence[str], run: Run) -> list[int] | None:
+        """Figure 9: the indexes of the questions to keep, rising; None where the call failed or would keep none."""
+        if len(questions) < 2:
+            return list(range(len(questions)))
+        said = self._one("deduplicate", 0, run, question=as_line(query), written=list_as_data(questions))
+        return sorted({n - 1 for n in said["keep"] if 1 <= n <= len(questions)}) or None if said else None
+
+
+def _line(text: str, limit: int) -> str:
+    """One line; "" for what is longer than `limit` characters: half a question or answer is none."""
+    shown = " ".join(as_data(text, 2 * limit).split()).strip()
+    return shown if len(shown) <= limit else ""
+
+
+def _made_of(answer: str, text: str) -> bool:
+    """True if the passage's words make the answer: as a run, or each of its content words for itself; yes and no stand for themselves."""
+    have = set(words(as_data(text)))
+    wanted = content_words(answer) or words(answer)
+    return bool(find_spans(text, answer)) or wanted in (["yes"], ["no"]) or (bool(wanted) and all(w in have for w in wanted))
+
+
+def _interpretation(said: Mapping[str, Any], passage: Passage) -> Interpretation:
+    """Eq. 8's outcome for one passage: a pair whose answer the passage holds, or an abstention with its reason."""
+    question, answer = _line(said["question"] or "", MOST_QUESTION_CHARS), _line(said["answer"] or "", MOST_ANSWER_CHARS)
+    if not question or not answer:
+        return Interpretation(
+            passage.id, abstained=_line(said.get("reason") or "", 200) or "the model gives no question and answer"
+        )
+    if not _made_of(answer, passage.text):
+        return Interpretation(passage.id, abstained=f"the model's answer '{answer[:80]}' does not stand in the passage")
+    place = _place(answer, passage)
+    return Interpretation(passage.id, question, place.text if place else answer, evidence=place)
+
+
+def _place(answer: str, passage: Passage) -> Evidence | None:
+    for start, end in find_spans(passage.text, answer):
+        return Evidence(passage.id, start, end, passage.text[start:end])
+    return None
+
+
+def _placed(row: Mapping[str, Any], passages: Sequence[Passage]) -> Interpretation | None:
+    """A row of a long-context answer with the passage that holds its answer: the cited one where it does, else the first that does."""
+    question, answer = _line(row["question"], MOST_QUESTION_CHARS), _line(row["answer"], MOST_ANSWER_CHARS)
+    if not question or not answer:
+        return None
+    number = row.get("passage") or 0
+    cited = [passages[number - 1]] if 1 <= number <= len(passages) else []
+    for passage in [*cited, *passages]:
+        if place := _place(answer, passage):
+            return Interpretation(passage.id, question, place.text, evidence=place)
+    held = next(
+        (p for p in [*cited, *passages] if _made_of(answer, p.text) and content_words(answer) not in (["yes"], ["no"])), None
+    )
+    held = held or (cited[0] if cited and _made_of(answer, cited[0].text) else None)
+    return Interpretation(held.id if held else "", question, answer)
+
+
+def load(settings: Settings) -> LanguageGenerator:
+    """The generator over the language model of the settings; one model for all callers with the same settings.
+
+    Raises InputError for a wrong address, LanguageModelError when the endpoint has to be asked for its model and does not answer, CheckpointError.
+    """
+    if settings.lm_url == SCRIPTED:
+        from core.models.language.scripted import ScriptedLanguageModel
+
+        return PromptedGenerator(ScriptedLanguageModel(), settings.lm_max_tokens)
+    if settings.lm_url:
+        from core.models.language.address import Address
+
+        model: LanguageModel = _endpoint(Address.of(settings))
+    else:
+        with TRANSFORMERS:
+            from core.models.language.local import load_local
+
+            model = load_local(settings.lm_local, settings.device, settings.lm_concurrency)
+    return PromptedGenerator(model, settings.lm_max_tokens)
+
+
+@lru_cache(maxsize=4)
+def _endpoint(address: Any) -> LanguageModel:
+    from core.models.language.endpoint import EndpointModel
+
+    model = EndpointModel(address)
+    model.connect()
+    return model

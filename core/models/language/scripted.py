@@ -1,0 +1,84 @@
+"""A language model that answers from rules, in milliseconds: for tests of everything around a model, over the real prompts and parsing.
+
+It is no model.  `table` maps a role to what is said for it: a text, or a function of the request.  Other roles are answered by a rule: each capitalised
+name or year of a passage that the question does not contain is an answer, and a passage without one is abstained from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from core.models.language.endpoint import understood
+from core.models.language.roles import Completion, Request
+from core.text import words
+
+Rule = str | Callable[[Request], str]
+_NAME = re.compile(r"\b[A-Z][a-z]+(?:\s+[A-Z][a-z]+)*|\b\d{4}\b")
+_PASSAGE = re.compile(r'<passage number="(\d+)">\nTitle: (.*)\n((?s:.*?))\n</passage>')
+
+
+class ScriptedLanguageModel:
+    name = "scripted language model"
+
+    def __init__(self, table: Mapping[str, Rule] | None = None) -> None:
+        self.table = dict(table or {})
+        self.requests: list[Request] = []  # what was asked, in order
+        self.about: Mapping[str, Any] = {"model": "scripted"}
+
+    def stream(
+        self, requests: Sequence[Request], deadline: float, cancelled: Callable[[], bool] = lambda: False
+    ) -> Iterator[tuple[int, Completion]]:
+        for index, request in enumerate(requests):
+            if cancelled() or time.monotonic() >= deadline:
+                yield (
+                    index,
+                    Completion(error="the run was stopped" if cancelled() else "no answer came before the run's time was over"),
+                )
+                continue
+            self.requests.append(request)
+            rule = self.table.get(request.purpose)
+            text = rule if isinstance(rule, str) else rule(request) if rule else _by_rule(request)
+            asked = " ".join(m.text for m in request.messages)
+            done = Completion(text, None, "", len(asked.split()), len(text.split()), 0.001)
+            yield index, understood(done, request)
+
+
+def question_of(request: Request) -> str:
+    found = re.search(r"<question>\n(.*)\n</question>", request.messages[-1].text)
+    return found.group(1) if found else ""
+
+
+def passages_of(request: Request) -> list[tuple[int, str, str]]:
+    """(number, title, text) of each passage in the last message."""
+    return [(int(n), title, text) for n, title, text in _PASSAGE.findall(request.messages[-1].text)]
+
+
+def _names(text: str, question: str) -> list[str]:
+    known = set(words(question))
+    return [n for n in dict.fromkeys(_NAME.findall(text)) if not set(words(n)) <= known]
+
+
+def _by_rule(request: Request) -> str:
+    question, passages = question_of(request), passages_of(request)
+    stem = question.rstrip("?. ")
+    rows = [
+        {"question": f"{stem}, of {title}?", "answer": found[0], "passage": number}
+        for number, title, text in passages
+        if (found := _names(text, question))
+    ]
+    said: dict[str, dict[str, Any]] = {
+        "relax": {"query": " ".join(w for w in words(question) if w not in ("who", "when", "what", "which", "the"))},
+        "interpret": {**rows[0], "reason": ""} if rows else {"question": None, "answer": None, "reason": "no name in it"},
+        "verify": {"supported": bool(rows)},
+        "supporting": {"passages": [row["passage"] for row in rows]},
+        "pseudo_interpretations": {"questions": [f"{stem} first?", f"{stem} last?"]},
+        "clarify_long": {"interpretations": rows},
+        "answer": {"answer": rows[0]["answer"] if rows else None},
+        "match": {"covered": [True] * request.messages[-1].text.partition("<known>")[2].count(". ")},
+        "deduplicate": {"keep": [1, 2, 3]},
+    }
+    return json.dumps(said.get(request.purpose, {}))

@@ -1,0 +1,1 @@
+"""What orders and checks candidates: their features, the reranker, second readings, and the verifiers."""

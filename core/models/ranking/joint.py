@@ -1,0 +1,106 @@
+"""Autoregressive rerankers over the bundled parts: how likely a passage is the next one to pick, given those picked.
+
+Source: Min et al. 2021 (JPR), section 3.1.  Theirs is a trained T5-3B that decodes passage numbers and is rewarded for passages with new answers.
+`ReaderScorer` reads every passage once and discounts what the picked passages say already; `AnswererScorer` asks an answering model,
+an encoder-decoder for instance, for an answer other than those of the picked passages (P([EOI]) says that a passage has none).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from core.models.span.reader import Readout
+from core.text import normalize_answer, overlapping
+from core.types import BatchAnsweringModel, RetrievedPassage
+
+CANDIDATES = 3  # readings of a passage that count
+LEAST = 1e-6
+JOBS = 16
+
+
+def _log_shares(worth: Sequence[float], temperature: float) -> list[float]:
+    """log of worth ** (1 / temperature), normalised; -inf nowhere, so that every passage can be picked at last."""
+    logs = [math.log(max(LEAST, w)) / temperature for w in worth]
+    top = max(logs)
+    total = top + math.log(sum(math.exp(v - top) for v in logs))
+    return [v - total for v in logs]
+
+
+class ReaderScorer:
+    """`diversity` in 0..1: share of a passage's worth that it loses when the picked ones give its answer already (0: plain ranking)."""
+
+    def __init__(
+        self,
+        readouts: Sequence[Readout],
+        similarities: Sequence[float | None],
+        diversity: float = 0.9,
+        prior: float = 8.0,
+        temperature: float = 1.0,
+    ) -> None:
+        """`similarities`: cosines of question and passages; `prior` times (cosine - the best one) is added to a passage's log worth."""
+        best = max((s for s in similarities if s is not None), default=0.0)
+        self.prior = [math.exp(prior * ((best if s is None else s) - best)) for s in similarities]
+        self.said = [
+            [(normalize_answer(c.text), c.text, c.probability) for c in r.candidates[:CANDIDATES] if normalize_answer(c.text)]
+            for r in readouts
+        ]
+        self.diversity, self.temperature = diversity, temperature
+
+    def worth(self, passage: int, path: Sequence[int]) -> float:
+        """The likeliest answer of a passage that the picked ones do not give, times the prior."""
+        best = 0.0
+        for key, text, probability in self.said[passage]:
+            covered = max(
+                (p for i in path for k, other, p in self.said[i] if k == key or overlapping(other, text)),
+                default=0.0,
+            )
+            best = max(best, probability * (1 - self.diversity * covered))
+        return best * self.prior[passage]
+
+    def log_probabilities(self, paths: Sequence[tuple[int, ...]]) -> list[list[float]]:
+        out = []
+        for path in paths:
+            left = [j for j in range(len(self.said)) if j not in path]
+            shares = _log_shares([self.worth(j, path) for j in left], self.temperature) if left else []
+            by_passage = dict(zip(left, shares))
+            out.append([by_passage.get(j, -math.inf) for j in range(len(self.said))])
+        return out
+
+
+class AnswererScorer:
+    """Each passage for itself is asked for an answer beside those of the path: worth is P(some new answer) = 1 - P([EOI])."""
+
+    def __init__(self, model: BatchAnsweringModel, question: str, passages: Sequence[RetrievedPassage]) -> None:
+        self.model, self.question, self.passages = model, question, passages
+        self._asked: dict[tuple[int, tuple[str, ...]], tuple[float, str]] = {}  # (passage, previous) -> worth and answer
+
+    def _ask(self, jobs: Sequence[tuple[int, tuple[str, ...]]]) -> None:
+        todo = [job for job in dict.fromkeys(jobs) if job not in self._asked]
+        for k in range(0, len(todo), JOBS):
+            part = todo[k : k + JOBS]
+            proposals = self.model.propose_many([(self.question, [self.passages[j]], previous) for j, previous in part])
+            for job, proposal in zip(part, proposals):
+                top = proposal.candidates[0] if proposal.candidates else None
+                self._asked[job] = (1 - proposal.eoi_probability if top else 0.0, top.text if top else "")
+
+    def _previous(self, path: tuple[int, ...]) -> tuple[str, ...]:
+        """The answer of each picked passage, given those picked before it."""
+        answers: list[str] = []
+        for j in path:
+            job = (j, tuple(answers))
+            self._ask([job])
+            if (found := self._asked[job][1]) and found not in answers:
+                answers.append(found)
+        return tuple(answers)
+
+    def log_probabilities(self, paths: Sequence[tuple[int, ...]]) -> list[list[float]]:
+        out = []
+        for path in paths:
+            previous = self._previous(path)
+            left = [j for j in range(len(self.passages)) if j not in path]
+            self._ask([(j, previous) for j in left])
+            shares = _log_shares([self._asked[(j, previous)][0] for j in left], 1.0) if left else []
+            by_passage = dict(zip(left, shares))
+            out.append([by_passage.get(j, -math.inf) for j in range(len(self.passages))])
+        return out

@@ -1,0 +1,157 @@
+"""Rescoring: a log-linear model over what the answering model, the reader, the retriever and the wording say of each candidate of a step.
+
+The span model finds nearly every answer among its eight best candidates but ranks some fluent wrong ones above them, and its [EOI] is badly
+calibrated.  So each step's candidates, and the reader's second readings of their places (core.models.ranking.second_reading), get a new score,
+w . f(candidate), [EOI] the score 0, and one softmax over both decides as before (Sun et al. 2023, section 3.2: the loop itself is unchanged).  The
+weights are fitted by `python -m core train rescorer` and lie beside the model's.
+There are sets for two kinds of passages: of ten passages that a retriever found most say nothing, while passages that a question brings were chosen
+by somebody, and the same signals mean other things there.  For each kind there is one with what the verifier says (core.models.ranking.verifier) and one
+without it, for where its base is not installed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core import disk
+from core.errors import CheckpointError
+from core.models.ranking.features import FEATURES, OF_VERIFIER, Embed, Judge, Read, Seen
+from core.text import normalize_answer
+from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
+
+Kind = Literal["retrieved", "own", "retrieved_verified", "own_verified"]
+# where the passages are from (found in a corpus, or brought by the question), and whether the verifier is asked
+FILES: dict[Kind, str] = {
+    "retrieved": "rescorer.json",
+    "own": "rescorer_own.json",
+    "retrieved_verified": "rescorer_verified.json",
+    "own_verified": "rescorer_own_verified.json",
+}
+
+
+@dataclass(frozen=True)
+class Weights:
+    """`mean` and `scale` standardise the features; `bias` belongs to every candidate, [EOI] has 0.  A feature that is not named has no weight.
+
+    `first`: added to the weights at the first step, where the question is which answer is best; later it is whether there is another one.
+    """
+
+    weights: Mapping[str, float]
+    mean: Mapping[str, float]
+    scale: Mapping[str, float]
+    bias: float
+    fitted_on: str = ""  # in words, for the model card and the trace
+    first: Mapping[str, float] = field(default_factory=dict)  # empty: the same weights at every step
+
+    def __post_init__(self) -> None:
+        for part in (self.weights, self.mean, self.scale, self.first or self.weights):
+            if odd := sorted(set(part) ^ set(self.weights) | set(part) - set(FEATURES)):
+                raise CheckpointError(
+                    f"the rescorer has features that this version does not know ({', '.join(odd)}); fit it again"
+                )
+            if not all(math.isfinite(v) for v in part.values()):
+                raise CheckpointError("the rescorer has a weight that is no number; fit it again")
+        if not math.isfinite(self.bias) or not all(self.scale.values()):
+            raise CheckpointError("the rescorer has a scale of 0 or a bias that is no number; fit it again")
+
+    @property
+    def asks_verifier(self) -> bool:
+        return any(self.weights.get(name) or self.first.get(name) for name in OF_VERIFIER)
+
+    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(candidates, features) -> (candidates,)"""
+        names = list(self.weights)
+        mean, scale, weights = (np.array([part[n] for n in names]) for part in (self.mean, self.scale, self.weights))
+        own = (features[:, [FEATURES.index(n) for n in names]] - mean) / scale
+        out: NDArray[np.float64] = own @ weights + self.bias
+        if self.first:
+            out += (own @ np.array([self.first[n] for n in names])) * features[:, FEATURES.index("first_step")]
+        return out
+
+
+def read_weights(folder: Path, kind: Kind = "retrieved") -> Weights | None:
+    """The rescorer beside a checkpoint's weights, or None where there is none.  Raises CheckpointError for a damaged one."""
+    path = folder / FILES[kind]
+    if not path.is_file():
+        return None
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+        named = {name: body[name] for name in ("weights", "mean", "scale", "bias", "fitted_on")}
+        return Weights(**named, first=body.get("first", {}))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}); fit it again with: python -m core train rescorer") from None
+
+
+def write_weights(folder: Path, weights: Weights, kind: Kind = "retrieved") -> Path:
+    """Raises StorageError."""
+    path = folder / FILES[kind]
+    disk.write_text(path, json.dumps(asdict(weights), indent=1))
+    return path
+
+
+def rescore(proposal: Proposal, scores: NDArray[np.float64]) -> Proposal:
+    """One softmax over the candidates' scores and [EOI]'s 0.  Equal normalised texts never occur twice in a proposal."""
+    if not len(scores):
+        return replace(proposal, eoi_probability=1.0)
+    top = max(0.0, float(scores.max()))
+    mass = np.exp(scores - top)
+    total = float(mass.sum()) + math.exp(-top)
+    order = np.argsort(-scores, kind="stable")
+    return Proposal(
+        tuple(replace(proposal.candidates[i], probability=float(mass[i]) / total) for i in order), math.exp(-top) / total
+    )
+
+
+@runtime_checkable
+class Guided(Protocol):
+    """A loop that reads next where the rescorer's best candidates stand (core.models.span.fast_loop)."""
+
+    def judged(self, candidates: Sequence[Candidate], scores: Sequence[float]) -> None:
+        """The candidates of the step just proposed and their scores, in that order."""
+        ...
+
+
+class RescoredAnswerer:
+    """An answering model, or a loop over one, whose candidates are scored anew.  What was seen of the last question is kept for its next step."""
+
+    def __init__(self, model: AnsweringModel, weights: Weights, embed: Embed, read: Read, judge: Judge | None = None) -> None:
+        self.model, self.weights, self.embed, self.read, self.judge = model, weights, embed, read, judge
+        self._last: tuple[tuple[str, tuple[RetrievedPassage, ...]], Seen] | None = None
+
+    def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
+        seen = self._seen(question, passages)
+        proposal = seen.widened(previous, self.model.propose(question, passages, previous))
+        scores = self.weights.scores(seen.step(previous, proposal))
+        if isinstance(self.model, Guided):
+            self.model.judged(proposal.candidates, scores.tolist())
+        return rescore(proposal, scores)
+
+    def _seen(self, question: str, passages: Sequence[RetrievedPassage]) -> Seen:
+        key, last = (question, tuple(passages)), self._last  # read once: another thread may ask another question
+        if last is not None and last[0] == key:
+            return last[1]
+        seen = Seen(question, passages, self.embed, self.read, self.judge)
+        self._last = key, seen
+        return seen
+
+
+def correct(candidate: Candidate, gold: Sequence[Sequence[str]]) -> bool:
+    """True if the candidate is an alias of a reference answer."""
+    return any(normalize_answer(candidate.text) == normalize_answer(alias) for aliases in gold for alias in aliases)
+
+
+def describe(weights: Weights) -> dict[str, Any]:
+    """What a prediction remembers of the rescorer, as plain JSON values."""
+
+    def rounded(part: Mapping[str, float]) -> dict[str, float]:
+        return {n: round(v, 4) for n, v in part.items()}
+
+    return {"weights": rounded(weights.weights), "first": rounded(weights.first), "bias": round(weights.bias, 4)}

@@ -1,0 +1,47 @@
+"""Second readings: where the per-passage reader's best span of a passage stands in the place of a candidate but is another text, it is a candidate too.
+
+The answering model reads all passages beside a prompt, the reader each one for itself and was trained on many more spans: where the one says "Seán
+Lester of Ireland", the other says "Seán Lester".  Of 886 answers to held-out practice questions the answering model's candidates hold 85.9%, they and
+all of the reader's spans 94.8%.  Only this part of those is taken: spans at other places brought no better F1 (benchmarks/README.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from core.models.span.answerer import shares_words
+from core.models.span.reader import Readout
+from core.text import normalize_answer
+from core.types import Candidate, Evidence, Proposal
+
+MOST = 3  # of a step
+LEAST = 0.05  # the reader's probability of a span
+
+
+def _meets(span: Evidence, places: Sequence[Evidence]) -> bool:
+    """True if it shares characters with one of them."""
+    return any(p.passage_id == span.passage_id and p.start < span.end and span.start < p.end for p in places)
+
+
+def with_readings(proposal: Proposal, readouts: Iterable[Readout], previous: Sequence[str]) -> Proposal:
+    """The proposal with up to MOST second readings behind its candidates, those that the reader is surest of first.
+
+    The answering model did not rank them, so each gets half the probability of its last candidate; a rescorer judges them by what else is known.
+    What shares words with `previous` was given already.
+    """
+    places = [c.evidence for c in proposal.candidates if c.evidence is not None]
+    have = {normalize_answer(c.text) for c in proposal.candidates}
+    found: dict[str, Candidate] = {}
+    for readout in readouts:
+        best = readout.candidates[0] if readout.candidates else None
+        if best is None or best.evidence is None or best.probability < LEAST or not _meets(best.evidence, places):
+            continue
+        key = normalize_answer(best.text)
+        if not key or key in have or shares_words(best.text, previous):
+            continue
+        if key not in found or best.probability > found[key].probability:
+            found[key] = best
+    surest = sorted(found.values(), key=lambda c: -c.probability)[:MOST]
+    share = min((c.probability for c in proposal.candidates), default=0.0) / 2
+    return replace(proposal, candidates=proposal.candidates + tuple(replace(c, probability=share) for c in surest))

@@ -1,0 +1,113 @@
+"""The verifier: does this span of this passage answer the question?  A stronger encoder than the answering model's, asked about a few candidates only.
+
+Recall-then-verify (Shao and Huang 2022, section 3.3) with a cross-encoder; RECONSIDER (Iyer et al. 2021) reranks a reader's spans so.  It reads the
+sentences around a candidate (core.models.ranking.verifier_rows), not the passage: a third of the tokens.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from core.errors import CheckpointError
+from core.models.encoders.mpnet import load_mpnet
+from core.models.encoders.packaged import packaged_folder
+from core.models.encoders.precision import native_bf16, quick
+from core.models.encoders.word_pieces import WordPieces
+from core.models.finding import WEIGHTS, find_verifier, read_config
+from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
+from core.models.ranking.verifier_rows import Window, collate_windows, window_bounds
+from core.models.span.checkpoints import digest
+from core.models.span.model import pick_device
+from core.types import Passage
+
+BATCH = 16  # windows encoded together
+UNREAD = -12.0  # logit of a span that does not fit into a window's tokens
+
+
+class SpanVerifier:
+    """A merged VerifierNetwork with its tokenizer on a device.  Calls from several threads take turns."""
+
+    def __init__(self, network: VerifierNetwork, tokenizer: Any, device: str = "auto") -> None:
+        self.config, self.tokenizer = network.config, tokenizer
+        self.device = pick_device(device)
+        self.network = network.to(self.device).eval()
+        if native_bf16(self.device):  # else every call casts all matrices anew
+            for module in self.network.encoder.modules():
+                if isinstance(module, torch.nn.Linear):
+                    module.to(torch.bfloat16)
+        self._lock = threading.Lock()
+
+    def judge(self, question: str, spans: Sequence[tuple[Passage, int, int]]) -> list[float]:
+        """The logit of each span, (passage, first character, end); UNREAD where it does not fit."""
+        inside: dict[tuple[str, int, int], list[int]] = {}
+        passages: dict[str, Passage] = {}
+        for number, (passage, start, end) in enumerate(spans):
+            a, b = window_bounds(passage.text, start, end, self.config.window_words)
+            inside.setdefault((passage.id, a, b), []).append(number)
+            passages[passage.id] = passage
+        windows: list[tuple[Window, list[int]]] = []
+        for (key, a, b), numbers in inside.items():
+            own = tuple((spans[n][1] - a, spans[n][2] - a) for n in numbers)
+            windows.append((Window(question, passages[key].title, passages[key].text[a:b], own), numbers))
+        windows.sort(key=lambda item: len(item[0].title) + len(item[0].text))  # short rows together: padding is work too
+        out = [UNREAD] * len(spans)
+        for k in range(0, len(windows), BATCH):
+            part = windows[k : k + BATCH]
+            with self._lock, torch.inference_mode(), quick(self.device):
+                batch, kept = collate_windows(self.tokenizer, [w for w, _ in part], self.config.max_tokens)
+                logits = self.network(batch.to(self.device))[0].cpu().tolist() if kept else []
+            for (i, j), logit in zip(kept, logits):
+                out[part[i][1][j]] = logit
+        return out
+
+
+_LOADING = threading.Lock()  # two threads that ask for the same weights load them once
+
+
+@lru_cache(maxsize=1)
+def _loaded(folder: Path, base: Path, weights: str, device: str) -> SpanVerifier:
+    network = load_verifier_network(folder, base)
+    return SpanVerifier(network.merge(), WordPieces(base), device)
+
+
+def load_verifier_network(folder: Path, base: Path) -> VerifierNetwork:
+    """A checkpoint's network over its base, not merged.  Raises CheckpointError when a file is missing, damaged, or does not fit the base."""
+    config = _config(folder)
+    try:
+        network = VerifierNetwork(load_mpnet(base), config)
+        tensors = {name: value.float() for name, value in load_file(folder / WEIGHTS).items()}
+        if odd := sorted(set(tensors) ^ set(network.trained())):
+            raise ValueError(f"{len(odd)} weights are missing or unknown, {odd[0]} for one")
+        network.load_state_dict(tensors, strict=False)
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise _damaged(folder, error) from None
+    return network
+
+
+def _config(folder: Path) -> VerifierConfig:
+    try:
+        return VerifierConfig(**read_config(folder)["config"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(folder, error) from None
+
+
+def _damaged(folder: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(f"checkpoint {folder} is damaged or does not fit its base ({error}); fetch or train it again")
+
+
+def load_verifier(name: str = "default", device: str = "auto") -> tuple[SpanVerifier, str]:
+    """(verifier, digest of its weights).  Loaded once; new weights in the folder are loaded anew.  Raises CheckpointError, also where the package of
+    its base is not installed."""
+    folder = find_verifier(name)
+    base = packaged_folder(_config(folder).base)
+    weights = digest(folder)
+    with _LOADING:
+        return _loaded(folder, base, weights, device), weights

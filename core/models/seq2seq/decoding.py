@@ -1,0 +1,258 @@
+"""One pass, all answers: an encoder-decoder writes `answer ; answer ; answer`, by greedy decoding, sampling or diverse beams.
+
+Sources: Fusion-in-Decoder (Izacard and Grave 2021) and SpanSeqGen (Min et al. 2020, section 5) as one-pass readers of answer sets; the decoding variants
+and their settings are those of AmbigPrompt's Table 5 and appendix (nucleus sampling: Holtzman et al. 2020; diverse beam search: Vijayakumar et al. 2018)
+and of its Figure 5 (FiD-multi: the end of the sequence is made less likely).  The separator is the semicolon of AmbigPrompt's template.
+Legend: B questions, K sequences a question, T tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from core.errors import InputError
+from core.models.seq2seq.network import fan_out
+from core.text import find_spans, normalize_answer, overlapping
+from core.types import Candidate, Evidence, Passage, RetrievedPassage
+
+Method = Literal["greedy", "nucleus", "top-k", "diverse-beam"]
+SEPARATOR = ";"
+
+
+@dataclass(frozen=True)
+class Writing:
+    """`sequences`: samples or beams a question; greedy decoding has one.  `end_bias`: added to the logit of the end of the sequence.
+
+    Diverse beams are as many groups of one beam, each punished by `diversity` for a token for every earlier group that took it at the
+    same place.  `max_tokens`: of a sequence; 0: what the network was made for.
+    """
+
+    method: Method = "greedy"
+    sequences: int = 1
+    top_p: float = 0.8
+    top_k: int = 40
+    temperature: float = 1.0
+    diversity: float = 0.5
+    end_bias: float = 0.0
+    max_tokens: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.sequences <= 64:
+            raise InputError(f"the number of sequences is {self.sequences}; it must be 1 to 64")
+        if not 0 < self.top_p <= 1:
+            raise InputError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
+        if self.top_k < 1:
+            raise InputError(f"top_k is {self.top_k}; it must be at least 1")
+        if not 0 < self.temperature < math.inf:
+            raise InputError(f"the temperature is {self.temperature}; it must be above 0")
+
+
+@dataclass(frozen=True)
+class Written:
+    """One sequence: token ids without the end, and log probabilities of each under the model itself (no temperature, no bias)."""
+
+    ids: tuple[int, ...]
+    log_probabilities: tuple[float, ...]
+
+
+def _pick(logits: Tensor, writing: Writing, generators: Sequence[torch.Generator]) -> Tensor:
+    """(B, K) tokens from logits (B, K, V)."""
+    if writing.method == "greedy":
+        return logits.argmax(-1)
+    logits = logits / writing.temperature
+    if writing.method == "diverse-beam":
+        scores = logits.log_softmax(-1)
+        taken: list[Tensor] = []
+        for k in range(scores.shape[1]):  # each group sees what the groups before it took
+            own = scores[:, k].clone()
+            for token in taken:
+                own.scatter_add_(1, token[:, None], own.new_full((own.shape[0], 1), -writing.diversity))
+            taken.append(own.argmax(-1))
+        return torch.stack(taken, dim=1)
+    p = logits.softmax(-1)
+    order = p.sort(-1, descending=True)
+    if writing.method == "top-k":
+        kept = torch.arange(p.shape[-1], device=p.device) < writing.top_k
+        values = order.values * kept
+    else:  # the smallest set whose mass reaches top_p: what comes after that mass goes, the first never
+        values = order.values.masked_fill(order.values.cumsum(-1) - order.values >= writing.top_p, 0.0)
+    # drawn on the CPU, a generator a question: the same samples on every device and in every batch
+    drawn = torch.stack([torch.multinomial(values[b].float().cpu(), 1, generator=g)[:, 0] for b, g in enumerate(generators)])
+    return order.indices.gather(-1, drawn.to(p.device)[..., None])[..., 0]
+
+
+def write(
+    network: Any, tokenizer: Any, states: Tensor, mask: Tensor, writing: Writing, keys: Sequence[str]
+) -> list[list[Written]]:
+    """`sequences` sequences for each question of the batch.  `keys`: texts that seed the sampling, one a question."""
+    k = 1 if writing.method == "greedy" else writing.sequences
+    end, pad = int(tokenizer.eos_token_id), int(tokenizer.pad_token_id)
+    questions = states.shape[0]
+    generators = [
+        torch.Generator().manual_seed(int.from_bytes(sha256(f"{writing.seed}-{key}".encode()).digest()[:7])) for key in keys
+    ]
+    token = torch.full((questions, 1), network.start, device=states.device)
+    out = network.decode(states, mask, token, keep=True)
+    cache = network.repeat_cache(out.past_key_values, k)
+    states, mask = fan_out(states, k), fan_out(mask, k)
+    logits = fan_out(out.logits[:, -1].float(), k).clone()  # (B * K, V)
+    logits[:, end] = float("-inf")  # an empty sequence answers nothing
+    open_ = torch.ones(questions * k, dtype=torch.bool, device=states.device)
+    tokens: list[Tensor] = []
+    gained: list[Tensor] = []
+    for _ in range(writing.max_tokens or network.config.max_answer_tokens):
+        logits[:, [network.eoi, pad]] = float("-inf")
+        own = logits.log_softmax(-1)
+        if tokens:
+            logits[:, end] += writing.end_bias
+        picked = _pick(logits.view(questions, k, -1), writing, generators).reshape(-1)  # (B * K,)
+        picked = torch.where(open_, picked, torch.full_like(picked, end))
+        tokens.append(picked)
+        gained.append(own.gather(1, picked[:, None])[:, 0])
+        open_ = open_ & (picked != end)
+        if not open_.any():
+            break
+        out = network.decode(states, mask, picked[:, None], cache, keep=True)
+        logits, cache = out.logits[:, -1].float(), out.past_key_values
+    ids = torch.stack(tokens, 1).view(questions, k, -1).tolist()
+    each = torch.stack(gained, 1).view(questions, k, -1).tolist()
+    return [[_cut(ids[b][j], each[b][j], end) for j in range(k)] for b in range(questions)]
+
+
+def _cut(ids: Sequence[int], gained: Sequence[float], end: int) -> Written:
+    n = next((i for i, token in enumerate(ids) if token == end), len(ids))
+    return Written(tuple(ids[:n]), tuple(gained[:n]))
+
+
+def read_answers(tokenizer: Any, written: Written) -> list[tuple[str, float]]:
+    """(answer, probability of its own tokens) for each answer of a sequence, in order; empty ones are left out."""
+    out: list[tuple[str, float]] = []
+    parts: list[tuple[list[int], float]] = [([], 0.0)]
+    for token, gained in zip(written.ids, written.log_probabilities):
+        if SEPARATOR in tokenizer.convert_ids_to_tokens(token):
+            parts.append(([], 0.0))
+        else:
+            ids, total = parts[-1]
+            parts[-1] = ([*ids, token], total + gained)
+    for ids, total in parts:
+        text = " ".join(tokenizer.decode(ids, skip_special_tokens=True).split())
+        if normalize_answer(text):
+            out.append((text, math.exp(total)))
+    return out
+
+
+def merge(sequences: Sequence[Sequence[tuple[str, float]]]) -> list[tuple[str, float]]:
+    """One answer set of several sequences.  An answer that is, contains or is contained in another counts with it.
+
+    Of one sequence: its answers in their order, with their own probabilities.  Of several: probability is the share of sequences
+    that hold the answer, shown in the words of most of them; the likeliest first, equal ones by their own probability.
+    """
+    groups: list[dict[str, list[tuple[int, str, float]]]] = []
+    for number, sequence in enumerate(sequences):
+        for text, probability in sequence:
+            if not (key := normalize_answer(text)):
+                continue
+            # the same answer first: one that links two groups ("dd db" beside "dd" and "db") must not put it into both
+            group = next((g for g in groups if key in g), None)
+            if group is None:
+                group = next((g for g in groups if any(overlapping(key, other) for other in g)), None)
+            if group is None:
+                groups.append(group := {})
+            group.setdefault(key, []).append((number, text, probability))
+    out: list[tuple[str, float, float]] = []
+    for group in groups:
+        shown = max(group.values(), key=lambda found: (len(found), max(p for _, _, p in found)))
+        best = max(p for found in group.values() for _, _, p in found)
+        held = len({number for found in group.values() for number, _, _ in found})
+        out.append((shown[0][1], held / len(sequences) if len(sequences) > 1 else best, best))
+    if len(sequences) > 1:
+        out.sort(key=lambda item: (-item[1], -item[2]))
+    return [(text, min(1.0, probability)) for text, probability, _ in out]
+
+
+def _plain(text: str) -> str:
+    """The text without accents, character by character, so that offsets stay; what changes its length stays as it is."""
+    return "".join(base if len(base := unicodedata.normalize("NFD", c)[:1]) == 1 else c for c in text)
+
+
+def surface(text: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
+    """Where an answer of an uncased model stands, case and accents aside: its text as the passage writes it."""
+    for p in passages:
+        for start, end in find_spans(_plain(p.passage.text), _plain(text)):
+            return Evidence(p.passage.id, start, end, p.passage.text[start:end])
+    return None
+
+
+def shown(text: str, passages: Sequence[RetrievedPassage], uncased: bool) -> str:
+    """An uncased model's answer in the words of the first passage that has it."""
+    found = surface(text, passages) if uncased else None
+    return " ".join(found.text.split()) if found else text
+
+
+def join_passages(passages: Sequence[Passage]) -> Passage:
+    """SpanSeqGen's input: all passages in one, each behind its title; the first one's title is the title."""
+    first, *rest = passages
+    parts = [first.text, *(f"{p.title} : {p.text}" if p.title else p.text for p in rest)]
+    return Passage(first.id, first.title, " ".join(parts))
+
+
+class Writer:
+    """Writes answer sets with the network, tokenizer and lock of a FidAnswerer.  `joined`: tokens of all passages read as one row (0: a row each)."""
+
+    def __init__(self, answerer: Any, writing: Writing | None = None, joined: int = 0) -> None:
+        self.answerer, self.writing, self.joined = answerer, writing or Writing(), joined
+        self.uncased = bool(getattr(answerer.tokenizer, "do_lower_case", False)) or getattr(answerer.network, "uncased", False)
+
+    def write_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage]]]) -> list[list[Candidate]]:
+        """The answer set of each job (question, passages), as candidates without evidence."""
+        a = self.answerer
+        texts = []
+        for question, found in jobs:
+            passages = [p.passage for p in found]
+            if self.joined and passages:
+                passages = [join_passages(passages)]
+            texts.append((question, [(p.title, p.text) for p in passages], ()))
+        autocast = torch.autocast(a.device.type, dtype=torch.bfloat16, enabled=a.device.type == "cuda")
+        with a.lock, torch.inference_mode(), autocast:
+            batch = a.network.collate(a.tokenizer, texts, self.joined or None)
+            states, mask = a.network.encode(batch.to(a.device))
+            found_ids = write(a.network, a.tokenizer, states, mask, self.writing, [question for question, _ in jobs])
+            read = [[read_answers(a.tokenizer, w) for w in sequences] for sequences in found_ids]
+        return [
+            [Candidate(shown(text, passages, self.uncased), p) for text, p in merge(sequences)]
+            for sequences, (_, passages) in zip(read, jobs)
+        ]
+
+
+def match_end_bias(
+    mean_answers: Callable[[float], float], target: float, low: float = -12.0, high: float = 0.0, within: float = 0.05
+) -> float:
+    """FiD-multi: the bias of the end of the sequence at which the mean number of answers is `target`, by bisection.
+
+    `mean_answers(bias)` falls as the bias rises.  Raises InputError when the target lies outside what the two ends give.
+    """
+    most, least = mean_answers(low), mean_answers(high)
+    if not least - within <= target <= most + within:
+        raise InputError(f"a mean of {target:g} answers cannot be reached: this model gives {least:g} to {most:g}")
+    best, distance = high, abs(least - target)
+    for _ in range(20):
+        if distance <= within:
+            break
+        middle = (low + high) / 2
+        got = mean_answers(middle)
+        if abs(got - target) < distance:
+            best, distance = middle, abs(got - target)
+        if got > target:
+            low = middle
+        else:
+            high = middle
+    return best

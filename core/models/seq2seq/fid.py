@@ -1,0 +1,295 @@
+"""FidAnswerer: the paper's answering model, a Fusion-in-Decoder of T5 or another encoder-decoder with interleaved prompting.
+
+Source: Sun et al. 2023, sections 2.2, 3.1 and 3.2.  [EOI] is a token; P([EOI]) is its probability at the first decoding position.  The paper
+decodes greedily; here the few likeliest first tokens are each continued greedily, in one batch, so that a step has candidates to choose from.
+The first candidate that greedy decoding would give is among them.  Legend: B questions, K candidates, S = P + N * L states, T tokens.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from core import disk
+from core.errors import CheckpointError, StorageError
+from core.evidence import occurrences
+from core.models.encoders.pretrained import pretrained, reason
+from core.models.encoders.transformers_lock import TRANSFORMERS
+from core.models.finding import SMALL_SEQ2SEQ, find_fid, find_released
+from core.models.seq2seq.decoding import shown as in_passage_words
+from core.models.seq2seq.network import FidConfig, FidNetwork
+from core.models.seq2seq.network import fan_out as _fan_out
+from core.models.seq2seq.released import load_released
+from core.models.seq2seq.small import load_small
+from core.models.span.answerer import shares_words
+from core.models.span.model import pick_device
+from core.text import find_spans, normalize_answer
+from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
+
+DETAILS = "fid.json"  # our own part of a checkpoint, beside transformers' config.json
+PROMPTS = "prompts.safetensors"  # learned prompts, where prompting="learned"
+MOST_EXTRA = 8  # first tokens looked at beyond the candidates, one for each previous answer
+
+
+@dataclass(frozen=True)
+class Generation:
+    """`eoi_bias` is added to [EOI]'s logit at the first position (negative: stop later)."""
+
+    candidates: int = 4
+    eoi_bias: float = 0.0
+
+
+def locate(answer: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
+    """The first place where the answer stands.  A short word or number (under 4 characters) counts where only one passage has it."""
+    if found := occurrences(answer, passages, 1):
+        return found[0]
+    spans = [(p.passage, span) for p in passages for span in find_spans(p.passage.text, answer)]
+    if len({passage.id for passage, _ in spans}) != 1:
+        return None
+    passage, (start, end) = spans[0]
+    return Evidence(passage.id, start, end, passage.text[start:end])
+
+
+class FidAnswerer:
+    """An AnsweringModel.  Calls from several threads take turns."""
+
+    def __init__(self, network: Any, tokenizer: Any, device: str = "auto", generation: Generation | None = None) -> None:
+        """`network`: a FidNetwork, or what has its calls (core.models.seq2seq.small)."""
+        self.device = pick_device(device)
+        self.network = network.to(self.device).eval()
+        self.tokenizer, self.config = tokenizer, network.config
+        self.generation = generation or Generation()
+        self.lock = threading.Lock()
+
+    def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
+        """Candidates that share no words with `previous`, the likeliest first, and the probability of [EOI]."""
+        return self.propose_many([(question, passages, previous)])[0]
+
+    def propose_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage], Sequence[str]]]) -> list[Proposal]:
+        texts = [(question, [(p.passage.title, p.passage.text) for p in found], previous) for question, found, previous in jobs]
+        autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
+        # what was given before may be likely still, and is dropped: look further by as many
+        wanted = [self.generation.candidates + min(len(previous), MOST_EXTRA) for _, _, previous in jobs]
+        with self.lock, torch.inference_mode(), autocast:  # the tokenizer, too, serves one thread at a time
+            batch = self.network.collate(self.tokenizer, texts)
+            states, mask = self.network.encode(batch.to(self.device))
+            sequences, probabilities, eoi = self._generate(states, mask, max(wanted))
+        return [
+            self._proposal(sequences[b, : wanted[b]], probabilities[b].tolist(), float(eoi[b]), passages, previous)
+            for b, (_, passages, previous) in enumerate(jobs)
+        ]
+
+    def _generate(self, states: Tensor, mask: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Token ids (B, K, T), likeliest first token first, their sequence probabilities (B, K) and P([EOI]) (B,)."""
+        network, end = self.network, int(self.tokenizer.eos_token_id)
+        questions = states.shape[0]
+        ids = torch.full((questions, 1), network.start, device=states.device)
+        out = network.decode(states, mask, ids, keep=True)
+        first = out.logits[:, -1].float()  # (B, vocabulary)
+        first[:, network.eoi] += self.generation.eoi_bias
+        first = first.softmax(-1)
+        eoi = first[:, network.eoi].clone()
+        first[:, [network.eoi, end, int(self.tokenizer.pad_token_id)]] = 0.0  # neither of them begins an answer
+        k = min(k, first.shape[1] - 3)
+        probability, token = first.topk(k)  # (B, K)
+        total, token = probability.log().reshape(-1), token.reshape(-1, 1)  # (B * K,)
+        cache = network.repeat_cache(out.past_key_values, k)
+        states, mask = _fan_out(states, k), _fan_out(mask, k)
+        sequences, open_ = [token], torch.ones_like(total, dtype=torch.bool)
+        for _ in range(self.config.max_answer_tokens - 1):
+            out = network.decode(states, mask, sequences[-1], cache, keep=True)
+            logits, cache = out.logits[:, -1].float(), out.past_key_values
+            logits[:, network.eoi] = float("-inf")
+            best, token = logits.log_softmax(-1).max(-1)  # (B * K,)
+            total = total + torch.where(open_, best, torch.zeros_like(best))
+            sequences.append(torch.where(open_, token, torch.full_like(token, end))[:, None])
+            open_ = open_ & (token != end)
+            if not open_.any():
+                break
+        return torch.cat(sequences, 1).view(questions, k, -1).cpu(), total.exp().view(questions, k).cpu(), eoi.cpu()
+
+    def _proposal(
+        self,
+        sequences: Tensor,
+        probabilities: list[float],
+        eoi: float,
+        passages: Sequence[RetrievedPassage],
+        previous: Sequence[str],
+    ) -> Proposal:
+        kept: dict[str, tuple[str, float]] = {}
+        dropped = 0.0
+        for ids, probability in zip(sequences, probabilities):
+            text = " ".join(self.tokenizer.decode(ids, skip_special_tokens=True).split())
+            text = in_passage_words(text, passages, getattr(self.network, "uncased", False))
+            key = normalize_answer(text)
+            if not key or shares_words(text, previous):
+                dropped += probability
+            else:
+                shown, before = kept.get(key, (text, 0.0))
+                kept[key] = (shown, before + probability)
+        # what shares words with a previous answer cannot be chosen, so its mass leaves the distribution
+        rest = max(1.0 - dropped, eoi, sum(p for _, p in kept.values()), 1e-9)
+        best = sorted(kept.values(), key=lambda item: -item[1])[: self.generation.candidates]
+        return Proposal(tuple(Candidate(text, min(1.0, p / rest), locate(text, passages)) for text, p in best), eoi / rest)
+
+
+def add_eoi(model: Any, tokenizer: Any) -> int:
+    """The id of [EOI], which is added to the tokenizer and the embeddings where they lack it.  Its vectors start as the mean of all."""
+    known = tokenizer.get_vocab().get(EOI)
+    if known is None:
+        tokenizer.add_special_tokens({"additional_special_tokens": [EOI]}, replace_extra_special_tokens=False)
+    eoi = int(tokenizer.convert_tokens_to_ids(EOI))
+    size = model.get_input_embeddings().weight.shape[0]
+    if eoi >= size:  # t5-base has spare rows: 32,128 for 32,100 tokens
+        model.resize_token_embeddings(eoi + 1, mean_resizing=False)
+    if known is None:
+        with torch.no_grad():
+            for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
+                if layer is not None:
+                    layer.weight[eoi] = layer.weight[:eoi].mean(0)
+    return eoi
+
+
+def make_fid(model: Any, tokenizer: Any, config: FidConfig | None = None, eoi: int = -1) -> FidNetwork:
+    """A network around a transformers encoder-decoder; [EOI] is added where it is missing.  `eoi`: the token that stands for it (-1: its own)."""
+    eoi = add_eoi(model, tokenizer) if eoi < 0 else eoi
+    tokenizer.model_max_length = 1 << 30  # lengths are ours to bound; silences a warning that does not apply
+    return FidNetwork(model, config or FidConfig(), eoi)
+
+
+def save_fid(network: nn.Module, folder: Path, about: dict[str, Any] | None = None, *, tokenizer: Any) -> None:
+    """Writes weights (safetensors), tokenizer and our details.  Files are replaced whole, so that a kill leaves the old ones.
+
+    Raises StorageError: then nothing was changed.
+    """
+    assert isinstance(network, FidNetwork)
+    writing = folder.with_name(folder.name + ".writing")
+    shutil.rmtree(writing, ignore_errors=True)
+    try:
+        writing.mkdir(parents=True)
+        network.model.save_pretrained(writing)
+        tokenizer.save_pretrained(writing)
+        if network.config.prompting == "learned":
+            save_file({"prompts": network.prompts.detach().cpu().contiguous()}, writing / PROMPTS)
+        details = {"kind": "fid", "config": asdict(network.config), "about": about or {}}
+        disk.write_text(writing / DETAILS, json.dumps(details, indent=1) + "\n")
+    except (OSError, SafetensorError, StorageError) as error:
+        reason = disk.why(error, folder)
+        shutil.rmtree(writing, ignore_errors=True)
+        raise StorageError(f"{folder} cannot be written ({reason}); what was there is as it was") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in sorted(writing.iterdir()):
+        file.replace(folder / file.name)
+    writing.rmdir()
+
+
+def _own_file(where: str, name: str) -> Path | None:
+    """A file of ours in a folder or, for a hub name, in the hub's cache; None where the checkpoint has none."""
+    if Path(where).is_dir():
+        return Path(where) / name if (Path(where) / name).exists() else None
+    with TRANSFORMERS:
+        from transformers.utils import cached_file
+
+    found = cached_file(where, name, _raise_exceptions_for_missing_entries=False, _raise_exceptions_for_connection_errors=False)
+    return Path(found) if found else None
+
+
+def _is_t5(file: Path) -> bool:
+    """Whether a file of weights is to be read by core.models.seq2seq.released: a bare state dict, or one beside a T5's config.json."""
+    config = file.parent / "config.json"
+    return file.suffix == ".pt" or not config.exists() or json.loads(config.read_text()).get("model_type") == "t5"
+
+
+def _is_small(where: str) -> bool:
+    config = Path(where) / "config.json"
+    return config.exists() and json.loads(config.read_text()).get("kind") == SMALL_SEQ2SEQ
+
+
+def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
+    """(network, tokenizer) from a folder or the hub.  `config`: use it instead of the stored one.  Raises CheckpointError."""
+    where = find_fid(name)
+    try:
+        if _is_small(where):
+            return load_small(Path(where), config)
+        if (file := find_released(where)) is not None and not (file.parent / DETAILS).exists() and _is_t5(file):
+            found = load_released(file)
+            return make_fid(found.model, found.tokenizer, config or found.config, found.eoi), found.tokenizer
+        details = _own_file(where, DETAILS)
+        stored = FidConfig(**json.loads(details.read_text())["config"]) if details else FidConfig()
+        tokenizer = pretrained("AutoTokenizer", where, use_fast=True)
+        model, info = pretrained("AutoModelForSeq2SeqLM", where, dtype=torch.float32, output_loading_info=True)
+        if info["missing_keys"] or info["mismatched_keys"]:
+            raise ValueError(f"weights are missing or of another shape: {sorted(map(str, info['missing_keys']))[:3]}")
+        if tokenizer.eos_token_id is None or tokenizer.pad_token_id is None:
+            raise ValueError("its tokenizer has no end-of-sequence or padding token")
+        network = make_fid(model, tokenizer, config or stored)
+        if stored.prompting == network.config.prompting == "learned":
+            prompts = _own_file(where, PROMPTS)
+            if prompts is None:
+                raise ValueError(f"{PROMPTS} is missing")
+            with torch.no_grad():
+                network.prompts.copy_(load_file(prompts)["prompts"])
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        if Path(where).exists():
+            raise CheckpointError(
+                f"checkpoint {where} is incomplete or damaged ({reason(error)}); fetch or train it again"
+            ) from None
+        raise CheckpointError(
+            f"model '{where}' cannot be loaded from the hub ({reason(error)}); check the name, or give a folder"
+        ) from None
+    return network.eval(), tokenizer
+
+
+_LOADING = threading.Lock()  # two threads that ask for the same weights load them once
+
+
+@lru_cache(maxsize=2)  # such weights are large: an answering model and a rewriter
+def _loaded(where: str, files: object, device: str, prompting: Any) -> tuple[FidAnswerer, str]:
+    """One network for all who ask for these weights; `files` changes when the folder's files do, so that they are loaded anew."""
+    network, tokenizer = load_network(where)
+    if prompting is not None and prompting != network.config.prompting:
+        # an ablation is of the paper's mechanism, whatever the weights were trained with
+        network, tokenizer = load_network(where, replace(network.config, prompting=prompting, attention="paper"))
+    sha = sha256()
+    for key, tensor in sorted(network.state_dict().items()):
+        sha.update(key.encode())
+        sha.update(tensor.detach().contiguous().numpy())
+    return FidAnswerer(network, tokenizer, device), sha.hexdigest()[:16]
+
+
+def _files(where: str) -> tuple[tuple[str, int, int, int], ...]:
+    """Name, size, time and number of each file of a folder; nothing for a hub name."""
+    path = Path(where)
+    if not path.exists():
+        return ()
+    found = [(p.name, p.stat()) for p in (sorted(path.iterdir()) if path.is_dir() else [path]) if p.is_file()]
+    return tuple((name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in found)
+
+
+def load_fid(
+    name: str, device: str = "auto", generation: Generation | None = None, prompting: Any = None
+) -> tuple[FidAnswerer, str]:
+    """(answerer, first 16 hex digits of the sha256 of its weights).  `prompting`: another mechanism than the stored one (ablations).
+
+    Loaded once; the generation is the caller's own, and new files in the folder are loaded anew.  `name` is a folder (trained here, or of
+    transformers), a name under checkpoints/, or a hub name.  Raises CheckpointError.
+    """
+    where = find_fid(name)
+    with _LOADING:
+        loaded, weights = _loaded(where, _files(where), device, prompting)
+    answerer = copy.copy(loaded)  # network and lock stay shared
+    answerer.generation = generation or Generation()
+    return answerer, weights

@@ -1,0 +1,226 @@
+"""The network of FidAnswerer: any encoder-decoder of transformers, its encoder with interleaved prompting, its decoder over Cat(E, X).
+
+Sources: Fusion-in-Decoder (Izacard and Grave 2021, github.com/facebookresearch/FiD, src/data.py for the text of a row); interleaved prompting as in
+AmbigPrompt (Sun et al. 2023, Eq. 4, 6 and 7).  A row holds a whole passage or as much of it as fits, as in FiD.
+Legend: B questions, N passages, R = N + 1 rows a question, L tokens a row, P prompt tokens, T tokens of an answer, d model width.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from core.models.encoders.transformers_lock import TRANSFORMERS
+from core.models.interleaving import Kind, use_interleaving
+from core.models.span.network import Prompting
+from core.models.span.rows import clip, pad, prompt_text
+
+# what a network was trained to write: one answer or [EOI], the whole answer set, or a disambiguated question
+Target = Literal["step", "spliced", "question"]
+IGNORED = -100  # label of positions that add nothing to the loss, as everywhere in transformers
+
+
+@dataclass(frozen=True)
+class FidConfig:
+    """`prompting`: the paper's mechanism, or one of its ablations (Table 3), named as in SpanConfig.  Lengths are in tokens."""
+
+    prompting: Prompting = "interleaved"
+    max_tokens: int = 250  # FiD's text_maxlength
+    max_prompt_tokens: int = 128
+    max_question_tokens: int = 48
+    max_answer_tokens: int = 24
+    learned_steps: int = 8  # prompting="learned": one prompt for each step
+    learned_tokens: int = 16
+    target: Target = "step"
+    template: Literal["fid", "ambigprompt"] = "fid"  # how a row reads: as in FiD's code, or in AmbigPrompt's
+    # the paper's equations, or what the authors' code computes, for weights trained with it (core.models.interleaving)
+    attention: Kind = "paper"
+
+    def __post_init__(self) -> None:
+        if self.template not in ("fid", "ambigprompt"):
+            raise ValueError(f"template is {self.template!r}; use fid or ambigprompt")
+        if self.target not in get_args(Target):
+            raise ValueError(f"target is {self.target!r}; use {' or '.join(get_args(Target))}")
+        if self.prompting not in ("interleaved", "separate", "learned"):
+            raise ValueError(f"prompting is {self.prompting!r}; use interleaved, separate or learned")
+        if self.attention not in get_args(Kind):
+            raise ValueError(f"attention is {self.attention!r}; use {' or '.join(get_args(Kind))}")
+        if self.attention == "authors" and self.prompting != "interleaved":
+            raise ValueError(f"prompting is {self.prompting!r}; the authors' attention is interleaved")
+        if self.max_tokens < 8 or self.max_prompt_tokens < 8 or self.max_answer_tokens < 2:
+            raise ValueError(
+                f"max_tokens {self.max_tokens} and max_prompt_tokens {self.max_prompt_tokens} must be at least 8, "
+                f"max_answer_tokens {self.max_answer_tokens} at least 2"
+            )
+        if self.learned_steps < 1 or self.learned_tokens < 1:
+            raise ValueError(f"learned_steps {self.learned_steps} and learned_tokens {self.learned_tokens} must be at least 1")
+
+
+@dataclass
+class FidBatch:
+    """Inputs of B questions, R rows each; row 0 of a question is its prompt."""
+
+    input_ids: Tensor  # (B * R, L)
+    mask: Tensor  # (B * R, L) boolean, real tokens
+    rows: int  # R
+    prompt_tokens: int  # P
+    steps: Tensor  # (B,) number of previous answers: picks the learned prompt
+    types: Tensor | None = None  # (B * R, L) token types, for encoders that have them
+    key: tuple[int, int] | None = None  # of the batch in its training data, where it comes again
+
+    def to(self, device: torch.device) -> FidBatch:
+        moved: dict[str, Any] = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in self.__dict__.items()}
+        return FidBatch(**moved)
+
+
+def row_texts(question: str, passages: Sequence[tuple[str, str]], previous: Sequence[str], template: str = "fid") -> list[str]:
+    """The prompt row and one row a passage, (title, text) each, as text.  AmbigPrompt's code writes the question in lower case."""
+    if template == "ambigprompt":
+        question = question.lower().strip()
+        prompt = f"Question: {question} ## Previous Answers: {prompt_text(previous)}".rstrip()
+        return [prompt, *(f"Question: {question} ## Passage: {f'{title} {text}'.strip()}" for title, text in passages)]
+    prompt = f"question: {question} answers: {prompt_text(previous)}".rstrip()
+    return [prompt, *(f"question: {question} title: {title} context: {text}" for title, text in passages)]
+
+
+def collate_fid(
+    tokenizer: Any, config: FidConfig, jobs: Sequence[tuple[str, Sequence[tuple[str, str]], Sequence[str]]]
+) -> FidBatch:
+    """One batch of jobs (question, passages, previous answers); questions with fewer passages are filled up with rows of padding."""
+    count = 1 + max(len(passages) for _, passages, _ in jobs)
+    ids: list[list[int]] = []
+    p = 0
+    for question, passages, previous in jobs:
+        prompt, *rest = row_texts(clip(tokenizer, question, config.max_question_tokens), passages, previous, config.template)
+        first = tokenizer(prompt, truncation=True, max_length=config.max_prompt_tokens)["input_ids"]
+        others = tokenizer(rest, truncation=True, max_length=config.max_tokens)["input_ids"] if rest else []
+        ids += [first, *others, *([[]] * (count - 1 - len(passages)))]
+        p = max(p, len(first))
+    length = max(len(row) for row in ids)
+    if config.prompting == "learned":  # row 0 must hold the learned prompt
+        length = max(length, config.learned_tokens)
+    return FidBatch(
+        input_ids=pad(ids, length, int(tokenizer.pad_token_id)),
+        mask=pad([[True] * len(row) for row in ids], length, False),
+        rows=count,
+        prompt_tokens=p,
+        steps=torch.tensor([len(previous) for _, _, previous in jobs]),
+    )
+
+
+def fan_out(x: Tensor, k: int) -> Tensor:
+    """(B, ...) -> (B * K, ...), each question K times in a row."""
+    return x[:, None].expand(x.shape[0], k, *x.shape[1:]).reshape(-1, *x.shape[1:])
+
+
+def _own_config(encoder: nn.Module) -> None:
+    """Gives the encoder a config of its own: BART's stacks share one, and the decoder must keep its own attention."""
+    shared: Any = encoder.config
+    own = copy.deepcopy(shared)
+    for module in encoder.modules():
+        if getattr(module, "config", None) is shared:
+            module.config = own
+
+
+class FidNetwork(nn.Module):
+    """`forward` gives the decoder's logits (B, T, vocabulary).  `eoi` is the id of [EOI].
+
+    Raises ValueError when the encoder's attention cannot be exchanged (transformers' attention interface is not used by it).
+    """
+
+    def __init__(self, model: Any, config: FidConfig, eoi: int) -> None:
+        super().__init__()
+        with TRANSFORMERS:
+            from transformers.modeling_outputs import BaseModelOutput
+        self._states = BaseModelOutput  # what its decoder takes an encoder's states in
+        encoder = model.get_encoder()
+        if not encoder._can_set_attn_implementation():
+            raise ValueError(f"the attention of {type(encoder).__name__} cannot be exchanged; use a T5 or BART model")
+        _own_config(encoder)
+        use_interleaving(encoder, config.attention)
+        self.model = model
+        self.config = config
+        self.eoi = eoi
+        start = model.config.decoder_start_token_id
+        self.start = int(model.config.pad_token_id if start is None else start)
+        if config.prompting == "learned":
+            width = model.get_input_embeddings().weight.shape[1]
+            self.prompts = nn.Parameter(torch.randn(config.learned_steps, config.learned_tokens, width) * 0.02)
+
+    def collate(
+        self,
+        tokenizer: Any,
+        jobs: Sequence[tuple[str, Sequence[tuple[str, str]], Sequence[str]]],
+        max_tokens: int | None = None,
+    ) -> FidBatch:
+        """`max_tokens`: of a row, instead of the config's."""
+        return collate_fid(tokenizer, replace(self.config, max_tokens=max_tokens) if max_tokens else self.config, jobs)
+
+    def encode(self, batch: FidBatch) -> tuple[Tensor, Tensor]:
+        """Cat(E, X) of Eq. 7 with its mask: (B, P + N * L, d), (B, P + N * L)."""
+        if self.config.attention == "authors" and len(batch.input_ids) > batch.rows:
+            return self._one_by_one(batch)
+        encoder = self.model.get_encoder()
+        length, rows = batch.input_ids.shape[1], batch.rows
+        mask, p = batch.mask, batch.prompt_tokens
+        extra: dict[str, Any] = {} if self.config.prompting == "separate" else {"rows": rows, "prompt_tokens": p}
+        if self.config.prompting == "learned":
+            p = extra["prompt_tokens"] = self.config.learned_tokens
+            embedded = encoder.get_input_embeddings()(batch.input_ids)  # (B * R, L, d)
+            by_question = embedded.view(-1, rows, *embedded.shape[1:]).clone()
+            steps = batch.steps.clamp(max=self.config.learned_steps - 1)
+            by_question[:, 0, :p] = self.prompts[steps].to(embedded.dtype)
+            mask = mask.view(-1, rows, length).clone()
+            mask[:, 0] = torch.arange(length, device=mask.device) < p
+            mask = mask.view(-1, length)
+            extra["inputs_embeds"] = by_question.view_as(embedded)
+        else:
+            extra["input_ids"] = batch.input_ids
+        states = encoder(attention_mask=mask.long(), **extra).last_hidden_state  # (B * R, L, d)
+        states = states.view(-1, rows, *states.shape[1:])
+        mask = mask.view(-1, rows, length)
+        # prompt first, then all passages of a question in one row: the decoder attends to them together
+        x = states[:, 1:].reshape(states.shape[0], -1, states.shape[-1])
+        return torch.cat([states[:, 0, :p], x], dim=1), torch.cat([mask[:, 0, :p], mask[:, 1:].flatten(1)], dim=1)
+
+    def _one_by_one(self, batch: FidBatch) -> tuple[Tensor, Tensor]:
+        """`encode` of each question for itself, without the padding that the others brought: the authors' attention reads that, too."""
+        found = []
+        for first in range(0, len(batch.input_ids), batch.rows):
+            mask = batch.mask[first : first + batch.rows]
+            rows, length = int(mask.any(1).sum()), int(mask.any(0).sum())
+            ids = batch.input_ids[first : first + rows, :length]
+            steps = batch.steps[first // batch.rows : first // batch.rows + 1]
+            found.append(self.encode(FidBatch(ids, mask[:rows, :length], rows, min(batch.prompt_tokens, length), steps)))
+        size = max(mask.shape[1] for _, mask in found)
+        states = torch.cat([nn.functional.pad(s, (0, 0, 0, size - s.shape[1])) for s, _ in found])
+        return states, torch.cat([nn.functional.pad(m, (0, size - m.shape[1])) for _, m in found])
+
+    def decode(self, states: Tensor, mask: Tensor, ids: Tensor, cache: Any = None, keep: bool = False) -> Any:
+        """transformers' output for decoder inputs (B, T); with `keep`, `past_key_values` holds the keys and values for the next call."""
+        return self.model(
+            encoder_outputs=self._states(last_hidden_state=states),
+            attention_mask=mask.long(),
+            decoder_input_ids=ids,
+            past_key_values=cache,
+            use_cache=keep,
+        )
+
+    @staticmethod
+    def repeat_cache(cache: Any, k: int) -> Any:
+        """Each question K times in a row; a view where B is 1: the passages' keys are not copied K times."""
+        for layer in cache.cross_attention_cache.layers:
+            layer.keys, layer.values = fan_out(layer.keys, k), fan_out(layer.values, k)
+        cache.self_attention_cache.batch_repeat_interleave(k)
+        return cache
+
+    def forward(self, batch: FidBatch, labels: Tensor) -> Tensor:
+        """`labels` (B, T): answer, end of sequence, then IGNORED."""
+        before = labels.new_full((labels.shape[0], 1), self.start)
+        inputs = torch.cat([before, labels[:, :-1].masked_fill(labels[:, :-1] == IGNORED, self.start)], dim=1)
+        return self.decode(*self.encode(batch), inputs).logits

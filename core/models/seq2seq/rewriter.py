@@ -1,0 +1,98 @@
+"""Question disambiguation as sequence to sequence: the prompt question, the target answer, the other answers and the passages in, a question out.
+
+Source: Min et al. 2020, section 5 ("generates each question conditioning on the concatenation of the prompt question, the target answer, other answers,
+and the top passages").  The rows are those of core.models.seq2seq.network: the prompt row holds the question and the answers, the target
+first, and each passage is a row of its own.  Candidates are diverse beams; the first of a greedy decoding is among them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from core.errors import CheckpointError
+from core.models.seq2seq.decoding import Writing, write
+from core.models.seq2seq.fid import load_fid
+from core.text import normalize_answer
+from core.types import Passage
+
+Job = tuple[str, str, Sequence[str], Sequence[Passage]]  # prompt question, target answer, other answers, passages
+BEAMS = 3
+MAX_TOKENS = 48  # of a question
+AT_A_TIME = 4  # jobs of one batch
+_WORD = re.compile(r"\w+(?:[-'’]\w+)*")
+
+
+def rewriting_job(
+    question: str, answer: str, others: Sequence[str], passages: Sequence[tuple[str, str]]
+) -> tuple[str, Sequence[tuple[str, str]], list[str]]:
+    """The job of a network's `collate`: the answers stand in the prompt row, the target first."""
+    return question, passages, [answer, *others]
+
+
+def truecase(text: str, sources: Sequence[str]) -> str:
+    """Words of a lower-case text as the sources mostly write them (a capital first letter stays at the front).
+
+    >>> truecase("who played maria in west side story?", ["Who played Maria?", "West Side Story is a film."])
+    'Who played Maria in West Side Story?'
+    """
+    forms: dict[str, Counter[str]] = {}
+    for source in sources:
+        for word in _WORD.findall(source):
+            forms.setdefault(word.lower(), Counter())[word] += 1
+
+    def cased(match: re.Match[str]) -> str:
+        found = forms.get(match.group().lower())
+        return max(found, key=lambda form: (found[form], form)) if found else match.group()
+
+    out = _WORD.sub(cased, text)
+    return out[:1].upper() + out[1:]
+
+
+class Seq2SeqRewriter:
+    """A core.clarification.clarifiers.Rewriter over the network, tokenizer and lock of a FidAnswerer."""
+
+    def __init__(self, answerer: Any, beams: int = BEAMS) -> None:
+        self.answerer = answerer
+        self.writing = Writing("diverse-beam" if beams > 1 else "greedy", beams, max_tokens=MAX_TOKENS)
+        self.uncased = bool(getattr(answerer.network, "uncased", False))
+
+    def rewrite_many(self, jobs: Sequence[Job]) -> list[list[str]]:
+        """Distinct candidates of each job, the likeliest token by token first."""
+        out: list[list[str]] = []
+        for i in range(0, len(jobs), AT_A_TIME):
+            out += self._rewrite(jobs[i : i + AT_A_TIME])
+        return out
+
+    def _rewrite(self, jobs: Sequence[Job]) -> list[list[str]]:
+        a = self.answerer
+        texts = [rewriting_job(q, answer, others, [(p.title, p.text) for p in found]) for q, answer, others, found in jobs]
+        autocast = torch.autocast(a.device.type, dtype=torch.bfloat16, enabled=a.device.type == "cuda")
+        with a.lock, torch.inference_mode(), autocast:
+            states, mask = a.network.encode(a.network.collate(a.tokenizer, texts).to(a.device))
+            written = write(a.network, a.tokenizer, states, mask, self.writing, [q for q, *_ in jobs])
+            read = [[" ".join(a.tokenizer.decode(w.ids, skip_special_tokens=True).split()) for w in found] for found in written]
+        out = []
+        for candidates, (question, answer, others, passages) in zip(read, jobs):
+            sources = [question, answer, *others, *(f"{p.title}. {p.text}" for p in passages)]
+            distinct: dict[str, str] = {}
+            for text in candidates:
+                if key := normalize_answer(text):
+                    distinct.setdefault(key, truecase(text, sources) if self.uncased else text)
+            out.append([text if text.endswith("?") else f"{text}?" for text in distinct.values()])
+        return out
+
+
+def load_rewriter(name: str, device: str = "auto") -> tuple[Seq2SeqRewriter, str]:
+    """(rewriter, digest of its weights).  Raises CheckpointError, also for weights that were trained to write answers."""
+    answerer, digest = load_fid(name, device)
+    if answerer.config.target != "question":
+        raise CheckpointError(
+            f"{name} was not trained to write disambiguated questions; name weights of `python -m core train disambiguation` in "
+            "AMBISCOPE_REWRITER"
+        )
+    return Seq2SeqRewriter(answerer), digest

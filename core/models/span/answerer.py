@@ -1,0 +1,173 @@
+"""SpanAnswerer: AmbigPrompt's answering model with a span head, the bundled default.
+
+One step = one pass over the prompt row and all passage rows (core.models.interleaving), then one softmax over all spans and [EOI].
+Equal spans of several passages add up.  Legend: N passage rows, L tokens a row, W longest answer in tokens.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+from core.models.finding import find_checkpoint
+from core.models.span.checkpoints import digest, load_span_network
+from core.models.span.model import Span, SpanModel, collate, to_candidate, top_spans
+from core.models.span.network import SpanNetwork
+from core.models.span.reader import PassageReader
+from core.models.span.rows import Rows
+from core.text import normalize_answer, overlapping
+from core.types import Candidate, Job, Proposal, RetrievedPassage
+
+READINGS_KEPT = 64  # questions whose reading is remembered
+LEAST = -20.0  # log probability below which the reader has no say: also keeps -inf * 0 out
+EXAMINED = 256  # spans looked at before equal texts are merged; the rest keeps its share of the probability
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """Added to the logits before the softmax.
+
+    `retrieval_prior`: times (cosine of a passage - cosine of the best passage); `eoi_bias`: added to [EOI]'s logit (negative: stop later);
+    `reader_weight`: times the log probability that the per-passage reader gives the span (0: the reader is not asked).
+    """
+
+    retrieval_prior: float = 8.0
+    eoi_bias: float = -2.25
+    reader_weight: float = 0.0
+    candidates: int = 8
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The networks' view of one job: span scores (N, L, W), the [EOI] score, the rows that they belong to, and the per-passage reader's
+    log probabilities (N, L, W) where it was asked."""
+
+    spans: torch.Tensor
+    eoi: float
+    rows: Rows
+    read: torch.Tensor | None = None
+
+
+def shares_words(answer: str, previous: Sequence[str]) -> bool:
+    """True if the answer is, contains or is contained in a previous one: the same answer read again, longer or shorter."""
+    return any(overlapping(answer, p) for p in previous)
+
+
+class SpanAnswerer(SpanModel):
+    def __init__(self, network: SpanNetwork, device: str = "auto", decoding: Decoding | None = None) -> None:
+        super().__init__(network, network.config, device)
+        self.decoding = decoding or Decoding()
+        self.reader: PassageReader | None = None
+        self._readings: dict[object, torch.Tensor] = {}
+
+    def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
+        """Candidates that share no words with `previous`, the likeliest first, and the probability of [EOI]."""
+        return self.propose_many([(question, passages, previous)])[0]
+
+    def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]:
+        return [
+            self.decide(scored, passages, previous, self.decoding)
+            for scored, (_, passages, previous) in zip(self.score_many(jobs), jobs)
+        ]
+
+    def score_many(self, jobs: Sequence[Job]) -> list[Scored]:
+        """What the network says of each job, before decoding."""
+        rows_of = [self.rows(question, [p.passage for p in passages]) for question, passages, _ in jobs]
+        prompts = [self.prompt(question, previous) for question, _, previous in jobs]
+        batch = collate(rows_of, prompts)
+        batch.steps = torch.tensor([len(previous) for _, _, previous in jobs])
+        spans, eoi = self.scores(batch)
+        read = self._read(jobs, rows_of)
+        return [Scored(spans[i, : len(rows)], float(eoi[i]), rows, read[i]) for i, rows in enumerate(rows_of)]
+
+    def score_rows(self, question: str, rows: Rows, previous: Sequence[str], read: torch.Tensor | None = None) -> Scored:
+        """What the network says over rows that are made already; `read`: the reader's view of them."""
+        batch = collate([rows], [self.prompt(question, previous)])
+        batch.steps = torch.tensor([len(previous)])
+        spans, eoi = self.scores(batch)
+        return Scored(spans[0, : len(rows)], float(eoi[0]), rows, read)
+
+    def _read(self, jobs: Sequence[Job], rows_of: Sequence[Rows]) -> Sequence[torch.Tensor | None]:
+        """The reader's view of each job; it does not depend on previous answers, so a question's later steps find it in the cache."""
+        if self.reader is None or not self.decoding.reader_weight:
+            return [None] * len(jobs)
+        keys = [(question, tuple((p.passage.id, p.passage.text) for p in passages)) for question, passages, _ in jobs]
+        todo = [i for i, key in enumerate(keys) if key not in self._readings]
+        if todo:
+            found = self.reader.log_probabilities([rows_of[i] for i in todo])
+            for i, log_probability in zip(todo, found):
+                self._readings[keys[i]] = log_probability
+        out = [self._readings[key] for key in keys]
+        while len(self._readings) > READINGS_KEPT:
+            self._readings.pop(next(iter(self._readings)))
+        return out
+
+    @staticmethod
+    def decide(scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str], decoding: Decoding) -> Proposal:
+        """Decoding: the prior and the bias, equal texts merged, what shares words with `previous` taken out of the softmax."""
+        rows = scored.rows
+        best = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
+        prior = [decoding.retrieval_prior * ((p.similarity if p.similarity is not None else best) - best) for p in passages]
+        spans = scored.spans + torch.tensor([prior[i] for i in rows.passage])[:, None, None]
+        if scored.read is not None and decoding.reader_weight:
+            length = min(spans.shape[1], scored.read.shape[1])  # beyond the shorter one is padding, where no span stands
+            spans = spans[:, :length] + decoding.reader_weight * scored.read[:, :length].clamp(min=LEAST)
+        eoi = scored.eoi + decoding.eoi_bias
+        found = top_spans(spans, rows, EXAMINED)
+        dropped: list[float] = []
+        merged: dict[str, list[float]] = {}
+        first: dict[str, Candidate] = {}
+        heads: list[tuple[Span, str]] = []  # the best span of each place in the text, and the answer that it stands for
+        for span in found:
+            # "Robert Wise" and "director Robert Wise" are one answer read at one place: the weaker reading supports the stronger one
+            head = next(
+                (key for h, key in heads if h.passage == span.passage and h.start < span.end and span.start < h.end), None
+            )
+            if head is not None:
+                merged.get(head, dropped).append(span.logit)
+                continue
+            candidate = to_candidate(span, passages[span.passage].passage, 0.0)
+            key = normalize_answer(candidate.text)
+            heads.append((span, key))
+            if not key or shares_words(candidate.text, previous):  # no key: an article alone
+                dropped.append(span.logit)
+                continue
+            merged.setdefault(key, []).append(span.logit)
+            first.setdefault(key, candidate)
+        # what shares words with a previous answer, or is no answer, cannot be chosen, so its mass leaves the softmax
+        total = float(torch.logsumexp(torch.cat([spans.reshape(-1), torch.tensor([eoi])]), 0))
+        kept = 1.0 - sum(math.exp(logit - total) for logit in dropped)
+        kept = max(kept, math.exp(eoi - total), 1e-9)
+        probability = {key: sum(math.exp(logit - total) for logit in logits) / kept for key, logits in merged.items()}
+        order = sorted(probability, key=lambda key: -probability[key])[: decoding.candidates]
+        return Proposal(
+            tuple(Candidate(first[k].text, min(1.0, probability[k]), first[k].evidence) for k in order),
+            min(1.0, math.exp(eoi - total) / kept),
+        )
+
+
+_LOADING = threading.Lock()  # two threads that ask for the same weights load them once
+
+
+@lru_cache(maxsize=2)
+def _loaded(folder: Path, weights: str, device: str) -> SpanAnswerer:
+    """One network for all who ask for these weights; `weights` is their digest, so that new weights are loaded anew."""
+    return SpanAnswerer(load_span_network(folder), device)
+
+
+def load_answerer(name: str = "default", device: str = "auto", decoding: Decoding | None = None) -> tuple[SpanAnswerer, str]:
+    """(answerer, digest of its weights).  Loaded once; the decoding is the caller's own.  Raises CheckpointError."""
+    folder = find_checkpoint(name, "answerer")
+    weights = digest(folder)
+    with _LOADING:
+        answerer = copy.copy(_loaded(folder, weights, device))
+    answerer.decoding = decoding or Decoding()
+    answerer._readings = {}
+    return answerer, weights

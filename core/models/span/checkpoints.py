@@ -1,0 +1,123 @@
+"""Checkpoints of span models: a folder with config.json, model.safetensors (without the unchanged base) and a model card README.md.
+
+Weights are stored in half precision; embeddings of the base are frozen in training and left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import nn
+
+from core import disk
+from core.errors import CheckpointError
+from core.models.finding import WEIGHTS, damaged, read_config
+from core.models.span.model import load_base
+from core.models.span.network import Prompting, SpanConfig, SpanNetwork
+
+TICK_NS = 2_000_000_000  # coarser than the time stamps of any file system in use (FAT: 2 s)
+
+
+def save_network(network: nn.Module, folder: Path, config: dict[str, Any], left_out: tuple[str, ...] = ()) -> None:
+    """Half-precision weights without the frozen embeddings, and config.json.
+
+    `left_out`: beginnings of names of weights that another checkpoint holds.
+    """
+    own = {n: t for n, t in network.state_dict().items() if ".embeddings." not in n and not n.startswith(left_out)}
+    save_weights(own, folder, config)
+
+
+def save_weights(weights: Mapping[str, torch.Tensor], folder: Path, config: dict[str, Any]) -> None:
+    """These weights in half precision, and config.json.  Files are replaced whole, so that a kill leaves the old ones.  Raises StorageError."""
+    tensors = {name: tensor.detach().to("cpu", torch.float16).contiguous() for name, tensor in weights.items()}
+    disk.write_bytes(folder / WEIGHTS, save(tensors, metadata={"format": "pt"}))
+    disk.write_text(folder / "config.json", json.dumps(config, indent=1) + "\n")
+
+
+def save_span_network(network: nn.Module, folder: Path, about: dict[str, Any] | None = None) -> None:
+    assert isinstance(network, SpanNetwork)
+    save_network(network, folder, {"kind": "span", "config": asdict(network.config), "about": about or {}})
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a checkpoint says of its training; empty where it does not."""
+
+    prompting: str = "interleaved"
+    stage: str = ""  # pretrain (single answers and pseudo answers: the zero-shot setting) or tune
+
+
+def training_of(folder: Path) -> Training:
+    """Raises CheckpointError when config.json cannot be read."""
+    config = read_config(folder)
+    try:
+        arguments = (config.get("about") or {}).get("arguments") or {}
+        return Training(str(config["config"].get("prompting", "interleaved")), str(arguments.get("stage", "")))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise damaged(folder, error) from None
+
+
+def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanNetwork:
+    """`prompting`: use the weights under another mechanism (ablations).  Raises CheckpointError when a file is missing, damaged, or
+    does not fit the network."""
+    try:
+        config = SpanConfig(**json.loads((folder / "config.json").read_text())["config"])
+        if prompting is not None:
+            config = replace(config, prompting=prompting)
+        tensors = load_file(folder / WEIGHTS)
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"checkpoint {folder} is incomplete: {error.filename or WEIGHTS} is missing; fetch or train it again"
+        ) from None
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"checkpoint {folder} is damaged ({error}); fetch or train it again") from None
+    network = SpanNetwork(load_base(config.base), config)
+    try:
+        missing, unexpected = network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
+    except RuntimeError as error:  # sizes
+        raise CheckpointError(f"checkpoint {folder} does not fit its network: {error}; train it again") from None
+    missing = [m for m in missing if ".embeddings." not in m and not (prompting == "learned" and m == "prompts")]
+    if missing or unexpected:
+        raise CheckpointError(
+            f"checkpoint {folder} does not fit its network: missing {missing[:3]}, unexpected {list(unexpected)[:3]}; train it again"
+        )
+    return network.eval()
+
+
+Stamp = tuple[int, int, int]  # time in ns, size in bytes, inode: another one means other content, or a file replaced whole
+_DIGESTS: dict[Path, tuple[Stamp, str]] = {}
+
+
+def digest(folder: Path) -> str:
+    """First 16 hex digits of the sha256 of the weights: what a prediction remembers of its model.  Raises CheckpointError.
+
+    The file is read again when its stamp has changed; a file written within the clock's last tick is not remembered, as a second writing
+    could have the same stamp.
+    """
+    path = folder / WEIGHTS
+    try:
+        stamp = _stamp(path)
+        known = _DIGESTS.get(path)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        with path.open("rb") as file:
+            sha = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        if _stamp(path) == stamp and time.time_ns() - stamp[0] > TICK_NS:
+            _DIGESTS[path] = stamp, sha
+    except OSError as error:
+        raise CheckpointError(f"checkpoint {folder} is incomplete: {WEIGHTS} cannot be read ({error.strerror})") from None
+    return sha
+
+
+def _stamp(path: Path) -> Stamp:
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino

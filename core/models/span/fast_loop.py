@@ -1,0 +1,168 @@
+"""AmbigPrompt's loop with less reading: the first step reads every passage, later steps only those that can still hold an answer.
+
+The exact loop of Sun et al. 2023 encodes all N passages at every step, because the prompt changes and every passage sees it.  Here a later step
+encodes the prompt with a few passages only: those where the first step found the best answers that the previous ones do not cover.
+A question's answers are chosen among these passages, and [EOI] is judged over them.  Where a rescorer judges the candidates of each step
+(core.models.ranking.reranker), its scores say where to read, not the model's own logits: what it would choose next is read again, and the answers
+are more often those of the exact loop.  One loop object serves one question.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from core.models.span.answerer import EXAMINED, Scored, SpanAnswerer, shares_words
+from core.models.span.model import to_candidate, top_spans
+from core.models.span.rows import Rows
+from core.text import find_spans, normalize_answer
+from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
+
+
+@dataclass(frozen=True)
+class Rereading:
+    """How many passages a later step reads: `share` of all, at least `least`, but none whose best remaining span is more than `margin` (logits)
+    below the best of all; the first one always.  Under a rescorer it is its scores that must not be more than `judged_margin` (log odds) below.
+    """
+
+    share: float = 0.2
+    least: int = 2
+    margin: float = 1.5
+    judged_margin: float = 1.5
+
+    def count(self, passages: int) -> int:
+        return min(passages, max(self.least, math.ceil(self.share * passages - 1e-9)))
+
+
+class _FastLoop:
+    """Keeps the previous answers and the passages of the first step: another question, or answers taken back, begin anew."""
+
+    def __init__(self, rereading: Rereading | None = None) -> None:
+        self.rereading = rereading or Rereading()
+        self._begun: tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]] | None = None
+
+    def _goes_on(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> bool:
+        """True where this is a later step of the loop that began last; else it begins here."""
+        key = tuple((p.passage.id, p.passage.text) for p in passages)
+        if self._begun is not None:
+            asked, before, seen = self._begun
+            if (asked, seen) == (question, key) and tuple(previous[: len(before)]) == before and len(previous) > len(before):
+                return True
+        self._begun = question, tuple(previous), key
+        return False
+
+
+class FastSpanLoop(_FastLoop):
+    """Over a SpanAnswerer: passages in the order of the best span that the first step left them, or of what a rescorer says (`judged`)."""
+
+    def __init__(self, model: SpanAnswerer, rereading: Rereading | None = None) -> None:
+        super().__init__(rereading)
+        self.model = model
+        self._first: Scored | None = None
+        self._judged: list[list[tuple[Candidate, float]]] = []  # of each step, where a rescorer says it
+
+    def judged(self, candidates: Sequence[Candidate], scores: Sequence[float]) -> None:
+        """What a rescorer says of the last step's candidates: the next step reads the passages of the best ones that are left."""
+        self._judged.append([(c, float(s)) for c, s in zip(candidates, scores, strict=True)])
+
+    def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
+        """As SpanAnswerer.propose: equal to it at the first step."""
+        if not self._goes_on(question, passages, previous) or self._first is None:
+            self._judged = []
+            (self._first,) = self.model.score_many([(question, passages, previous)])
+            return self.model.decide(self._first, passages, previous, self.model.decoding)
+        rows = self._first.rows
+        left = self._chosen(passages, previous)
+        at = [i for i, passage in enumerate(rows.passage) if passage in left]
+        read = self._first.read[at] if self._first.read is not None else None
+        scored = self.model.score_rows(question, part_of(rows, at), previous, read)
+        return self.model.decide(scored, passages, previous, self.model.decoding)
+
+    def _chosen(self, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> set[int]:
+        """Indices of the passages that are read again; at least one."""
+        assert self._first is not None
+        most = self.rereading.count(len(passages))
+        best: dict[
+            str, float
+        ] = {}  # id of a passage -> the score of its best candidate that is left; what a later step says counts
+        for step in self._judged:
+            said: dict[str, float] = {}
+            for candidate, score in step:
+                if candidate.evidence is not None and not shares_words(candidate.text, previous):
+                    at = candidate.evidence.passage_id
+                    said[at] = max(score, said.get(at, score))
+            best |= said
+        if best:
+            index = {p.passage.id: i for i, p in enumerate(passages)}
+            first = max(best.values())
+            chosen = sorted(best, key=lambda at: -best[at])[:most]
+            return {index[at] for at in chosen if best[at] >= first - self.rereading.judged_margin}
+        order = remaining(self._first, passages, previous, self.model.decoding.retrieval_prior)
+        top = order[0][1]
+        return {i for rank, (i, logit) in enumerate(order[:most]) if rank == 0 or logit >= top - self.rereading.margin}
+
+
+def part_of(rows: Rows, at: Sequence[int]) -> Rows:
+    """Some of the rows; `passage` keeps counting all passages."""
+    return Rows(
+        [rows.input_ids[i] for i in at],
+        [rows.token_type_ids[i] for i in at],
+        [rows.passage[i] for i in at],
+        [rows.offsets[i] for i in at],
+        [rows.starts[i] for i in at],
+        [rows.ends[i] for i in at],
+    )
+
+
+def remaining(
+    scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str], prior: float
+) -> list[tuple[int, float]]:
+    """(index, logit of the best remaining span) of each passage, the best first; those of whose spans none is left come last, at -inf."""
+    best = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
+    priors = [prior * ((p.similarity if p.similarity is not None else best) - best) for p in passages]
+    spans = scored.spans + torch.tensor([priors[i] for i in scored.rows.passage])[:, None, None]
+    logits: dict[int, float] = {}
+    for span in top_spans(spans, scored.rows, EXAMINED):  # the best first
+        if span.passage in logits:
+            continue
+        text = to_candidate(span, passages[span.passage].passage, 0.0).text
+        if normalize_answer(text) and not shares_words(text, previous):  # an article alone is no answer
+            logits[span.passage] = span.logit
+    return sorted(((i, logits.get(i, -math.inf)) for i in range(len(passages))), key=lambda item: (-item[1], item[0]))
+
+
+class FastTextLoop(_FastLoop):
+    """Over an answering model that writes its answers: passages that hold a candidate which is not given yet, then those that hold no
+    answer given so far, each group in the order of retrieval."""
+
+    def __init__(self, model: AnsweringModel, rereading: Rereading | None = None) -> None:
+        super().__init__(rereading)
+        self.model = model
+        self._candidates: list[str] = []
+
+    def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
+        """As the model's propose: equal to it at the first step."""
+        if not self._goes_on(question, passages, previous):
+            self._candidates = []
+            read: Sequence[RetrievedPassage] = passages
+        else:
+            open_ = [c for c in self._candidates if not shares_words(c, previous)]
+            read = self._left(passages, open_, previous)
+        proposal = self.model.propose(question, read, previous)
+        self._candidates += [c.text for c in proposal.candidates if c.text not in self._candidates]
+        return proposal
+
+    def _left(
+        self, passages: Sequence[RetrievedPassage], open_: Sequence[str], previous: Sequence[str]
+    ) -> list[RetrievedPassage]:
+        def rank(i: int) -> tuple[int, int]:
+            text = passages[i].passage.text
+            if any(find_spans(text, c) for c in open_):
+                return 0, i
+            return (2 if any(find_spans(text, p) for p in previous) else 1), i
+
+        chosen = sorted(sorted(range(len(passages)), key=rank)[: self.rereading.count(len(passages))])
+        return [passages[i] for i in chosen]

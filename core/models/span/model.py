@@ -1,0 +1,187 @@
+"""What SpanAnswerer and PassageReader share: base encoder, tokenizer, batches, one lock around the network."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from core.errors import CheckpointError, InputError
+from core.models.encoders.bert import fits, load_bert
+from core.models.encoders.packaged import PACKAGES, packaged_folder
+from core.models.encoders.pretrained import pretrained, reason
+from core.models.encoders.word_pieces import FILE as WORD_PIECES
+from core.models.encoders.word_pieces import WordPieces
+from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
+from core.models.span.rows import Rows, pad, passage_rows, prompt_row
+from core.types import Candidate, Evidence, Passage
+
+
+def base_folder(name: str) -> str:
+    """Folder of a packaged base, or the name itself (a local folder or a hub name).  Raises CheckpointError when it is missing."""
+    return str(packaged_folder(name)) if name in PACKAGES else name
+
+
+# tokenizers of one base are shared between models, and truncation is a state of theirs: one thread at a time
+_TOKENIZING = threading.Lock()
+
+
+@lru_cache(maxsize=4)
+def load_tokenizer(base: str) -> Any:
+    """What rows are made with.  A plain BERT's word pieces need nothing of transformers."""
+    try:
+        if fits(folder := base_folder(base)) and (Path(folder) / WORD_PIECES).is_file():
+            return WordPieces(folder)
+        tokenizer = pretrained("AutoTokenizer", folder, use_fast=True)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"the tokenizer of base model '{base}' cannot be loaded: {error}") from error
+    tokenizer.model_max_length = 1 << 30  # lengths are ours to bound (max_tokens); silences a warning that does not apply
+    return tokenizer
+
+
+def load_base(base: str, dropout: float = 0.0) -> Any:
+    """The bare encoder.  Dropout is 0 by default: inference, and on CPUs it costs a third of a training step."""
+    try:
+        if fits(base_folder(base)):
+            return load_bert(base_folder(base), dropout)
+        rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+        return pretrained("AutoModel", base_folder(base), add_pooling_layer=False, **rates)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        raise CheckpointError(f"base model '{base}' cannot be loaded: {reason(error)}") from error
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """Raises InputError for a device that torch does not know or this machine does not have."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"device '{name}' is unknown; set AMBISCOPE_DEVICE to auto, cpu, cuda or cuda:1") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"device '{name}' is not on this machine; set AMBISCOPE_DEVICE to auto or cpu")
+    return device
+
+
+@dataclass(frozen=True)
+class Span:
+    """A scored span of one passage; offsets count characters of the passage's text."""
+
+    passage: int
+    start: int
+    end: int
+    logit: float
+
+
+def collate(rows_of: Sequence[Rows], prompts: Sequence[tuple[list[int], list[int]]] | None) -> RowBatch:
+    """One batch of B questions; questions with fewer rows are filled up with rows of padding.
+
+    `prompts`: (ids, type ids) a question, or None for the reader.
+    """
+    first = 0 if prompts is None else 1
+    count = max(len(rows) for rows in rows_of) + first
+    length = max(max((len(ids) for ids in rows.input_ids), default=1) for rows in rows_of)
+    p = 0
+    if prompts is not None:
+        p = max(len(ids) for ids, _ in prompts)
+        length = max(length, p)
+    ids: list[list[int]] = []
+    types: list[list[int]] = []
+    starts: list[list[bool]] = []
+    ends: list[list[bool]] = []
+    for b, rows in enumerate(rows_of):
+        if prompts is not None:
+            ids.append(prompts[b][0])
+            types.append(prompts[b][1])
+            starts.append([])
+            ends.append([])
+        ids += rows.input_ids
+        types += rows.token_type_ids
+        starts += rows.starts
+        ends += rows.ends
+        for _ in range(count - first - len(rows)):
+            ids.append([])
+            types.append([])
+            starts.append([])
+            ends.append([])
+    return RowBatch(
+        input_ids=pad(ids, length),
+        token_type_ids=pad(types, length),
+        mask=pad([[True] * len(row) for row in ids], length, False),
+        starts=pad(starts, length, False),
+        ends=pad(ends, length, False),
+        rows=count,
+        prompt_tokens=p,
+        prompted=prompts is not None,
+    )
+
+
+class SpanModel:
+    """A SpanNetwork with its tokenizer on a device.  Calls from several threads take turns."""
+
+    def __init__(self, network: SpanNetwork, config: SpanConfig, device: str = "auto") -> None:
+        self.config = config
+        self.device = pick_device(device)
+        self.network = network.to(self.device).eval()
+        self.tokenizer = load_tokenizer(config.base)
+        self.lock = threading.Lock()
+
+    def rows(self, question: str, passages: Sequence[Passage]) -> Rows:
+        pairs = [(p.title, p.text) for p in passages]
+        with _TOKENIZING:
+            return passage_rows(self.tokenizer, question, pairs, self.config.max_tokens)
+
+    def prompt(self, question: str, previous: Sequence[str]) -> tuple[list[int], list[int]]:
+        with _TOKENIZING:
+            return prompt_row(self.tokenizer, question, previous, self.config.max_prompt_tokens)
+
+    def scores(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
+        """Span scores and "nothing" scores as float32 on the CPU."""
+        on_gpu = self.device.type == "cuda"
+        autocast = torch.autocast("cuda", dtype=torch.bfloat16) if on_gpu else nullcontext()  # on CPUs the caller decides
+        with self.lock, torch.inference_mode(), autocast:
+            spans, nothing = self.network(batch.to(self.device))
+        return spans.float().cpu(), nothing.float().cpu()
+
+
+def top_spans(scores: Tensor, rows: Rows, limit: int) -> list[Span]:
+    """The `limit` best spans of scores (N, L, W) as characters of their passages; overlapping windows give a span once."""
+    _, length, width = scores.shape
+    flat = scores.reshape(-1)
+    values, index = torch.topk(flat, min(limit, flat.numel()))
+    found: dict[tuple[int, int, int], Span] = {}
+    for value, i in zip(values.tolist(), index.tolist()):
+        if value == float("-inf"):
+            break
+        row, rest = divmod(i, length * width)
+        s, w = divmod(rest, width)
+        passage = rows.passage[row]
+        start, end = rows.offsets[row][s][0], rows.offsets[row][s + w][1]
+        found.setdefault((passage, start, end), Span(passage, start, end, value))
+    return list(found.values())
+
+
+def span_text(text: str, start: int, end: int) -> tuple[int, int]:
+    """Widens a span over a currency sign before it, a percent sign after it, or a bracket that it opened but did not close."""
+    if start > 0 and text[start - 1] in "$£€¥":
+        start -= 1
+    if end < len(text) and text[end] == "%":
+        end += 1
+    inside = text[start:end]
+    if end < len(text) and text[end] == ")" and inside.count("(") > inside.count(")"):
+        end += 1
+    return start, end
+
+
+def to_candidate(span: Span, passage: Passage, probability: float) -> Candidate:
+    start, end = span_text(passage.text, span.start, span.end)
+    text = passage.text[start:end]
+    return Candidate(text, probability, Evidence(passage.id, start, end, text))

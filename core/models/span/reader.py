@@ -1,0 +1,108 @@
+"""The per-passage reader with abstention: g(a | q, c) of AmbigPrompt's Eq. 8, and the reader of the round trip and of one-pass reading."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+from core.models.finding import find_checkpoint
+from core.models.span.checkpoints import digest, load_span_network
+from core.models.span.model import SpanModel, collate, to_candidate, top_spans
+from core.models.span.rows import Rows
+from core.types import Candidate, Passage
+
+BATCH_ROWS = 64
+LEAST = 1e-9
+
+
+@dataclass(frozen=True)
+class Readout:
+    """What one passage says: candidates, the likeliest first, and the probability that it does not answer."""
+
+    passage: Passage
+    candidates: tuple[Candidate, ...]
+    abstain_probability: float
+
+    @property
+    def best(self) -> Candidate | None:
+        """The best candidate, or None when abstaining is likelier than any one span."""
+        top = self.candidates[0] if self.candidates else None
+        return top if top is not None and top.probability > self.abstain_probability else None
+
+    @property
+    def answers_probability(self) -> float:
+        """That the passage answers; never 0."""
+        return max(LEAST, 1 - self.abstain_probability)
+
+
+def relevances(readouts: Sequence[Readout]) -> list[float]:
+    """P(passage is the one | question): a softmax over passages of the log odds that the reader does not abstain, as DPR's reader selects a
+    passage (Karpukhin et al. 2020, section 6.1)."""
+    odds = [math.log(r.answers_probability / max(LEAST, r.abstain_probability)) for r in readouts]
+    top = max(odds, default=0.0)
+    weights = [math.exp(o - top) for o in odds]
+    return [w / sum(weights) for w in weights]
+
+
+class PassageReader(SpanModel):
+    def read_pairs(self, pairs: Sequence[tuple[str, Passage]], candidates: int = 5) -> list[Readout]:
+        """One readout for each (question, passage).  A long passage is read in windows; its windows share one softmax with the least
+        willing abstention, so that a window without the answer does not silence the others."""
+        jobs = [self.rows(question, [passage]) for question, passage in pairs]
+        out: list[Readout] = []
+        for i in range(0, len(jobs), BATCH_ROWS):
+            part = jobs[i : i + BATCH_ROWS]
+            order = sorted(range(len(part)), key=lambda j: max(len(r) for r in part[j].input_ids))
+            answers: dict[int, Readout] = {}
+            for k in range(0, len(order), 16):  # short rows together: padding is work too
+                group = order[k : k + 16]
+                spans, nothing = self.scores(collate([part[j] for j in group], None))
+                for g, j in enumerate(group):
+                    n = len(part[j])
+                    answers[j] = self._readout(spans[g, :n], nothing[g, :n], part[j], pairs[i + j][1], candidates)
+            out += [answers[j] for j in range(len(part))]
+        return out
+
+    def read(self, question: str, passages: Sequence[Passage], candidates: int = 5) -> list[Readout]:
+        return self.read_pairs([(question, passage) for passage in passages], candidates)
+
+    def log_probabilities(self, rows_of: Sequence[Rows]) -> list[torch.Tensor]:
+        """log p(span | question, passage row), (N, L, W) a question, from rows that are made already; -inf where no span may stand."""
+        out: list[torch.Tensor] = []
+        for k in range(0, len(rows_of), 8):
+            part = rows_of[k : k + 8]
+            spans, nothing = self.scores(collate(part, None))
+            for i, rows in enumerate(part):
+                own = spans[i, : len(rows)]
+                total = torch.logsumexp(torch.cat([own.flatten(1), nothing[i, : len(rows), None]], dim=1), dim=1)
+                out.append(own - total[:, None, None])
+        return out
+
+    def _readout(self, spans: torch.Tensor, nothing: torch.Tensor, rows, passage: Passage, limit: int) -> Readout:  # type: ignore[no-untyped-def]
+        null = float(nothing.min())
+        total = float(torch.logsumexp(torch.cat([spans.reshape(-1), torch.tensor([null])]), 0))
+        found = [to_candidate(s, passage, math.exp(s.logit - total)) for s in top_spans(spans, rows, limit)]
+        return Readout(passage, tuple(found), math.exp(null - total))
+
+
+_LOADING = threading.Lock()  # two threads that ask for the same weights load them once
+
+
+@lru_cache(maxsize=2)
+def _loaded(folder: Path, weights: str, device: str) -> PassageReader:
+    network = load_span_network(folder)
+    return PassageReader(network, network.config, device)
+
+
+def load_reader(name: str = "default", device: str = "auto") -> tuple[PassageReader, str]:
+    """(reader, digest of its weights).  Loaded once; new weights in the folder are loaded anew.  Raises CheckpointError."""
+    folder = find_checkpoint(name, "reader")
+    weights = digest(folder)
+    with _LOADING:
+        return _loaded(folder, weights, device), weights

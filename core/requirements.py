@@ -1,0 +1,69 @@
+"""Whether what a system needs is at hand: one check for each wording of `needs` in core.systems.  Looks for files; loads no weights.
+
+A new wording: a function that raises an AmbiscopeError saying what is missing and how to get it, and a line in CHECKS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.settings import Settings
+
+
+def _reader(settings: Settings) -> None:
+    from core.models.finding import find_checkpoint
+
+    find_checkpoint(settings.reader, "reader")
+
+
+def _answerer(settings: Settings) -> None:
+    from core.models.finding import find_checkpoint
+
+    find_checkpoint(settings.answerer, "answerer")
+
+
+def _answering(settings: Settings) -> None:
+    from core.models.finding import find_answering
+
+    find_answering(settings.answerer)
+
+
+def _ambiguity(settings: Settings) -> None:
+    from core.models.ambiguity import find_ambiguity
+
+    find_ambiguity()
+
+
+def _weights(settings: Settings) -> None:
+    from core.models.finding import find_fid
+
+    find_fid(settings.answerer)  # a hub name passes: only loading it can tell
+
+
+def _seq2seq(settings: Settings) -> None:
+    from core.models.finding import find_fid
+
+    find_fid(settings.seq2seq)
+
+
+def _language_model(settings: Settings) -> None:
+    from core.models.language.loading import require_language_model
+
+    require_language_model(settings)  # whether the endpoint answers, asking it tells
+
+
+CHECKS: dict[str, Callable[[Settings], None]] = {
+    "checkpoint reader": _reader,
+    "checkpoint answerer": _answerer,
+    "checkpoint ambiguity": _ambiguity,
+    "answering model": _answering,
+    "encoder-decoder answerer-seq2seq": _weights,  # bundled; another one by AMBISCOPE_ANSWERER
+    "encoder-decoder fid": _seq2seq,  # bundled; another one by AMBISCOPE_SEQ2SEQ
+    "a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL": _language_model,
+}
+
+
+def check(need: str, settings: Settings) -> None:
+    """Raises the AmbiscopeError that says what is missing.  A need that is not known here passes: building the system tells."""
+    if need in CHECKS:
+        CHECKS[need](settings)

@@ -1,0 +1,152 @@
+"""What systems that end in interpretations share: the frame of a run, and how interpretations become answers."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from core import types as t
+from core.errors import CancelledError, LanguageModelError
+from core.evidence import occurrences
+from core.models.encoders.memory import trimmed
+from core.models.language.loading import load_language_generator
+from core.models.language.roles import Generator as Generates
+from core.models.language.roles import LanguageGenerator, Run
+from core.systems.shared.base import Options, Parts, check_question, effective_settings, retrieve
+from core.text import normalize_answer
+
+
+def distinct(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretation]:
+    """Without abstentions, failures and repetitions of both question and answer; the first of equal ones stays."""
+    seen: set[tuple[str, str]] = set()
+    out = []
+    for i in interpretations:
+        key = (normalize_answer(i.question), normalize_answer(i.answer) or i.answer)
+        if i.answer and i.question and not i.abstained and not i.failed and key not in seen:
+            seen.add(key)
+            out.append(i)
+    return out
+
+
+@dataclass
+class _Kept:
+    """One distinct answer and the interpretations that gave it."""
+
+    text: str
+    pinned: bool = False
+    members: list[t.Interpretation] = field(default_factory=list)
+
+
+def conclude(
+    question: t.Question,
+    interpretations: Sequence[t.Interpretation],
+    passages: Sequence[t.RetrievedPassage],
+    max_answers: int,
+    why: str = "",
+    passed: Callable[[t.Interpretation], bool] = lambda i: False,
+) -> Iterator[t.Event]:
+    """The final interpretations as events: one StepFinished and one QuestionClarified for each distinct answer, so that every page, metric
+    and export serves them as it serves answers, then InterpretationsChosen.  Finished is the caller's to yield.
+
+    Answers that a person pinned stand first, banned ones are left out; `passed` says whether an interpretation passed a round trip.
+    An interpretation without a probability (a language model gives none) gets an equal share.
+    """
+    banned = {normalize_answer(b) for b in question.banned}
+    kept = {normalize_answer(p) or p: _Kept(p, True) for p in question.pinned}
+    chosen: list[t.Interpretation] = []
+    share = 1 / max(1, len(interpretations))
+    for i in interpretations:
+        key = normalize_answer(i.answer) or i.answer
+        if key in banned or (key not in kept and len(kept) >= max_answers):
+            continue
+        i = i if i.probability > 0 else replace(i, probability=share)
+        kept.setdefault(key, _Kept(i.answer)).members.append(i)
+        chosen.append(i)
+    shown: list[str] = []
+    for answer in kept.values():
+        own = list(dict.fromkeys(i.evidence for i in answer.members if i.evidence is not None))
+        found = [
+            e
+            for e in occurrences(answer.text, passages)
+            if all((e.passage_id, e.start) != (o.passage_id, o.start) for o in own)
+        ]
+        probability = 1.0 if answer.pinned else min(1.0, max(i.probability for i in answer.members))
+        candidate = t.Candidate(answer.text, probability, own[0] if own else None)
+        step = t.Step(len(shown) + 1, tuple(shown), "", () if answer.pinned else (candidate,), candidate, 0.0, 0.0)
+        shown.append(answer.text)
+        yield t.StepFinished(step, t.Answer(answer.text, probability, (*own, *found), len(shown), answer.pinned))
+    for answer in kept.values():
+        for i in answer.members[:1]:
+            ok = passed(i)
+            note = "" if ok else "the round trip was not passed, or this system asks none"
+            yield t.QuestionClarified(t.Clarification(answer.text, i.question, ok, why=note), 0.0)
+    yield t.InterpretationsChosen(tuple(chosen), why)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a grounded system found: final interpretations, the passages that were read, and in words what there is to say."""
+
+    interpretations: tuple[t.Interpretation, ...]
+    passages: tuple[t.RetrievedPassage, ...]
+    why: str
+
+
+class GroundedSystem(ABC):
+    """The frame of a run: its deadline, its stop, its counted calls, its conclusion.  A system says how it finds (`find`)."""
+
+    def __init__(
+        self, name: str, parts: Parts, options: Options, generator: Generates, used: Mapping[str, Any] | None = None
+    ) -> None:
+        """`used`: what decides the answers besides options and generator, as plain JSON values."""
+        self.parts, self.options = parts, options
+        settings = effective_settings(parts, options, **(used or {}), generator=dict(generator.about))
+        self.info = t.SystemInfo(name, settings, parts.corpus, parts.corpus_digest, generator.name)
+
+    @abstractmethod
+    def find(self, question: t.Question, run: Run) -> Generator[t.Event, None, Found]:
+        """Yields the events up to the conclusion, and `run.settle()` after each role that it goes on from.  Raises NothingRetrievedError."""
+
+    def search(self, question: t.Question, query: str, k: int) -> t.PassagesRetrieved:
+        """The question's own passages, else the k best for the query.  Raises NothingRetrievedError."""
+        return retrieve(replace(question, text=query), self.parts, k)
+
+    @trimmed
+    def run(self, question: t.Question) -> Iterator[t.Event]:
+        """Yields each event as it happens.  Raises InputError for a bad question, NothingRetrievedError, LanguageModelError."""
+        started = time.perf_counter()
+        question = check_question(question, self.parts.settings.max_question_chars)
+        run = Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
+        try:
+            found = yield from self.find(question, run)
+            yield from run.settle()
+            yield from conclude(
+                question, found.interpretations, found.passages, self.options.max_answers, found.why, lambda i: bool(i.verified)
+            )
+            why = found.why
+        except CancelledError:
+            yield from run.events()
+            why = "stopped by a person"
+        except LanguageModelError:
+            yield from run.events()  # the trace tells which calls failed
+            raise
+        yield t.Finished(time.perf_counter() - started, why)
+
+
+class LanguageSystem(GroundedSystem):
+    """A grounded system over a generator that plays every role."""
+
+    def __init__(
+        self,
+        name: str,
+        parts: Parts,
+        options: Options,
+        generator: LanguageGenerator | None,
+        used: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`generator` None: the configured language model.  Raises NoLanguageModelError, LanguageModelError, CheckpointError then."""
+        self.generator = generator or load_language_generator(parts.settings)
+        super().__init__(name, parts, options, self.generator, used)

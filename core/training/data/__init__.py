@@ -1,0 +1,1 @@
+"""From files to training examples: mixtures, mining, statements, chunks, held-out questions."""

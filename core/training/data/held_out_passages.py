@@ -1,0 +1,68 @@
+"""Questions with passages as a system sees them, for what is fitted on top of trained weights: held-out annotated questions with the passages that a
+retriever brings from their own corpus, and questions that bring their passages.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from core.errors import InputError
+from core.settings import ROOT
+from core.systems.shared.base import brought
+from core.training.data.examples import MultiExample, read_multi
+from core.training.data.mixtures import annotated_examples
+from core.types import Passage, RetrievedPassage
+
+SHARE = 0.2  # of an annotated folder whose questions name no split, as `train` leaves it out
+# by this project, to train on
+WRITTEN = tuple(ROOT / "data" / name for name in ("practice", "practice_facts", "practice_documents"))
+
+
+def held_out_passages(
+    engine: Any, folders: Sequence[Path], top_k: int, limit: int = 0, seed: int = 0, skip: int = 0
+) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
+    """(questions, their passages), folder after folder; neighbours in a file stay neighbours.  A folder's corpus is indexed under its name where it
+    is not yet.  `limit`: at most so many questions, drawn evenly from the folders; `skip`: not those that this limit draws with the same seed.  Raises InputError without a folder, and what reading one raises.
+    """
+    if not folders:
+        raise InputError("no annotated folder is named: --annotated FOLDER (questions.json and passages.tsv)")
+    names = [folder.resolve().name for folder in folders]
+    if twice := {n for n in names if names.count(n) > 1}:
+        raise InputError(
+            f"two annotated folders are named {', '.join(sorted(twice))}: their corpora are told apart by that name"
+        )
+    chosen: list[MultiExample] = []
+    found: list[Sequence[RetrievedPassage]] = []
+    for number, (name, folder) in enumerate(zip(names, folders)):
+        _, examples = annotated_examples(folder, held_out=SHARE)
+        if limit or skip:
+            most, first = (
+                n // len(folders) + (number < n % len(folders)) for n in (limit or len(folders) * len(examples), skip)
+            )
+            order = list(range(len(examples)))
+            random.Random(seed).shuffle(order)
+            examples = [examples[i] for i in sorted(order[first : first + most])]
+        engine.library.create(name, [folder / "passages.tsv"])  # left as it is where it was built before
+        found += engine.corpus(name).search_many([e.question for e in examples], top_k)
+        chosen += examples
+    return chosen, found
+
+
+def own_passages(
+    engine: Any, files: Sequence[Path], limit: int = 0, seed: int = 0
+) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
+    """(questions with an answer, the passages that each brings), in a random order, since sources follow one another in a file.  Raises FormatError,
+    and InputError where no question is left."""
+    examples = [e for file in files for e in read_multi(file) if e.gold and e.passages]
+    if not examples:
+        raise InputError("no question of --multi has an answer and passages of its own")
+    random.Random(seed).shuffle(examples)
+    examples = examples[: limit or None]
+    found: list[Sequence[RetrievedPassage]] = []
+    for e in examples:
+        passages = [Passage(str(j), title, text) for j, (title, text) in enumerate(e.passages)]
+        found.append(brought(e.question, passages, engine.similarity))
+    return examples, found

@@ -1,0 +1,65 @@
+"""Context passages for training questions: BM25 neighbours from a passage file, those that hold an answer told apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import bm25s
+import numpy as np
+import Stemmer
+
+from core import disk
+from core.text import has_answer
+from core.training.data.examples import Titled
+
+
+class Miner:
+    """BM25 over passages in memory (for training only: corpora that people search live in core.retrieval)."""
+
+    def __init__(self, passages: Sequence[Titled]) -> None:
+        self.passages = list(passages)
+        self._stemmer = Stemmer.Stemmer("english")
+        if not self.passages:  # training on questions that bring all their passages mines nothing
+            return
+        tokens = bm25s.tokenize(
+            [f"{title} {text}" for title, text in self.passages], stopwords="en", stemmer=self._stemmer, show_progress=False
+        )
+        self._index = bm25s.BM25()
+        self._index.index(tokens, show_progress=False)
+
+    def neighbours(self, questions: Sequence[str], k: int, cache: Path | None = None) -> np.ndarray:
+        """(questions, at most k) indices of passages, best first; cached in `cache` under a digest of the inputs."""
+        if not self.passages or not len(questions):
+            return np.zeros((len(questions), 0), np.int32)
+        file = cache / f"neighbours-{self._key(questions, k)}.npy" if cache else None
+        if file and file.exists():
+            return np.asarray(np.load(file))
+        tokens = bm25s.tokenize(list(questions), stopwords="en", stemmer=self._stemmer, show_progress=False)
+        found, _ = self._index.retrieve(tokens, k=min(k, len(self.passages)), show_progress=False, n_threads=1)
+        found = np.asarray(found).astype(np.int32)
+        if file:
+            with disk.replacing(file) as draft, draft.open("wb") as out:  # several processes may make the same file
+                np.save(out, found)
+        return found
+
+    def _key(self, questions: Sequence[str], k: int) -> str:
+        """16 hex digits that stand for all that neighbours depend on."""
+        digest = sha256(json.dumps([list(questions), k]).encode())
+        for passage in self.passages:  # one by one: a whole corpus as one JSON text would not fit beside itself
+            digest.update(json.dumps(passage).encode())
+        return digest.hexdigest()[:16]
+
+    def without(self, neighbours: np.ndarray, answers: Sequence[str], taken: Sequence[str], limit: int) -> list[Titled]:
+        """The first `limit` neighbours that hold none of the answers and are not among `taken` (texts)."""
+        out: list[Titled] = []
+        heads = {t[:60] for t in taken}
+        for i in neighbours:
+            title, text = self.passages[int(i)]
+            if text[:60] not in heads and not has_answer(f"{title} {text}", answers):
+                out.append((title, text))
+                if len(out) == limit:
+                    break
+        return out

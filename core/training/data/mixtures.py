@@ -1,0 +1,230 @@
+"""Which examples, in which shares: the recipe of the bundled weights, from files in the documented layouts."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from core.errors import FormatError
+from core.text import has_answer
+from core.training.data.examples import (
+    MultiExample,
+    ReadingExample,
+    Titled,
+    crop,
+    read_annotated,
+    read_multi,
+    read_passages_tsv,
+    read_reading,
+)
+from core.training.data.mining import Miner
+from core.training.data.statements import insert, statement
+from core.training.tasks.reader import Reading
+
+PASSAGE_WORDS = 100
+# share of a source's rows that an epoch takes; sources not named: 1.  qamr is one sentence a row and plentiful; policyqa's answers are clauses
+KEEP = {"qamr": 0.4, "policyqa": 0.15, "hotpotqa": 0.0}
+
+
+def load_reading(paths: Sequence[Path], keep: dict[str, float] | None = None, seed: int = 0) -> list[ReadingExample]:
+    rng = random.Random(seed)
+    shares = KEEP if keep is None else keep
+    return [e for path in paths for e in read_reading(path) if rng.random() < shares.get(e.source, 1.0)]
+
+
+def context_passages(path: Path | None, reading: Sequence[ReadingExample]) -> list[Titled]:
+    """Passages to mine in: the passage file, or the reading passages themselves."""
+    if path is not None:
+        return [p for p in read_passages_tsv(path).values() if len(p[1].split()) >= 15]
+    return list({(e.title, e.passage): None for e in reading})
+
+
+def reader_rows(
+    reading: Sequence[ReadingExample], miner: Miner, cache: Path | None, seed: int = 0, log: Callable[[str], None] = print
+) -> list[Reading]:
+    """Each example once with its passage; for a third of them another passage that looks right and holds no answer."""
+    rng = random.Random(seed)
+    by_title: dict[str, list[str]] = defaultdict(list)
+    for e in reading:
+        if e.title and e.passage not in by_title[e.title][-3:]:
+            by_title[e.title].append(e.passage)
+    chosen = [e for e in reading if e.source != "qamr" and rng.random() < 0.45]
+    log(f"mining neighbours of {len(chosen)} questions in {len(miner.passages)} passages")
+    found = miner.neighbours([e.question for e in chosen], 12, cache)
+    rows = [Reading(e.question, (e.title, crop(e.passage, e.answers, PASSAGE_WORDS, rng)), e.answers) for e in reading]
+    for e, neighbours in zip(chosen, found):
+        others = [p for p in by_title[e.title] if not has_answer(p, e.answers)] if e.title else []
+        if others and rng.random() < 0.5:
+            rows.append(Reading(e.question, (e.title, crop(rng.choice(others), (), PASSAGE_WORDS, rng)), ()))
+        elif mined := miner.without(neighbours, e.answers, [e.passage], 3):
+            title, text = rng.choice(mined)
+            rows.append(Reading(e.question, (title, crop(text, (), PASSAGE_WORDS, rng)), ()))
+    return rows
+
+
+def load_pairs(path: Path) -> list[tuple[str, list[tuple[str, tuple[str, ...]]]]]:
+    """AmbigNQ light: (prompt question, [(disambiguated question, aliases)]) of multi-answer annotations."""
+    out = []
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # not JSON, or not UTF-8
+        raise FormatError(f"not JSON: {error}", file=path) from None
+    number = 0
+    try:
+        for number, row in enumerate(rows, 1):  # noqa: B007
+            for annotation in row["annotations"]:
+                if annotation["type"] == "multipleQAs":
+                    pairs = [(p["question"].split("|")[0], tuple(p["answer"])) for p in annotation["qaPairs"]]
+                    if 2 <= len(pairs) <= 8:
+                        out.append((row["question"], pairs))
+                    break
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"question {number} does not have AmbigNQ's layout ({error})", file=path) from None
+    return out
+
+
+def statement_examples(path: Path, miner: Miner, cache: Path | None, context: int = 5, seed: int = 0) -> list[MultiExample]:
+    """AmbigNQ's answer sets over passages that hold a statement of each pair; see core.training.data.statements."""
+    rng = random.Random(seed)
+    pairs_of = load_pairs(path)
+    found = miner.neighbours([question for question, _ in pairs_of], 20, cache)
+    out = []
+    for (question, pairs), neighbours in zip(pairs_of, found):
+        pairs = rng.sample(pairs, min(len(pairs), context))
+        aliases = [a for _, names in pairs for a in names]
+        mined = miner.without(neighbours, aliases, [], 2 * context + len(pairs))
+        if len(mined) < len(pairs) + 1:
+            continue
+        passages, gold, asked = [], [], []
+        for (clarified, names), (title, text) in zip(pairs, mined):
+            sentence = statement(clarified, rng.choice(names), rng)
+            if sentence is None or not has_answer(sentence, names):
+                continue
+            passages.append((title, insert(sentence, text, rng)))
+            gold.append(names)
+            asked.append(clarified)
+        if gold:
+            rest = [
+                (t, crop(p, (), PASSAGE_WORDS, rng))
+                for t, p in mined[len(pairs) : len(pairs) + max(1, context - len(passages))]
+            ]
+            out.append(MultiExample(question, (*passages, *rest), tuple(gold), "ambignq", extra={"questions": asked}))
+    return out
+
+
+def annotated_examples(folder: Path, held_out: float, context: int = 8) -> tuple[list[MultiExample], list[MultiExample]]:
+    """(training, held-out) examples of a folder in the layout of data/starter, each with BM25 neighbours of its own corpus as context.
+
+    Held out are the questions whose `split` is "held out"; where no question has that field, every k-th block of 15 questions in file
+    order, k = 1 / `held_out` rounded; with `held_out` 0, none.  A context passage may come on both sides.
+    `extra["context"]` holds the ids of all passages, supporting ones first.
+    """
+    examples, passages = read_annotated(folder)
+    ids = list(passages)
+    miner = Miner([passages[i] for i in ids])
+    found = miner.neighbours([e.question for e in examples], context + 6)
+    out = []
+    for e, neighbours in zip(examples, found):
+        supporting = set(e.extra["supporting"])
+        taken = [ids[i] for i in neighbours if ids[i] not in supporting][: max(2, context - len(supporting))]
+        out.append(
+            MultiExample(
+                e.question,
+                (*e.passages, *(passages[i] for i in taken)),
+                e.gold,
+                e.source,
+                extra={**e.extra, "context": [*e.extra["supporting"], *taken]},
+            )
+        )
+    if held_out and any("split" in e.extra for e in out):
+        split = [e.extra.get("split") for e in out]
+        if odd := next((s for s in split if s not in ("train", "held out")), None) or (None in split and "no split"):
+            raise FormatError(
+                f"a question has {odd!r} as its split: each has 'train' or 'held out'", file=folder / "questions.json"
+            )
+        return [e for e in out if e.extra["split"] == "train"], [e for e in out if e.extra["split"] == "held out"]
+    # every k-th block of 15 neighbouring questions: a block shares its topic, so whole blocks are held out
+    blocks = [out[i : i + 15] for i in range(0, len(out), 15)]
+    every = round(1 / held_out) if held_out else len(blocks) + 1
+    return (
+        [e for i, b in enumerate(blocks) for e in b if (i + 1) % every],
+        [e for i, b in enumerate(blocks) for e in b if (i + 1) % every == 0],
+    )
+
+
+def clarified_examples(examples: Sequence[MultiExample]) -> list[MultiExample]:
+    """Each disambiguated question over the same passages: one answer, and the other answers are tempting wrong ones.
+
+    Where an example knows which passages support which pair (`extra["supporting_of"]`), those come first and are the supporting ones.
+    """
+    out = []
+    for e in examples:
+        questions = e.extra.get("questions", [])
+        if len(e.gold) < 2 or len(questions) != len(e.gold):
+            continue
+        for number, (question, names) in enumerate(zip(questions, e.gold)):
+            others = tuple(a for other in e.gold if other is not names for a in other[:1])
+            passages = e.passages
+            extra: dict[str, Any] = {"pseudo": others}
+            if own := _own_passages(e, number):
+                ids = e.extra.get("context", e.extra["supporting"])
+                order = sorted(range(len(ids)), key=lambda i: ids[i] not in own)  # stable
+                passages = tuple(e.passages[i] for i in order)
+                extra |= {"supporting": own, "context": [ids[i] for i in order]}
+            out.append(MultiExample(question, passages, (names,), f"{e.source}-clarified", extra=extra))
+    return out
+
+
+def _own_passages(e: MultiExample, number: int) -> list[str]:
+    """Ids of the passages that support one pair; empty where that is not known."""
+    known = e.extra.get("supporting_of")
+    return list(dict.fromkeys(known[number])) if known else []
+
+
+def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0, empty: int | None = None) -> list[Reading]:
+    """The passages of a multi-answer example as reading rows: their answers, or none.
+
+    `empty`: at most so many rows without an answer for each example, drawn from twice as many of its first ones (those that look most like
+    an answer).  Where the supporting passages are known, another passage in which an answer occurs is left out: it may or may not answer.
+    """
+    rows = []
+    for number, e in enumerate(examples):
+        supporting = len(e.extra["supporting"]) if "supporting" in e.extra else len(e.passages)
+        found: list[Reading] = []
+        silent: list[Reading] = []
+        for i, (title, text) in enumerate(e.passages):
+            answers = tuple(a for names in e.gold for a in names if has_answer(text, [a]))
+            if answers and i >= supporting:
+                continue
+            if len(text.split()) > PASSAGE_WORDS + 20:
+                text = crop(text, answers, PASSAGE_WORDS, random.Random(f"{seed}{e.question}"))
+            (found if answers else silent).append(Reading(e.question, (title, text), answers))
+        if empty is not None:
+            silent = random.Random(f"{seed}-{number}").sample(silent[: 2 * empty], min(empty, len(silent)))
+        rows += found + silent
+    return rows
+
+
+def load_multi(paths: Sequence[Path], negatives: bool = False) -> list[MultiExample]:
+    """Examples with passages and answers; of those without answers the ones of which people say that there is none.
+
+    `negatives`: also those of which only wrong answers are known, for a task that takes nothing else from them (`sample_item`).
+    """
+    wanted = ("no_answer", "negatives_only") if negatives else ("no_answer",)
+    return [e for path in paths for e in read_multi(path) if e.passages and (e.gold or any(e.extra.get(w) for w in wanted))]
+
+
+__all__ = [
+    "annotated_examples",
+    "clarified_examples",
+    "context_passages",
+    "load_multi",
+    "load_reading",
+    "reader_rows",
+    "reader_rows_of_multi",
+    "statement_examples",
+]

@@ -1,0 +1,88 @@
+"""Questions with judged spans for the verifier, out of the files that the reader is trained on.
+
+Wrong spans are what a reader takes for answers: other spans of a passage that answers (a half of the answer among them), and spans of passages that do
+not.  The reader may know the questions: its wrong spans are of the right kind still, and the verifier sees texts, not probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from core.models.ranking.verifier_rows import Window, window_bounds
+from core.models.span.reader import PassageReader, Readout
+from core.text import find_spans, normalize_answer
+from core.training.data.examples import MultiExample, Titled
+from core.training.tasks.reader import Reading
+from core.training.tasks.verifier import Judged
+from core.types import Passage
+
+SPANS = 5  # of a passage that the reader names
+PLACES = 2  # occurrences of an alias in a passage that are taken
+RIGHT, WRONG = 3, 3  # windows of a question, with and without a right span
+PASSAGES = 9  # of a question that are read
+PASSAGE_CHARS = 1_500
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`answering`: indices of the passages in which an alias of `gold` is known to answer; another passage that holds one may or may not."""
+
+    question: str
+    passages: tuple[Titled, ...]
+    gold: tuple[str, ...]
+    answering: frozenset[int]
+
+
+def of_reading(row: Reading) -> Asked:
+    return Asked(row.question, (row.passage,), row.answers, frozenset({0}))
+
+
+def of_multi(example: MultiExample) -> Asked:
+    """Passages known to support the answers where they are known; else those that are not false or beside the point (RAMDocs' `origin`)."""
+    if "supporting" in example.extra:
+        answering = frozenset(range(len(example.extra["supporting"])))
+    else:
+        origin = example.extra.get("origin") or [None] * len(example.passages)
+        answering = frozenset(i for i, o in enumerate(origin) if o in (None, "correct"))
+    passages = tuple((title, text[:PASSAGE_CHARS]) for title, text in example.passages[:PASSAGES])
+    return Asked(example.question, passages, tuple(a for names in example.gold for a in names), answering)
+
+
+def judged(asked: Asked, readouts: Sequence[Readout], words: int) -> Judged | None:
+    """The windows of a question, those in which the reader is surest first; None where it has no span.  `readouts`: one for each passage."""
+    keys = {normalize_answer(a) for a in asked.gold}
+    spans: dict[tuple[int, int, int], dict[tuple[int, int], bool]] = {}  # (passage, window) -> span -> right
+    surest: dict[tuple[int, int, int], float] = {}
+    for i, ((_, text), readout) in enumerate(zip(asked.passages, readouts)):
+        named = {(c.evidence.start, c.evidence.end): c.probability for c in readout.candidates if c.evidence is not None}
+        if i in asked.answering:
+            for alias in asked.gold:
+                named |= {place: named.get(place, 0.0) for place in find_spans(text, alias)[:PLACES]}
+        for (start, end), probability in named.items():
+            right = normalize_answer(text[start:end]) in keys
+            if right and i not in asked.answering:
+                continue
+            a, b = window_bounds(text, start, end, words)
+            spans.setdefault((i, a, b), {})[start - a, end - a] = right
+            surest[i, a, b] = max(surest.get((i, a, b), 0.0), probability)
+    order = sorted(spans, key=lambda key: -surest[key])
+    kept = [key for key in order if any(spans[key].values())][:RIGHT] + [key for key in order if not any(spans[key].values())][
+        :WRONG
+    ]
+    windows = [
+        Window(asked.question, asked.passages[i][0], asked.passages[i][1][a:b], tuple(spans[i, a, b])) for i, a, b in kept
+    ]
+    return Judged(tuple(windows), tuple(tuple(spans[key].values()) for key in kept)) if kept else None
+
+
+def mine(questions: Iterable[Asked], reader: PassageReader, words: int, log: Callable[[str], None] = print) -> list[Judged]:
+    """Reads every passage once with the reader: about 30 a second on one core."""
+    out: list[Judged] = []
+    for number, asked in enumerate(questions, 1):
+        pairs = [(asked.question, Passage(str(i), title, text)) for i, (title, text) in enumerate(asked.passages)]
+        if (found := judged(asked, reader.read_pairs(pairs, SPANS), words)) is not None:
+            out.append(found)
+        if number % 500 == 0:
+            log(f"{number} questions read")
+    return out

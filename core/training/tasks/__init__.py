@@ -1,0 +1,1 @@
+"""What is trained: one task a file, each with its examples and its loss."""

@@ -1,0 +1,184 @@
+"""Fitting the calibrations of a system (core.models.ranking.calibration): its runs over questions that nothing was trained on, probabilities as it gives them.
+
+Each step's candidates are labelled by the references: right are those that equal an alias of an answer that was not given yet.  Equal readings of one
+answer count once, the likelier one, as they do where a rule decides (core.systems.shared.stopping.distinct).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core import types as t
+from core.errors import AmbiscopeError, InputError
+from core.evaluation.folder import trim
+from core.metrics.answers import f1, is_match
+from core.metrics.calibration import reliability
+from core.models.ranking.calibration import Calibration, Platt, log_odds
+from core.systems.shared.stopping import distinct
+
+ENOUGH = 0.85  # P([EOI]) beyond which a loop is not followed: no rule goes on there
+FOLDS = 5
+_RIDGE = 1.0  # of LogisticRegression: the inverse strength of its penalty
+
+AnswerSet = tuple[tuple[str, ...], ...]
+Labelled = list[tuple[dict[str, float], bool]]  # signals, and whether it is so
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One step: the candidates, the likeliest first, and P([EOI]), both as the system gives them; `chosen`: what it went on with."""
+
+    candidates: tuple[tuple[str, float], ...]
+    eoi: float
+    chosen: str | None
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A run beyond where it would have stopped.  `references`: the answer set of each annotation."""
+
+    id: str
+    question: str
+    source: str
+    references: tuple[AnswerSet, ...]
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    id: str
+    question: t.Question
+    source: str
+    references: tuple[AnswerSet, ...]
+
+
+def follow(
+    system: t.AnsweringSystem, questions: Sequence[Asked], file: Path, log: Callable[[str], None] = print
+) -> list[Followed]:
+    """The runs of a system, kept in a file as they come and not made again when they are there.  Of a system that reads once, all distinct candidates
+    are the one turn.  A question that fails is left out, and said."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    trim(file)
+    known = {run.id: run for run in read(file)}
+    for number, asked in enumerate(questions, 1):
+        if asked.id in known:
+            continue
+        try:
+            steps = [e for e in system.run(asked.question) if isinstance(e, t.StepFinished)]
+        except AmbiscopeError as error:
+            log(f"{asked.id}: {error}")
+            continue
+        turns = [
+            Turn(
+                tuple((c.text, c.probability) for c in e.step.candidates),
+                e.step.eoi_probability,
+                e.answer.text if e.answer else None,
+            )
+            for e in steps
+        ]
+        if steps and all(e.step.eoi_probability == 0 for e in steps):
+            turns = [Turn(tuple((e.answer.text, e.answer.probability) for e in steps if e.answer), 0.0, None)]
+        known[asked.id] = Followed(asked.id, asked.question.text, asked.source, asked.references, tuple(turns))
+        with file.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(asdict(known[asked.id])) + "\n")
+        if number % 50 == 0:
+            log(f"{number} of {len(questions)} questions")
+    return [known[a.id] for a in questions if a.id in known]
+
+
+def read(file: Path) -> list[Followed]:
+    """The runs of a file of `follow`."""
+    if not file.exists():
+        return []
+    return [_followed(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def _followed(row: Mapping[str, Any]) -> Followed:
+    turns = tuple(Turn(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"]) for turn in row["turns"])
+    references = tuple(tuple(tuple(aliases) for aliases in own) for own in row["references"])
+    return Followed(row["id"], row["question"], row["source"], references, turns)
+
+
+def labelled(run: Followed, all_candidates: bool = True) -> tuple[Labelled, Labelled]:
+    """(of candidates whether each is right, of [EOI] whether nothing is left), by the annotation that fits the whole run best.  Without
+    `all_candidates` only the best one of each step, which is what a loop gives.
+    """
+    given = [turn.chosen for turn in run.turns if turn.chosen]
+    gold = max(run.references, key=lambda answers: f1(answers, given), default=())
+    answers: Labelled = []
+    ends: Labelled = []
+    left = list(gold)
+    for number, turn in enumerate(run.turns):
+        signals = {"end": log_odds(turn.eoi), "later": float(number > 0)}
+        found = distinct([t.Candidate(*c) for c in turn.candidates])
+        for c in found if all_candidates else found[:1]:
+            answers.append(({**signals, "odds": log_odds(c.probability)}, any(is_match(names, c.text) for names in left)))
+        ends.append(({**signals, "odds": log_odds(turn.eoi)}, not left))
+        left = [names for names in left if turn.chosen is None or not is_match(names, turn.chosen)]
+    return answers, ends
+
+
+def fit_platt(rows: Labelled, signals: Sequence[str]) -> Platt:
+    """The logistic regression of what is so on the signals.  Raises InputError where all of it is so, or none of it."""
+    from sklearn.linear_model import LogisticRegression
+
+    right = [is_so for _, is_so in rows]
+    if len(set(right)) < 2:
+        raise InputError("all candidates are right, or all wrong, so there is nothing to calibrate; give more questions")
+    x = np.array([[values[name] for name in signals] for values, _ in rows])
+    model = LogisticRegression(C=_RIDGE, max_iter=1000).fit(x, right)
+    return Platt({name: float(w) for name, w in zip(signals, model.coef_[0])}, float(model.intercept_[0]))
+
+
+def fit_calibration(runs: Iterable[Followed], fitted_on: str = "", weights: str = "") -> Calibration:
+    """The calibration of one system; `end` where it says [EOI].  Raises InputError."""
+    answers: Labelled = []
+    ends: Labelled = []
+    for run in runs:
+        own, end = labelled(run)
+        answers += own
+        ends += end
+    loops = any(values["end"] > log_odds(0.0) for values, _ in answers)
+    answer = fit_platt(answers, ("odds", "end", "later") if loops else ("odds",))
+    return Calibration(answer, fit_platt(ends, ("odds", "later")) if loops else None, fitted_on, weights)
+
+
+def cross_fitted(runs: Sequence[Followed]) -> list[Calibration]:
+    """For each run a calibration that was fitted without its part of the runs; neighbours are in one part.  Raises InputError."""
+    out: dict[int, Calibration] = {}
+    for part in np.array_split(range(len(runs)), FOLDS):
+        held = set(part.tolist())
+        own = fit_calibration(run for i, run in enumerate(runs) if i not in held)
+        out |= dict.fromkeys(held, own)
+    return [out[i] for i in range(len(runs))]
+
+
+def reliable(runs: Sequence[Followed], calibrations: Sequence[Calibration]) -> dict[str, dict[str, float | int | None]]:
+    """The expected calibration error before and after, of the candidates that a rule decides on (a loop's best one of each step) and of [EOI].  `calibrations`: one
+    for each run, fitted without it."""
+    said: dict[str, list[tuple[float, float, bool]]] = {"answer": [], "[EOI]": []}
+    for run, calibration in zip(runs, calibrations, strict=True):
+        answers, ends = labelled(run, all_candidates=calibration.end is None)
+        said["answer"] += [(_plain(s["odds"]), calibration.answer(s), so) for s, so in answers]
+        if calibration.end is not None:
+            said["[EOI]"] += [(_plain(s["odds"]), calibration.end(s), so) for s, so in ends]
+    return {
+        name: {
+            "n": len(own),
+            "before": reliability([(p, so) for p, _, so in own]).error,
+            "after": reliability([(p, so) for _, p, so in own]).error,
+        }
+        for name, own in said.items()
+        if own
+    }
+
+
+def _plain(odds: float) -> float:
+    return 1 / (1 + math.exp(-odds))

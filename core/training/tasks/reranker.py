@@ -1,0 +1,168 @@
+"""Fitting the rescorer (core.models.ranking.reranker): runs of the answering model over annotated questions that it was not trained on.
+
+The candidates of every step of those runs, labelled by the references, fit a conditional logit with [EOI] as the alternative; its runs are then
+collected too (two rounds, as in dataset aggregation, Ross et al. 2011), since other choices lead to other steps.  The figure is cross-validated by
+blocks of questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import InputError
+from core.models.ranking.features import FEATURES, Embed, Judge, Read, Seen
+from core.models.ranking.reranker import Weights, correct, rescore
+from core.training.data.examples import MultiExample
+from core.training.held_out import answer_f1
+from core.types import BatchAnsweringModel, Proposal, RetrievedPassage
+
+SHIFTS = tuple(np.arange(-1.4, 1.41, 0.2))  # added to the fitted bias: the logistic loss is not F1
+FOLDS = 5
+MAX_ANSWERS = 8
+_RIDGE = 1.0
+_RIDGE_FIRST = 5.0  # of what is added at the first step
+Labelled = tuple[NDArray[np.float64], NDArray[np.bool_]]  # a step: (candidates, features), and which candidates are right
+
+
+@dataclass
+class Runs:
+    """Runs over fixed questions; what the model proposed and the features of it are kept for each (question, previous answers)."""
+
+    model: BatchAnsweringModel
+    examples: Sequence[MultiExample]
+    passages: Sequence[Sequence[RetrievedPassage]]
+    embed: Embed
+    read: Read
+    log: Callable[[str], None] = print
+    judge: Judge | None = None
+    _seen: dict[int, Seen] = field(default_factory=dict)
+    _kept: dict[tuple[int, tuple[str, ...]], tuple[Proposal, NDArray[np.float64]]] = field(default_factory=dict)
+
+    def step(self, i: int, previous: Sequence[str]) -> tuple[Proposal, NDArray[np.float64]]:
+        key = (i, tuple(previous))
+        if key not in self._kept:
+            question = self.examples[i].question
+            if i not in self._seen:
+                self._seen[i] = Seen(question, self.passages[i], self.embed, self.read, self.judge)
+            (proposal,) = self.model.propose_many([(question, self.passages[i], list(previous))])
+            proposal = self._seen[i].widened(previous, proposal)
+            self._kept[key] = proposal, self._seen[i].step(previous, proposal)
+            if len(self._kept) % 100 == 0:
+                self.log(f"{len(self._kept)} steps read")
+        return self._kept[key]
+
+    def answers(self, i: int, weights: Weights | None) -> list[str]:
+        """One greedy run; without weights, the model's own."""
+        found: list[str] = []
+        while len(found) < MAX_ANSWERS:
+            proposal, values = self.step(i, found)
+            if weights is not None:
+                proposal = rescore(proposal, weights.scores(values))
+            top = proposal.candidates[0] if proposal.candidates else None
+            if top is None or top.probability <= proposal.eoi_probability:
+                break
+            found.append(top.text)
+        return found
+
+    def f1(self, ids: Sequence[int], weights: Weights | None) -> dict[int, float]:
+        return {i: answer_f1(self.answers(i, weights), self.examples[i].gold) for i in ids}
+
+    def steps(self, ids: Sequence[int]) -> list[Labelled]:
+        """Every step that was ever taken for these questions and that had a candidate."""
+        out: list[Labelled] = []
+        wanted = set(ids)
+        for (i, previous), (proposal, values) in sorted(self._kept.items(), key=lambda item: item[0]):
+            if i in wanted and len(values):
+                left = [g for g in self.examples[i].gold if not any(answer_f1([p], [g]) for p in previous)]
+                out.append((values, np.array([correct(c, left) for c in proposal.candidates])))
+        return out
+
+
+def fit_weights(steps: Sequence[Labelled], fitted_on: str = "", without: Sequence[str] = ()) -> Weights:
+    """The weights under which each step's right candidates, or [EOI] where none is left, get most of the softmax that decides (`rescore`):
+    the marginal likelihood of Eq. 10's targets, with a ridge penalty, a stronger one on what the first step adds.  `without`: features that get no
+    weight.  Raises InputError when all candidates are right, or all wrong.
+    """
+    from scipy.optimize import minimize
+
+    names = [name for name in FEATURES if name not in without]
+    used = [FEATURES.index(name) for name in names]
+    rows = np.concatenate([x for x, _ in steps]) if steps else np.zeros((0, len(FEATURES)))
+    at_first, rows = rows[:, FEATURES.index("first_step")], rows[:, used]
+    right = np.concatenate([y for _, y in steps]) if steps else np.zeros(0, dtype=bool)
+    if len(set(right.tolist())) < 2:
+        raise InputError("the candidates are all right or all wrong, so there is nothing to fit; give more annotated questions")
+    mean, scale = rows.mean(0), rows.std(0)
+    scale[scale < 1e-6] = 1.0
+    x = (rows - mean) / scale
+    x = np.concatenate([x, x * at_first[:, None]], axis=1)
+    ridge = np.repeat([_RIDGE, _RIDGE_FIRST], len(names))
+    step = np.repeat(np.arange(len(steps)), [len(y) for _, y in steps])
+    any_right = np.bincount(step, right, len(steps)) > 0
+
+    def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        z = x @ parameters[:-1] + parameters[-1]
+        top = np.zeros(len(steps))  # [EOI] has the score 0
+        np.maximum.at(top, step, z)
+        mass = np.exp(z - top[step])
+        total = np.bincount(step, mass, len(steps)) + np.exp(-top)
+        good = np.where(any_right, np.bincount(step, mass * right, len(steps)), np.exp(-top))
+        gradient = mass / total[step] - mass * right / good[step]
+        penalty = float(ridge @ parameters[:-1] ** 2)
+        slope = np.append(x.T @ gradient + 2 * ridge * parameters[:-1], gradient.sum())
+        return float((np.log(total) - np.log(good)).sum()) + penalty, slope
+
+    found = minimize(loss, np.zeros(x.shape[1] + 1), jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+
+    def named(values: NDArray[np.float64]) -> dict[str, float]:
+        return {name: float(v) for name, v in zip(names, values)}
+
+    always, first = found[: len(names)], found[len(names) : -1]
+    return Weights(named(always), named(mean), named(scale), float(found[-1]), fitted_on, named(first))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _figures(runs: Runs, scores: dict[int, float]) -> dict[str, float]:
+    multi = [v for i, v in scores.items() if len(runs.examples[i].gold) > 1]
+    return {"f1": round(_mean(list(scores.values())), 4), "f1_multi": round(_mean(multi), 4)}
+
+
+def _shifted(runs: Runs, ids: Sequence[int], weights: Weights) -> Weights:
+    """The bias that is best for F1, all and multi alike, on these questions: the middle of three shifts that are best together, since F1 jumps by what
+    single questions do."""
+    tried = [replace(weights, bias=weights.bias + shift) for shift in SHIFTS]
+    scores = np.array([sum(_figures(runs, runs.f1(ids, w)).values()) for w in tried])
+    return tried[1 + int(np.argmax(np.convolve(scores, np.ones(3), "valid")))]
+
+
+def fit_rescorer(
+    runs: Runs, rounds: int = 2, fitted_on: str = "", without: Sequence[str] = ()
+) -> tuple[Weights, dict[str, dict[str, float]]]:
+    """(weights fitted on all questions, figures: the model's own runs, and the cross-validated rescored ones).  `without`: features to leave out.
+
+    Raises InputError for fewer than 2 x FOLDS questions.
+    """
+    everything = list(range(len(runs.examples)))
+    if len(everything) < 2 * FOLDS:
+        raise InputError(f"{len(everything)} annotated questions are too few to fit a rescorer; give at least {2 * FOLDS}")
+    figures = {"plain": _figures(runs, runs.f1(everything, None))}
+    runs.log(f"plain: {figures['plain']}")
+    for _ in range(rounds):
+        weights = fit_weights(runs.steps(everything), fitted_on, without)
+        runs.f1(everything, weights)  # collects the steps that these weights lead to
+    weights = _shifted(runs, everything, fit_weights(runs.steps(everything), fitted_on, without))
+    scores: dict[int, float] = {}
+    for part in np.array_split(everything, FOLDS):  # blocks: neighbours share passages
+        rest = [i for i in everything if i not in set(part.tolist())]
+        own = _shifted(runs, rest, fit_weights(runs.steps(rest), without=without))
+        scores |= runs.f1(part.tolist(), own)
+    figures["cross_validated"] = _figures(runs, scores)
+    runs.log(f"cross-validated: {figures['cross_validated']}")
+    return weights, figures

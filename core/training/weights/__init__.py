@@ -1,0 +1,1 @@
+"""Arithmetic on trained weights: averaging and merging."""

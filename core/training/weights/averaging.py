@@ -1,0 +1,37 @@
+"""The mean of two trainings of one network: two sets of weights that were tuned from the same beginning, each with its share.
+
+Source: Wortsman et al. 2022, "Model soups", section 2.  The weights that ship are such means of what a run made and what it began from.
+
+    python -m core.training.weights.averaging --before FOLDER --after FOLDER --share 0.6 --out FOLDER
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from core.errors import CheckpointError
+from core.training.weights import arithmetic
+
+
+def average(before: Path, after: Path, share: float, out: Path) -> int:
+    """Writes `out` with `share` of `after`, the rest of `before`, and returns the number of tensors.  Raises InputError for a share outside
+    0..1, CheckpointError for weights that are not of one network."""
+    arithmetic.check_share(share)
+    old, new = arithmetic.read(before, after)
+    if old.keys() != new.keys() or any(old[name].shape != new[name].shape for name in old):
+        raise CheckpointError(f"{before} and {after} are not of one network; give two trainings of one")
+    mean = {name: ((1 - share) * old[name].float() + share * new[name].float()).to(new[name].dtype) for name in new}
+    arithmetic.write(out, mean, after, "averaged", {"with": "the weights before", "share": share})
+    return len(mean)
+
+
+if __name__ == "__main__":
+    sys.exit(
+        arithmetic.command(
+            __doc__,
+            ("before", "after"),
+            0.6,
+            lambda args: f"{average(args.before, args.after, args.share, args.out)} tensors averaged",
+        )
+    )

@@ -1,0 +1,1 @@
+"""What Quality is made of: tables of agreement, and the training loop."""

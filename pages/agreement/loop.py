@@ -1,0 +1,159 @@
+"""The loop on the quality page: a run that goes on when the browser leaves, its progress, and its result."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import streamlit as st
+
+from core.errors import CancelledError, InputError
+from core.settings import Settings
+from pages.agreement.tables import UNDEFINED
+from pages.app import shared
+from pages.app.actions import deed
+from pages.app.markup import plain
+from pages.app.worker import Worker
+from storage.analysis.loop import LoopOptions, LoopResult, run_loop
+from storage.exchange.votes import Filters
+from storage.store import Store
+
+LOOK_EVERY = 1.0  # seconds
+MOST_MINUTES = 24 * 60
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
+
+
+class LoopRun(Worker):
+    """A loop that has begun: `stage`, `share` (0..1, or None), then `result` or `error`."""
+
+    result: LoopResult | None = None
+
+    def __init__(self, store: Store, settings: Settings, options: LoopOptions) -> None:
+        super().__init__(f"loop-{options.out.name}")
+        self.stage, self.share = "starting", None
+        self._store, self._settings, self.options = store, settings, options
+        self.start()
+
+    share: float | None
+
+    def _progress(self, what: str, share: float | None) -> None:
+        self.stage, self.share = what, share
+        if self.stopping:
+            raise CancelledError("the loop was stopped; what was done is kept: start it under the same name to go on")
+
+    def work(self) -> None:
+        self.result = run_loop(self._store, self._settings, self.options, progress=self._progress)
+
+
+@deed("run the loop", "quality.error")
+def _begin(filters: Filters) -> None:
+    """Callback of the form."""
+    state, settings = st.session_state, shared.settings()
+    name = str(state.get("quality.loop.name") or "").strip()
+    if not _NAME.fullmatch(name):
+        raise InputError(f"'{name[:60]}' is no name for a loop; use a-z, 0-9, '-' and '_', 60 characters at most")
+    running = shared.loops().get("loop")
+    if running is not None and not running.done:
+        raise InputError("a loop is running already; wait until it has finished, or stop it")
+    chosen = state.get("quality.loop.snapshot")
+    limit = int(state.get("quality.loop.limit") or 0)
+    options = LoopOptions(
+        out=settings.runs_dir / f"loop-{name}",
+        snapshot=int(chosen) if chosen else None,
+        filters=Filters() if chosen else filters,
+        minutes=float(state["quality.loop.minutes"]),
+        limit=limit or None,
+    )
+    shared.loops()["loop"] = LoopRun(shared.servers_store(), settings, options)
+
+
+@deed("run the loop", "quality.error")
+def _stop(run: LoopRun) -> None:
+    run.stop()
+
+
+@deed("run the loop", "quality.error")
+def _close() -> None:
+    shared.loops().pop("loop", None)
+
+
+def draw(filters: Filters, snapshots: list[int]) -> None:
+    st.markdown(
+        "Takes a snapshot of what people judged and annotated, trains the default model further from it, and measures the model before "
+        "and after on the starter questions that are **not** in the snapshot. It runs beside the app, and goes on when you leave."
+    )
+    running = shared.loops().get("loop")
+    if running is not None and not running.done:
+        _progress()
+        st.button("Stop the loop", icon=":material/stop:", on_click=_stop, args=(running,), key="quality.loop.stop")
+        return
+    if running is not None:
+        _ended(running)
+    with st.form("quality.loop", border=True):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            st.text_input(
+                "Name",
+                value=f"{datetime.now(UTC):%Y%m%d-%H%M}",
+                key="quality.loop.name",
+                max_chars=60,
+                width=200,
+                help="The name of an earlier loop that was stopped goes on with it.",
+            )
+            st.selectbox(
+                "Snapshot",
+                [None, *snapshots],
+                format_func=lambda n: "take one now" if n is None else f"snapshot {n}",
+                key="quality.loop.snapshot",
+                width=200,
+            )
+            st.number_input(
+                "Minutes of training", min_value=1, max_value=MOST_MINUTES, value=30, key="quality.loop.minutes", width=180
+            )
+            st.number_input("Questions (0: all)", min_value=0, max_value=100_000, value=0, key="quality.loop.limit", width=180)
+        st.form_submit_button(
+            "Train and measure", type="primary", icon=":material/model_training:", on_click=_begin, args=(filters,)
+        )
+
+
+@st.fragment(run_every=LOOK_EVERY)
+def _progress() -> None:
+    running = shared.loops().get("loop")
+    if running is None or running.done:
+        st.rerun()
+        return
+    minutes = running.seconds / 60
+    st.progress(running.share or 0.0, text=f"{plain(running.stage)} · {minutes:.0f} min")
+
+
+def _ended(run: LoopRun) -> None:
+    if run.error is not None:
+        shared.show_error(run.error)
+    elif run.result is not None:
+        result(run.result)
+    st.button("Close this report", key="quality.loop.close", on_click=_close)
+
+
+def result(made: LoopResult) -> None:
+    show = {"better": st.success, "worse": st.warning, "undecided": st.info}[made.verdict]
+    show(plain(made.words()))
+    rows = [
+        {
+            "Measure": d.metric,
+            "Before": UNDEFINED if d.before is None else f"{d.before:.3f}",
+            "After": UNDEFINED if d.after is None else f"{d.after:.3f}",
+            "Difference": UNDEFINED if d.difference is None else f"{d.difference:+.3f}",
+            "95% interval": f"{d.interval[0]:+.3f} to {d.interval[1]:+.3f}" if d.interval else "",
+            "p": "" if d.p_value is None else f"{d.p_value:.3f}",
+            "n": d.n,
+        }
+        for d in made.differences
+    ]
+    st.dataframe(rows, hide_index=True, width="stretch", alt="Before and after")
+    left = f"{made.left_out} questions were left out because they were trained on. " if made.left_out else ""
+    st.caption(
+        f"Trained on {made.trained_on} questions of snapshot {made.snapshot}. {left}"
+        f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={plain(Path(made.checkpoint))}."
+    )
+    if "evaluate" in shared.PAGES:
+        st.page_link("pages/evaluate.py", label="Both runs, question by question", icon=":material/query_stats:")

@@ -1,0 +1,75 @@
+"""One's own items: drafts, what came back, what was submitted, and how it was settled."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.errors import AmbiscopeError
+from pages.annotation.about import draw_annotation
+from pages.app import shared
+from pages.app.markup import plain, short
+from storage.records.annotation import Project, Task, TaskState, WorkStage
+
+PAGE = 20
+STATES: dict[TaskState, str] = {
+    "returned": ":red-badge[returned]",
+    "leased": ":orange-badge[open]",
+    "expired": ":orange-badge[lease over, draft kept]",
+    "released": ":gray-badge[given back]",
+    "submitted": ":green-badge[submitted]",
+    "skipped": ":gray-badge[skipped]",
+}
+
+
+def _open(item: str) -> None:
+    st.session_state["annotate.wanted"] = item
+    st.session_state["annotate.view"] = "Work"
+
+
+def draw(project: Project, stage: WorkStage, who: str) -> None:
+    page = int(st.session_state.get("annotate.mine.page", 1))
+    tasks = shared.store().tasks(project.id, who, annotator=who, stage=stage, limit=PAGE + 1, offset=(page - 1) * PAGE)
+    if not tasks:
+        st.info("You have not opened an item at this stage yet.")
+        return
+    for task in tasks[:PAGE]:
+        _row(task, who)
+    more = len(tasks) > PAGE
+    if more or page > 1:
+        st.pagination(page + more, key="annotate.mine.page")
+
+
+def _row(task: Task, who: str) -> None:
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            late = " :gray-badge[over the number]" if task.over else ""
+            st.markdown(f"{STATES[task.state]}{late} **{plain(short(task.question, 140))}**")
+            if not (task.gold and task.state == "submitted"):
+                st.button("Open", key=f"annotate.mine.{task.item}", on_click=_open, args=(task.item,))
+        st.caption(f"{task.updated.astimezone():%Y-%m-%d %H:%M}{f' · {plain(task.reason)}' if task.reason else ''}")
+        if task.stage == "generation" and task.state == "submitted" and not task.gold:
+            _compare(task, who)
+
+
+def _compare(task: Task, who: str) -> None:
+    with st.expander("Mine and final"):
+        try:
+            both = shared.store().mine_and_final(task.item, who)
+        except AmbiscopeError as error:
+            shared.show_error(error)
+            return
+        left, right = st.columns(2)
+        with left:
+            st.markdown("**Mine**")
+            if both.mine is not None:
+                draw_annotation(both.mine, both.question)
+        with right:
+            st.markdown("**Final**")
+            if both.final is None:
+                st.caption("Not validated yet.")
+            else:
+                draw_annotation(both.final, both.question)
+                if both.automatic:
+                    st.caption("Everybody gave the same answers; nobody had to validate.")
+                if both.note:
+                    st.caption(f"The validator wrote: {plain(both.note)}")

@@ -1,0 +1,70 @@
+"""Which sessions the sign-in has let in, for what asks outside a session: Streamlit's server takes files before any page has run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import RerunException, get_script_run_ctx
+
+from core.errors import AmbiscopeError
+from pages.app import shared
+
+MANY = 1000  # sessions; beyond them, those that have ended are forgotten
+_LET_IN: dict[str, bool] = {}  # session -> it came in while people signed in; False: while nobody had an account
+_LOCK = threading.Lock()
+
+
+@contextmanager
+def noted() -> Iterator[None]:
+    """Around the sign-in: whoever comes through is in, whoever is stopped there is out."""
+    try:
+        yield
+    except RerunException:
+        raise
+    except BaseException:
+        _note(None)
+        raise
+    try:
+        _note(shared.servers_store().accounts_in_use())
+    except AmbiscopeError:  # a page says it
+        _note(None)
+
+
+def _note(closed: bool | None) -> None:
+    if (context := get_script_run_ctx()) is None:
+        return
+    with _LOCK:
+        if closed is None:
+            _LET_IN.pop(context.session_id, None)
+            return
+        if len(_LET_IN) >= MANY and runtime.exists():
+            for ended in [s for s in _LET_IN if not runtime.get_instance().is_active_session(s)]:
+                del _LET_IN[ended]
+        _LET_IN[context.session_id] = closed
+
+
+def session_is_let_in(session: str) -> bool:
+    """A tab that was open before people had accounts is out from the first account on.  Any thread."""
+    came = _LET_IN.get(session)
+    try:
+        return came is True or (came is False and not shared.servers_store().accounts_in_use())
+    except AmbiscopeError:
+        return False
+
+
+def warn() -> None:
+    """On every page, as long as other machines get in without an account."""
+    try:
+        told = shared.settings().open_to_all and not shared.servers_store().accounts_in_use()
+    except AmbiscopeError:
+        return
+    if told:
+        st.warning(
+            "Other machines are let in without an account (AMBISCOPE_OPEN_TO_ALL): whoever reaches this address can read, change and delete "
+            "everything. Add a manager with a password on Manage, People.",
+            icon=":material/lock_open:",
+        )

@@ -1,0 +1,221 @@
+"""What stands before Streamlit's server: who may come from another machine, who may send a file, and what a browser is told to keep to.
+
+    app = st.App(__file__, middleware=_server.middleware())
+
+As long as nobody has an account, whoever opens the app can do everything: then requests are answered that come from this machine and ask for
+it by a name of its own.  The address of the connection counts, and what a proxy on this machine says of whom it asks for (X-Forwarded-For);
+the name keeps out a page elsewhere whose name leads here (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import ipaddress
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import net_util
+from streamlit.proto.BackMsg_pb2 import BackMsg
+
+from core.errors import AmbiscopeError
+from core.settings import Settings
+
+UPLOADS, METRICS = "_stcore/upload_file/", "_stcore/metrics"
+PROXIES_SAY = (b"x-forwarded-host", b"x-real-ip", b"forwarded")  # besides X-Forwarded-For, which the server itself reads
+MESSAGES = (
+    "rerun_script",
+    "stop_script",
+    "app_heartbeat",
+    "file_urls_request",
+)  # of Streamlit's protocol, those that are let through
+OPERATIONS = ("deferred_file", "dataframe_chunk")  # downloads that are made when they are asked for, and rows of long tables
+ASK_AGAIN = 2.0  # seconds for which an answer about accounts holds: a page asks for a hundred files
+HOW = (
+    "add a manager with a password first (on this machine: Manage, People), or set AMBISCOPE_OPEN_TO_ALL=1 if everybody who reaches "
+    "this address may read, change and delete everything"
+)
+
+
+def is_local(host: str) -> bool:
+    """An address of this machine alone, or a name that always means one."""
+    name = host.strip("[]").partition("%")[0].rstrip(".").lower()
+    try:
+        found = ipaddress.ip_address(name)
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+
+
+def asked_host(header: str) -> str:
+    """The host of a Host header, without its port."""
+    return header[: header.find("]") + 1] if header.startswith("[") else header.partition(":")[0]
+
+
+def from_here(scope: Scope) -> bool:
+    """The request comes from this machine, over an address of it alone, to a name of it.  A connection without addresses does not."""
+    said = [(name, value.decode("latin-1")) for name, value in scope["headers"] if name in (b"host", *PROXIES_SAY)]
+    ends = [str((scope.get(end) or ("",))[0]) for end in ("client", "server")]
+    hosts = [asked_host(value) for _, value in said]
+    return [name for name, _ in said].count(b"host") == 1 and all(map(is_local, [*ends, *hosts]))
+
+
+def policy(index: str) -> str:
+    """Content-Security-Policy for Streamlit's page: nothing is loaded from elsewhere, and of scripts in the page those of the file `index` run."""
+    scripts = re.findall(r"<script>(.*?)</script>", index, re.DOTALL)
+    own = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
+    return "; ".join(
+        (
+            "default-src 'self'",
+            f"script-src 'self' blob: {own}".rstrip(),
+            "style-src 'self' 'unsafe-inline'",
+            "img-src 'self' data: blob:",
+            "font-src 'self' data:",
+            "connect-src 'self' data: blob:",
+            "media-src 'self' data: blob:",
+            "worker-src 'self' blob:",
+            "object-src 'none'",
+            "base-uri 'self'",
+            "form-action 'self'",
+            "frame-ancestors 'self'",
+        )
+    )
+
+
+def _accounts_in_use() -> bool:
+    from pages.app import shared  # late: the server is there before them
+
+    return shared.servers_store().accounts_in_use()
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, open_to_all: bool) -> None:
+        self.app, self.open_to_all = app, open_to_all
+        index = (Path(st.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
+        self.headers = [
+            (b"content-security-policy", policy(index).encode()),
+            (b"x-content-type-options", b"nosniff"),
+            (b"x-frame-options", b"SAMEORIGIN"),
+            (b"referrer-policy", b"same-origin"),
+        ]
+        self._asked, self._closed = -ASK_AGAIN, False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            if await self._shut(scope):
+                await send({"type": "websocket.close", "code": 1008})
+                return
+            await self.app(scope, _kept_to(receive), send)
+        elif scope["type"] == "http":
+            why = await self._why_not(scope)
+            await (_refuse(self._with_headers(send), why) if why else self.app(scope, receive, self._with_headers(send)))
+        else:
+            await self.app(scope, receive, send)
+
+    async def _shut(self, scope: Scope) -> bool:
+        if self.open_to_all or from_here(scope):
+            return False
+        from anyio.to_thread import run_sync
+
+        if time.monotonic() - self._asked >= ASK_AGAIN:
+            try:
+                self._closed = await run_sync(_accounts_in_use)
+            except AmbiscopeError:  # nobody can sign in, and nobody is let in
+                self._closed = False
+            self._asked = time.monotonic()
+        return not self._closed
+
+    async def _why_not(self, scope: Scope) -> str:
+        """Why a request is refused; empty where it is not."""
+        if await self._shut(scope):
+            return f"Ambiscope answers other machines, and other names than localhost, when people have accounts: {HOW}."
+        path: str = scope["path"]
+        if path.endswith(METRICS) and not from_here(scope):
+            return "These figures are for this machine."
+        if UPLOADS in path and scope["method"] != "OPTIONS":
+            from anyio.to_thread import run_sync
+
+            from pages.app.admission import session_is_let_in
+
+            if not await run_sync(session_is_let_in, path.partition(UPLOADS)[2].partition("/")[0]):
+                return "Sign in before you upload a file."
+        return ""
+
+    def _with_headers(self, send: Send) -> Send:
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *self.headers]
+            await send(message)
+
+        return sent
+
+
+async def _refuse(send: Send, why: str) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": f"{why}\n".encode()})
+
+
+def _kept_to(receive: Receive) -> Receive:
+    """A session's messages without those that no page has a use for, and no sign-in stands before."""
+
+    async def received() -> Message:
+        while True:
+            message = await receive()
+            if not message.get("bytes") or _is_of_use(message["bytes"]):
+                return message
+
+    return received
+
+
+def _is_of_use(data: bytes) -> bool:
+    """Others empty the caches of everybody, watch the files, tell of the repository or write files of Streamlit's own beside the app."""
+    said = BackMsg()
+    try:
+        said.ParseFromString(data)
+    except Exception:  # Streamlit closes the connection for it
+        return True
+    kind = said.WhichOneof("type")
+    if kind == "backend_operation_request":
+        return said.backend_operation_request.WhichOneof("payload") in OPERATIONS
+    return kind in MESSAGES
+
+
+def check(address: str) -> None:
+    """Before the server listens on `address` (empty: everywhere).  Raises SystemExit, with the reason on stderr, for an address that other machines
+    reach where nobody has an account and AMBISCOPE_OPEN_TO_ALL is not set; where it is, warns of it."""
+    if address and is_local(address):
+        return
+    try:
+        allowed = bool(Settings.from_env().open_to_all)
+        if _accounts_in_use():
+            return
+    except AmbiscopeError as error:
+        sys.exit(f"Ambiscope: {error}")
+    where = f"on {address or 'every address of this machine'}, which other machines may reach, and nobody has an account"
+    if not allowed:
+        sys.exit(f"Ambiscope does not listen {where}: {HOW}.")
+    print(f"Ambiscope listens {where}: whoever reaches it can read, change and delete everything.", file=sys.stderr, flush=True)
+
+
+def ask_nobody_outside() -> None:
+    """Streamlit asks a host of Amazon's for the address of this machine: to print it where it listens everywhere, and whenever a page of another
+    origin connects, while everybody waits.  No setting stops it."""
+    net_util.get_external_ip = lambda: None
+
+
+def middleware() -> list[Any]:
+    """For st.App, when the server is made.  Raises SystemExit as `check` does."""
+    ask_nobody_outside()
+    check(str(st.get_option("server.address") or ""))
+    try:
+        open_to_all = bool(Settings.from_env().open_to_all)
+    except AmbiscopeError:  # a page says it
+        open_to_all = False
+    return [Middleware(Guard, open_to_all=open_to_all)]

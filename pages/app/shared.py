@@ -1,0 +1,256 @@
+"""What all pages share, once a process: settings, engine, store; and how errors are shown.  The only place with Streamlit's caches."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
+from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
+
+from core.engine import Engine, SystemStatus, statuses
+from core.errors import AmbiscopeError
+from core.metrics.significance.compare import MetricDifference, compare_values
+from core.retrieval.library import CorpusInfo
+from core.settings import Settings
+from pages.app import libraries
+from pages.app.markup import plain
+from pages.corpus.builds import Build
+from pages.evaluations.worker import Evaluation
+from pages.projects.system_answers import Preannotation
+from storage.people.door import Door
+from storage.people.visitors import Visitor
+from storage.store import Store
+
+log = logging.getLogger("ambiscope")
+EXAMPLES = 5
+
+
+PAGES = {
+    "explore": ("Explore", ":material/alt_route:"),
+    "annotate": ("Annotate", ":material/edit_note:"),
+    "evaluate": ("Evaluate", ":material/bar_chart:"),
+    "corpora": ("Corpora", ":material/library_books:"),
+    "manage": ("Manage", ":material/assignment_ind:"),
+    "quality": ("Quality", ":material/fact_check:"),
+    "health": ("Health", ":material/monitor_heart:"),
+}
+FIRST = "explore"
+_INSIDE = "app.inside"
+VISITOR, BROWSER = "app.visitor", "app.browser"  # what a sign-in gave this session, and the browser in which it was made
+
+
+def navigation() -> StreamlitPage:
+    pages = [
+        st.Page(f"pages/{name}.py", title=title, icon=icon, default=name == FIRST, url_path="home" if name == FIRST else name)
+        for name, (title, icon) in PAGES.items()
+    ]
+    # the default page's address is that of the app, and Streamlit knows no other one for it; who types its name gets there, too
+    named = st.Page(_to_first, title=PAGES[FIRST][0], url_path=FIRST, visibility="hidden")
+    return st.navigation({"": [*pages, named]})
+
+
+def _to_first() -> None:
+    st.switch_page(f"pages/{FIRST}.py", query_params=st.query_params.to_dict())
+
+
+@contextmanager
+def inside_app() -> Iterator[None]:
+    """Around a page: it was started by streamlit_app.py."""
+    st.session_state[_INSIDE] = True
+    try:
+        yield
+    finally:
+        st.session_state.pop(_INSIDE, None)
+
+
+def enter(name: str) -> None:
+    """Called first by a page.  A direct link that is the first visit after the server's start makes Streamlit take the folder
+    `pages/` for its older kind of navigation and run the page alone: then this starts the app instead."""
+    if not st.session_state.get(_INSIDE):
+        navigation()
+        st.switch_page(f"pages/{name}.py", query_params=st.query_params.to_dict())
+
+
+@st.cache_resource(show_spinner=False)
+def settings() -> Settings:
+    """Raises InputError for a wrong AMBISCOPE_ variable."""
+    return Settings.from_env()
+
+
+@st.cache_resource(show_spinner=False)
+def _engine() -> Engine:
+    return Engine(settings())
+
+
+def light_engine() -> Engine:
+    """To list what there is and to hand to a worker, which loads the libraries itself: drawing waits for nothing.  What changes
+    a corpus goes through `pages.app.actions`.  Raises SignedOutError."""
+    store().allow("read corpora")
+    return _engine()
+
+
+def engine() -> Engine:
+    """The same one, when it can also read, search and run: after the libraries.  Raises SignedOutError."""
+    made = light_engine()
+    if not libraries.loaded():
+        with st.spinner("Loading the libraries"):
+            libraries.load()
+    return made
+
+
+@st.cache_resource(show_spinner=False)
+def servers_store() -> Store:
+    """The server's own, for work that goes on when the person leaves.  Pages use `store()`.
+
+    Raises NewerDatabaseError, StorageError; tried again at the next call.
+    """
+    return Store(settings().url)
+
+
+def browser() -> str:
+    """The random token of this connection's browser, of Streamlit's XSRF cookie; empty where there is none.  The cookie is masked
+    anew at each page load, the token in it stays."""
+    token, _ = decode_xsrf_token_string(str(st.context.cookies.get(XSRF_COOKIE_NAME, "")))
+    return token.hex() if token else ""
+
+
+def visitor() -> Visitor:
+    """Who this session is: what a sign-in gave it in this browser, else a typed name, which stands in an open house only.
+
+    Streamlit gives a session to whoever names its number, which stands in the addresses of uploads: docs/security.md.
+    """
+    held = st.session_state.get(VISITOR)
+    if isinstance(held, Visitor) and st.session_state.get(BROWSER, "") == browser():
+        return held
+    return Visitor(str(st.session_state.get("annotator") or "").strip() or settings().annotator)
+
+
+def store() -> Door:
+    """The store as this session may use it: each call is checked.  Raises as `servers_store`."""
+    return Door(servers_store(), visitor())
+
+
+@st.cache_resource(show_spinner=False)
+def warm() -> threading.Thread:
+    """Loads the libraries and the default system while the person reads the page.  What goes wrong is told when a question is asked."""
+    made = _engine()
+
+    def work() -> None:
+        try:
+            libraries.load()
+            made.warm()
+        except Exception as error:
+            log.info("warming up stopped: %s", error)
+
+    thread = threading.Thread(target=work, daemon=True, name="warm")
+    thread.start()
+    return thread
+
+
+@st.cache_resource(show_spinner=False)
+def loops() -> dict[str, Any]:
+    """The training loop that this process has begun, under "loop" (pages.agreement.loop): every tab sees it."""
+    return {}
+
+
+@st.cache_resource(show_spinner=False)
+def builds() -> dict[str, Build]:
+    """Builds of corpora that this process has begun, by name: every tab sees them."""
+    return {}
+
+
+@st.cache_resource(show_spinner=False)
+def preannotations() -> dict[str, Preannotation]:
+    """Runs of a system over a project's items that this process has begun, by the project's id."""
+    return {}
+
+
+@st.cache_resource(show_spinner=False)
+def evaluations() -> dict[str, Evaluation]:
+    """Evaluations that this process has begun, by the name of their run folder: every tab sees them."""
+    return {}
+
+
+SAMPLES = 2000  # of the paired bootstrap and the permutation test
+
+
+def compared(a: str, b: str, metrics: tuple[str, ...], scope: str) -> dict[str, MetricDifference]:
+    """Two stored runs on their common questions.  Raises SignedOutError."""
+    store().allow("see evaluations")
+    return _compared(a, b, metrics, scope)
+
+
+@st.cache_data(show_spinner="Comparing", max_entries=64)
+def _compared(a: str, b: str, metrics: tuple[str, ...], scope: str) -> dict[str, MetricDifference]:
+    """A stored run never changes."""
+    found = {}
+    for metric in metrics:
+        values = servers_store().paired_values(a, b, metric, multi=scope == "multi")
+        found[metric] = compare_values(*values, samples=SAMPLES)
+    return found
+
+
+def corpora() -> list[CorpusInfo]:
+    """All corpora by name.  Looks again when a build publishes or drops its folder in the middle of the listing."""
+    for _ in range(5):
+        try:
+            return light_engine().library.list()
+        except FileNotFoundError:
+            time.sleep(0.05)
+    return light_engine().library.list()
+
+
+def passages_of(corpus: str) -> int:
+    """How many passages a complete corpus has; 0 where there is none of this name."""
+    return next((c.passages for c in corpora() if c.name == corpus and c.complete), 0)
+
+
+@st.cache_data(show_spinner=False, ttl=20)
+def systems() -> Sequence[SystemStatus]:
+    return list(statuses(settings()))
+
+
+@st.cache_data(show_spinner=False)
+def examples() -> list[str]:
+    """Ambiguous questions of the starter corpus, of different kinds; none when its file is missing."""
+    try:
+        rows = json.loads((settings().starter_dir / "questions.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    found: dict[str, str] = {}
+    domains: set[str] = set()
+    for row in rows:
+        kind, domain = str(row.get("ambiguity", "")), str(row.get("domain", ""))
+        pairs = max((len(a.get("qaPairs", ())) for a in row["annotations"]), default=0)
+        if 2 <= pairs <= 5 and kind not in found and domain not in domains and len(row["question"]) <= 60:
+            found[kind] = row["question"]
+            domains.add(domain)
+    return list(found.values())[:EXAMPLES]
+
+
+def show_error(error: BaseException) -> None:
+    """The message of an error raised on purpose; of any other one a log id, with the traceback in the log."""
+    if isinstance(error, AmbiscopeError):
+        st.error(plain(error), icon=":material/error:")
+        return
+    if isinstance(error, MemoryError):
+        st.error("There is not enough memory. Read fewer passages, or close other programs.", icon=":material/error:")
+        return
+    number = uuid.uuid4().hex[:8]
+    log.error("error %s", number, exc_info=error)
+    what = plain(type(error).__name__)
+    st.error(f"Something went wrong that should not ({what}). The log tells more under {number}.", icon=":material/error:")
+
+
+def annotator() -> str:
+    """The name of who is here: of the sign-in, else the one in the sidebar, or the settings' where it is blank."""
+    return visitor().name

@@ -1,0 +1,1 @@
+"""What Corpora is made of: uploads and the building of a corpus."""

@@ -1,0 +1,1 @@
+"""What Evaluate is made of: leaderboard, charts, comparison, rows, judges, and starting a run."""

@@ -1,0 +1,303 @@
+"""The first charts of the evaluate page: quality, cost, training size, answers.  Runs in, a Chart out; no Streamlit call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from core.evaluation.published import PublishedTable
+from pages.app.markup import chart_text
+from pages.evaluations.data import ALL, COLOURS, MULTI, PUBLISHED, SCOPES, Chart, bars, layout, shown
+from storage.records.results import Score, StoredEvaluation
+
+Names = Mapping[str, str]
+ROW = 44  # pixels a run
+
+
+def theirs(table: PublishedTable) -> str:
+    return f"published: {table.label} (other data)"
+
+
+def quality(runs: Sequence[StoredEvaluation], names: Names, metric: str, table: PublishedTable | None = None) -> Chart:
+    """Bars with 95% intervals, full and multi; the papers' figures as diamonds."""
+    kept = [r for r in runs if r.mean(metric) is not None or r.mean(metric, "multi") is not None]
+    if not kept:
+        return Chart(
+            "quality",
+            "Quality",
+            None,
+            empty=f"None of these runs has the metric {metric}. Choose another metric or other runs.",
+        )
+    figure, rows = go.Figure(), []
+    for scope, colour in (("all", ALL), ("multi", MULTI)):
+        scores = [r.scores.get(metric, {}).get(scope) for r in kept]
+        figure.add_trace(
+            bars(
+                [names[r.id] for r in kept],
+                [s.mean if s else None for s in scores],
+                name=SCOPES[scope],
+                marker_color=colour,
+                error_x=_ends(scores),
+                text=[shown(metric, s.mean) if s else "" for s in scores],
+                textposition="inside",
+                textfont={"size": 12},
+                constraintext="none",
+                insidetextanchor="start",
+                hovertemplate="%{y}: %{x:.3f}<extra>" + SCOPES[scope] + "</extra>",
+            )
+        )
+        rows += [_row(names[r.id], metric, scope, s, "ours") for r, s in zip(kept, scores, strict=True) if s]
+    count = len(kept)
+    if table is not None:
+        systems = [s for s in table.values if table.value(s, metric) is not None]
+        for scope, colour in (("all", ALL), ("multi", MULTI)):
+            points = [(s, v) for s in systems if (v := table.value(s, metric, scope)) is not None]
+            if points:
+                figure.add_trace(_diamonds(table, points, scope, colour))
+                rows += [_published_row(s, metric, scope, v, table) for s, v in points]
+        count += len(systems)
+    layout(
+        figure,
+        150 + ROW * count,
+        barmode="group",
+        yaxis={"autorange": "reversed", "automargin": True},
+        xaxis={"title": metric, "rangemode": "tozero"},
+    )
+    caption = "Bars: means with 95% bootstrap intervals over questions." + (
+        f" Diamonds: {theirs(table)}; not comparable with ours." if table is not None else ""
+    )
+    return Chart("quality", f"Quality: {metric}", figure, pd.DataFrame(rows), caption)
+
+
+def _ends(scores: Sequence[Score | None]) -> dict[str, object]:
+    up = [s.high - s.mean if s and s.high is not None else 0.0 for s in scores]
+    down = [s.mean - s.low if s and s.low is not None else 0.0 for s in scores]
+    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 1.2, "color": "#444"}
+
+
+def _row(name: str, metric: str, scope: str, score: Score, where: str) -> dict[str, object]:
+    return {
+        "run": name,
+        "metric": metric,
+        "questions": scope,
+        "n": score.n,
+        "mean": score.mean,
+        "low": score.low,
+        "high": score.high,
+        "source": where,
+    }
+
+
+def _published_row(system: str, metric: str, scope: str, value: float, table: PublishedTable) -> dict[str, object]:
+    return {
+        "run": system,
+        "metric": metric,
+        "questions": scope,
+        "n": None,
+        "mean": value,
+        "low": None,
+        "high": None,
+        "source": theirs(table),
+    }
+
+
+def _diamonds(table: PublishedTable, points: Sequence[tuple[str, float]], scope: str, colour: str) -> go.Scatter:
+    return go.Scatter(
+        y=[f"{chart_text(s, 40)} †" for s, _ in points],
+        x=[v for _, v in points],
+        mode="markers",
+        marker={"symbol": "diamond-open", "size": 11, "color": colour, "line": {"width": 2}},
+        name=f"† published, {scope}",
+        hovertemplate="%{y}: %{x:.3f}<extra>" + chart_text(theirs(table), 90) + "</extra>",
+    )
+
+
+def latency(
+    runs: Sequence[StoredEvaluation], names: Names, metric: str, scope: str, table: PublishedTable | None = None
+) -> Chart:
+    """AmbigPrompt's Figure 4a: seconds against F1; the circle's area goes with the number of parameters."""
+    kept = [r for r in runs if r.seconds_median and r.mean(metric, scope) is not None]
+    if not kept:
+        return Chart(
+            "latency", "Seconds and quality", None, empty=f"None of these runs has seconds and {metric} of {SCOPES[scope]}."
+        )
+    figure, rows = go.Figure(), []
+    for i, run in enumerate(kept):
+        value = run.mean(metric, scope)
+        rows.append(
+            {
+                "run": names[run.id],
+                "seconds (median)": run.seconds_median,
+                "seconds (p95)": run.seconds_p95,
+                metric: value,
+                "parameters": run.parameters,
+                "peak memory MB": run.peak_memory_mb,
+                "source": "ours",
+            }
+        )
+        figure.add_trace(
+            _circle(names[run.id], run.seconds_median or 0.0, value or 0.0, run.parameters, COLOURS[i % len(COLOURS)])
+        )
+    if table is not None:
+        for system in table.values:
+            seconds, value = table.value(system, "seconds"), table.value(system, metric, scope)
+            if seconds and value is not None:
+                size = table.value(system, "parameters")
+                figure.add_trace(_circle(f"{system} †", seconds, value, size, PUBLISHED, theirs(table)))
+                memory = table.value(system, "memory GB")
+                rows.append(
+                    {
+                        "run": system,
+                        "seconds (median)": seconds,
+                        metric: value,
+                        "parameters": size,
+                        "peak memory MB": memory * 1000 if memory else None,
+                        "source": theirs(table),
+                    }
+                )
+    layout(
+        figure,
+        460,
+        showlegend=False,
+        xaxis={"title": "seconds a question (median; logarithmic)", "type": "log"},
+        yaxis={"title": f"{metric}, {scope}"},
+    )
+    caption = "A circle's area goes with the number of parameters; a small cross: not known." + (
+        f" Open circles †: {theirs(table)}, seconds on the authors' machine." if table is not None else ""
+    )
+    return Chart("latency", "Seconds and quality (Figure 4a)", figure, pd.DataFrame(rows), caption)
+
+
+def _circle(name: str, x: float, y: float, parameters: float | None, colour: str, published: str = "") -> go.Scatter:
+    size = 10.0 if not parameters else min(70.0, max(9.0, 30 * math.sqrt(parameters / 220e6)))
+    symbol = "circle-open" if published else "circle" if parameters else "cross"
+    about = f"{parameters:,.0f} parameters" if parameters else "parameters not known"
+    return go.Scatter(
+        x=[x],
+        y=[y],
+        mode="markers+text",
+        text=[chart_text(name, 30)],
+        textposition="top center",
+        marker={"size": size, "symbol": symbol, "color": colour, "opacity": 0.8, "line": {"width": 2, "color": colour}},
+        hovertemplate=f"{chart_text(name, 60)}<br>%{{x:.3f}} s, %{{y:.3f}}<br>{about}<extra>{chart_text(published, 90)}</extra>",
+    )
+
+
+TRAINING = "training questions"
+
+
+def training_size(runs: Sequence[StoredEvaluation], metric: str) -> Chart:
+    """Figure 4b: runs that say on how many questions their weights were trained, a line a system."""
+    found: dict[str, list[tuple[float, StoredEvaluation]]] = {}
+    for run in runs:
+        size = run.tags.get(TRAINING)
+        if isinstance(size, int | float) and not isinstance(size, bool) and run.mean(metric) is not None:
+            found.setdefault(f"{run.system} · {run.questions}", []).append((float(size), run))
+    if not found:
+        return Chart(
+            "training-size",
+            "Training-set size",
+            None,
+            empty=f"No run says how many questions its weights were trained on. Evaluate checkpoints with: --tag '{TRAINING}=100'",
+        )
+    figure, rows = go.Figure(), []
+    for i, (name, points) in enumerate(sorted(found.items())):
+        for scope, dash in (("all", "solid"), ("multi", "dot")):
+            line = sorted(((x, r.scores[metric][scope]) for x, r in points if scope in r.scores[metric]), key=lambda p: p[0])
+            if not line:
+                continue
+            ends = _ends([s for _, s in line])
+            figure.add_trace(
+                go.Scatter(
+                    x=[x for x, _ in line],
+                    y=[s.mean for _, s in line],
+                    error_y=ends,
+                    mode="lines+markers",
+                    name=f"{chart_text(name, 40)}, {scope}",
+                    line={"dash": dash, "color": COLOURS[i % len(COLOURS)]},
+                )
+            )
+            rows += [{TRAINING: x, **_row(name, metric, scope, s, "ours")} for x, s in line]
+    layout(
+        figure, 420, xaxis={"title": f"{TRAINING} (logarithmic)", "type": "log"}, yaxis={"title": metric, "rangemode": "tozero"}
+    )
+    return Chart(
+        "training-size", "Training-set size (Figure 4b)", figure, pd.DataFrame(rows), "Lines: means with 95% intervals."
+    )
+
+
+def answers(runs: Sequence[StoredEvaluation], names: Names, scope: str) -> Chart:
+    """Figure 5: precision, recall, and the number of answers beside the references'."""
+    kept = [r for r in runs if r.mean("precision", scope) is not None or r.mean("recall", scope) is not None]
+    if not kept:
+        return Chart(
+            "answers", "Precision, recall and number of answers", None, empty="None of these runs has precision and recall."
+        )
+    figure, rows = go.Figure(), []
+    labels = [chart_text(names[r.id], 44) for r in kept]
+    for metric, colour in (("precision", ALL), ("recall", MULTI)):
+        values = [r.mean(metric, scope) for r in kept]
+        figure.add_trace(
+            go.Bar(
+                x=values,
+                y=labels,
+                orientation="h",
+                name=metric,
+                marker_color=colour,
+                hovertemplate="%{y}: %{x:.3f}<extra></extra>",
+            )
+        )
+    for metric, symbol, name in (
+        ("answers", "circle", "answers given"),
+        ("reference answers", "line-ns-open", "reference answers"),
+    ):
+        figure.add_trace(
+            go.Scatter(
+                x=[r.mean(metric, scope) for r in kept],
+                y=labels,
+                xaxis="x2",
+                mode="markers",
+                name=f"{name} (upper axis)",
+                marker={
+                    "symbol": symbol,
+                    "size": 13,
+                    "color": "#333" if symbol == "circle" else "#3c9a5f",
+                    "line": {"width": 3},
+                },
+            )
+        )
+    for run in kept:
+        rows.append(
+            {
+                "run": names[run.id],
+                "questions": scope,
+                **{m: run.mean(m, scope) for m in ("precision", "recall", "answers", "reference answers")},
+            }
+        )
+    layout(
+        figure,
+        170 + ROW * len(kept),
+        barmode="group",
+        yaxis={"autorange": "reversed", "automargin": True},
+        xaxis={"title": "precision and recall", "range": [0, 1]},
+        xaxis2={
+            "overlaying": "x",
+            "side": "top",
+            "title": "number of answers",
+            "tickmode": "auto",
+            "nticks": 6,
+            "rangemode": "tozero",
+            "showgrid": False,
+        },
+    )
+    figure.update_layout(legend={"y": -0.25, "yanchor": "top"})
+    return Chart(
+        "answers",
+        "Precision, recall and number of answers (Figure 5)",
+        figure,
+        pd.DataFrame(rows),
+        f"Means over {SCOPES[scope]}.",
+    )

@@ -1,0 +1,69 @@
+"""The reliability diagram of the evaluate page: what was said with a probability, and which share of it was so.  No Streamlit call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from pages.app.markup import chart_text
+from pages.evaluations.charts import Names
+from pages.evaluations.data import COLOURS, PUBLISHED, Chart, layout
+
+
+def reliability(summaries: Mapping[str, Mapping[str, Any]], names: Names) -> Chart:
+    """Of what was said with a probability, which share was so: answers solid, [EOI] dotted, the diagonal where both are equal."""
+    known = {(key, said): own for key, found in summaries.items() for said, own in (found.get("reliability") or {}).items()}
+    if not known:
+        return Chart(
+            "reliability",
+            "Reliability",
+            None,
+            empty="None of these runs says how probable its answers are; evaluate again with this version.",
+        )
+    figure, rows = go.Figure(), []
+    figure.add_trace(
+        go.Scatter(x=[0, 1], y=[0, 1], mode="lines", name="as often as said", line={"dash": "dash", "color": PUBLISHED})
+    )
+    runs = list(dict.fromkeys(key for key, _ in known))
+    for (key, said), own in known.items():
+        bins = own["bins"]
+        figure.add_trace(
+            go.Scatter(
+                x=[b["said"] for b in bins],
+                y=[b["so"] for b in bins],
+                mode="lines+markers",
+                # the more often something was said, the larger its point
+                marker={"size": [6 + 18 * (b["n"] / own["n"]) ** 0.5 for b in bins]},
+                line={
+                    "dash": "solid" if said == "answer" else "dot",
+                    "color": COLOURS[runs.index(key) % len(COLOURS)],
+                },
+                name=f"{chart_text(names[key], 36)}, {said}: error {own['error']:.3f}",
+                customdata=[b["n"] for b in bins],
+                hovertemplate="said %{x:.2f}, so %{y:.2f} of %{customdata}<extra></extra>",
+            )
+        )
+        rows += [
+            {
+                "run": names[key],
+                "of": said,
+                "calibration error": own["error"],
+                **{k: b[k] for k in ("low", "high", "n", "said", "so")},
+            }
+            for b in bins
+        ]
+    layout(
+        figure,
+        520,
+        xaxis={"title": "probability said (mean of a tenth)", "range": [0, 1.02]},
+        yaxis={"title": "share that was so", "range": [0, 1.02]},
+    )
+    figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"})
+    caption = (
+        "Solid: answers and whether they are right. Dotted: [EOI] and whether nothing was left. Below the dashed line more was promised than was "
+        "so. Error: the expected calibration error, the mean distance from that line."
+    )
+    return Chart("reliability", "Reliability of probabilities", figure, pd.DataFrame(rows), caption)

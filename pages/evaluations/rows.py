@@ -1,0 +1,128 @@
+"""The questions of one run, and one question in one or two runs: references, answers, errors, trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.errors import AmbiscopeError
+from core.trace import prediction_from_json
+from pages.app import shared
+from pages.app.figures import percent, seconds
+from pages.app.markup import plain, short
+from pages.evaluations.data import shown
+from pages.evaluations.more_charts import BUCKETS
+from pages.runs.trace import TraceView
+from storage.records.results import EvaluationRow, StoredEvaluation
+
+PAGE = 25
+ORDERS = {"position": "as in the file", "f1": "lowest F1 first", "errors": "most errors first", "slowest": "slowest first"}
+
+
+def rows(run: StoredEvaluation) -> None:
+    """A page of a run's questions; a chosen one is shown whole below."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        order = st.selectbox("Order", list(ORDERS), format_func=lambda o: ORDERS[o], key=f"evaluate.order.{run.id}", width=220)
+        bucket = st.selectbox(
+            "With the error",
+            ["", *BUCKETS],
+            format_func=lambda b: BUCKETS.get(b, "any or none"),
+            key=f"evaluate.bucket.{run.id}",
+            width=280,
+        )
+        failed = st.checkbox("Failed questions only", key=f"evaluate.failed.{run.id}")
+    store, only = shared.store(), True if failed else None
+    total = store.count_evaluation_rows(run.id, bucket=bucket, failed=only)
+    if not total:
+        st.info("No question of this run is like that." if run.n else "This run was stored without its questions.")
+        return
+    pages = -(-total // PAGE)
+    page = st.pagination(pages, key=f"evaluate.page.{run.id}.{order}.{bucket}.{failed}") if pages > 1 else 1
+    found = store.evaluation_rows(run.id, PAGE, (page - 1) * PAGE, order=order, bucket=bucket, failed=only)
+    table = [
+        {
+            "question": r.question,
+            "id": r.question_id,
+            "answers": r.answers,
+            "references": r.references,
+            **{name: r.errors[name] for name in BUCKETS},
+            "seconds": r.seconds,
+            "failed": r.error or "",
+        }
+        for r in found
+    ]
+    st.dataframe(
+        pd.DataFrame(table),
+        hide_index=True,
+        width="stretch",
+        column_config={
+            "seconds": st.column_config.NumberColumn(format="%.2f"),
+            "question": st.column_config.TextColumn(width="large"),
+        },
+        alt=f"Questions {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(found)} of {total}",
+    )
+    st.caption(f"Questions {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(found)} of {total:,}")
+    chosen = st.selectbox(
+        "Look into", [r.question_id for r in found], index=None, format_func=_labels(found), key=f"evaluate.question.{run.id}"
+    )
+    if chosen:
+        question(st.container(border=True), run.id, str(chosen), f"one.{run.id}", narrow=False)
+
+
+def _labels(found: Sequence[EvaluationRow]) -> Callable[[object], str]:
+    texts = {r.question_id: r.question for r in found}
+    return lambda key: short(texts.get(str(key), str(key)), 100)
+
+
+def question(place: DeltaGenerator, run_id: str, question_id: str, prefix: str, *, narrow: bool) -> None:
+    """One question of a run: what was wanted, what was said, and how it came about where the run kept traces."""
+    store = shared.store()
+    row = store.evaluation_row(run_id, question_id)
+    with place:
+        st.markdown(f"**{plain(row.question)}**")
+        for number, pairs in enumerate(row.body.get("references") or [], 1):
+            wanted = "; ".join(" / ".join(map(str, aliases)) for aliases in pairs)
+            label = "References" if len(row.body["references"]) == 1 else f"References {number}"
+            st.caption(f"{label}: {plain(wanted) or 'no answer'}")
+        if row.error is not None:
+            st.error(plain(row.error), icon=":material/error:")
+            return
+        _answers(row)
+        values = row.body.get("metrics") or {}
+        st.caption(" · ".join(f"{plain(m)} {shown(m, v)}" for m, v in values.items() if v is not None))
+        wrong = [f"{BUCKETS[name]} {count}" for name, count in row.errors.items() if count]
+        if wrong:
+            st.caption(f"Errors: {plain(', '.join(wrong))}")
+        _trace(store.find_evaluation_trace(run_id, question_id), prefix, narrow)
+
+
+def _answers(row: EvaluationRow) -> None:
+    found = row.body.get("answers") or []
+    if not found:
+        st.markdown("No answer was given.")
+    for answer in found:
+        chance = answer.get("probability")
+        badge = f" :gray-badge[{percent(chance)}]" if isinstance(chance, int | float) else ""
+        st.markdown(f"- **{plain(answer.get('text', ''))}**{badge}")
+        if answer.get("question"):
+            st.caption(plain(answer["question"]))
+    if row.seconds is not None:
+        st.caption(seconds(row.seconds))
+
+
+def _trace(body: dict[str, object] | None, prefix: str, narrow: bool) -> None:
+    if body is None:
+        st.caption("This run kept no traces. Evaluate with --traces, or switch it on in Start, to look into each step.")
+        return
+    try:
+        prediction = prediction_from_json(body)
+    except AmbiscopeError as error:
+        shared.show_error(error)
+        return
+    view = TraceView(st.container(), prediction.question.text, prefix, narrow, prediction.system.name)
+    for event in prediction.events:
+        view.add(event)
+    view.close()

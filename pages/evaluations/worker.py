@@ -1,0 +1,61 @@
+"""An evaluation in a worker thread: it goes on when the browser leaves, can be stopped, and goes on later where it stopped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from core.engine import Engine
+from core.errors import CancelledError
+from core.evaluation.plan import EvaluationPlan, run_plan
+from pages.app.worker import Worker
+from storage.commands.evaluations import ImportedRun, import_run
+from storage.store import Store
+
+_STOPPED = "the evaluation was stopped; what was answered is kept, and it can go on"
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def folder_for(runs_dir: Path, plan: EvaluationPlan) -> Path:
+    """A new run folder named after the time, the system and the question file."""
+    stem = _UNSAFE.sub("-", f"{plan.system}-{Path(plan.questions).stem}")[:60].strip("-")
+    base = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{stem}"
+    number = 1
+    while (found := runs_dir / (base if number == 1 else f"{base}-{number}")).exists():
+        number += 1
+    return found
+
+
+class Evaluation(Worker):
+    """`count` of `total` questions are done; `stage` says what it is doing; `result` is set when the run is stored."""
+
+    result: ImportedRun | None = None
+    troubles: Sequence[str] = ()  # what went wrong in a run that is stored all the same
+
+    def __init__(self, engine: Engine, store: Callable[[], Store], plan: EvaluationPlan, folder: Path, label: str = "") -> None:
+        super().__init__(f"evaluate-{folder.name}")
+        self.plan, self.folder, self.label = plan, folder, label
+        self.stage, self.count, self.total = "loading the model and the questions", 0, 0
+        self._engine, self._store = engine, store
+        self.start()
+
+    @property
+    def name(self) -> str:
+        return self.label or self.folder.name
+
+    def _progress(self, done: int, total: int) -> None:
+        self.count, self.total, self.stage = done, total, f"{done:,} of {total:,} questions"
+        if self.stopping and done < total:
+            raise CancelledError(_STOPPED)
+
+    def work(self) -> None:
+        try:
+            report = run_plan(self.plan, self._engine, self.folder, progress=self._progress, cancelled=lambda: self.stopping)
+        except CancelledError:
+            raise CancelledError(_STOPPED) from None
+        report.demand()
+        self.stage = "storing the run"
+        self.troubles = report.troubles
+        self.result = import_run(self._store(), self.folder, self.label)

@@ -1,0 +1,1 @@
+"""What Manage is made of: projects, items, guidelines, people, progress."""

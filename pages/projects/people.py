@@ -1,0 +1,184 @@
+"""People: names, roles, passwords; and who did what when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import pandas as pd
+import streamlit as st
+
+from core.errors import AmbiscopeError
+from pages.app import shared, sign_in
+from pages.app.markup import plain
+from pages.projects.items import ERROR, SAID
+from storage.people.activity import ACTIONS
+from storage.records.annotation import Person, Project, Role
+
+ROLES: dict[Role, str] = {
+    "annotator": "annotator: writes answers and judges",
+    "validator": "validator: also validates and sends back",
+    "manager": "manager: everything",
+}
+PAGE = 50
+
+
+def _do(what: str, act: Callable[[], Any]) -> None:
+    """Callback."""
+    try:
+        act()
+        st.session_state[SAID] = what
+    except AmbiscopeError as error:
+        st.session_state[ERROR] = error
+
+
+def _value(key: str) -> str:
+    return str(st.session_state.get(key) or "").strip()
+
+
+def people(who: str) -> None:
+    store = shared.store()
+    if not store.accounts_in_use():
+        st.info(
+            "Nobody has a password: whoever opens this app can do everything under any name. Add a manager with a password, and "
+            "everybody has to sign in from then on.",
+            icon=":material/lock_open:",
+        )
+    if found := sign_in.subject():
+        st.caption("You are known to the sign-in provider as:")
+        st.code(found, language=None, wrap_lines=True)
+    for person in store.people(who, limit=200):
+        _person(person, who)
+    _add_form(who)
+
+
+def _person(person: Person, who: str) -> None:
+    store = shared.store()
+    ways = [w for w, has in (("password", person.has_password), ("sign-in provider", person.has_subject)) if has]
+    state = "" if person.active else ", inactive"
+    label = f"{plain(person.name)}: {person.role}{state} ({' and '.join(ways) or 'no way to sign in'})"
+    with st.expander(label, icon=":material/person:"):
+        key = f"people.{person.name}"
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            roles = list(get_args(Role))
+            st.selectbox("Role", roles, index=roles.index(person.role), format_func=ROLES.__getitem__, key=f"{key}.role")
+            st.button(
+                "Set the role",
+                key=f"{key}.role.set",
+                on_click=lambda: _do("The role is set.", lambda: _set_role(store, who, person.name, f"{key}.role")),
+            )
+        with st.form(f"{key}.form", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
+            st.text_input("New password", type="password", key=f"{key}.password", autocomplete="new-password")
+            if person.name == who and person.has_password:
+                st.text_input("Present password", type="password", key=f"{key}.old", autocomplete="current-password")
+            st.form_submit_button("Set the password", on_click=lambda: _set_password(store, who, person.name, key))
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            st.text_input("Subject of the sign-in provider", key=f"{key}.subject", placeholder="issuer subject", max_chars=500)
+            st.button(
+                "Link",
+                key=f"{key}.subject.set",
+                on_click=lambda: _do(
+                    "The subject is linked.", lambda: store.set_subject(who, person.name, _value(f"{key}.subject") or None)
+                ),
+            )
+        st.button(
+            "Make inactive" if person.active else "Make active again",
+            key=f"{key}.active",
+            on_click=lambda: _do("Done.", lambda: store.set_active(who, person.name, not person.active)),
+        )
+
+
+def _set_role(store: Any, who: str, name: str, key: str) -> None:
+    store.set_role(who, name, st.session_state.get(key))
+
+
+def _set_password(store: Any, who: str, name: str, key: str) -> None:
+    new = str(st.session_state.pop(f"{key}.password", "") or "")
+    old = str(st.session_state.pop(f"{key}.old", "") or "") or None
+    _do(f"The password of {name} is set.", lambda: store.set_password(who, name, new, old=old))
+
+
+def _add_form(who: str) -> None:
+    st.markdown("**Add somebody**")
+    with st.form("people.add", clear_on_submit=False):
+        st.text_input("Name", key="people.new.name", max_chars=sign_in.NAME_CHARS)
+        st.selectbox("Role", list(get_args(Role)), format_func=ROLES.__getitem__, key="people.new.role")
+        st.text_input(
+            "Password", type="password", key="people.new.password", help="8 characters or more", autocomplete="new-password"
+        )
+        st.text_input(
+            "or subject of the sign-in provider", key="people.new.subject", placeholder="issuer subject", max_chars=500
+        )
+        st.form_submit_button("Add", on_click=_add, args=(who,))
+
+
+def _add(who: str) -> None:
+    state = st.session_state
+    name, password = _value("people.new.name"), str(state.pop("people.new.password", "") or "") or None
+    role, subject = state.get("people.new.role"), _value("people.new.subject") or None
+    _do(f"{name} is added.", lambda: shared.store().add_person(who, name, role, password=password, subject=subject))
+
+
+def admit(project: Project, who: str) -> None:
+    """Who may work though (or may not, whatever) their qualification said."""
+    if not project.gold_first:
+        return
+    with (
+        st.expander("Qualification: admit somebody, or keep them out"),
+        st.container(horizontal=True, vertical_alignment="bottom"),
+    ):
+        st.text_input("Name", key="manage.admit.name", max_chars=sign_in.NAME_CHARS)
+        for label, value in (("Admit", True), ("Keep out", False), ("Leave it to the items", None)):
+            st.button(
+                label,
+                key=f"manage.admit.{label}",
+                on_click=lambda value=value: _do(
+                    "Done.", lambda: shared.store().admit(who, project.id, _value("manage.admit.name"), value)
+                ),
+            )
+
+
+def activity(project: Project | None, who: str) -> None:
+    """The append-only log, the newest first."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.text_input("Who", key="manage.log.who", max_chars=sign_in.NAME_CHARS)
+        action = st.selectbox("What", ["everything", *ACTIONS], key="manage.log.action")
+    before = st.session_state.get("manage.log.before")
+    found = shared.store().activity(
+        who,
+        project=project.id if project else None,
+        who=(name or "").strip() or None,
+        action=None if action == "everything" else action,
+        before=before,
+        limit=PAGE,
+    )
+    if not found:
+        st.info("Nothing.")
+    else:
+        st.dataframe(
+            pd.DataFrame(
+                {
+                    "when": [f"{a.created.astimezone():%Y-%m-%d %H:%M:%S}" for a in found],
+                    "who": [a.who for a in found],
+                    "what": [a.action for a in found],
+                    "details": ["; ".join(f"{k}: {v}" for k, v in a.details.items()) for a in found],
+                    "item": [a.item[:8] for a in found],
+                }
+            ),
+            hide_index=True,
+            width="stretch",
+            alt="Who did what when, the newest first",
+        )
+    with st.container(horizontal=True):
+        st.button("The newest", key="manage.log.first", on_click=_page, args=(None,), disabled=before is None)
+        st.button(
+            "Older ones",
+            key="manage.log.older",
+            on_click=_page,
+            args=(found[-1].id if found else None,),
+            disabled=len(found) < PAGE,
+        )
+
+
+def _page(before: int | None) -> None:
+    st.session_state["manage.log.before"] = before

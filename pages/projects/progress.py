@@ -1,0 +1,82 @@
+"""How far a project is: counts by stage, and what stands in the way of the work."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from pages.annotation.about import STAGES
+from pages.app import shared
+from pages.app.markup import plain
+from storage.records.annotation import Project
+
+SECTION = "manage.section"
+BARE = "no prediction"
+# none of them as a rule: columns of zeros would push the others out of sight
+RARE = (BARE, "drafts", "sent back", "skipped", "over the number", "qualification")
+WIDTHS = {"stage": 115, "done": 125, "submitted": 95, "items done": 95, "hours": 65, "waiting": 70, "in work": 70, BARE: 100}
+
+
+def draw(project: Project, who: str) -> None:
+    """Counts by stage; the numbers of SQL, not of what is on the page."""
+    found = shared.store().progress(project.id, who)
+    bare = len(shared.store().unanswered(who, project.id)) if "judging" in project.stages else 0
+    if bare:
+        _warn(project, bare, found["judging"].items)
+    rows = [
+        {
+            "stage": STAGES[p.stage],
+            "done": round(p.submitted / p.slots, 2) if p.slots else 0.0,
+            "submitted": f"{p.submitted:,} of {p.slots:,}",
+            "items done": f"{p.done:,} of {p.items:,}",
+            "hours": round(p.seconds / 3600, 2),
+            "waiting": p.waiting,
+            BARE: bare if p.stage == "judging" else 0,
+            "in work": p.leased,
+            "drafts": p.drafts,
+            "sent back": p.returned,
+            "skipped": p.skipped,
+            "over the number": p.over,
+            "qualification": p.gold,
+        }
+        for p in found.values()
+    ]
+    table = pd.DataFrame(rows).drop(columns=[name for name in RARE if not any(r[name] for r in rows)])
+    widths = {name: st.column_config.Column(width=width) for name, width in WIDTHS.items()}
+    done = st.column_config.ProgressColumn(min_value=0.0, max_value=1.0, format="percent", width=WIDTHS["done"])
+    st.dataframe(
+        table,
+        hide_index=True,
+        width="stretch",
+        column_config={
+            **widths,
+            "stage": st.column_config.TextColumn(width=WIDTHS["stage"], pinned=True),
+            "done": done,
+            "waiting": st.column_config.NumberColumn(width=WIDTHS["waiting"], help="Items that wait for the stage before"),
+            "in work": st.column_config.NumberColumn(width=WIDTHS["in work"], help="Items that are open with somebody now"),
+            BARE: st.column_config.NumberColumn(
+                width=WIDTHS[BARE], help="Items that a system has to answer before they are judged"
+            ),
+        },
+        alt="Progress of the project by stage",
+    )
+
+
+def _warn(project: Project, bare: int, items: int) -> None:
+    systems = " or ".join(plain(s) for s in project.systems)
+    running = shared.preannotations().get(project.id)
+    if running is not None and not running.done:
+        then = "A system is answering them now; see Suggestions."
+    else:
+        then = "Have them answered under Suggestions first."
+    one = bare == 1
+    st.warning(
+        f"{bare:,} of {items:,} items {'lacks' if one else 'lack'} a prediction of {systems} and cannot be judged yet. {then}",
+        icon=":material/hourglass_empty:",
+    )
+    if st.session_state.get(SECTION) != "Suggestions":
+        st.button("Go to Suggestions", key="manage.bare.go", type="tertiary", icon=":material/arrow_forward:", on_click=_go)
+
+
+def _go() -> None:
+    st.session_state[SECTION] = "Suggestions"

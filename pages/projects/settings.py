@@ -1,0 +1,262 @@
+"""The fields of a project, changing its settings, and having a system answer its questions."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any, get_args
+
+import pandas as pd
+import streamlit as st
+
+from core.errors import AmbiscopeError, CancelledError, InputError
+from core.retrieval.library import STARTER
+from core.systems.shared.base import Options
+from pages.annotation.about import STAGES
+from pages.app import shared
+from pages.app.actions import deed
+from pages.app.begun import begun, forget
+from pages.app.markup import plain
+from pages.projects.items import ERROR, SAID
+from pages.projects.system_answers import Preannotation
+from storage.projects.projects import THRESHOLDS
+from storage.records.annotation import Order, Project
+
+ORDERS: dict[Order, str] = {
+    "file": "as in the file",
+    "random": "random",
+    "uncertainty": "the model's least certain first",
+    "disagreement": "where people disagree first",
+}
+LOOK_EVERY = 1.0  # seconds
+
+
+def _names(what: str) -> list[str]:
+    """Corpora or systems to choose from."""
+    if what == "systems":
+        ready = [s.name for s in shared.systems() if s.ready]
+        wanted = shared.settings().system
+        return ready if wanted in ready else [wanted, *ready]
+    return list(dict.fromkeys([STARTER, *shared.light_engine().library.names()]))
+
+
+def fields(key: str, project: Project | None) -> None:
+    """The fields that creating and changing share."""
+    limits = project.thresholds if project else THRESHOLDS
+    left, right = st.columns(2, gap="medium")
+    with left:
+        corpora, systems = _names("corpora"), _names("systems")
+        chosen = project.corpus if project and project.corpus else shared.settings().corpus
+        corpora = corpora if chosen in corpora else [chosen, *corpora]
+        st.selectbox("Corpus to search", corpora, index=corpora.index(chosen), key=f"{key}.corpus")
+        held = list(project.systems) if project else []
+        st.multiselect(
+            "Systems (at most two)",
+            list(dict.fromkeys([*held, *systems])),
+            default=held,
+            max_selections=2,
+            select_all=False,  # offered by Streamlit however few may be chosen
+            key=f"{key}.systems",
+            persist_state=None if project else "session",
+            help="Their answers are suggestions when answers are written, and what is judged. Judging needs one or two.",
+        )
+        st.number_input("People for each item", 1, 100, project.annotators_per_item if project else 1, key=f"{key}.number")
+    with right:
+        orders = list(get_args(Order))
+        at = orders.index(project.order) if project else 0
+        st.selectbox("Order", orders, index=at, format_func=ORDERS.__getitem__, key=f"{key}.order")
+        st.date_input(
+            "Answers are as of",
+            value=project.reference_date if project else date.today(),
+            key=f"{key}.date",
+            help="Questions that depend on a later time get a warning. Empty: none do.",
+        )
+        st.number_input("Passages to open before submitting", 0, 20, int(limits["must_read"]), key=f"{key}.read")
+    with st.expander("More: qualification, time limits"):
+        st.number_input(
+            "Qualification items that a person does first (0: none)",
+            0,
+            100,
+            project.gold_first if project else 0,
+            key=f"{key}.gold",
+        )
+        st.slider("Share of them that must be right", 0.0, 1.0, project.gold_pass if project else 0.8, key=f"{key}.pass")
+        st.number_input(
+            "Minutes without a sign of life after which others may take an opened item",
+            1,
+            1440,
+            int(project.lease_minutes) if project else 30,
+            key=f"{key}.lease",
+        )
+        st.number_input("Words from which an answer counts as long", 2, 50, int(limits["alias_words"]), key=f"{key}.words")
+        st.number_input(
+            "Seconds before 'no answer' or 'a single answer' may be submitted",
+            0,
+            600,
+            int(limits["min_seconds_no_pairs"]),
+            key=f"{key}.wait",
+        )
+        st.number_input("Seed of the random order", 0, 2**31 - 1, project.seed if project else 0, key=f"{key}.seed")
+
+
+def values(key: str, project: Project | None) -> dict[str, Any]:
+    """What stands in the fields now: a click may come together with the last change of a field."""
+    state = st.session_state
+    limits = dict(project.thresholds if project else THRESHOLDS)
+    limits |= {
+        "must_read": int(state[f"{key}.read"]),
+        "alias_words": int(state[f"{key}.words"]),
+        "min_seconds_no_pairs": int(state[f"{key}.wait"]),
+    }
+    return {
+        "corpus": state[f"{key}.corpus"],
+        "systems": tuple(state[f"{key}.systems"]),
+        "annotators_per_item": int(state[f"{key}.number"]),
+        "order": state[f"{key}.order"],
+        "reference_date": state[f"{key}.date"],
+        "gold_first": int(state[f"{key}.gold"]),
+        "gold_pass": float(state[f"{key}.pass"]),
+        "lease_minutes": float(state[f"{key}.lease"]),
+        "seed": int(state[f"{key}.seed"]),
+        "thresholds": limits,
+    }
+
+
+# ---------------------------------------------------------------- settings
+
+
+def settings(stored: Project, who: str) -> None:
+    name = f"manage.set.{stored.id}"
+    project = begun(name, stored, _touched, lambda: _save(stored, who, _key(st.session_state[name])))
+    key = _key(project)
+    st.text_input("Name", value=project.name, key=f"{key}.name", max_chars=200)
+    fields(key, project)
+    st.caption("Stages cannot be changed: " + ", ".join(STAGES[s] for s in project.stages))
+    with st.container(horizontal=True):
+        st.button("Save", type="primary", key=f"{key}.save", on_click=_save, args=(project, who, key))
+        state = "closed" if project.state == "open" else "open"
+        st.button(
+            "Close the project" if project.state == "open" else "Open it again",
+            key=f"{key}.state",
+            on_click=_update,
+            args=(project, who, {"state": state}),
+        )
+
+
+def _key(project: Project) -> str:
+    return f"manage.set.{project.id}.{project.version}"
+
+
+def _changes(project: Project, key: str) -> dict[str, Any]:
+    return {"name": str(st.session_state[f"{key}.name"]), **values(key, project)}
+
+
+def _touched(project: Project) -> bool:
+    """Something was changed in the fields that began from this version."""
+    key = _key(project)
+    drawn = f"{key}.name" in st.session_state
+    return drawn and any(getattr(project, name) != value for name, value in _changes(project, key).items())
+
+
+def _save(project: Project, who: str, key: str) -> None:
+    _update(project, who, _changes(project, key))
+
+
+def _update(project: Project, who: str, changes: dict[str, Any]) -> None:
+    try:
+        shared.store().update_project(who, project.id, project.version, **changes)
+        forget(f"manage.set.{project.id}")
+        st.session_state[SAID] = "Saved."
+    except AmbiscopeError as error:
+        st.session_state[ERROR] = error
+
+
+# ---------------------------------------------------------------- suggestions
+
+
+def suggestions(project: Project, who: str) -> None:
+    st.markdown(
+        "A system answers the questions that it has not answered yet, in the background; you can leave this page meanwhile. Its answers "
+        "are suggestions where people write answers, and what is judged at the judging stage. Nothing counts as done by this."
+    )
+    running = shared.preannotations().get(project.id)
+    if running is not None and not running.done:
+        watch(running)
+        return
+    if running is not None:
+        report(running)
+    if not project.systems:
+        st.info("The project has no system. Choose one in its settings first.")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        system = st.selectbox("System", list(project.systems), key="manage.pre.system")
+        k = st.number_input("Passages to read", 1, 200, value=min(shared.settings().top_k, 200), key="manage.pre.k")
+        clarify = st.checkbox(
+            "Write disambiguated questions",
+            value=True,
+            key="manage.pre.clarify",
+            help="A question of its own for each answer. It takes most of the time; without, the answers alone are suggested and judged.",
+        )
+        st.button(
+            "Answer the questions",
+            type="primary",
+            key="manage.pre.go",
+            on_click=_begin,
+            args=(project, who, system, int(k), clarify),
+        )
+    st.button(
+        "Link predictions that are stored already",
+        key="manage.pre.link",
+        icon=":material/link:",
+        on_click=_link,
+        args=(project, who),
+        type="tertiary",
+    )
+
+
+@deed("manage projects", ERROR)
+def _begin(project: Project, who: str, system: str, k: int, clarify: bool) -> None:
+    running = shared.preannotations().get(project.id)
+    if running is not None and not running.done:
+        raise InputError("a run over this project is going on; wait until it has ended, or stop it")
+    usual = min(shared.settings().top_k, 200)  # left as it is: the system's own default, at most the whole corpus
+    options = Options(top_k=None if k == usual else k, max_answers=shared.settings().max_answers, clarify=clarify)
+    shared.preannotations()[project.id] = Preannotation(shared.engine(), shared.servers_store(), project, system, who, options)
+
+
+@deed("manage projects", ERROR)
+def _stop(run: Preannotation) -> None:
+    run.stop()
+
+
+@deed("manage projects", ERROR)
+def _close(project: str) -> None:
+    shared.preannotations().pop(project, None)
+
+
+@deed("manage projects", ERROR)
+def _link(project: Project, who: str) -> None:
+    count = shared.store().link_predictions(who, project.id)
+    st.session_state[SAID] = f"{count:,} stored predictions linked."
+
+
+@st.fragment(run_every=LOOK_EVERY)
+def watch(run: Preannotation) -> None:
+    """Progress while it runs.  The work goes on when nobody looks."""
+    if run.done:
+        st.rerun()
+    total = "?" if run.total is None else f"{run.total:,}"
+    st.progress(run.share, text=f"{plain(run.system)}: {plain(run.stage)} · {run.answered:,} of {total} answered")
+    st.button("Stop", key="manage.pre.stop", on_click=_stop, args=(run,), icon=":material/stop_circle:")
+
+
+def report(run: Preannotation) -> None:
+    if isinstance(run.error, CancelledError):
+        st.info(plain(run.error))
+    elif run.error is not None:
+        shared.show_error(run.error)
+    else:
+        st.success(f"{run.answered:,} questions answered by {plain(run.system)}; {run.linked:,} predictions linked.")
+    if run.failures:
+        st.warning(f"{run.failures:,} questions could not be answered; the first of them:")
+        st.dataframe(pd.DataFrame(run.failed, columns=["question", "reason"]), hide_index=True, alt="Questions that failed")
+    st.button("Close this report", key="manage.pre.close", on_click=_close, args=(run.project.id,))

@@ -1,0 +1,26 @@
+"""A project's items answered by a system in the background, so that annotators get suggestions, or judges something to judge."""
+
+from __future__ import annotations
+
+from core import types as t
+from core.engine import Engine
+from core.systems.shared.base import Options
+from pages.app.worker import Worker
+from storage.analysis.answering import Answering
+from storage.records.annotation import Project
+from storage.store import Store
+
+
+class Preannotation(Worker, Answering):
+    """`storage.analysis.answering.Answering` in a thread that the page watches."""
+
+    def __init__(self, engine: Engine, store: Store, project: Project, system: str, by: str, options: Options) -> None:
+        def build(own_passages: bool) -> t.AnsweringSystem:
+            return engine.system(system, project.corpus or None, options, lambda: self.stopping, own_passages=own_passages)
+
+        Worker.__init__(self, f"preannotate-{project.id[:8]}")
+        Answering.__init__(self, store, project, system, by, build)
+        self.start()
+
+    def work(self) -> None:
+        self.answer_items(lambda: self.stopping)

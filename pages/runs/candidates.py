@@ -1,0 +1,36 @@
+"""The candidates of a step and their probabilities as bars: a table of text.
+
+No chart: plotly's scripts and a chart a step would keep the browser busier than the models keep the server, on the same two cores.
+"""
+
+from __future__ import annotations
+
+from core import types as t
+from pages.app.figures import percent
+from pages.app.markup import plain, short
+
+CELLS, SHOWN, NAME_CHARS = 16, 8, 40
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def bar(value: float, cells: int = CELLS) -> str:
+    """Block characters, `cells` of them for a probability of 1; to an eighth of a cell, and at least that above 0."""
+    eighths = round(min(1.0, max(0.0, value)) * cells * 8) or int(value > 0)
+    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+
+
+def candidates_table(step: t.Step) -> str:
+    """Markdown: the likeliest first, the chosen one marked, [EOI] last (a system without it leaves its probability at 0)."""
+    lines = ["| Candidate | Probability |", "|:--|:--|"]
+    for c in step.candidates[:SHOWN]:
+        chosen = step.choice is not None and c.text == step.choice.text
+        name = plain(short(c.text, NAME_CHARS))
+        lines.append(_row(f"**{name}**" if chosen else name, c.probability, "blue" if chosen else "gray"))
+    if step.eoi_probability or step.choice is None:
+        lines.append(_row(f"{plain(t.EOI)} no further answer", step.eoi_probability, "orange"))
+    return "\n".join(lines)
+
+
+def _row(name: str, probability: float, colour: str) -> str:
+    blocks = bar(probability)
+    return f"| {name} | {f':{colour}[{blocks}] ' if blocks else ''}{percent(probability)} |"

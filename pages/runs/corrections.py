@@ -1,0 +1,137 @@
+"""Striking an answer, adding one, and running on from there: a person's corrections of an answer set."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import streamlit as st
+
+from core import types as t
+from core.systems.shared.base import Options
+from core.text import normalize_answer
+from pages.app import shared
+from pages.app.actions import deed
+from pages.app.markup import plain
+from pages.runs import live
+from pages.runs.runner import Plan
+
+MAX_CHARS = 200
+
+
+@dataclasses.dataclass
+class Corrections:
+    """Of one prediction: struck positions, and texts added after a position (from 0)."""
+
+    struck: set[int] = dataclasses.field(default_factory=set)
+    added: dict[int, str] = dataclasses.field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.struck or self.added)
+
+    @property
+    def first(self) -> int:
+        """Position from which on the set is found anew."""
+        return min([*self.struck, *(p + 1 for p in self.added)])
+
+
+def of(prefix: str) -> Corrections:
+    found: Corrections = st.session_state.setdefault(f"{prefix}.corrections", Corrections())
+    return found
+
+
+def corrected(question: t.Question, answers: tuple[t.Answer, ...], wanted: Corrections) -> t.Question:
+    """The question to run on with: pinned are the answers before the first change, and every added one; banned the struck ones.
+
+    What a person had pinned or banned before stays so, unless they now say otherwise.
+    """
+    pinned: list[str] = []
+    for position, answer in enumerate(answers):
+        if position not in wanted.struck and (position < wanted.first or answer.pinned):
+            pinned.append(answer.text)
+        if position in wanted.added:
+            pinned.append(wanted.added[position])
+    pinned += [text for position, text in sorted(wanted.added.items()) if position >= len(answers) or position < 0]
+    struck = [answers[p].text for p in sorted(wanted.struck)]
+    keep = {normalize_answer(p) for p in pinned}
+    banned = [b for b in dict.fromkeys([*question.banned, *struck]) if normalize_answer(b) not in keep]
+    unique = {normalize_answer(p): p for p in reversed(pinned)}
+    return dataclasses.replace(question, pinned=tuple(reversed(unique.values())), banned=tuple(banned))
+
+
+def options_of(info: t.SystemInfo) -> Options:
+    """The options that a prediction was made with; where its corpus holds fewer passages by now, all of them."""
+    known = {f.name for f in dataclasses.fields(Options)}
+    options = Options(**{k: v for k, v in info.settings.items() if k in known})
+    size = shared.passages_of(info.corpus) if info.corpus else 0
+    return dataclasses.replace(options, top_k=size) if size and options.passages > size else options
+
+
+def _strike(prefix: str, position: int) -> None:
+    of(prefix).struck ^= {position}
+
+
+def _add(prefix: str, position: int) -> None:
+    text = " ".join(str(st.session_state.get(f"{prefix}.new.{position}", "")).split())
+    if text:
+        of(prefix).added[position] = text
+    else:
+        of(prefix).added.pop(position, None)
+
+
+def _undo(prefix: str) -> None:
+    for position in of(prefix).added:
+        st.session_state.pop(f"{prefix}.new.{position}", None)
+    st.session_state.pop(f"{prefix}.corrections", None)
+
+
+def controls(prefix: str, position: int) -> None:
+    """Below an answer: strike it, or add one after it."""
+    struck = position in of(prefix).struck
+    st.button(
+        "Keep" if struck else "Strike",
+        key=f"{prefix}.strike.{position}",
+        icon=":material/undo:" if struck else ":material/strikethrough_s:",
+        on_click=_strike,
+        args=(prefix, position),
+        help="A struck answer is banned when you run on.",
+    )
+    adder(prefix, position)
+
+
+def adder(prefix: str, position: int) -> None:
+    with st.popover("Add", icon=":material/add:", help="Add an answer that follows this one"):
+        st.text_input(
+            "Answer that follows here",
+            key=f"{prefix}.new.{position}",
+            max_chars=MAX_CHARS,
+            on_change=_add,
+            args=(prefix, position),
+            help="It is pinned: the next answers are looked for beside it.",
+        )
+
+
+def bar(prefix: str, prediction: t.Prediction) -> None:
+    """What the corrections mean, and the button that runs on; nothing where there are none."""
+    wanted = of(prefix)
+    if not wanted:
+        return
+    question = corrected(prediction.question, prediction.answers, wanted)
+    with st.container(border=True):
+        names = [("keeping", question.pinned), ("striking", question.banned)]
+        said = "; ".join(f"{what} {', '.join(f'**{plain(x)}**' for x in texts)}" for what, texts in names if texts)
+        st.markdown(f"Run on from step {len(question.pinned) + 1}, {said}.")
+        with st.container(horizontal=True):
+            st.button(
+                "Run on from here",
+                key=f"{prefix}.run_on",
+                type="primary",
+                icon=":material/play_arrow:",
+                on_click=run_on,
+                args=(question, prediction.system),
+            )
+            st.button("Undo corrections", key=f"{prefix}.undo", on_click=_undo, args=(prefix,))
+
+
+@deed("ask questions", "explore.error")
+def run_on(question: t.Question, info: t.SystemInfo) -> None:
+    live.start([Plan(question, info.name, info.corpus, options_of(info))])

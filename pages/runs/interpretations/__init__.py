@@ -1,0 +1,1 @@
+"""The view of systems that end in interpretations: grid, map, options, result."""

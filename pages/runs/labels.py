@@ -1,0 +1,117 @@
+"""A person's verdict on each answer, saved at once.  What is shown comes from the store at every drawing; widgets only carry changes."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.errors import AmbiscopeError
+from pages.app import shared
+from pages.app.markup import plain, short
+from storage.records.results import Judgment, JudgmentConflictError
+
+VERDICTS = ("correct", "wrong", "unsupported", "duplicate")
+MAX_NOTE = 2_000
+HELP = (
+    "correct: an answer to the question, and the passage says so. wrong: no answer to it. "
+    "unsupported: may be true, but the passage does not say so. duplicate: the same as another answer."
+)
+
+
+def _key(prediction_id: str, position: int, what: str) -> str:
+    return f"verdict.{prediction_id}.{position}.{what}"
+
+
+def load(prediction_id: str) -> dict[int, list[Judgment]]:
+    """All judgments of a prediction by position.  Raises StorageError."""
+    found: dict[int, list[Judgment]] = {}
+    for judgment in shared.store().judgments(prediction_id):
+        found.setdefault(judgment.position, []).append(judgment)
+    return found
+
+
+def _save(prediction_id: str, position: int, version: int) -> None:
+    """Callback of both widgets: stores what they show, made from the version that was shown."""
+    state = st.session_state
+    verdict = state.get(_key(prediction_id, position, "choice"))
+    note = str(state.get(_key(prediction_id, position, "note")) or "").strip()
+    _store(prediction_id, position, verdict, note, version)
+
+
+def _store(prediction_id: str, position: int, verdict: str | None, note: str, version: int) -> None:
+    trouble = _key(prediction_id, position, "trouble")
+    st.session_state.pop(trouble, None)
+    try:
+        store, who = shared.store(), shared.annotator()
+        if verdict is None and not note:
+            store.clear_judgment(prediction_id, position, who, expected_version=version)
+        else:
+            state = "submitted" if verdict else "draft"
+            store.judge(prediction_id, position, who, verdict, note, state, expected_version=version)  # type: ignore[arg-type]
+    except AmbiscopeError as error:
+        st.session_state[trouble] = error
+
+
+def _said(judgment: Judgment | None) -> str:
+    if judgment is None:
+        return "no verdict"
+    note = f" ({plain(short(judgment.note, 200))})" if judgment.note else ""
+    return f"**{judgment.verdict or 'no verdict'}**{note}"
+
+
+def _trouble(prediction_id: str, position: int) -> None:
+    """What went wrong with the last save; for a conflict both sides, to choose from."""
+    key = _key(prediction_id, position, "trouble")
+    error = st.session_state.get(key)
+    if isinstance(error, JudgmentConflictError):
+        mine, theirs = error.mine, error.theirs
+        st.warning(
+            f"This verdict was changed in another window. There: {_said(theirs)}. Here: {_said(mine)}.",
+            icon=":material/sync_problem:",
+        )
+        with st.container(horizontal=True):
+            st.button(
+                "Save mine",
+                key=_key(prediction_id, position, "mine"),
+                on_click=_store,
+                args=(prediction_id, position, mine.verdict, mine.note, theirs.version if theirs else 0),
+            )
+            st.button(
+                "Keep the other",
+                key=_key(prediction_id, position, "theirs"),
+                on_click=lambda: st.session_state.pop(key, None),
+            )
+    elif error is not None:
+        shared.show_error(error)
+
+
+def controls(prediction_id: str, position: int, judgments: list[Judgment]) -> None:
+    """Verdict and note of the present annotator."""
+    own = next((j for j in judgments if j.annotator == shared.annotator()), None)
+    choice, note = _key(prediction_id, position, "choice"), _key(prediction_id, position, "note")
+    # the store's word goes before a widget's: another tab may have changed it; this tab's change was stored by its callback
+    st.session_state[choice] = own.verdict if own else None
+    st.session_state[note] = own.note if own else ""
+    version = own.version if own else 0
+    st.segmented_control(
+        "Verdict",
+        VERDICTS,
+        key=choice,
+        on_change=_save,
+        args=(prediction_id, position, version),
+        label_visibility="collapsed",
+        help=HELP,
+        wrap=True,
+    )
+    with st.popover("Note" if not (own and own.note) else "Note ✓", icon=":material/edit_note:"):
+        st.text_area("Note", key=note, max_chars=MAX_NOTE, on_change=_save, args=(prediction_id, position, version))
+
+
+def below(prediction_id: str, position: int, judgments: list[Judgment]) -> None:
+    """The note, what others said, and trouble with saving."""
+    own = next((j for j in judgments if j.annotator == shared.annotator()), None)
+    if own and own.note:
+        st.caption(f"Your note: {plain(own.note)}")
+    others = [f"{plain(j.annotator)}: {_said(j)}" for j in judgments if j is not own and j.state == "submitted"]
+    if others:
+        st.caption("Others said: " + "; ".join(others))
+    _trouble(prediction_id, position)

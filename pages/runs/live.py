@@ -1,0 +1,115 @@
+"""Runs while they last: started, drawn event by event, stopped, saved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core import types as t
+from core.errors import AmbiscopeError, CancelledError
+from pages.app import libraries, shared
+from pages.app.figures import percent
+from pages.app.markup import plain
+from pages.runs.runner import Plan, Run
+from pages.runs.trace import TraceView
+
+LOOK_EVERY = 0.15  # seconds between two looks at a worker
+
+
+def runs() -> list[Run]:
+    """The runs of this browser tab that are going on, or could not be saved."""
+    return list(st.session_state.get("explore.runs", ()))
+
+
+def drop() -> None:
+    for run in runs():
+        run.stop()
+    st.session_state["explore.runs"] = []
+
+
+def start(plans: Sequence[Plan]) -> None:
+    """Raises NotAllowedError."""
+    shared.store().allow("ask questions")
+    drop()
+    st.query_params.clear()
+    st.session_state["explore.link"] = ("", "")
+    st.session_state["explore.runs"] = [Run(shared.light_engine(), plan, libraries.load) for plan in plans]
+
+
+def stop() -> None:
+    for run in runs():
+        run.stop()
+
+
+def save(run: Run) -> None:
+    """Stores a finished run, once; keeps the error where the store refuses."""
+    prediction = run.prediction()
+    if run.saved or run.error is not None or prediction is None:
+        return
+    try:
+        run.saved, run.save_error = shared.store().save_prediction(prediction, key=run.key), None
+    except Exception as error:
+        run.save_error = error
+
+
+class _Side:
+    """The place of one run on the page: what it is doing, the answers so far, the trace."""
+
+    def __init__(self, run: Run, place: DeltaGenerator, narrow: bool) -> None:
+        self.run, self.answers = run, dict[str, t.Answer]()
+        self.state = place.empty()
+        self.summary = place.empty()
+        self.view = TraceView(place.container(), run.plan.question.text, f"live.{run.key}", narrow, run.plan.system)
+        self.drawn = 0
+
+    def draw(self) -> None:
+        """Draws what is new.  Its Streamlit calls are also where a rerun or a closed tab interrupts the script."""
+        stage = "stopping after this step" if self.run.stopping and not self.run.done else self.run.stage
+        self.state.markdown(
+            f":material/hourglass_top: **{plain(self.run.plan.system)}**: {plain(stage)} · {self.run.seconds:.1f} s"
+        )
+        for event in self.run.events[self.drawn :]:
+            if isinstance(event, t.StepFinished) and event.answer is not None:
+                self.answers[event.answer.text] = event.answer
+            elif isinstance(event, t.AnswerRejected):
+                self.answers.pop(event.answer, None)
+            if self.answers:
+                lines = [f"1. **{plain(a.text)}** :gray-badge[{percent(a.probability)}]" for a in self.answers.values()]
+                self.summary.markdown("\n".join(lines))
+            self.view.add(event)
+            self.drawn += 1
+
+
+def watch(running: Sequence[Run]) -> None:
+    """Draws runs until they end, then saves them.  Returns when all of them have ended and everything of them was drawn."""
+    st.button("Stop", on_click=stop, icon=":material/stop_circle:", type="primary", key="explore.stop")
+    places = st.columns(len(running)) if len(running) > 1 else [st.container()]
+    sides = [_Side(run, place, len(running) > 1) for run, place in zip(running, places)]
+    while True:
+        ended = all(run.done for run in running)  # before drawing, so that the last events are not missed
+        for side in sides:
+            side.run.look()
+            side.draw()
+        if ended:
+            break
+        next(run for run in running if not run.done or run is running[-1]).wait(LOOK_EVERY)
+    for run in running:
+        save(run)
+
+
+def show_run_error(run: Run) -> None:
+    if isinstance(run.error, CancelledError):
+        st.info(plain(run.error), icon=":material/stop_circle:")
+    elif run.error is not None:
+        shared.show_error(run.error)
+    if run.save_error is not None:
+        shared.show_error(run.save_error)
+        st.warning("The result below is not saved yet; it stays here until you ask something else.")
+        st.button("Save again", key=f"again.{run.key}", on_click=save, args=(run,), icon=":material/save:")
+
+
+def explain(error: AmbiscopeError) -> None:
+    """Keeps an error of a callback for the next drawing."""
+    st.session_state["explore.error"] = error

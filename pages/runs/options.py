@@ -1,0 +1,140 @@
+"""The sidebar of the explore page: what to run over what, and recent predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core import types as t
+from core.engine import SystemStatus
+from core.errors import AmbiscopeError
+from core.systems import PASSAGES, SYSTEMS, passages_to_read
+from core.systems.shared.base import Options
+from pages.app import shared
+from pages.app.markup import plain, short
+from pages.runs.interpretations import options as interpretation_options
+from pages.runs.runner import Plan
+
+MAX_PASSAGES = 200
+RECENT = 12
+
+
+@dataclass(frozen=True)
+class Choices:
+    corpus: str
+    sides: tuple[tuple[str, Options], ...]  # system and options; two when comparing; none when no system is ready
+
+    def plans(self, question: t.Question) -> list[Plan]:
+        return [Plan(question, system, self.corpus, options) for system, options in self.sides]
+
+
+def ready_systems(found: Sequence[SystemStatus], wanted: str) -> list[str]:
+    """Names to choose from, the default first; a hidden system can be chosen only by being the setting."""
+    names = [s.name for s in found if s.ready]
+    if wanted not in [s.name for s in found]:
+        names.insert(0, wanted)
+    return sorted(names, key=lambda name: name != wanted)
+
+
+def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str, Options]:
+    """One system with its options.  `passages`: how many the corpus has, 0 if not known."""
+    settings = shared.settings()
+    system = st.selectbox(label, names, key=f"{prefix}.system", persist_state="session")
+    bound = min(passages or MAX_PASSAGES, MAX_PASSAGES)
+    key = f"{prefix}.top_k.{system}" if system in PASSAGES else f"{prefix}.top_k"
+    k = st.number_input(
+        "Passages to read",
+        min_value=1,
+        max_value=bound,
+        value=min(passages_to_read(str(system), settings.top_k), bound),
+        key=key
+        if bound == MAX_PASSAGES
+        else f"{key}.{bound}",  # what was set for a large corpus may be too much for a small one
+        persist_state="session",
+        help=f"The corpus has {passages}." if passages else None,
+    )
+    most = st.number_input(
+        "At most so many answers",
+        min_value=1,
+        max_value=50,
+        value=min(settings.max_answers, 50),
+        key=f"{prefix}.max_answers",
+        persist_state="session",
+    )
+    above = None
+    if st.toggle(
+        "Own stopping threshold",
+        key=f"{prefix}.stopping",
+        persist_state="session",
+        help="Off: a run ends when [EOI] is likelier than every answer. On: when its probability exceeds the threshold.",
+    ):
+        above = st.slider(
+            "Stop when P([EOI]) exceeds", 0.0, 1.0, 0.5, 0.05, key=f"{prefix}.stop_above", persist_state="session"
+        )
+    clarify = st.toggle(
+        "Disambiguated questions",
+        value=True,
+        key=f"{prefix}.clarify",
+        persist_state="session",
+        help="Rewrite the question for each answer, and ask it back to check.",
+    )
+    extra = interpretation_options.controls(prefix) if system == "verdict" else _choices(str(system), prefix)
+    return str(system), Options(int(k), int(most), above, bool(clarify), extra)
+
+
+def _choices(system: str, prefix: str) -> dict[str, str]:
+    """A selection for each option of the system that has a few named values; those left at their default are not passed on."""
+    chosen: dict[str, str] = {}
+    for name, values in SYSTEMS[system].choices.items():
+        label = f"{name.replace('_', ' ').capitalize()}"
+        value = st.selectbox(label, values, key=f"{prefix}.{system}.{name}", persist_state="session")
+        if value and value != values[0]:
+            chosen[name] = value
+    return chosen
+
+
+def sidebar() -> Choices:
+    settings, found = shared.settings(), shared.systems()
+    names = shared.light_engine().library.names()
+    if not names:
+        st.sidebar.warning("There is no corpus yet. Upload one on the page Corpora.")
+    with st.sidebar:
+        start = names.index(settings.corpus) if settings.corpus in names else 0
+        corpus = st.selectbox("Corpus", names, index=start if names else None, key="explore.corpus", persist_state="session")
+        count = shared.passages_of(str(corpus))
+        ready = ready_systems(found, settings.system)
+        sides: list[tuple[str, Options]] = []
+        if ready:
+            sides.append(_side("System", ready, "explore.first", count))
+            if st.toggle("Compare with a second run", key="explore.compare", persist_state="session"):
+                sides.append(_side("Second system", ready, "explore.second", count))
+        waiting = [s for s in found if not s.ready]
+        if waiting:
+            with st.expander(f"{len(waiting)} not ready here"):
+                for status in waiting:
+                    st.markdown(f"**{plain(status.name)}**: {plain(status.summary)}")
+                    st.caption(f"Needs {plain(', '.join(status.needs))}. {plain(status.why_not)}")
+        recent()
+    return Choices(str(corpus or ""), tuple(sides))
+
+
+def recent() -> None:
+    """Links to stored predictions, the newest first."""
+    with st.expander("Recent predictions", icon=":material/history:"):
+        text = st.text_input("Filter by words of the question", key="explore.filter", max_chars=200)
+        try:
+            rows = shared.store().recent_predictions(RECENT, text=text.strip())
+        except AmbiscopeError as error:
+            shared.show_error(error)
+            return
+        if not rows:
+            st.caption("None matches." if text.strip() else "None yet: ask something.")
+        for row in rows:
+            st.page_link(
+                "pages/explore.py",
+                label=plain(short(row.question, 60)),
+                help=plain(f"{row.system} over {row.corpus}: {short(', '.join(row.answers) or 'no answer', 120)}"),
+                query_params={"prediction": row.id},
+            )

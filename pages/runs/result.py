@@ -1,0 +1,151 @@
+"""A finished prediction: the answer set first, then how it came about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Set
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core import types as t
+from core.errors import AmbiscopeError
+from core.evaluation.cost import calls_of, failures
+from core.text import normalize_answer
+from core.trace import to_json
+from pages.app import shared as app
+from pages.app.figures import percent, seconds
+from pages.app.markup import changes, plain, short
+from pages.runs import corrections, labels
+from pages.runs.interpretations import result
+from pages.runs.trace import TraceView, draw_evidence, round_trip
+from storage.records.results import Judgment
+
+
+def common(predictions: list[t.Prediction]) -> Set[str]:
+    """Normalised answers that all predictions have."""
+    sets = [{normalize_answer(a.text) for a in p.answers} for p in predictions]
+    return frozenset.intersection(*map(frozenset, sets)) if sets else frozenset()
+
+
+def draw_result(
+    place: DeltaGenerator, prediction: t.Prediction, saved: str, prefix: str, shared: Set[str] | None = None
+) -> None:
+    """`saved`: id of the stored prediction, or empty; `shared`: normalised answers of both sides when two are compared."""
+    with place:
+        _headline(prediction)
+        judged: dict[int, list[Judgment]] = {}
+        if saved:
+            try:
+                judged = labels.load(saved)
+            except AmbiscopeError as error:
+                app.show_error(error)
+                saved = ""
+        cards = st.container()
+        if result.is_verdict(prediction):
+            with cards:
+                result.draw(prediction, prefix)
+            if prediction.answers:
+                cards = st.expander("Judge and correct the answers", icon=":material/rule:", expanded=shared is not None)
+        with cards:
+            for position, answer in enumerate(prediction.answers):
+                _card(prediction, position, answer, saved, prefix, judged.get(position, []), shared)
+        if not prediction.answers and _finished(prediction) and not result.is_verdict(prediction):
+            st.info("No answer was found in these passages. Read more of them, ask in other words, or add an answer yourself.")
+            corrections.adder(prefix, -1)
+        corrections.bar(prefix, prediction)
+        _keep(prediction, saved, prefix)
+        st.subheader("How it came about", divider="gray")
+        view = TraceView(st.container(), prediction.question.text, prefix, shared is not None, prediction.system.name)
+        for event in prediction.events:
+            view.add(event)
+        view.close()
+
+
+def _finished(prediction: t.Prediction) -> bool:
+    """False for a run that an error ended: then the page must not say that nothing was found."""
+    return any(isinstance(e, t.Finished) for e in prediction.events)
+
+
+def _headline(prediction: t.Prediction) -> None:
+    count = len(prediction.answers)
+    if not count and result.is_verdict(prediction):
+        st.subheader("No interpretation")
+    elif not count and not _finished(prediction):
+        st.subheader("The run did not end")
+    else:
+        st.subheader(f"{count} answer{'' if count == 1 else 's'}" if count else "No answer")
+    info = prediction.system
+    said = [f"**{plain(info.name)}**", f"{len(prediction.passages)} passages of **{plain(info.corpus or 'the question')}**"]
+    if prediction.seconds:
+        said.append(seconds(prediction.seconds))
+    why = next((e.why for e in reversed(prediction.events) if isinstance(e, t.Finished)), "")
+    if why:
+        said.append(plain(why))
+    st.caption(" · ".join(said))
+    if trouble := failures(calls_of(prediction.events)):
+        st.warning(plain(trouble), icon=":material/warning:")
+    if prediction.question.banned:
+        st.caption(f"Struck: {', '.join(plain(b) for b in prediction.question.banned)}")
+
+
+def _card(
+    prediction: t.Prediction,
+    position: int,
+    answer: t.Answer,
+    saved: str,
+    prefix: str,
+    judgments: list[Judgment],
+    shared: Set[str] | None,
+) -> None:
+    wanted = corrections.of(prefix)
+    struck = position in wanted.struck
+    with st.container(border=True):
+        name = f"~~{plain(answer.text)}~~" if struck else f"**{plain(answer.text)}**"
+        badges = ":blue-badge[set by a person]" if answer.pinned else f":gray-badge[{percent(answer.probability)}]"
+        if shared is not None:
+            both = normalize_answer(answer.text) in shared
+            badges += " :green-badge[:material/join_inner: both]" if both else " :orange-badge[only here]"
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"{position + 1}\\. {name} {badges}", width="content")
+            _evidence(prediction, answer)
+        clarification = prediction.clarification_of(answer.text)
+        if clarification is not None:
+            st.markdown(changes(prediction.question.text, clarification.question))
+            round_trip(clarification)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if saved:
+                labels.controls(saved, position, judgments)
+            corrections.controls(prefix, position)
+        if saved:
+            labels.below(saved, position, judgments)
+        if position in wanted.added:
+            st.markdown(f":material/add: **{plain(wanted.added[position])}** :blue-badge[to be added]")
+
+
+def _evidence(prediction: t.Prediction, answer: t.Answer) -> None:
+    passages = {p.passage.id: p for p in prediction.passages}
+    first = next((passages[e.passage_id] for e in answer.evidence if e.passage_id in passages), None)
+    if first is None:
+        st.caption(":material/link_off: No retrieved passage holds these words.", width="content")
+        return
+    more = len({e.passage_id for e in answer.evidence}) - 1
+    label = f"{plain(short(first.passage.title or first.passage.id, 70))}{f' and {more} more' if more else ''}"
+    with st.popover(label, icon=":material/menu_book:", type="tertiary", help="The passage that this answer was read from"):
+        draw_evidence(answer.evidence, passages)
+
+
+def _keep(prediction: t.Prediction, saved: str, prefix: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.download_button(
+            "Download the trace",
+            data=json.dumps(to_json(prediction), ensure_ascii=False, indent=1),
+            file_name=f"ambiscope-{saved or 'unsaved'}.json",
+            mime="application/json",
+            key=f"{prefix}.download",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        if saved:
+            base = (st.context.url or "").split("?")[0].rstrip("/")
+            st.code(f"{base}/?prediction={saved}", language=None, wrap_lines=True, width="content")

@@ -1,0 +1,101 @@
+"""One run of a system in a worker thread: the worker computes and fills a list, the script thread draws it.
+
+No Streamlit call is made in the worker.  It stops when it is told to, and also when nobody has looked for a while: the browser
+was closed, or shows another page.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from core import types as t
+from core.engine import Engine
+from core.errors import CancelledError
+from core.systems.shared.base import Options
+from core.trace import fold
+from pages.app.worker import Worker
+
+LEFT_AFTER = 15.0  # seconds without a look after which a run counts as abandoned
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run."""
+
+    question: t.Question
+    system: str
+    corpus: str
+    options: Options = field(default_factory=Options)
+
+
+class Run(Worker):
+    """A run that has begun.  `events` only grows; `stage` says what it is doing; `error` is set before `done`."""
+
+    def __init__(self, engine: Engine, plan: Plan, prepare: Callable[[], None] = lambda: None) -> None:
+        """`prepare` is called first, in the worker: it may wait for what the engine needs."""
+        self.plan, self.key = plan, uuid.uuid4().hex  # the key under which the prediction is saved, once
+        super().__init__(f"run-{self.key[:8]}")
+        self.events: list[t.Event] = []
+        self.info = t.SystemInfo(plan.system, corpus=plan.corpus)
+        self.stage = "loading the libraries"
+        self.saved = ""  # id of the stored prediction
+        self.save_error: Exception | None = None
+        self._engine, self._prepare, self._looked = engine, prepare, time.monotonic()
+        self.start()
+
+    # ------------------------------------------------------------ for the script thread
+
+    def look(self) -> None:
+        """Tells the worker that somebody is watching."""
+        self._looked = time.monotonic()
+
+    def prediction(self) -> t.Prediction | None:
+        """The fold of the events so far; None before the first one."""
+        events = tuple(self.events)
+        return fold(self.plan.question, self.info, events) if events else None
+
+    # ------------------------------------------------------------ in the worker
+
+    def _cancelled(self) -> bool:
+        return self.stopping or time.monotonic() - self._looked > LEFT_AFTER
+
+    def _progress(self, done: int, total: int, stage: str) -> None:
+        share = f" {done / total:.0%}" if total else ""
+        self.stage = f"building the corpus, {stage}{share}"
+        if self.stopping:
+            raise CancelledError("the run was stopped while its corpus was being built; ask again to go on with it")
+
+    def work(self) -> None:
+        self._prepare()
+        self.stage = "opening the corpus"
+        self._engine.corpus(self.plan.corpus, self._progress)
+        self.stage = "loading the model"
+        system = self._engine.system(self.plan.system, self.plan.corpus, self.plan.options, self._cancelled)
+        self.info = system.info
+        self.stage = "retrieving passages"
+        for event in system.run(self.plan.question):
+            self.events.append(event)
+            self.stage = _stage(event)
+
+
+def _stage(event: t.Event) -> str:
+    match event:
+        case t.QuestionsImagined():
+            return "searching for each imagined question"
+        case t.PassagesRetrieved() | t.PassagesPruned() | t.QuestionVerified():
+            return "reading the passages"
+        case t.InterpretationProposed():
+            return "reading the passages"
+        case t.InterpretationsClustered():
+            return "wording the interpretations"
+        case t.StepStarted(number=number):
+            return f"looking for answer {number}"
+        case t.StepFinished(answer=None) | t.QuestionClarified():
+            return "clarifying the questions"
+        case t.Finished():
+            return "done"
+        case _:
+            return "working"

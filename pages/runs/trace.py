@@ -1,0 +1,217 @@
+"""Draws the events of a run, one after another, live or from storage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core import types as t
+from pages.app.figures import percent, seconds
+from pages.app.markup import around, changes, highlighted, plain, short
+from pages.runs.candidates import candidates_table
+from pages.runs.interpretations.grid import PassageGrid
+from pages.runs.interpretations.imagined import Imagined, ImaginedQuestions, Ranks, became, draw_pruned
+
+
+def draw_found(passages: Sequence[t.RetrievedPassage]) -> None:
+    """Retrieved passages: rank, title and score, the text when opened."""
+    for found in passages:
+        title = short(found.passage.title or found.passage.id, 80)
+        cosine = "" if found.similarity is None else f" :gray-badge[cosine {found.similarity:.2f}]"
+        with st.expander(f"{found.rank}. **{plain(title)}**  :gray-badge[score {found.score:.3f}]{cosine}"):
+            st.markdown(plain(found.passage.text))
+            st.caption(f"Passage {plain(found.passage.id)}")
+
+
+def draw_passages(place: DeltaGenerator, event: t.PassagesRetrieved, query: str = "") -> None:
+    """`query`: what was searched for, where the trace says it nowhere else."""
+    count = len(event.passages)
+    label = f"{count} passage{'' if count == 1 else 's'} retrieved in {seconds(event.seconds)}"
+    with place.expander(f"{label} for: {plain(short(query, 100))}" if query else label, icon=":material/menu_book:"):
+        draw_found(event.passages)
+
+
+def draw_evidence(evidence: tuple[t.Evidence, ...], passages: dict[str, t.RetrievedPassage], whole: bool = True) -> None:
+    """Each passage that holds the answer, with the answer marked; the first one whole, the others their surroundings."""
+    if not evidence:
+        st.caption("No passage holds these words.")
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for e in evidence:
+        spans.setdefault(e.passage_id, []).append((e.start, e.end))
+    for position, (passage_id, places) in enumerate(spans.items()):
+        found = passages.get(passage_id)
+        if found is None:
+            st.caption(f"Passage {plain(passage_id)} is not among the retrieved ones.")
+            continue
+        text = found.passage.text
+        st.markdown(f"**{plain(found.passage.title or passage_id)}** :gray-badge[rank {found.rank}]")
+        st.markdown(highlighted(text, places) if whole and position == 0 else around(text, places))
+
+
+def draw_clarification(c: t.Clarification, prompt_question: str) -> None:
+    st.markdown(f"**{plain(c.answer)}**: {changes(prompt_question, c.question)}")
+    round_trip(c)
+
+
+def round_trip(c: t.Clarification) -> None:
+    """Whether the reader, asked the disambiguated question, returned this answer and none of the others."""
+    if c.passed:
+        st.caption(":green[:material/check_circle:] Asked back over the same passages, only this answer returns.")
+        return
+    returned = f" It returned: {', '.join(plain(r) for r in c.returned[:4])}." if c.returned else ""
+    why = plain(c.why or "the reader gave something else")
+    st.caption(f":orange[:material/warning:] Round trip not passed: {why}.{returned}")
+
+
+def draw_proposed(
+    place: DeltaGenerator, found: t.Interpretation, passages: dict[str, t.RetrievedPassage], checked: bool = False
+) -> None:
+    """An interpretation, or why there is none.  `checked`: each one of this run was verified, so that no verdict is a failed one."""
+    known = passages.get(found.passage_id)
+    where = plain(short((known.passage.title if known else "") or found.passage_id, 80)) if found.passage_id else "No passage"
+    said = f"**{plain(found.answer)}**: {plain(found.question)}" if found.answer else ""
+    if found.failed:
+        mark, why = ":red[:material/error: failed]", found.failed
+    elif found.abstained and found.answer:  # it was proposed, then dropped
+        mark, why = ":orange[:material/filter_alt_off: dropped]", found.abstained
+    elif found.abstained or not found.answer:
+        mark, why = ":gray[:material/do_not_disturb_on: abstained]", found.abstained or "it gave no answer"
+    elif found.verified:
+        mark, why = ":green[:material/check_circle: verified]", ""
+    elif found.verified is False:
+        mark, why = ":orange[:material/cancel: rejected]", "verification found that its passage does not support it"
+    else:
+        mark, why = (":red[:material/error: not verified]", "the call failed") if checked else ("", "")
+    parts = [mark, said, f"({where})" if said else where, plain(short(why, 200))]
+    place.caption(" · ".join(p for p in parts if p))
+
+
+class FailedCalls:
+    """Calls of a model that failed: one line for all of a role with the same reason."""
+
+    def __init__(self, place: DeltaGenerator) -> None:
+        self._place = place
+        self._lines: dict[tuple[str, str], tuple[DeltaGenerator, int]] = {}
+
+    def add(self, event: t.ModelCalled) -> None:
+        key = event.role, event.error
+        line, n = self._lines.get(key) or (self._place.empty(), 0)
+        self._lines[key] = line, n + 1
+        times = f" ({n + 1} times)" if n else ""
+        line.caption(f":red[:material/error: failed call] {plain(event.role)}{times}: {plain(short(event.error, 300))}")
+
+
+class TraceView:
+    """Events in, drawing out.  `prefix` makes the keys unique; `narrow` puts chart and evidence below one another; `system`: what runs."""
+
+    def __init__(self, place: DeltaGenerator, question: str, prefix: str, narrow: bool = False, system: str = "") -> None:
+        self.place, self.question, self.prefix, self.narrow = place, question, prefix, narrow
+        self.passages: dict[str, t.RetrievedPassage] = {}
+        self._clarified: DeltaGenerator | None = None
+        self._grids, self._grid = system == "verdict", None
+        self._open: dict[int, Any] = {}
+        self._ranks, self._imagined = Ranks(), None
+        self._searched_for, self._checked = question, False
+        self._failed = FailedCalls(place)
+
+    def add(self, event: t.Event) -> None:
+        match event:
+            case t.PassagesRetrieved():
+                self.passages.update({p.passage.id: p for p in event.passages})
+                self._ranks.note(event.passages)
+                draw_passages(self.place, event, "" if event.query == self._searched_for else event.query)
+                if self._imagined is not None:
+                    self._imagined.searched(event)
+                if self._grids:
+                    self._grid = PassageGrid(self.place.container(), event.passages, self.narrow)
+            case t.QuestionRelaxed(question=question):
+                self._searched_for = question
+                self.place.caption(f"Searched for: {plain(question)}")
+            case t.QuestionsImagined(questions=questions):
+                self._imagined = ImaginedQuestions(self.place, questions, self.passages, self._ranks)
+            case t.PassagesPruned():
+                draw_pruned(self.place, event, self.passages, self._ranks)
+                if self._imagined is not None:
+                    self._imagined.pruned(event)
+            case t.QuestionVerified(question=question) if self._imagined is not None and self._imagined.knows(question):
+                self._imagined.verified(event)
+            case t.QuestionVerified(question=question):
+                alone = Imagined(question, verdict=event)
+                self.place.caption(f"{plain(question)} {became(alone, self.passages, self._ranks)}")
+            case t.ModelCalled(role=role, error=error):
+                self._checked |= role == "verify"
+                if error and not (role == "interpret" and self._grid is not None):  # the grid says so of its passage
+                    self._failed.add(event)
+            case t.StepStarted(number=number):
+                self._open[number] = self.place.status(f"Step {number}: looking for an answer", expanded=True)
+            case t.StepFinished() if self._grid is None:
+                self._step(event)
+            case t.AnswerRejected(answer=answer, why=why):
+                self.place.caption(f":material/block: **{plain(answer)}** was rejected: {plain(why)}")
+            case t.QuestionClarified(clarification=clarification):
+                if self._clarified is None:
+                    self._clarified = self.place.container(border=True)
+                    self._clarified.markdown("**Disambiguated questions** :gray[against the question as asked]")
+                with self._clarified:
+                    draw_clarification(clarification, self.question)
+            case t.InterpretationProposed(interpretation=found) if self._grid is not None and self._grid.knows(
+                found.passage_id
+            ):
+                self._grid.fill(found)
+            case t.InterpretationProposed(interpretation=found):
+                draw_proposed(self.place, found, self.passages, self._checked)
+            case t.InterpretationsClustered(placed=placed):
+                clusters, alone = len({p.cluster for p in placed} - {-1}), sum(p.cluster < 0 for p in placed)
+                self.place.caption(f"{len(placed)} interpretations, {clusters} clusters, {alone} unclustered")
+            case t.Finished(seconds=took, why=why):
+                self.close()
+                self.place.caption(f":material/flag: Finished after {seconds(took)}: {plain(why)}.")
+
+    _grid: PassageGrid | None
+    _imagined: ImaginedQuestions | None
+
+    def close(self) -> None:
+        """Steps that were begun and not ended: the run was stopped, or (one pass) no answer came of them."""
+        for number, status in self._open.items():
+            status.update(label=f"Step {number}: ended without an answer", state="complete", expanded=False)
+        self._open.clear()
+        if self._grid is not None:
+            self._grid.close()
+        if self._imagined is not None:
+            self._imagined.close()
+
+    def _step(self, event: t.StepFinished) -> None:
+        step, answer = event.step, event.answer
+        if answer is not None and answer.pinned:
+            outcome = f"**{plain(answer.text)}** was set by a person"
+        elif answer is not None:
+            outcome = f"**{plain(answer.text)}** {percent(answer.probability)}"
+        else:
+            outcome = f"**\\{t.EOI[:-1]}\\]** {plain(step.stopped_because or 'the loop ended')}"
+        took = f" · {seconds(step.seconds)}" if step.seconds else ""
+        label = f"Step {step.number}: {outcome}{took}"
+        status = self._open.pop(step.number, None)
+        if status is None:
+            status = self.place.status(label, state="complete", expanded=bool(step.candidates))
+        else:
+            status.update(label=label, state="complete", expanded=True)
+        with status:
+            self._prompt(step)
+            left, right = (st.container(), st.container()) if self.narrow else st.columns(2, gap="medium")
+            with left:
+                if step.candidates or answer is None:
+                    st.markdown(candidates_table(step))
+            with right:
+                if answer is not None:
+                    draw_evidence(answer.evidence, self.passages)
+
+    def _prompt(self, step: t.Step) -> None:
+        """What the model was told of the answers so far.  Systems without a prompt (one pass) say nothing."""
+        if step.prompt:
+            st.caption("Prompt: the answers so far")
+            st.code(step.prompt, language=None, wrap_lines=True)
+        elif step.number == 1 and step.candidates:
+            st.caption("No answers so far: the prompt is the question alone.")

@@ -1,0 +1,390 @@
+"""What feeds the quality page: who agrees with whom, how long it took, how judges and systems compare with people.
+
+The database chooses and counts; what comes out of it is bounded (MAX_...), the latest first, and a report says when something was left
+out.  The arithmetic is core.metrics.agreement.tables'.  Only submitted words that count are read: no drafts, gold items, or automatic
+validations.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import Session
+
+from core.errors import InputError
+from core.metrics.agreement.answer_sets import AnswerSet, answer_set, set_of
+from core.metrics.agreement.chance import SAMPLES, Figure
+from core.metrics.agreement.tables import (
+    ItemRow,
+    JudgeRow,
+    Mark,
+    Opinion,
+    PairRow,
+    PeriodRow,
+    SystemRow,
+    TimeRow,
+    TypeRow,
+    figures,
+    item_rows,
+    judge_row,
+    majority,
+    pair_rows,
+    period_rows,
+    system_row,
+    time_rows,
+    type_rows,
+    verdict_figure,
+    verdict_pairs,
+)
+from core.text import answer_key
+from core.types import Annotation
+from storage.exchange.votes import Filters, check_filters, current_submissions, dated, of_project
+from storage.records.annotation import AUTOMATIC
+from storage.results.annotations import pairs_of
+from storage.schema import tables, workbench
+from storage.store import Store
+
+MAX_ITEMS = 2_000  # questions that two people or more annotated
+MAX_VERDICTS = 20_000  # answers that somebody judged
+MAX_TIMES = 50_000
+_CHUNK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """All tables.  `truncated`: in words, what was too much to be read."""
+
+    figures: tuple[Figure, ...]
+    verdicts: Figure
+    question_verdicts: Figure
+    preferences: Figure
+    pairs: tuple[PairRow, ...]
+    verdict_pairs: tuple[PairRow, ...]
+    items: tuple[ItemRow, ...]
+    periods: tuple[PeriodRow, ...]
+    types: tuple[TypeRow, ...]
+    times: tuple[TimeRow, ...]
+    judges: tuple[JudgeRow, ...]
+    systems: tuple[SystemRow, ...]
+    missing: Mapping[str, int]  # system -> answers that judges added as missing, each once a question
+    truncated: tuple[str, ...] = field(default=())
+
+
+def quality(
+    store: Store,
+    by: str,
+    *,
+    project: str = "",
+    people: Sequence[str] = (),
+    since: datetime | None = None,
+    until: datetime | None = None,
+    days: int = 7,
+    samples: int = SAMPLES,
+) -> Quality:
+    """All tables of one moment, of the words that the filters let by.
+
+    Raises NotAllowedError unless `by` may see other people's work, NotFoundError for an unknown project, InputError for wrong filters.
+    """
+    store.require(by, "validator")
+    if not 1 <= days <= 366:
+        raise InputError(f"a period has {days} days; use 1 to 366")
+    filters = Filters(annotators=tuple(people), since=since, until=until, project=project)
+    truncated: list[str] = []
+    with store.reading() as session:
+        check_filters(session, filters)
+        opinions = _opinions(session, filters, truncated)
+        types = _type_counts(session, filters)
+        times = _times(session, filters, truncated)
+        verdicts = _verdicts(session, filters, truncated)
+        judged = _judged_sheets(session, filters)
+        sets = _sets(session, filters)
+        missing = _missing(session, judged.missing)
+    marks = [m for m, _ in verdicts]
+    return Quality(
+        figures=figures(opinions, samples=samples),
+        verdicts=verdict_figure(marks, samples=samples),
+        question_verdicts=verdict_figure(judged.questions, "kappa of question verdicts", samples=samples),
+        preferences=verdict_figure(judged.preferences, "kappa of preferences", samples=samples),
+        pairs=tuple(pair_rows(opinions)),
+        verdict_pairs=tuple(verdict_pairs(marks)),
+        items=tuple(item_rows(opinions)),
+        periods=tuple(period_rows(opinions, days=days)),
+        types=tuple(type_rows(types)),
+        times=tuple(time_rows(times)),
+        judges=_judges(verdicts, judged, samples),
+        systems=_systems(verdicts, sets, samples),
+        missing=missing,
+        truncated=tuple(truncated),
+    )
+
+
+# ---------------------------------------------------------------- answer sets
+
+
+def _annotations(filters: Filters, *columns: Any) -> Select[Any]:
+    a = tables.Annotation
+    query = (
+        select(*columns)
+        .select_from(a)
+        .join(tables.Annotator, tables.Annotator.id == a.annotator_id)
+        .where(a.state == "submitted", a.stage == "generation")
+    )
+    query = dated(of_project(query, a.question_id, filters), a.updated, filters)
+    return query.where(tables.Annotator.name.in_(filters.annotators)) if filters.annotators else query
+
+
+def _opinions(session: Session, filters: Filters, truncated: list[str]) -> list[Opinion]:
+    """Generation annotations of questions that two people or more annotated."""
+    a = tables.Annotation
+    shared = _annotations(filters, a.question_id).group_by(a.question_id).having(func.count() >= 2)
+    ids = list(session.scalars(shared.order_by(func.max(a.updated).desc(), a.question_id).limit(MAX_ITEMS + 1)))
+    if len(ids) > MAX_ITEMS:
+        truncated.append(f"agreement is of the {MAX_ITEMS:,} questions that were annotated last")
+        ids = ids[:MAX_ITEMS]
+    found: list[Opinion] = []
+    for start in range(0, len(ids), _CHUNK):
+        chunk = ids[start : start + _CHUNK]
+        query = _annotations(
+            filters, a.id, a.type, a.updated, tables.Annotator.name, tables.Question.public_id, tables.Question.text
+        ).join(tables.Question, tables.Question.id == a.question_id)
+        rows = session.execute(query.where(a.question_id.in_(chunk)).order_by(a.question_id, tables.Annotator.name)).all()
+        pairs = pairs_of(session, [row.id for row in rows])
+        for row in rows:
+            annotation = Annotation(row.type, pairs.get(row.id, ()))
+            found.append(Opinion(row.public_id, row.name, row.text, annotation, row.updated))
+    return found
+
+
+def _type_counts(session: Session, filters: Filters) -> dict[str, int]:
+    a = tables.Annotation
+    rows = session.execute(_annotations(filters, a.type, func.count()).group_by(a.type))
+    return {kind: int(count) for kind, count in rows}
+
+
+def _times(session: Session, filters: Filters, truncated: list[str]) -> list[tuple[str, float]]:
+    """(person, seconds) of each finished task, the latest first."""
+    task = workbench.Task
+    query = (
+        select(tables.Annotator.name, task.seconds)
+        .join(tables.Annotator, tables.Annotator.id == task.annotator_id)
+        .where(task.state == "submitted", task.slot.is_not(None), tables.Annotator.name != AUTOMATIC)
+        .order_by(task.updated.desc())
+        .limit(MAX_TIMES + 1)
+    )
+    query = dated(query, task.updated, filters)
+    if filters.annotators:
+        query = query.where(tables.Annotator.name.in_(filters.annotators))
+    if filters.project:
+        query = query.join(workbench.Project, workbench.Project.id == task.project_id).where(
+            workbench.Project.public_id == filters.project
+        )
+    rows = [(name, float(seconds)) for name, seconds in session.execute(query)]
+    if len(rows) > MAX_TIMES:
+        truncated.append(f"time is that of the last {MAX_TIMES:,} tasks")
+    return rows[:MAX_TIMES]
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The predicted answer that a verdict is on."""
+
+    key: str
+    system: str
+    question: str
+    probability: float
+    passed: bool | None
+
+
+def _verdicts(session: Session, filters: Filters, truncated: list[str]) -> list[tuple[Mark, _Answer]]:
+    """Verdicts on the answers that were judged last."""
+    j, answer, prediction = tables.Judgment, tables.PredictedAnswer, tables.Prediction
+
+    def query(*columns: Any) -> Select[Any]:
+        made = (
+            select(*columns)
+            .select_from(j)
+            .join(answer, answer.id == j.predicted_answer_id)
+            .join(prediction, prediction.id == answer.prediction_id)
+            .join(tables.Annotator, tables.Annotator.id == j.annotator_id)
+            .where(j.state == "submitted")
+        )
+        made = dated(of_project(made, prediction.question_id, filters), j.updated, filters)
+        return made.where(tables.Annotator.name.in_(filters.annotators)) if filters.annotators else made
+
+    latest = query(answer.id).group_by(answer.id).order_by(func.max(j.updated).desc(), answer.id)
+    ids = list(session.scalars(latest.limit(MAX_VERDICTS + 1)))
+    if len(ids) > MAX_VERDICTS:
+        truncated.append(f"verdicts are those on the {MAX_VERDICTS:,} answers that were judged last")
+        ids = ids[:MAX_VERDICTS]
+    found: list[tuple[Mark, _Answer]] = []
+    for start in range(0, len(ids), _CHUNK):
+        rows = session.execute(
+            query(
+                prediction.public_id,
+                prediction.system,
+                prediction.question_id,
+                answer.position,
+                answer.probability,
+                answer.passed,
+                tables.Annotator.name,
+                j.verdict,
+                j.updated,
+            ).where(answer.id.in_(ids[start : start + _CHUNK]))
+        )
+        for row in rows:
+            key = f"{row.public_id} {row.position}"
+            mark = Mark(key, row.name, row.verdict, row.updated)
+            found.append((mark, _Answer(key, row.system, str(row.question_id), row.probability, row.passed)))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheets:
+    questions: list[Mark] = field(default_factory=list)  # verdicts on disambiguated questions
+    preferences: list[Mark] = field(default_factory=list)
+    passed: dict[str, bool] = field(default_factory=dict)  # of the same questions: their round trip
+    # item -> forms (as keys) of each answer that was added
+    missing: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
+
+
+def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
+    """What judges say besides verdicts on answers: of the questions with the latest sheets."""
+    sent, item = workbench.Submission, workbench.ProjectItem
+    latest = (
+        select(item.question_id)
+        .join(sent, sent.item_id == item.id)
+        .where(sent.stage == "judging")
+        .group_by(item.question_id)
+        .order_by(func.max(sent.id).desc())
+        .limit(MAX_ITEMS)
+    )
+    ids = list(session.scalars(latest))
+    found = _Sheets()
+    for start in range(0, len(ids), _CHUNK):
+        chunk = ids[start : start + _CHUNK]
+        for row in current_submissions(session, chunk, filters, ["judging"]):
+            for answer in row.body["answers"]:
+                if answer["question"] is not None:
+                    key = f"{answer['prediction_id']} {answer['position']}"
+                    found.questions.append(Mark(key, row.name, answer["question"], row.created))
+            for added in row.body.get("missing", ()):
+                forms = tuple(answer_key(form) for form in (added["text"], *added.get("aliases", ())))
+                found.missing.setdefault(row.item, set()).add(forms)
+            if row.body["preference"] is not None:
+                found.preferences.append(Mark(row.item, row.name, row.body["preferred"] or "tie", row.created))
+    wanted = sorted({mark.item.partition(" ")[0] for mark in found.questions})
+    for start in range(0, len(wanted), _CHUNK):
+        rows = session.execute(
+            select(tables.Prediction.public_id, tables.PredictedAnswer.position, tables.PredictedAnswer.passed)
+            .join(tables.PredictedAnswer, tables.PredictedAnswer.prediction_id == tables.Prediction.id)
+            .where(tables.Prediction.public_id.in_(wanted[start : start + _CHUNK]), tables.PredictedAnswer.passed.is_not(None))
+        )
+        found.passed.update({f"{public_id} {position}": bool(passed) for public_id, position, passed in rows})
+    return found
+
+
+def _missing(session: Session, added: Mapping[str, set[tuple[str, ...]]]) -> dict[str, int]:
+    """System -> how many answers judges added to questions whose sheet shows it; those that it gave itself (a further form) aside."""
+    item, link, prediction, answer = workbench.ProjectItem, workbench.ItemPrediction, tables.Prediction, tables.PredictedAnswer
+    given: dict[tuple[int, str], set[str]] = defaultdict(set)
+    wanted: dict[tuple[int, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    names = sorted(added)
+    for start in range(0, len(names), _CHUNK):
+        rows = session.execute(
+            select(item.public_id, item.question_id, prediction.system, answer.text)
+            .join(link, link.item_id == item.id)
+            .join(prediction, prediction.id == link.prediction_id)
+            .outerjoin(answer, answer.prediction_id == prediction.id)
+            .where(item.public_id.in_(names[start : start + _CHUNK]))
+        )
+        for row in rows:
+            place = (row.question_id, row.system)
+            given[place].update([answer_key(row.text)] if row.text is not None else [])
+            for forms in added[row.public_id]:
+                wanted[place][forms[0]].update(forms)
+    found: dict[str, int] = defaultdict(int)
+    for (question, system), answers in wanted.items():
+        found[system] += sum(not forms & given[question, system] for forms in answers.values())
+    return dict(found)
+
+
+def _majorities(marks: Iterable[Mark]) -> dict[str, str]:
+    """Thing -> the label of most people, their latest word each; ties are left out."""
+    said: dict[str, dict[str, str]] = defaultdict(dict)
+    for mark in sorted(marks, key=lambda m: m.when):
+        said[mark.item][mark.person] = mark.label
+    found = {item: majority(labels.values()) for item, labels in said.items()}
+    return {item: label for item, label in found.items() if label is not None}
+
+
+def _judges(verdicts: Sequence[tuple[Mark, _Answer]], judged: _Sheets, samples: int) -> tuple[JudgeRow, ...]:
+    """What the systems think of their own answers, as a judge that is compared with people."""
+    people = _majorities(m for m, _ in verdicts)
+    answers = {a.key: a for _, a in verdicts}
+    right = {key: label == "correct" for key, label in people.items() if label != "duplicate"}
+    trips = [(bool(answers[k].passed), yes) for k, yes in right.items() if answers[k].passed is not None]
+    sure = [(answers[k].probability >= 0.5, yes) for k, yes in right.items()]
+    fits = {key: label == "fits" for key, label in _majorities(judged.questions).items()}
+    asked = [(judged.passed[k], yes) for k, yes in fits.items() if k in judged.passed]
+    return (
+        judge_row("round trip passed: the answer is correct", trips, samples=samples),
+        judge_row("probability at least 0.5: the answer is correct", sure, samples=samples),
+        judge_row("round trip passed: the question fits", asked, samples=samples, what="disambiguated question"),
+    )
+
+
+# ---------------------------------------------------------------- systems
+
+
+def _sets(session: Session, filters: Filters) -> dict[str, list[tuple[AnswerSet, list[AnswerSet]]]]:
+    """System -> (its newest answer set, people's answer sets) of each question that has both, the latest annotated first."""
+    a, prediction, answer = tables.Annotation, tables.Prediction, tables.PredictedAnswer
+    both = _annotations(filters, a.question_id).where(
+        a.question_id.in_(select(prediction.question_id).distinct())
+    )  # a question without a prediction says nothing of a system
+    ids = list(session.scalars(both.group_by(a.question_id).order_by(func.max(a.updated).desc()).limit(MAX_ITEMS)))
+    found: dict[str, list[tuple[AnswerSet, list[AnswerSet]]]] = defaultdict(list)
+    for start in range(0, len(ids), _CHUNK):
+        chunk = ids[start : start + _CHUNK]
+        rows = session.execute(_annotations(filters, a.id, a.question_id, a.type).where(a.question_id.in_(chunk))).all()
+        pairs = pairs_of(session, [row.id for row in rows])
+        people: dict[int, list[AnswerSet]] = defaultdict(list)
+        for row in rows:
+            people[row.question_id].append(answer_set(Annotation(row.type, pairs.get(row.id, ()))))
+        newest = (
+            select(func.max(prediction.id))
+            .where(prediction.question_id.in_(chunk))
+            .group_by(prediction.question_id, prediction.system)
+        )
+        said = session.execute(
+            select(prediction.question_id, prediction.system, answer.text)
+            .outerjoin(answer, answer.prediction_id == prediction.id)
+            .where(prediction.id.in_(newest))
+        )
+        own: dict[tuple[int, str], list[list[str]]] = defaultdict(list)
+        for question, system, text in said:
+            own[question, system] += [[text]] if text is not None else []
+        for (question, system), answers in own.items():
+            found[system].append((set_of(answers), people[question]))
+    return found
+
+
+def _systems(
+    verdicts: Sequence[tuple[Mark, _Answer]],
+    sets: Mapping[str, Sequence[tuple[AnswerSet, Sequence[AnswerSet]]]],
+    samples: int,
+) -> tuple[SystemRow, ...]:
+    answers = {a.key: a for _, a in verdicts}
+    labels: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for key, label in _majorities(m for m, _ in verdicts).items():
+        labels[answers[key].system][answers[key].question].append(label)
+    names = sorted({*labels, *sets})
+    return tuple(system_row(name, labels.get(name, {}), sets.get(name, []), samples=samples) for name in names)

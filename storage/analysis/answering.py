@@ -1,0 +1,107 @@
+"""A project's items answered by a system: in the background of the manage page, and by `python -m storage answer`.
+
+The system is given as a function that builds it: nothing of a model is imported here.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+
+from core import types as t
+from core.errors import AmbiscopeError, CancelledError, InputError, NotAllowedError
+from core.systems.shared.base import answer
+from storage.records.annotation import Item, Project
+from storage.store import Store
+
+PAGE = 200
+KEPT_ERRORS = 20
+# whether the questions bring their own passages -> the system
+Build = Callable[[bool], t.AnsweringSystem]
+
+
+class Answering:
+    """One run over the items that have no prediction of the system yet; each is stored and linked as it comes, so that annotators get it
+    while the rest is running.
+
+    What is shown of it may be read meanwhile: `total` is None while the items are counted; `failed` holds (question, reason), the first
+    20; `linked` also counts what was stored before and fits other items.
+    """
+
+    def __init__(self, store: Store, project: Project, system: str, by: str, build: Build, limit: int | None = None) -> None:
+        """`by` is a manager; at most `limit` items are answered.  Raises InputError for a system that the project has not."""
+        if system not in project.systems:
+            held = ", ".join(project.systems) or "none"
+            raise InputError(f"'{system}' is no system of the project {project.name} ({held}); choose it in its settings first")
+        if limit is not None and limit < 1:
+            raise InputError(f"the limit is {limit}; it must be at least 1")
+        self.project, self.system, self.by = project, system, by
+        self.total: int | None = None
+        self.answered, self.linked, self.stage = 0, 0, "looking for items without a prediction"
+        self.failed: list[tuple[str, str]] = []
+        self.failures = 0
+        self._store, self._build, self._limit, self._run_id = store, build, limit, uuid.uuid4().hex
+
+    @property
+    def share(self) -> float:
+        return (self.answered + self.failures) / self.total if self.total else 0.0
+
+    def answer_items(self, stopping: Callable[[], bool] = lambda: False, said: Callable[[], None] = lambda: None) -> None:
+        """All of it.  `stopping` is asked before each item, and ends the run with CancelledError; `said` is called after each."""
+        wanted = list(self._items(stopping))
+        self.total = len(wanted)
+        systems: dict[bool, t.AnsweringSystem] = {}
+        try:
+            for number, item in enumerate(wanted):
+                if stopping():
+                    raise CancelledError("stopped; the predictions made so far are kept and linked")
+                self.stage = f"question {number + 1} of {self.total}"
+                self._one(item, systems)
+                said()
+        finally:  # stored predictions that no item has yet: of the other system, or of before
+            self.linked += self._store.link_predictions(self.by, self.project.id)
+        self.stage = "done"
+
+    def _items(self, stopping: Callable[[], bool]) -> Iterator[Item]:
+        """Items that have no prediction of this system, in the order of the queue."""
+        offset, found = 0, 0
+        while True:
+            page = self._store.items(self.project.id, self.by, stage=self.project.stages[0], limit=PAGE, offset=offset)
+            for summary in page:
+                if stopping() or found == self._limit:
+                    return
+                item = self._store.get_item(summary.id, self.by)
+                if all(p.system != self.system for p in item.predictions):
+                    found += 1
+                    yield item
+            if len(page) < PAGE:
+                return
+            offset += PAGE
+
+    def _one(self, item: Item, systems: dict[bool, t.AnsweringSystem]) -> None:
+        own = item.passages is not None
+        if own not in systems:  # building one loads its model: an error here ends the run
+            systems[own] = self._build(own)
+        stored = self._store.find_question(item.question_id)
+        try:
+            question = t.Question(item.question, id=stored.source_id if stored else "", passages=item.passages)
+            prediction = answer(systems[own], question)
+        except CancelledError:
+            raise
+        except AmbiscopeError as error:
+            return self._fails(item, error)
+        key = f"{self._run_id}-{item.id}"
+        try:
+            self.linked += self._store.save_for_item(self.by, item.id, prediction, key=key)
+        except (InputError, NotAllowedError):
+            # the system was taken out of the project, or the manager's role was: no use in going on
+            self._store.save_prediction(prediction, key=key)
+            raise
+        except AmbiscopeError as error:
+            return self._fails(item, error)
+        self.answered += 1
+
+    def _fails(self, item: Item, error: AmbiscopeError) -> None:
+        self.failures += 1
+        if len(self.failed) < KEPT_ERRORS:
+            self.failed.append((item.question, str(error)))

@@ -1,0 +1,77 @@
+"""Which questions of a file were not trained on: told apart by their id and by their words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core import datasets, json_io
+from core.errors import FormatError
+from core.text import words
+from storage.records.checks import dumps
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """`rows`: rows of the file as they stand, each with its id.  `lines`: it has a row a line, not one list."""
+
+    rows: tuple[dict[str, Any], ...]
+    left_out: int
+    lines: bool
+    file: Path | None = None
+
+    def text(self) -> str:
+        if self.lines:
+            return "".join(dumps(row) + "\n" for row in self.rows)
+        return "[\n" + ",\n".join(dumps(row) for row in self.rows) + "\n]\n"
+
+
+def question_key(text: str) -> str:
+    """Words alone: case, punctuation and white space do not make another question.
+
+    >>> question_key("Who won  the U.S. Open?") == question_key("who won the u s open")
+    True
+    """
+    return " ".join(words(text))
+
+
+def trained_on(training: Path, replay: Path | None) -> tuple[set[str], set[str]]:
+    """Ids and keys of the questions of a training file (JSONL) and of a folder with questions.json, disambiguated ones too."""
+    ids: set[str] = set()
+    keys: set[str] = set()
+    with training.open(encoding="utf-8") as file:
+        for line in file:
+            row = json.loads(line)
+            ids.add(row["id"])
+            keys.add(question_key(row["question"]))
+    if replay is not None:
+        for question in datasets.load(replay / "questions.json"):
+            ids.add(question.id)
+            keys.add(question_key(question.question))
+            keys |= {question_key(p.question) for a in question.annotations for p in a.pairs if p.question}
+    return ids, keys
+
+
+def questions_left(path: Path, training: Path, replay: Path | None) -> Questions:
+    """The questions of `path` that are neither in the training file nor in the replay folder.
+
+    Raises FormatError where the file is no question file.
+    """
+    loaded = datasets.load(path)
+    lines = datasets.detect(path) != "ambignq"
+    rows = _raw(path, lines)
+    if len(rows) != len(loaded):
+        raise FormatError(f"{len(rows)} rows and {len(loaded)} questions: mend the file", file=path)
+    ids, keys = trained_on(training, replay)
+    kept = [
+        {**row, "id": question.id}  # a row without an id is named by its line, which is another in the new file
+        for row, question in zip(rows, loaded, strict=True)
+        if question.id not in ids and question_key(question.question) not in keys
+    ]
+    return Questions(tuple(kept), len(rows) - len(kept), lines)
+
+
+def _raw(path: Path, lines: bool) -> list[dict[str, Any]]:
+    return [row for _, row in json_io.read_lines(path)] if lines else list(json_io.read(path))

@@ -1,0 +1,370 @@
+"""The loop: a snapshot of people's judgments, the model trained further from it, and both measured on questions that are not in it.
+
+`run_loop` is resumable: each finished part is noted in `loop.json` of the output folder, training and evaluation go on inside theirs, and a
+folder belongs to one snapshot, one start and one question file.  Training and evaluation are other processes (`python -m core train` and
+`evaluate`): this package imports no torch.  Nothing is stored in the database before both evaluations are whole.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from core.disk import HOLDER, LOCK, claimed
+from core.errors import AmbiscopeError, FormatError, InputError, StorageError
+from core.metrics.significance.bootstrap import compare
+from core.settings import ROOT, Settings, child_environment
+from storage.analysis.held_back import Questions, questions_left
+from storage.analysis.loop_process import Runner, last_row, lines, run_command
+from storage.exchange.exports.files import digest, replacing
+from storage.exchange.votes import Filters
+from storage.records.results import Snapshot
+from storage.store import Store
+
+PRACTICE = ROOT / "data" / "practice"
+METRICS = ("F1 answer", "precision", "recall", "exact set")
+MAIN = METRICS[0]
+Progress = Callable[[str, float | None], None]  # (what is being done, its share or None)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopOptions:
+    """`snapshot` None: one is taken, of the words that `filters` let by.  `steps` or `minutes` end the training.  `replay`: a folder in
+    data/starter's layout whose questions are trained on beside the snapshot's, so that nothing is forgotten; None: the snapshot alone."""
+
+    out: Path
+    snapshot: int | None = None
+    filters: Filters = field(default_factory=Filters)
+    questions: Path | None = None  # None: those of data/starter
+    corpus: str = ""  # None of its own passages: retrieved here; empty: the settings'
+    init: str = "default"
+    steps: int | None = None
+    minutes: float | None = None
+    lr: float = 2e-5  # lower than from scratch: a snapshot is small
+    head_lr: float = 5e-5
+    replay: Path | None = PRACTICE
+    limit: int | None = None
+    clarify: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if (self.steps is None) == (self.minutes is None):
+            raise InputError("give either --steps or --minutes: how long to train")
+        if self.steps is not None and self.steps < 1:
+            raise InputError(f"--steps is {self.steps}; it must be at least 1")
+        if self.minutes is not None and not 0 < self.minutes <= 60 * 24 * 30:
+            raise InputError(f"--minutes is {self.minutes}; it must be above 0 and at most a month")
+        if self.limit is not None and self.limit < 2:
+            raise InputError(f"--limit is {self.limit}; a comparison needs 2 questions at least")
+        if self.replay is not None and not (self.replay / "questions.json").is_file():
+            raise InputError(f"{self.replay} has no questions.json: name a folder in the layout of data/practice, or none")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """After minus before, over the questions where both are defined.  None where nothing is."""
+
+    metric: str
+    before: float | None
+    after: float | None
+    n: int
+    difference: float | None
+    interval: tuple[float, float] | None
+    p_value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopResult:
+    """`verdict`: better, worse, or undecided (the interval holds 0).  `before` and `after` are ids of stored evaluations."""
+
+    snapshot: int
+    checkpoint: str
+    before: str
+    after: str
+    verdict: str
+    differences: tuple[Difference, ...]
+    questions: int
+    left_out: int  # questions of the file that are in the snapshot, or were trained on beside it
+    trained_on: int
+
+    @property
+    def main(self) -> Difference:
+        return self.differences[0]
+
+    def words(self) -> str:
+        d = self.main
+        if d.difference is None or d.before is None or d.after is None:
+            return "neither run has a defined F1 answer: nothing can be said"
+        between = f", 95% interval {d.interval[0]:+.3f} to {d.interval[1]:+.3f}" if d.interval else ""
+        said = {
+            "better": "The trained model is better",
+            "worse": "The trained model is worse",
+            "undecided": "No difference is shown",
+        }[self.verdict]
+        return (
+            f"{said}: F1 answer {d.before:.3f} before, {d.after:.3f} after ({d.difference:+.3f}{between}) "
+            f"on {d.n} questions that are not in snapshot {self.snapshot}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"words": self.words()}
+
+
+def _quiet(_what: str, _share: float | None) -> None:
+    return None
+
+
+def run_loop(
+    store: Store, settings: Settings, options: LoopOptions, *, run: Runner = run_command, progress: Progress = _quiet
+) -> LoopResult:
+    """All of the loop; what is done already in `options.out` is not done again.
+
+    `progress` may raise CancelledError: the process that runs is ended, and the next call goes on.  Raises InputError where nothing is left
+    to train on or to ask, or `out` is another loop's; ConflictError while another one runs there; NotFoundError for an unknown snapshot; StorageError for a changed snapshot; AmbiscopeError
+    with the last words of a training or an evaluation that failed.
+    """
+    with claimed(options.out, "a loop"):
+        return _Loop(store, settings, options, run, progress).result()
+
+
+class _Loop:
+    def __init__(self, store: Store, settings: Settings, options: LoopOptions, run: Runner, progress: Progress) -> None:
+        self.store, self.settings, self.options, self.run, self.progress = store, settings, options, run, progress
+        self.out = options.out.absolute()
+        self.questions_file = options.questions or settings.starter_dir / "questions.json"
+        if not self.questions_file.is_file():
+            raise InputError(f"{self.questions_file}: no such file")
+        self.state = self._claim()
+
+    # ------------------------------------------------------------ the folder
+
+    def _identity(self) -> dict[str, Any]:
+        """What makes a loop this loop, where the files lie aside."""
+        kept = {k: v for k, v in asdict(self.options).items() if k not in ("out", "snapshot", "filters", "questions", "replay")}
+        replay = self.options.replay
+        return {
+            **kept,
+            "asked_snapshot": self.options.snapshot,
+            "filters": self.options.filters.to_json(),
+            "questions": digest(self.questions_file),
+            "replay": digest(replay / "questions.json") if replay else None,
+        }
+
+    def _claim(self) -> dict[str, Any]:
+        file, identity = self.out / "loop.json", self._identity()
+        if file.exists():
+            try:
+                found = json.loads(file.read_text(encoding="utf-8"))
+                earlier = found["identity"]
+            except (OSError, ValueError, KeyError, TypeError):
+                raise FormatError("damaged: name another folder, or delete this one", file=file) from None
+            other = sorted(k for k in {*earlier, *identity} if earlier.get(k) != identity.get(k))
+            if other:
+                raise InputError(
+                    f"{self.out} holds another loop ({', '.join(o.replace('_', ' ') for o in other)}): name another folder with --out"
+                )
+            return dict(found)
+        if any(p.name not in (LOCK, HOLDER) for p in self.out.iterdir()):
+            raise InputError(f"{self.out} is not empty and holds no loop: name another folder with --out")
+        return {"identity": identity}
+
+    def _note(self, **done: Any) -> None:
+        self.state |= done
+        with replacing(self.out / "loop.json") as writer:
+            writer.write(json.dumps(self.state, ensure_ascii=False, indent=1) + "\n")
+
+    # ------------------------------------------------------------ the parts
+
+    def result(self) -> LoopResult:
+        snapshot, file = self._snapshot()
+        trained_on = _trainable(file)
+        questions = self._questions(file)
+        reports = {}
+        reports["before"] = self._evaluate("before", self.options.init, questions)
+        checkpoint = self._train(file)
+        reports["after"] = self._evaluate("after", str(checkpoint), questions)
+        return self._conclude(snapshot, checkpoint, questions, reports, trained_on)
+
+    def _snapshot(self) -> tuple[Snapshot, Path]:
+        folder = self.settings.home / "snapshots"
+        number = self.state.get("snapshot", self.options.snapshot)
+        if number is None:
+            self.progress("taking a snapshot", None)
+            number = self.store.take_snapshot(folder, filters=self.options.filters, note="taken by the loop").number
+        found = self.store.get_snapshot(number)
+        files = self.store.snapshot_files(number, folder)
+        if "training" not in files:
+            raise InputError(f"snapshot {number} has no training file: take one with the format training")
+        if self.state.get("snapshot") != number:
+            self._note(snapshot=number, snapshot_sha256=found.sha256)
+        return found, files["training"]
+
+    def _questions(self, training: Path) -> Questions:
+        """The questions that were not trained on, as a file of their own.  Raises InputError where fewer than two are left."""
+        found = questions_left(self.questions_file, training, self.options.replay)
+        if len(found.rows) < 2:
+            raise InputError(
+                f"{self.questions_file}: {found.left_out} of its {found.left_out + len(found.rows)} questions were trained on, so {len(found.rows)} "
+                "can be asked, and a comparison needs 2: give other questions with --questions, or a snapshot with fewer"
+            )
+        file = self.out / "questions.jsonl" if found.lines else self.out / "questions.json"
+        text = found.text()
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            with replacing(file) as writer:
+                writer.write(text)
+        return replace(found, file=file)
+
+    def _train(self, training: Path) -> Path:
+        o, folder = self.options, self.out / "train"
+        best = folder / "best"
+        if self.state.get("trained"):
+            if not (best / "config.json").is_file():
+                raise StorageError(f"{best} is gone: delete {self.out} to train again")
+            return best
+        command = [
+            "train",
+            "answerer",
+            "--stage",
+            "tune",
+            "--init",
+            _placed(o.init),
+            "--multi",
+            str(training),
+            "--out",
+            str(folder),
+        ]
+        command += ["--lr", str(o.lr), "--head-lr", str(o.head_lr), "--seed", str(o.seed)]
+        command += ["--annotated", str(o.replay.absolute())] if o.replay else []
+        if o.steps is not None:
+            command += ["--steps", str(o.steps), "--evaluate-every", str(max(1, o.steps // 4))]
+        else:
+            command += ["--minutes", str(o.minutes), "--steps", "1000000", "--evaluate-every", "100"]
+
+        def watch() -> None:
+            row = last_row(folder / "log.jsonl")
+            step, minutes = row.get("step", 0), row.get("minutes", 0.0)
+            share = step / o.steps if o.steps else minutes / o.minutes if o.minutes else None
+            self.progress(f"training: step {step}", None if share is None else min(1.0, share))
+
+        self._command(command, "train.log", watch)
+        if not (best / "config.json").is_file():
+            raise AmbiscopeError(f"the training ended without a checkpoint in {best}: see {self.out / 'train.log'}")
+        self._note(trained=True)
+        return best
+
+    def _evaluate(self, name: str, answerer: str, questions: Questions) -> dict[str, Any]:
+        o, folder = self.options, self.out / name
+        report = folder / "report.json"
+        total = min(len(questions.rows), o.limit or len(questions.rows))
+        if not self.state.get(name):
+            assert questions.file is not None
+            command = ["evaluate", "--questions", str(questions.file), "--out", str(folder), "--seed", str(o.seed)]
+            command += ["--corpus", o.corpus] if o.corpus else []
+            command += ["--limit", str(o.limit)] if o.limit else []
+            command += [] if o.clarify else ["--no-clarify"]
+
+            def watch() -> None:
+                done = lines(folder / "rows.jsonl")
+                self.progress(f"measuring {name}: question {done} of {total}", done / total)
+
+            self._command(command, f"{name}.log", watch, answerer=_placed(answerer))
+            self._note(**{name: True})
+        try:
+            body = json.loads(report.read_text(encoding="utf-8"))
+            if not isinstance(body["rows"], list) or not isinstance(body["scores"], dict):
+                raise TypeError
+        except (OSError, ValueError, KeyError, TypeError):
+            raise FormatError(
+                f"no report of an evaluation: delete {folder} and {self.out / 'loop.json'}", file=report
+            ) from None
+        return dict(body)
+
+    def _command(self, arguments: list[str], log: str, watch: Callable[[], None], **changes: str) -> None:
+        """Raises AmbiscopeError with the command's last words where it fails, whatever `watch` raises where that ends it."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        environment = child_environment(home=str(self.settings.home), **changes)
+        self.run([sys.executable, "-m", "core", *arguments], environment, self.out / log, watch)
+
+    # ------------------------------------------------------------ the end
+
+    def _conclude(
+        self, snapshot: Snapshot, checkpoint: Path, questions: Questions, reports: Mapping[str, dict[str, Any]], trained_on: int
+    ) -> LoopResult:
+        differences = tuple(_difference(m, reports["before"], reports["after"]) for m in METRICS)
+        interval = differences[0].interval
+        verdict = "undecided"
+        if interval is not None and (interval[0] > 0 or interval[1] < 0):
+            verdict = "better" if interval[0] > 0 else "worse"
+        ids = dict(self.state.get("evaluations", {}))
+        for name, report in reports.items():
+            if name not in ids:
+                about = {"snapshot": snapshot.number, "snapshot_sha256": snapshot.sha256, "part": name}
+                about |= (
+                    {"before": ids["before"], "verdict": verdict, "differences": [asdict(d) for d in differences]}
+                    if ids
+                    else {}
+                )
+                ids[name] = self._save(name, report, about, snapshot.number)
+                self._note(evaluations=ids)
+        made = LoopResult(
+            snapshot.number,
+            str(checkpoint),
+            ids["before"],
+            ids["after"],
+            verdict,
+            differences,
+            len(questions.rows),
+            questions.left_out,
+            trained_on,
+        )
+        with replacing(self.out / "result.json") as writer:
+            writer.write(json.dumps(made.to_json(), ensure_ascii=False, indent=1) + "\n")
+        self.progress("done", 1.0)
+        return made
+
+    def _save(self, name: str, report: dict[str, Any], about: dict[str, Any], number: int) -> str:
+        system = (report.get("provenance") or {}).get("system") or {}
+        return self.store.save_evaluation(
+            system=str(system.get("name", self.settings.system)),
+            corpus=str(system.get("corpus", self.options.corpus or self.settings.corpus)),
+            questions=f"{self.questions_file.name} without snapshot {number}",
+            metrics=report["scores"],
+            report=json.loads(json.dumps({**report, "loop": about})),  # tuples become lists
+            label=f"{name} training from snapshot {number}",
+        )
+
+
+def _placed(name: str) -> str:
+    """A folder by its whole path (the commands run elsewhere); a bundled or hub name as it is."""
+    path = Path(name).expanduser()
+    return str(path.absolute()) if path.is_dir() else name
+
+
+def _trainable(file: Path) -> int:
+    """Rows that are trained on.  Raises InputError where none says what is right: wrong answers alone teach no answering."""
+    right, wrong = 0, 0
+    with file.open(encoding="utf-8") as rows:
+        for line in rows:
+            row = json.loads(line)
+            if row["passages"]:
+                right += bool(row["answers"] or row.get("no_answer"))
+                wrong += row.get("answers_known") is False
+    if not right:
+        raise InputError("the snapshot holds no question with a correct answer and passages to read: judge some answers first")
+    return right + wrong
+
+
+def _difference(metric: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
+    def values(report: Mapping[str, Any]) -> dict[str, float | None]:
+        return {row["id"]: row["metrics"].get(metric) for row in report["rows"] if row.get("error") is None}
+
+    old, new = values(before), values(after)
+    shared = [i for i in old if i in new]
+    found = compare([new[i] for i in shared], [old[i] for i in shared])
+    both = [i for i in shared if old[i] is not None and new[i] is not None]
+    means = [sum(v for i in both if (v := side[i]) is not None) / len(both) if both else None for side in (old, new)]
+    return Difference(metric, means[0], means[1], found.n, found.difference, found.interval, found.p_value)

@@ -1,0 +1,45 @@
+"""Run folders of `python -m core evaluate --out` into the database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from core.evaluation.folder import REPORT, read_report, read_traces
+from storage.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRun:
+    """`new`: False where an equal run was there already."""
+
+    id: str
+    system: str
+    n: int
+    new: bool
+
+
+def import_run(store: Store, folder: Path, label: str = "") -> ImportedRun:
+    """Stores a finished run with its rows and traces; the same run twice is stored once.
+
+    Raises InputError for a folder without a report, FormatError for a damaged one, StorageError.
+    """
+    report = read_report(folder)
+    finished = datetime.fromtimestamp((folder / REPORT).stat().st_mtime, UTC)
+    made = report["provenance"]
+    system: dict[str, Any] = made["system"] if isinstance(made.get("system"), dict) else {}
+    before = store.count_evaluations()
+    name = str(system.get("name") or "unknown")
+    saved = store.save_evaluation(
+        system=name,
+        corpus=str(system.get("corpus") or "the questions' own passages"),
+        questions=str(made.get("questions") or made.get("questions_digest") or "unknown"),
+        metrics=report["scores"],
+        report=report,
+        label=label,
+        finished=finished,
+        traces=read_traces(folder),
+    )
+    return ImportedRun(saved, name, len(report["rows"]), store.count_evaluations() > before)

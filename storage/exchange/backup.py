@@ -1,0 +1,196 @@
+"""Backups, restoring, health: what keeps people's words safe."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from alembic.runtime.migration import MigrationContext
+from filelock import FileLock, Timeout
+from sqlalchemy import func, select
+
+from core.disk import replacing
+from core.errors import InputError, StorageError
+from storage.exchange.consensus import RULE
+from storage.exchange.exports.files import digest
+from storage.exchange.exports.formats import LAYOUT
+from storage.exchange.exports.snapshots import Exports
+from storage.exchange.imports.importing import FORMATS, check_file, detect_format, fingerprint, store_file
+from storage.records.results import Health, ImportReport, Manifest
+from storage.schema import tables
+from storage.schema.engine import DamagedError, explain, now, parse_url, sqlite_path
+from storage.schema.upgrade import (
+    LOCK_SECONDS,
+    backup_name,
+    copy_database,
+    ensure_current,
+    head,
+    refuse_newer,
+    revision_of,
+    row_counts,
+    verify,
+)
+
+STALE_BACKUP_DAYS = 7
+# https://sqlite.org/wal.html#walresetbug: two connections that write and checkpoint in the same instant
+WAL_RACE_FIXED = (3, 51, 3)
+
+
+class Maintenance(Exports):
+    """The part of the Store about files: exports and snapshots (inherited), imports, backups, health."""
+
+    def import_file(self, path: Path, *, format: str = "auto", annotator: str = "ambignq") -> ImportReport:
+        """Stores a file of one of the formats of storage.exchange.imports.importing, all or nothing; what is already there and equal is
+        counted as known.
+
+        AmbigNQ names no annotators: the n-th annotation of each question goes to `annotator` n.  Raises
+        RejectedRowsError with the wrong rows by line, FormatError for broken syntax, InputError for an unreadable file,
+        StorageError; then nothing was stored.
+        """
+        if format not in ("auto", *FORMATS):
+            known = ", ".join(FORMATS)
+            raise InputError(f"format '{format}' cannot be imported; use {known} (training files and tables are derived)")
+        chosen = detect_format(path) if format == "auto" else format
+        before = fingerprint(path)
+        check_file(path, chosen)
+        with self.writing() as session:
+            report = store_file(session, path, chosen, annotator)
+            if fingerprint(path) != before:
+                raise InputError(f"{path} was changed while it was read: nothing was stored; import it again")
+        return report
+
+    def backup(self, out: Path | None = None) -> Manifest:
+        """A verified copy of the whole database (default: in the folder `backups` beside it), made while it is in use.
+
+        Raises InputError when the file exists or the database is no SQLite file, StorageError when the copy fails or is
+        not equal.
+        """
+        if self.path is None:
+            raise InputError("only SQLite files are backed up here; use your database server's own tools")
+        target = backup_name(self.path, head()) if out is None else out.absolute()
+        if target.exists():
+            raise InputError(f"{target} exists: a backup never overwrites; give another name")
+        copy_database(self.path, target)
+        with closing(sqlite3.connect(f"{target.as_uri()}?immutable=1", uri=True)) as copy:
+            counts = row_counts(copy)
+        size = target.stat().st_size
+        manifest = Manifest("backup", str(target), digest(target), size, counts, {}, RULE, head(), LAYOUT, now())
+        self._note(manifest, target)
+        return manifest
+
+    def health(self, *, full: bool = False) -> Health:
+        """State of the database.  `full`: also foreign keys and every index (slower than the quick check).  Raises
+        nothing for damage: it stands in `integrity`.
+        """
+        size = 0
+        integrity, journal, library, warnings = "ok", "", "", []
+        revision, age = "", None
+        try:
+            if self.path is not None:
+                size = sum(p.stat().st_size for p in (self.path, Path(f"{self.path}-wal")) if p.exists())
+                library = sqlite3.sqlite_version
+                with self.reading() as session:
+                    link = session.connection()
+                    journal = str(link.exec_driver_sql("PRAGMA journal_mode").scalar())
+                    check = "integrity_check" if full else "quick_check"
+                    integrity = str(link.exec_driver_sql(f"PRAGMA {check}(1)").scalar())
+                    orphan = link.exec_driver_sql("PRAGMA foreign_key_check").first() if full else None
+                    if integrity == "ok" and orphan is not None:
+                        integrity = f"row {orphan[1]} of {orphan[0]} refers to a missing row of {orphan[2]}"
+            elif self.url.get_backend_name() == "postgresql":
+                with self.reading() as session:
+                    size = int(
+                        session.connection().exec_driver_sql("SELECT pg_database_size(current_database())").scalar() or 0
+                    )
+            with self.reading() as session:
+                revision = MigrationContext.configure(session.connection()).get_current_revision() or ""
+                last = session.scalar(select(func.max(tables.Export.created)).filter_by(format="backup"))
+                age = (now() - last).total_seconds() if last else None
+        except StorageError as e:
+            integrity = str(e)
+        if self.path is not None:
+            if sqlite3.sqlite_version_info < WAL_RACE_FIXED:
+                fixed = ".".join(map(str, WAL_RACE_FIXED))
+                warnings.append(f"SQLite {library} has a rare WAL race, mended in {fixed}: keep backups, or use a newer Python")
+            if journal not in ("wal", ""):
+                warnings.append(
+                    f"journal mode is {journal}, not wal: is the file on a network drive? Writers will wait for readers"
+                )
+            if age is None:
+                warnings.append("no backup was made yet: python -m storage backup")
+            elif age > STALE_BACKUP_DAYS * 86_400:
+                warnings.append(f"the last backup is {age / 86_400:.0f} days old: python -m storage backup")
+        return Health(self.where, library, journal, integrity, size, revision, age, tuple(warnings))
+
+
+def restore(url: str, file: Path) -> Path | None:
+    """Puts a backup in the place of the database, as one transaction where the present one is intact; returns where
+    that one went.
+
+    What was there is kept: an intact database as a backup, a damaged one renamed.  An older backup is upgraded.  Raises
+    InputError for a missing file, NewerDatabaseError, StorageError (damaged backup, disk full, database in use); then
+    the database is as it was.
+    """
+    path = sqlite_path(parse_url(url))
+    if path is None:
+        raise InputError("only SQLite files are restored here; use your database server's own tools")
+    if not file.is_file():
+        raise InputError(f"there is no file {file}")
+    if path.exists() and file.samefile(path):
+        raise InputError(f"{file} is the database itself; name a backup")
+    found = revision_of(file)
+    if found is None:
+        raise StorageError(f"{file}: it is empty; nothing was changed")
+    refuse_newer(found, str(file))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{path}.lock", timeout=LOCK_SECONDS):
+            kept = _exchange(file, path)
+    except Timeout:
+        raise StorageError(
+            f"{path}: another program has been upgrading it for {LOCK_SECONDS:.0f} s: nothing was changed"
+        ) from None
+    except sqlite3.Error as e:
+        raise explain(e, f"{file} -> {path}") from e
+    except OSError as e:
+        raise StorageError(f"{path}: cannot be written ({e.strerror or e})") from e
+    ensure_current(url)
+    return kept
+
+
+def _exchange(file: Path, path: Path) -> Path | None:
+    """Puts `file` in the place of `path`; what was there is kept, and where is returned."""
+    try:
+        kept = backup_name(path, "before-restore") if revision_of(path) is not None else None
+        if kept is not None:
+            copy_database(path, kept)
+    except DamagedError:
+        kept = backup_name(path, "damaged")
+        with replacing(path) as fresh:
+            copy_database(file, fresh)  # before anything is moved: a full disk stops it here
+            _keep_damaged(path, kept)
+        return kept
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    # SQLite's own backup call is one write transaction on the target: programs that have it open see all of it or nothing
+    with closing(sqlite3.connect(file, timeout=10)) as source, closing(sqlite3.connect(path, timeout=10)) as target:
+        verify(source, str(file))
+        source.backup(target)
+        verify(target, str(path), row_counts(source))
+    return kept
+
+
+def _keep_damaged(path: Path, kept: Path) -> None:
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(path, kept)
+    except OSError:  # a file system without hard links
+        with replacing(kept) as draft:
+            shutil.copy2(path, draft)
+    for tail in ("-wal", "-shm"):  # a stale log would be played into the restored file
+        log = path.with_name(path.name + tail)
+        if log.exists():
+            log.replace(kept.with_name(kept.name + tail))

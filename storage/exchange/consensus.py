@@ -1,0 +1,280 @@
+"""What several people's verdicts and answer sets come to.  Pure functions over plain records; the rules stand in RULE.
+
+Answers are told apart by `core.text.answer_key`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from core.metrics.agreement.answer_sets import answer_set, set_f1
+from core.text import answer_key, overlapping
+from core.types import Annotation, QAPair
+
+RULE = (
+    "Only submitted judgments and annotations count. An annotator's verdict on an answer is the latest over all predictions "
+    "of the question; an answer of their own annotation, or one that they added as missing, counts as "
+    "correct, and their validation replaces their generation; all forms that they gave of an answer that they hold correct are its "
+    "aliases. Where a question was validated, the validations stand for all "
+    "annotations of it. ambignq: one annotation per annotator (per validator where it was validated), with the answers that they "
+    "hold correct. fid, training: an answer is correct when more annotators hold it correct than wrong or unsupported, a negative "
+    "when fewer do; a tie counts as not correct and is left out of both. A suggestion that was rejected, and an answer that "
+    "validation took out, count as wrong, but are no negatives where their words are part of a correct answer's or the reverse. "
+    "'duplicate' is no vote, and of which answer is not noted: it is taken for a further form of the one answer that the same "
+    "annotator holds correct and whose words contain its words or are part of them; where none or several are so, or they gave "
+    "the same words another verdict, nothing follows. In fid and training that answer is one of the correct ones, all who said so "
+    "mean the same one, and they are more than those who call the form wrong or unsupported, or correct beside it. A question "
+    "without a correct answer is in training only: with no_answer where most annotations say that there is none; else with its "
+    "negatives alone, and answers_known false, where most annotators hold nothing correct. supporting: for the correct answers, the "
+    "passages that annotations cite for them, and the first evidence passage (the one that the system chose) of answers that were judged "
+    "correct. For an answer without any, those that hold it in two words or more; for one of a single word, or of numbers alone, the passage "
+    "that holds it where no other does. Where a one-word answer occurs in the passages, but in none of the supporting ones, supporting is "
+    "left out: it would say that the answer is not there."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """A submitted judgment."""
+
+    annotator: str
+    answer: str
+    clarified: str  # empty: there was no disambiguated question
+    verdict: str
+    updated: datetime
+    aliases: tuple[str, ...] = ()  # further ones, of an answer that was missing
+    soft: bool = False  # a rejected suggestion: there may be other reasons than that it is wrong
+    passage_ids: tuple[str, ...] = ()  # its evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A submitted annotation."""
+
+    annotator: str
+    stage: str
+    annotation: Annotation
+
+
+@dataclass(frozen=True, slots=True)
+class Consensus:
+    answers: tuple[tuple[str, ...], ...]  # alias lists
+    negatives: tuple[str, ...]
+    ties: int
+
+
+def latest(votes: Iterable[Vote]) -> dict[tuple[str, str], Vote]:
+    """(annotator, answer key) -> their latest vote, in the order of the first one; duplicates are no votes."""
+    found: dict[tuple[str, str], Vote] = {}
+    for vote in votes:
+        if vote.verdict == "duplicate":
+            continue
+        key = (vote.annotator, answer_key(vote.answer))
+        if key not in found or found[key].updated <= vote.updated:
+            found[key] = vote
+    return found
+
+
+def duplicates(votes: Iterable[Vote], standing: Mapping[tuple[str, str], Vote]) -> Iterator[tuple[str, str, Vote]]:
+    """(annotator, answer key, vote) of the answers that somebody called a duplicate and gave no other verdict.
+
+    `standing`: what `latest` found.  A rejected suggestion is none: that it is a duplicate may be why it was rejected.
+    """
+    for vote in votes:
+        key = answer_key(vote.answer)
+        other = standing.get((vote.annotator, key))
+        if vote.verdict == "duplicate" and (other is None or other.soft):
+            yield vote.annotator, key, vote
+
+
+def form_of(text: str, answers: Mapping[int, Sequence[str]]) -> int | None:
+    """Which of these answers (number -> aliases) a duplicate says again: the only one whose words contain its or are part of them."""
+    found = [number for number, aliases in answers.items() if any(overlapping(text, alias) for alias in aliases)]
+    return found[0] if len(found) == 1 else None
+
+
+def own_statements(statements: Iterable[Statement]) -> dict[str, Annotation]:
+    """Annotator -> the annotation that stands: validation before generation."""
+    found: dict[str, Annotation] = {}
+    for statement in sorted(statements, key=lambda s: s.stage == "validation"):  # stable: the later one replaces
+        found[statement.annotator] = statement.annotation
+    return found
+
+
+def annotation_of(annotator: str, votes: Sequence[Vote], statements: Sequence[Statement], prompt: str) -> Annotation | None:
+    """One annotator's answer set: their own pairs, then the answers that they judged correct.  None when nothing is left.
+
+    A judged answer that is an alias of an earlier pair adds nothing new, a duplicate is an alias (see RULE).  A pair without a
+    disambiguated question gets the prompt question.
+    """
+    own = own_statements(s for s in statements if s.annotator == annotator).get(annotator)
+    pairs = [QAPair(p.question.strip() or prompt, p.answers, p.passage_ids) for p in (own.pairs if own else ())]
+    seen = {answer_key(alias) for pair in pairs for alias in pair.answers}
+    surfaces: dict[str, list[str]] = {}
+    questions: dict[str, str] = {}
+    standing = latest(v for v in votes if v.annotator == annotator)
+    for vote in votes:
+        key = answer_key(vote.answer)
+        held = standing.get((annotator, key))
+        if vote.annotator != annotator or held is None or held.verdict != "correct" or key in seen:
+            continue
+        forms = surfaces.setdefault(key, [])
+        forms += [form for form in (vote.answer, *vote.aliases) if form not in forms]
+        questions[key] = questions.get(key) or vote.clarified.strip()
+    pairs += [QAPair(questions[key] or prompt, tuple(forms)) for key, forms in surfaces.items()]
+    if not pairs:
+        return None
+    answers = {number: pair.answers for number, pair in enumerate(pairs)}
+    known = {answer_key(alias) for pair in pairs for alias in pair.answers}
+    for _, key, vote in duplicates((v for v in votes if v.annotator == annotator), standing):
+        target = form_of(vote.answer, answers) if key not in known else None
+        if target is not None and vote.answer not in pairs[target].answers:
+            pairs[target] = replace(pairs[target], answers=(*pairs[target].answers, vote.answer))
+    return Annotation("single" if len(pairs) == 1 else "multiple", tuple(pairs))
+
+
+def validated(statements: Iterable[Statement]) -> bool:
+    return any(s.stage == "validation" for s in statements)
+
+
+def agreement_of(votes: Sequence[Vote], statements: Sequence[Statement], prompt: str) -> float | None:
+    """Mean F1 of the answer sets of each two annotators (before validation); None with fewer than two of them.
+
+    An annotator who holds nothing correct has the empty set.
+    """
+    before = [s for s in statements if s.stage != "validation"] or list(statements)
+    names = sorted({v.annotator for v in votes} | {s.annotator for s in before})
+    sets = []
+    for name in names:
+        own = annotation_of(name, votes, before, prompt)
+        sets.append(answer_set(own) if own is not None else ())
+    values = [set_f1(a, b) for i, a in enumerate(sets) for b in sets[:i]]
+    return sum(values) / len(values) if values else None
+
+
+class _Groups:
+    """Answers joined by the aliases that people gave them."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, int] = {}  # answer key -> group
+        self.surfaces: list[list[str]] = []
+
+    def join(self, texts: Sequence[str]) -> int:
+        """One group for these aliases; groups that they connect become one."""
+        keys = [answer_key(t) for t in texts]
+        known = sorted({self.of[k] for k in keys if k in self.of})
+        if known:
+            target = known[0]
+        else:
+            target = len(self.surfaces)
+            self.surfaces.append([])
+        for other in known[1:]:
+            self.surfaces[target] += self.surfaces[other]
+            self.surfaces[other] = []
+            for key in [k for k, g in self.of.items() if g == other]:
+                self.of[key] = target
+        for text, key in zip(texts, keys, strict=True):
+            self.of[key] = target
+            if text not in self.surfaces[target]:
+                self.surfaces[target].append(text)
+        return target
+
+    def move(self, text: str, target: int) -> None:
+        """This text, and the answer that it alone is where it is one, become a form of the answer `target`."""
+        key = answer_key(text)
+        own = self.of.get(key)
+        forms = [text]
+        if own is not None:
+            forms = list(dict.fromkeys([*self.surfaces[own], text]))
+            self.surfaces[own] = []
+        self.of[key] = target
+        self.surfaces[target] += [form for form in forms if form not in self.surfaces[target]]
+
+    def alone(self, text: str) -> bool:
+        """No other answer was joined to it."""
+        key = answer_key(text)
+        return key not in self.of or all(answer_key(form) == key for form in self.surfaces[self.of[key]])
+
+
+def consensus(votes: Sequence[Vote], statements: Sequence[Statement]) -> Consensus:
+    """The majority's answers as alias lists, the negatives, and the number of ties (see RULE)."""
+    final = validated(statements)
+    own = own_statements(s for s in statements if not final or s.stage == "validation")
+    groups = _Groups()
+    for annotation in own.values():
+        for pair in annotation.pairs:
+            groups.join(pair.answers)
+    dropped = [p.answers for s in statements if final and s.stage != "validation" for p in s.annotation.pairs]
+    for aliases in dropped:
+        groups.join(aliases)
+    standing = latest(votes)
+    for vote in standing.values():
+        groups.join([vote.answer, *vote.aliases])
+    for vote in votes:  # one who holds an answer correct may have given its forms in several votes, in any order
+        held = standing.get((vote.annotator, answer_key(vote.answer)))
+        if held is not None and held.verdict == "correct":
+            groups.join([vote.answer, *vote.aliases])
+
+    stance: dict[tuple[int, str], bool] = {}  # (group, annotator) -> correct
+    firm: set[int] = set()  # groups that somebody called wrong in so many words
+    for (annotator, key), vote in standing.items():
+        group = groups.of[key]
+        stance[group, annotator] = stance.get((group, annotator), False) or vote.verdict == "correct"
+        if vote.verdict != "correct" and not vote.soft:
+            firm.add(group)
+    for annotator in own if final else ():
+        for aliases in dropped:
+            stance.setdefault((groups.of[answer_key(aliases[0])], annotator), False)
+    for annotator, annotation in own.items():
+        for pair in annotation.pairs:
+            stance[(groups.of[answer_key(pair.answers[0])], annotator)] = True
+
+    balance: dict[int, int] = {}
+    for (group, _), correct in stance.items():
+        balance[group] = balance.get(group, 0) + (1 if correct else -1)
+    _add_duplicates(groups, list(duplicates(votes, standing)), stance, balance)
+    kept = [(g, forms) for g, forms in enumerate(groups.surfaces) if forms and g in balance]
+    answers = [tuple(forms) for g, forms in kept if balance[g] > 0]
+    correct_forms = [form for forms in answers for form in forms]
+    negatives = [
+        form
+        for g, forms in kept
+        if balance[g] < 0
+        for form in forms
+        if g in firm or not any(overlapping(form, other) for other in correct_forms)
+    ]
+    return Consensus(tuple(answers), tuple(negatives), sum(balance[g] == 0 for g, _ in kept))
+
+
+def _add_duplicates(
+    groups: _Groups,
+    said: Sequence[tuple[str, str, Vote]],
+    stance: Mapping[tuple[int, str], bool],
+    balance: Mapping[int, int],
+) -> None:
+    """Duplicates become forms of what they say again.  After the vote: a guess from words must not decide which answer is correct."""
+    before = dict(enumerate(map(tuple, groups.surfaces)))
+    held: dict[str, dict[int, Sequence[str]]] = {}  # annotator -> the answers that they hold correct
+    for (group, annotator), correct in stance.items():
+        if correct:
+            held.setdefault(annotator, {})[group] = before[group]
+    meant: dict[str, dict[str, int]] = {}  # answer key -> annotator -> the answer that it is a form of
+    texts: dict[str, str] = {}
+    for annotator, key, vote in said:
+        target = form_of(vote.answer, held.get(annotator, {}))
+        if target is not None:
+            meant.setdefault(key, {})[annotator] = target
+            texts.setdefault(key, vote.answer)
+    for key, of in meant.items():
+        text, own = texts[key], groups.of.get(key)
+        (target, *others) = dict.fromkeys(of.values())
+        if others or own == target or balance[target] <= 0 or not groups.surfaces[target] or not groups.alone(text):
+            continue
+        against = sum(
+            group == own and annotator not in of and (not correct or stance.get((target, annotator), False))
+            for (group, annotator), correct in stance.items()
+        )
+        if len(of) > against:
+            groups.move(text, target)

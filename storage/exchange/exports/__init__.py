@@ -1,0 +1,1 @@
+"""Files that go out: formats, tables, and immutable snapshots."""

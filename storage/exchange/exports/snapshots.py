@@ -1,0 +1,231 @@
+"""The part of the Store about files that go out: single exports, and snapshots of several formats at one moment."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from core.disk import draft_name, why
+from core.errors import InputError, NotFoundError, StorageError
+from storage.exchange.consensus import RULE
+from storage.exchange.exports.files import digest, manifest_path, replacing
+from storage.exchange.exports.formats import FORMATS, LAYOUT, check_format, write_rows
+from storage.exchange.votes import Filters, Names, check_filters
+from storage.records.checks import check_text, dumps
+from storage.records.results import ExportRecord, Format, Manifest, Snapshot
+from storage.results.labels import MAX_NOTE_CHARS
+from storage.results.predictions import check_page
+from storage.schema import tables
+from storage.schema.engine import Database, now
+from storage.schema.snapshots import Snapshot as SnapshotRow
+from storage.schema.upgrade import head
+
+SNAPSHOT_FORMATS = ("training", "ambignq", "ambignq-full", "preferences", "csv", "parquet")
+MANIFEST = "manifest.json"
+
+
+class Exports(Database):
+    """Exports and snapshots.  The file is of one moment: one read transaction writes all of it."""
+
+    def export(
+        self,
+        format: Format,
+        out: Path,
+        *,
+        annotators: tuple[str, ...] = (),
+        system: str = "",
+        filters: Filters | None = None,
+    ) -> Manifest:
+        """Writes `out` and `out.manifest.json` from one moment's data, and notes the export in the database.
+
+        `filters`, or the shorter `annotators` and `system`, narrow the words that count (not for jsonl, which holds everything).
+        Raises InputError for an unknown format or annotator, NotFoundError for an unknown project, StorageError when the file cannot
+        be written; then an earlier file of that name is as it was.
+        """
+        chosen = filters or Filters(tuple(annotators), system)
+        check_format(format, chosen)
+        with replacing(out) as writer, self.reading() as session:
+            check_filters(session, chosen)
+            names = Names(session, chosen.pseudonyms)
+            counts = write_rows(session, format, writer, chosen, names)
+        manifest = Manifest(
+            format=format,
+            file=out.name,
+            sha256=writer.sha256,
+            bytes=writer.bytes,
+            counts=counts,
+            filters=chosen.to_json(names),
+            rule=RULE,
+            schema=head(),
+            layout=LAYOUT,
+            created=now(),
+        )
+        with replacing(manifest_path(out)) as writer:
+            writer.write(dumps(manifest.to_json()) + "\n")
+        self._note(manifest, out)
+        return manifest
+
+    def _note(self, manifest: Manifest, path: Path) -> None:
+        with self.writing() as session:
+            session.add(
+                tables.Export(
+                    format=manifest.format,
+                    file=str(path),
+                    sha256=manifest.sha256,
+                    bytes=manifest.bytes,
+                    counts=dict(manifest.counts),
+                    filters=dict(manifest.filters),
+                    created=manifest.created,
+                )
+            )
+
+    def exports(self, limit: int = 50) -> list[ExportRecord]:
+        """What went out, backups included, the newest first."""
+        with self.reading() as session:
+            rows = session.scalars(select(tables.Export).order_by(tables.Export.id.desc()).limit(limit))
+            return [ExportRecord(r.format, r.file, r.sha256, r.bytes, r.counts, r.filters, r.created) for r in rows]
+
+    # ------------------------------------------------------------ snapshots
+
+    def take_snapshot(
+        self, folder: Path, *, filters: Filters | None = None, formats: Sequence[str] = SNAPSHOT_FORMATS, note: str = ""
+    ) -> Snapshot:
+        """Writes the next number's folder under `folder`: a file of each format, all of the same moment, and manifest.json.
+
+        The files are read-only, and the database keeps the digest of the manifest, which holds theirs.  Raises InputError for unknown
+        formats or filters, StorageError when the disk refuses; then there is no such number.
+        """
+        chosen = filters or Filters()
+        check_text(note, "the note", limit=MAX_NOTE_CHARS)
+        if not formats or len(set(formats)) != len(formats):
+            raise InputError("name each format of the snapshot once, and one at least")
+        for name in formats:
+            check_format(name, chosen)
+        draft = draft_name(folder / "snapshot")
+        try:
+            draft.mkdir(parents=True)
+            files, seen = self._snapshot_files(draft, formats, chosen)
+            return self._publish(folder, draft, files, seen, note)
+        except OSError as e:
+            raise StorageError(f"{folder}: the snapshot cannot be written ({why(e, folder)}); nothing was left behind") from e
+        finally:
+            if draft.exists():
+                _delete(draft)
+
+    def _snapshot_files(
+        self, draft: Path, formats: Iterable[str], chosen: Filters
+    ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        files = []
+        with self.reading() as session:
+            check_filters(session, chosen)
+            names = Names(session, chosen.pseudonyms)
+            for name in formats:
+                path = draft / f"{name}{FORMATS[name].suffix}"
+                with replacing(path) as writer:
+                    counts = write_rows(session, name, writer, chosen, names)
+                files.append(
+                    {"format": name, "file": path.name, "sha256": writer.sha256, "bytes": writer.bytes, "counts": counts}
+                )
+            return files, chosen.to_json(names)
+
+    def _publish(self, folder: Path, draft: Path, files: list[dict[str, Any]], seen: dict[str, Any], note: str) -> Snapshot:
+        """Gives the draft its number: under the writer lock, so that no two take the same."""
+        target: Path | None = None
+        try:
+            with self.writing() as session:
+                number = _next_number(session, folder)
+                body = {
+                    "number": number,
+                    "created": now().isoformat(),
+                    "note": note,
+                    "filters": seen,
+                    "files": files,
+                    "rule": RULE,
+                    "schema": head(),
+                    "layout": LAYOUT,
+                }
+                with replacing(draft / MANIFEST) as writer:
+                    writer.write(json.dumps(body, ensure_ascii=False, indent=1) + "\n")
+                for path in draft.iterdir():
+                    path.chmod(0o444)
+                place = folder / f"{number:04d}"
+                draft.rename(place)
+                target = place
+                row = SnapshotRow(
+                    number=number,
+                    sha256=writer.sha256,
+                    bytes=sum(f["bytes"] for f in files),
+                    counts={f["format"]: f["counts"] for f in files},
+                    filters=seen,
+                    note=note,
+                    created=now(),
+                )
+                session.add(row)
+                session.flush()
+                made = _record(row)
+            return made
+        except BaseException:
+            if target is not None:  # the database did not take it
+                _delete(target)
+            raise
+
+    def snapshots(self, limit: int = 50, offset: int = 0) -> list[Snapshot]:
+        """The newest first.  Raises InputError for a limit outside 1..500."""
+        check_page(limit, offset)
+        with self.reading() as session:
+            rows = session.scalars(select(SnapshotRow).order_by(SnapshotRow.number.desc()).limit(limit).offset(offset))
+            return [_record(row) for row in rows]
+
+    def get_snapshot(self, number: int) -> Snapshot:
+        """Raises NotFoundError for an unknown number."""
+        with self.reading() as session:
+            row = session.scalar(select(SnapshotRow).filter_by(number=number))
+            if row is None:
+                last = session.scalar(select(func.max(SnapshotRow.number)))
+                raise NotFoundError(
+                    f"there is no snapshot {number}; " + (f"the last one is {last}" if last else "there is none yet")
+                )
+            return _record(row)
+
+    def snapshot_files(self, number: int, folder: Path) -> dict[str, Path]:
+        """Format -> file of a snapshot, after its digests were checked: it is what it was.
+
+        Raises NotFoundError for an unknown number, StorageError naming the file that is missing or was changed.
+        """
+        known = self.get_snapshot(number)
+        place = folder / f"{number:04d}"
+        try:
+            if digest(place / MANIFEST) != known.sha256:
+                raise StorageError(f"{place / MANIFEST} was changed since the snapshot was taken: take another one")
+            body = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
+            found = {str(f["format"]): place / str(f["file"]) for f in body["files"]}
+            for f in body["files"]:
+                if digest(place / str(f["file"])) != f["sha256"]:
+                    raise StorageError(f"{place / str(f['file'])} was changed since the snapshot was taken: take another one")
+        except OSError as e:
+            raise StorageError(f"{e.filename or place}: cannot be read ({e.strerror or e}): take another snapshot") from None
+        return found
+
+
+def _next_number(session: Session, folder: Path) -> int:
+    """After the database's and the folder's: a folder may outlive a restored database."""
+    there = [int(p.name) for p in folder.glob("[0-9][0-9][0-9][0-9]*") if p.name.isdigit()]
+    return max([session.scalar(select(func.max(SnapshotRow.number))) or 0, *there]) + 1
+
+
+def _record(row: SnapshotRow) -> Snapshot:
+    return Snapshot(row.number, row.sha256, row.bytes, row.counts, row.filters, row.note, row.created)
+
+
+def _delete(folder: Path) -> None:
+    with suppress(OSError):
+        for path in folder.iterdir():
+            path.chmod(0o600)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,172 @@
+"""The inverse of export, all or nothing; and files of other programs.
+
+| format | file | gives |
+|---|---|---|
+| `jsonl` | Ambiscope's own dump | everything in it |
+| `ambignq` | AmbigNQ light or full | questions, and annotations of `annotator` 1, 2, ... |
+| `predictions` | JSON lines: traces, `ask --json`, or {question, system, answers} (storage.exchange.imports.predictions) | predictions |
+| `questions` | a list or lines of {question, id}; other fields are let by | questions |
+
+A file is read twice: first every row is checked, without any lock on the database, and the wrong ones are collected by line; then all of it
+is stored in one transaction.  Importing the same file again stores nothing.  A row that contradicts what is stored is refused, never merged.
+`fid`, `training` and the tables are derived and not read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from core.errors import AmbiscopeError, FormatError, InputError
+from storage.exchange.dump import READS
+from storage.exchange.imports.layouts import Row, check_ambignq, check_line
+from storage.exchange.imports.predictions import prediction_of, question_of
+from storage.exchange.imports.rows import Importer
+from storage.records.checks import StrictDecoder, array_rows, jsonl_rows, opened, read_text
+from storage.records.results import ImportReport, RejectedRowsError
+
+KEPT_REASONS = 100
+FORMATS = ("ambignq", "questions", "predictions", "jsonl")
+Rows = Iterator[tuple[int, Any, str | None]]
+_HEAD = 4096
+
+
+def _first(path: Path) -> tuple[bytes, bytes]:
+    """The first character that says something, and the first line as far as it is short."""
+    with opened(path) as file:
+        start = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return start[:1], start.split(b"\n", 1)[0]
+
+
+def detect_format(path: Path) -> str:
+    """`ambignq` for a JSON list; for lines of objects what the first one is: `jsonl`, `predictions`, or `questions`.
+
+    Raises InputError for a missing file, FormatError for others.
+    """
+    first, line = _first(path)
+    if first == b"[":
+        return "ambignq"
+    if first != b"{":
+        raise FormatError(
+            "neither a JSON list (AmbigNQ, questions) nor JSON lines (Ambiscope's jsonl, predictions, questions)",
+            file=path,
+            line=1,
+        )
+    try:
+        row, _, _ = StrictDecoder().read(line.decode("utf-8", "replace"))
+    except FormatError:  # long or broken: a trace, or whatever the check will say
+        found = line.lstrip(b"{ ")
+        return (
+            "jsonl"
+            if found.startswith(b'"kind"') or not found.startswith((b'"question"', b'"id"', b'"prediction"'))
+            else "predictions"
+        )
+    if isinstance(row, dict) and "kind" not in row:
+        if "events" in row or "prediction" in row or ("answers" in row and "system" in row):
+            return "predictions"
+        if "question" in row and not {"answers", "negatives"} <= row.keys():
+            return "questions"
+    return "jsonl"
+
+
+def _rows(path: Path, format: str) -> Rows:
+    return array_rows(read_text(path), path) if _first(path)[0] == b"[" and format != "jsonl" else jsonl_rows(path)
+
+
+class _Rejects:
+    def __init__(self, path: Path) -> None:
+        self.path, self.total = path, 0
+        self.rows: list[tuple[int, str]] = []
+
+    def add(self, line: int, reason: str) -> None:
+        self.total += 1
+        if self.total <= KEPT_REASONS:
+            self.rows.append((line, " ".join(reason.split())[:300]))
+
+    def settle(self) -> None:
+        if self.total:
+            raise RejectedRowsError(self.path, tuple(self.rows), self.total)
+
+
+_CHECKS: dict[str, Callable[[Row], Any]] = {
+    "ambignq": check_ambignq,
+    "questions": question_of,
+    "predictions": prediction_of,
+    "jsonl": check_line,
+}
+
+
+def check_file(path: Path, format: str) -> None:
+    """Reads all of it.  Raises RejectedRowsError with every wrong row, FormatError where the syntax ends."""
+    rejects = _Rejects(path)
+    seen_header = False
+    for line, value, problem in _rows(path, format):
+        try:
+            if problem:
+                raise FormatError(problem)
+            if not isinstance(value, dict):
+                raise FormatError("expected an object")
+            if format == "jsonl" and not seen_header:
+                seen_header = True
+                _check_header(value, path, line)
+                continue
+            _CHECKS[format](value)
+        except RejectedHeaderError:
+            raise
+        except AmbiscopeError as e:
+            seen_header = True  # a broken first line is one wrong row, not a foreign file
+            rejects.add(line, str(e))
+    rejects.settle()
+
+
+class RejectedHeaderError(FormatError):
+    """The file is not Ambiscope's jsonl, or of a newer layout."""
+
+
+def _check_header(row: Row, path: Path, line: int) -> None:
+    if row.get("kind") != "ambiscope":
+        hint = " (a training file is derived; import the jsonl it came from)" if "answers" in row else ""
+        raise RejectedHeaderError(f"this is not a jsonl export of Ambiscope{hint}", file=path, line=line)
+    layout = row.get("layout")
+    if not isinstance(layout, int) or layout not in READS:
+        known = ", ".join(map(str, READS))
+        raise RejectedHeaderError(f"layout {layout!r}; this Ambiscope reads {known}", file=path, line=line, field="layout")
+
+
+def fingerprint(path: Path) -> tuple[int, int]:
+    """Size and time of change, to see that the file that is stored is the one that was checked."""
+    try:
+        stat = path.stat()
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror or e}") from None
+    return stat.st_size, stat.st_mtime_ns
+
+
+def store_file(session: Session, path: Path, format: str, annotator: str) -> ImportReport:
+    """Stores a checked file inside the caller's transaction.  Raises RejectedRowsError with every row that contradicts
+    the database; the caller rolls back.
+    """
+    importer, rejects, first = Importer(session, annotator), _Rejects(path), True
+    store: dict[str, Callable[[Row], None]] = {
+        "ambignq": importer.ambignq,
+        "questions": importer.question,
+        "predictions": importer.prediction,
+        "jsonl": importer.line,
+    }
+    for line, row, _ in _rows(path, format):
+        if format == "jsonl" and first:
+            first = False
+            continue
+        try:
+            store[format](row)
+        except IntegrityError as e:  # a rule that only the database knows; the transaction is over
+            rejects.add(line, f"the database refused it ({e.orig})")
+            break
+        except AmbiscopeError as e:
+            rejects.add(line, str(e))
+    rejects.settle()
+    return ImportReport(str(path), format, dict(importer.stored), dict(importer.known))

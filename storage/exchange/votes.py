@@ -1,0 +1,302 @@
+"""What people said, question by question, out of the database: votes, annotations, what they searched and opened.
+
+Streamed in chunks of questions, so that memory does not grow with the database.  A vote is a verdict on a predicted answer, an answer that
+a judge missed, or a suggestion that an annotator rejected.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Select, exists, select
+from sqlalchemy.orm import Session
+
+from core.errors import InputError, NotFoundError
+from core.types import Annotation
+from storage.exchange.consensus import Statement, Vote, agreement_of
+from storage.results.annotations import pairs_of
+from storage.schema import tables, workbench
+from storage.tasks.batches import hidden
+from storage.tasks.tasks import stands
+
+_Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])
+CHUNK = 200  # questions in memory at a time
+STAGES = ("generation", "validation", "judging")
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which words count, and which questions.  Empty: all.
+
+    `stages`: where the words were said.  `minimum_agreement`: mean F1 of the answer sets of each two annotators; questions with one
+    annotator have none and are left out then.  `since` and `until` (exclusive) bound when a word was last changed.  `project`: only its
+    questions, gold items aside.  `pseudonyms`: names of people are replaced by numbers that stay the same in this database.
+    """
+
+    annotators: tuple[str, ...] = ()
+    system: str = ""  # judgments of this system's answers only (annotations have no system)
+    stages: tuple[str, ...] = ()
+    minimum_agreement: float | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    project: str = ""
+    pseudonyms: bool = False
+
+    def __post_init__(self) -> None:
+        if strange := [s for s in self.stages if s not in STAGES]:
+            raise InputError(f"unknown stage '{strange[0]}'; use one of {', '.join(STAGES)}")
+        if self.minimum_agreement is not None and not 0 <= self.minimum_agreement <= 1:
+            raise InputError(f"the minimum agreement is {self.minimum_agreement}; it must lie between 0 and 1")
+        for name in ("since", "until"):
+            value = getattr(self, name)
+            if value is not None and value.tzinfo is None:
+                raise InputError(f"'{name}' has no time zone: write for instance 2026-01-31T00:00:00+00:00")
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise InputError("'since' is not before 'until': no word would count")
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is left out (names may be replaced)."""
+        return self == Filters(pseudonyms=self.pseudonyms)
+
+    def to_json(self, names: Names | None = None) -> dict[str, Any]:
+        """Plain JSON; `names` replaces people."""
+        return {
+            "annotators": [names(n) if names else n for n in self.annotators],
+            "system": self.system,
+            "stages": list(self.stages),
+            "minimum_agreement": self.minimum_agreement,
+            "since": self.since.isoformat() if self.since else None,
+            "until": self.until.isoformat() if self.until else None,
+            "project": self.project,
+            "pseudonyms": self.pseudonyms,
+        }
+
+
+class Names:
+    """What a person is called in a file: their name, or a pseudonym made of their number in this database.
+
+    Not a digest of the name: whoever guesses a name could check it.  Names inside free text (notes, questions) stay as they were written.
+    """
+
+    def __init__(self, session: Session, pseudonyms: bool) -> None:
+        rows = session.execute(select(tables.Annotator.id, tables.Annotator.name).order_by(tables.Annotator.id)).all()
+        taken = {name for _, name in rows}
+        self.order = {name: number for number, name in rows}
+        self.shown = {name: name for _, name in rows}
+        if pseudonyms:
+            for number, name in rows:
+                other = f"annotator {number:04d}"
+                while other in taken:  # somebody may be called so
+                    other += "'"
+                self.shown[name] = other
+        self.pseudonyms = pseudonyms
+
+    def __call__(self, name: str) -> str:
+        return self.shown.get(name, name)
+
+    def inside(self, value: Any) -> Any:
+        """The same JSON value with every string that is a person's whole name replaced; keys stay."""
+        if not self.pseudonyms:
+            return value
+        if isinstance(value, str):
+            return self(value)
+        if isinstance(value, list):
+            return [self.inside(v) for v in value]
+        return {k: self.inside(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Everything that people said of one question."""
+
+    id: int
+    public_id: str
+    text: str
+    votes: list[Vote] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
+
+
+def check_filters(session: Session, filters: Filters) -> None:
+    """Raises InputError for an unknown annotator, NotFoundError for an unknown project."""
+    known = set(session.scalars(select(tables.Annotator.name)))
+    if strange := [name for name in filters.annotators if name not in known]:
+        raise InputError(f"unknown annotator '{strange[0]}'; known: {', '.join(sorted(known)) or 'none'}")
+    if filters.project and session.scalar(select(workbench.Project.id).filter_by(public_id=filters.project)) is None:
+        raise NotFoundError(f"there is no project '{filters.project[:80]}'")
+
+
+def of_project(query: _Q, question: Any, filters: Filters) -> _Q:
+    """Only questions of the project; gold items are no data."""
+    if not filters.project:
+        return query
+    item = workbench.ProjectItem
+    return query.where(
+        exists().where(
+            item.question_id == question,
+            item.gold.is_(None),
+            item.project_id == select(workbench.Project.id).filter_by(public_id=filters.project).scalar_subquery(),
+            ~hidden(item.project_id, item.id),
+        )
+    )
+
+
+def dated(query: _Q, column: Any, filters: Filters) -> _Q:
+    if filters.since is not None:
+        query = query.where(column >= filters.since)
+    return query.where(column < filters.until) if filters.until is not None else query
+
+
+def chunks(session: Session, filters: Filters) -> Iterator[dict[int, Said]]:
+    """Questions by chunk, in the order in which they came; those of which nobody said anything too."""
+    q = tables.Question
+    query = of_project(select(q.id, q.public_id, q.text), q.id, filters).order_by(q.id)
+    for chunk in session.execute(query.execution_options(yield_per=CHUNK)).partitions():
+        yield {row.id: Said(row.id, row.public_id, row.text) for row in chunk}
+
+
+def said(session: Session, filters: Filters, counts: Counter[str] | None = None) -> Iterator[Said]:
+    """Every question that somebody judged or annotated, in the order in which the questions came."""
+    for chunk in chunks(session, filters):
+        if not filters.stages or "judging" in filters.stages:
+            _add_votes(session, chunk, filters)
+        _add_statements(session, chunk, filters)
+        _add_workbench(session, chunk, filters)
+        for one in chunk.values():
+            if not one.votes and not one.statements:
+                continue
+            if filters.minimum_agreement is not None:
+                agreement = agreement_of(one.votes, one.statements, one.text)
+                if agreement is None or agreement < filters.minimum_agreement:
+                    if counts is not None:
+                        counts["questions_below_agreement"] += 1
+                    continue
+            yield one
+
+
+def _add_votes(session: Session, chunk: dict[int, Said], filters: Filters) -> None:
+    votes = (
+        select(
+            tables.Prediction.question_id,
+            tables.Annotator.name,
+            tables.PredictedAnswer.text,
+            tables.PredictedAnswer.clarified,
+            tables.PredictedAnswer.evidence,
+            tables.Judgment.verdict,
+            tables.Judgment.updated,
+        )
+        .join(tables.PredictedAnswer, tables.PredictedAnswer.id == tables.Judgment.predicted_answer_id)
+        .join(tables.Prediction, tables.Prediction.id == tables.PredictedAnswer.prediction_id)
+        .join(tables.Annotator, tables.Annotator.id == tables.Judgment.annotator_id)
+        .where(tables.Judgment.state == "submitted", tables.Prediction.question_id.in_(chunk))
+        .order_by(tables.Prediction.id, tables.PredictedAnswer.position, tables.Annotator.id)
+    )
+    votes = dated(votes, tables.Judgment.updated, filters)
+    if filters.system:
+        votes = votes.where(tables.Prediction.system == filters.system)
+    if filters.annotators:
+        votes = votes.where(tables.Annotator.name.in_(filters.annotators))
+    for question, annotator, answer, clarified, evidence, verdict, updated in session.execute(votes):
+        cited = tuple(dict.fromkeys(e["passage_id"] for e in evidence))
+        chunk[question].votes.append(Vote(annotator, answer, clarified or "", verdict or "", updated, passage_ids=cited))
+
+
+def _add_statements(session: Session, chunk: dict[int, Said], filters: Filters) -> None:
+    stages = [s for s in tables.STAGES if not filters.stages or s in filters.stages]
+    annotations = (
+        select(
+            tables.Annotation.id,
+            tables.Annotation.question_id,
+            tables.Annotation.stage,
+            tables.Annotation.type,
+            tables.Annotator.name,
+        )
+        .join(tables.Annotator, tables.Annotator.id == tables.Annotation.annotator_id)
+        .where(
+            tables.Annotation.state == "submitted",
+            tables.Annotation.question_id.in_(chunk),
+            tables.Annotation.stage.in_(stages),
+        )
+        .order_by(tables.Annotator.id, tables.Annotation.stage)
+    )
+    annotations = dated(annotations, tables.Annotation.updated, filters)
+    if filters.annotators:
+        annotations = annotations.where(tables.Annotator.name.in_(filters.annotators))
+    found = session.execute(annotations).all()
+    pairs = pairs_of(session, [row.id for row in found])
+    for row in found:
+        chunk[row.question_id].statements.append(Statement(row.name, row.stage, Annotation(row.type, pairs.get(row.id, ()))))
+
+
+def current_submissions(
+    session: Session, questions: Sequence[int], filters: Filters, stages: Sequence[str] = STAGES
+) -> Iterator[Any]:
+    """Rows (question_id, stage, name, body, seconds, created, project, item) of submissions that stand and count, by id.
+
+    Gold items, those over an item's number of people, and automatic validations are left out.
+    """
+    s, t = workbench.Submission, workbench.Task
+    wanted = [stage for stage in stages if not filters.stages or stage in filters.stages]
+    query = (
+        select(
+            workbench.ProjectItem.question_id,
+            s.stage,
+            tables.Annotator.name,
+            s.body,
+            s.seconds,
+            s.created,
+            workbench.Project.public_id.label("project"),
+            workbench.ProjectItem.public_id.label("item"),
+        )
+        .join(t, stands())
+        .join(workbench.ProjectItem, workbench.ProjectItem.id == s.item_id)
+        .join(workbench.Project, workbench.Project.id == s.project_id)
+        .join(tables.Annotator, tables.Annotator.id == s.annotator_id)
+        .where(
+            t.state == "submitted",
+            t.slot.is_not(None),
+            s.automatic == False,  # noqa: E712  (bound as 0: PostgreSQL's column is a number)
+            s.stage.in_(wanted),
+            workbench.ProjectItem.question_id.in_(questions),
+        )
+        .order_by(s.id)
+    )
+    query = dated(query, s.created, filters)
+    if filters.annotators:
+        query = query.where(tables.Annotator.name.in_(filters.annotators))
+    if filters.project:
+        query = query.where(workbench.Project.public_id == filters.project)
+    yield from session.execute(query)
+
+
+def _add_workbench(session: Session, chunk: dict[int, Said], filters: Filters) -> None:
+    """Missing answers and rejected suggestions; and a judge's word on a disambiguated question, which is left out where it does not fit."""
+    unfit: dict[tuple[int, str], set[tuple[str, int]]] = {}
+    for row in current_submissions(session, list(chunk), filters):
+        votes = chunk[row.question_id].votes
+        for missing in row.body.get("missing", ()):
+            aliases = tuple(missing.get("aliases", ()))
+            votes.append(Vote(row.name, missing["text"], "", "correct", row.created, aliases))
+        for use in row.body.get("suggestions", ()):
+            if use["action"] == "rejected" and not filters.system:
+                votes.append(Vote(row.name, use["text"], "", "wrong", row.created, soft=True))
+        for judged in row.body.get("answers", ()):
+            if judged.get("question") not in (None, "fits"):
+                unfit.setdefault((row.question_id, row.name), set()).add((judged["prediction_id"], judged["position"]))
+    if not unfit:
+        return
+    wanted = {place for places in unfit.values() for place in places}
+    found = session.execute(
+        select(tables.Prediction.public_id, tables.PredictedAnswer.position, tables.PredictedAnswer.clarified)
+        .join(tables.PredictedAnswer, tables.PredictedAnswer.prediction_id == tables.Prediction.id)
+        .where(tables.Prediction.public_id.in_({public_id for public_id, _ in wanted}))
+    ).all()
+    questions = {(public_id, position): clarified for public_id, position, clarified in found if clarified}
+    for (question, name), places in unfit.items():
+        bad = {questions[place] for place in places if place in questions}
+        votes = chunk[question].votes
+        votes[:] = [replace(v, clarified="") if v.annotator == name and v.clarified in bad else v for v in votes]

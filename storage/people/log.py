@@ -1,0 +1,59 @@
+"""Writing the append-only log: who did what, when, to which item.  Triggers refuse to change or delete a line (migration 0003)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from storage.schema import engine, workbench
+
+ACTIONS = (
+    "signed in",
+    "sign-in failed",
+    "person added",
+    "role set",
+    "password set",
+    "subject set",
+    "activity of account set",
+    "project created",
+    "project changed",
+    "guidelines saved",
+    "items added",
+    "gold set",
+    "predictions linked",
+    "person admitted",
+    "item leased",
+    "item released",
+    "item skipped",
+    "item returned",
+    "item submitted",
+    "submission undone",
+    "item reopened",
+    "item validated automatically",
+)
+
+
+def note(
+    session: Session,
+    who: int | None,
+    action: str,
+    *,
+    project: int | None = None,
+    item: int | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> None:
+    """Adds a line to the log, inside the transaction of what it tells of.  Ids are of rows."""
+    if action not in ACTIONS:
+        raise ValueError(f"{action!r} is no action of the log")
+    session.add(
+        workbench.Activity(
+            annotator_id=who,
+            action=action,
+            project_id=project,
+            item_id=item,
+            details=dict(details or {}),
+            created=engine.now(),
+        )
+    )

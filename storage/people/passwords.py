@@ -1,0 +1,81 @@
+"""Passwords: argon2id, a few at a time.
+
+One hash takes 64 MiB (RFC 9106's second recommendation) and all lanes of a processor for a moment, so that forty at once would take
+2.5 GB.  `AT_ONCE` may work at the same moment in a process; the others wait their turn, and are sent away after `PATIENCE_SECONDS`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from core.errors import InputError
+from storage.records.annotation import SignInError
+
+MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS = 8, 1024
+AT_ONCE = 2
+PATIENCE_SECONDS, COME_BACK_SECONDS = 20.0, 5.0
+_NOBODYS = "correct horse battery staple"  # a name without a password is checked against its hash, to take as long
+_turns = threading.BoundedSemaphore(AT_ONCE)
+
+
+@cache
+def _hasher() -> PasswordHasher:
+    return PasswordHasher()  # 64 MiB, 3 passes, 4 lanes
+
+
+@cache
+def _nobodys_hash() -> str:
+    return _hasher().hash(_NOBODYS)
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    """Raises SignInError where too many are waiting."""
+    if not _turns.acquire(timeout=PATIENCE_SECONDS):
+        raise SignInError(COME_BACK_SECONDS)
+    try:
+        yield
+    finally:
+        _turns.release()
+
+
+def check_password(password: str) -> None:
+    if not MIN_PASSWORD_CHARS <= len(password) <= MAX_PASSWORD_CHARS:
+        raise InputError(
+            f"a password has {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS} characters; this one has {len(password)}"
+        )
+    try:
+        password.encode()
+    except UnicodeEncodeError:
+        raise InputError("the password holds a lone surrogate (half of a character)") from None
+
+
+def hashed(password: str) -> str:
+    """With its salt and parameters.  Raises InputError for what is no password."""
+    check_password(password)
+    with _turn():
+        return _hasher().hash(password)
+
+
+def is_right(stored: str | None, password: str) -> bool:
+    """Takes as long where nothing is stored.  Raises SignInError where too many are waiting."""
+    with _turn():
+        try:
+            _hasher().verify(stored or _nobodys_hash(), password)
+        except (VerificationError, InvalidHashError, UnicodeEncodeError):
+            return False
+    return stored is not None
+
+
+def renewed(stored: str, password: str) -> str | None:
+    """The hash anew where it was made with other parameters than today's."""
+    if not _hasher().check_needs_rehash(stored):
+        return None
+    with _turn():
+        return _hasher().hash(password)

@@ -1,0 +1,118 @@
+"""How often a sign-in may be tried, so that passwords cannot be guessed and strangers cannot lock anybody out.
+
+Attempts are counted in the database, by digests, whether the name exists or not:
+
+- by name and address: after a few wrong ones each further one has to wait, longer each time;
+- by name alone, and by address alone, over all others: many addresses cannot try one name quickly, nor one address many names.
+
+An address from which a name has signed in rightly within `KNOWN_FOR` is known for that name: the last two counts are neither
+looked at nor raised for it, so that whatever is tried from elsewhere, the right password from there is taken at once.
+
+An attempt is counted before its password is looked at, so that many at once gain nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from storage.records.annotation import SignInError
+from storage.schema import engine, workbench
+
+FIRST_WAIT_SECONDS = 5.0
+FORGET_AFTER = timedelta(days=1)
+KNOWN_FOR = timedelta(days=90)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """`free` attempts in a row without a wait; then each doubles it, up to `longest` seconds."""
+
+    free: int
+    longest: float
+
+    def wait_after(self, failures: int) -> float:
+        """Seconds to wait after so many failed attempts in a row.
+
+        >>> [Budget(5, 900.0).wait_after(n) for n in (4, 5, 6, 99)]
+        [0.0, 5.0, 10.0, 900.0]
+        """
+        if failures < self.free:
+            return 0.0
+        return float(min(FIRST_WAIT_SECONDS * 2 ** min(failures - self.free, 30), self.longest))
+
+
+HERE = Budget(5, 900.0)  # one name from one address
+KNOWN = Budget(5, 60.0)  # the same where the address is known for the name
+NAME = Budget(20, 60.0)  # one name from all addresses that are not known for it
+ADDRESS = Budget(50, 60.0)  # all names from one address that is not known for them
+
+
+def network(address: str) -> str:
+    """What counts as one address: of IPv6 the first 64 bits, which one customer has.  Empty for none, or for what is no address.
+
+    >>> [network(a) for a in ("192.0.2.7", "::ffff:192.0.2.7", "2001:db8:1:2:3::4", "nonsense")]
+    ['192.0.2.7', '192.0.2.7', '2001:db8:1:2::', '']
+    """
+    try:
+        found = ipaddress.ip_address(address.strip().strip("[]").partition("%")[0])
+    except ValueError:
+        return ""
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is not None:
+            return str(found.ipv4_mapped)
+        return str(ipaddress.ip_network((found, 64), strict=False).network_address)
+    return str(found)
+
+
+def digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).casefold().encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Attempt:
+    """One attempt to sign in.  Made inside a write transaction, which counts it.  Raises SignInError with the seconds to wait."""
+
+    def __init__(self, session: Session, name: str, address: str) -> None:
+        address = network(address)
+        self._pair, self._mark = digest("here", name, address), digest("known", name, address)
+        self._elsewhere = (digest("name", name), digest("address", address))
+        moment = engine.now()
+        session.execute(delete(workbench.SignInWait).where(workbench.SignInWait.until < moment - FORGET_AFTER))
+        mark = self._row(session, self._mark)
+        self._known = mark is not None and mark.until > moment
+        budgets = {self._pair: KNOWN if self._known else HERE}
+        if not self._known:
+            budgets |= dict(zip(self._elsewhere, (NAME, ADDRESS), strict=True))
+        rows = {key: self._row(session, key) for key in budgets}
+        wait = max(((row.until - moment).total_seconds() for row in rows.values() if row is not None), default=0.0)
+        if wait > 0:
+            raise SignInError(wait)
+        for key, budget in budgets.items():
+            row = rows[key]
+            if row is None:
+                row = workbench.SignInWait(key=key, failures=0, until=moment)
+                session.add(row)
+            row.failures += 1
+            row.until = moment + timedelta(seconds=budget.wait_after(row.failures))
+
+    @staticmethod
+    def _row(session: Session, key: str) -> workbench.SignInWait | None:
+        return session.scalar(select(workbench.SignInWait).filter_by(key=key))
+
+    def succeeded(self, session: Session) -> None:
+        """Inside a later write transaction: this attempt is not counted after all, and its address is known for its name."""
+        moment = engine.now()
+        session.execute(delete(workbench.SignInWait).where(workbench.SignInWait.key == self._pair))
+        for row in [] if self._known else [self._row(session, key) for key in self._elsewhere]:
+            if row is not None:
+                row.failures, row.until = max(0, row.failures - 1), moment
+        mark = self._row(session, self._mark)
+        if mark is None:
+            mark = workbench.SignInWait(key=self._mark, failures=0, until=moment)
+            session.add(mark)
+        mark.until = moment + KNOWN_FOR

@@ -1,0 +1,1 @@
+"""Projects: their settings, items, linked predictions and qualification."""

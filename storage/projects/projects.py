@@ -1,0 +1,373 @@
+"""Projects and their guidelines.
+
+Orders of a queue: `file`; `random` (by a digest of seed and question, so the same seed gives the same order anywhere);
+`uncertainty` (smallest margin first, see storage.tasks.queue_order.margin_of); `disagreement` (largest first, see
+core.metrics.agreement.answer_sets.disagreement).  Items without the value come last, in the order of the file.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any, cast, get_args
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from core.errors import ConflictError, InputError, NotFoundError
+from storage.people.log import note
+from storage.people.people import actor
+from storage.records.annotation import Example, Guidelines, Order, Project, ProjectState, WorkStage
+from storage.records.checks import check_text
+from storage.results.annotations import check_annotation
+from storage.results.labels import check_choice
+from storage.results.predictions import MAX_ID_CHARS, check_page
+from storage.schema import engine, tables, workbench
+from storage.tasks.batches import Portions, begin
+from storage.tasks.contents import examples_from_json, examples_to_json
+from storage.tasks.slots import refresh_states
+
+THRESHOLDS: Mapping[str, float] = {
+    "alias_words": 7,  # an alias of so many words gets a warning
+    "min_seconds_no_pairs": 0,  # before a single or no answer may be submitted; AmbigQA: 60
+    "must_read": 1,  # passages to open before submitting; 0 switches it off
+    "gold_score": 0.8,  # of a gold item that counts as right
+}
+MAX_NAME_CHARS = 200
+MAX_GUIDELINE_CHARS = 200_000
+MAX_EXAMPLES = 100
+MAX_ANNOTATORS = 100
+_SEED_BOUND = 2**31  # PostgreSQL's integer
+
+
+def project_row(session: Session, project: str) -> workbench.Project:
+    row = session.scalar(select(workbench.Project).filter_by(public_id=project))
+    if row is None:
+        raise NotFoundError(f"there is no project '{project[:80]}'")
+    return row
+
+
+def project_record(row: workbench.Project) -> Project:
+    return Project(
+        id=row.public_id,
+        name=row.name,
+        stages=tuple(row.stages),
+        corpus=row.corpus,
+        systems=tuple(row.systems),
+        annotators_per_item=row.annotators_per_item,
+        order=cast(Order, row.ordering),
+        seed=row.seed,
+        reference_date=date.fromisoformat(row.reference_date) if row.reference_date else None,
+        thresholds={**THRESHOLDS, **row.thresholds},
+        lease_minutes=row.lease_minutes,
+        gold_first=row.gold_first,
+        gold_pass=row.gold_pass,
+        state=cast(ProjectState, row.state),
+        version=row.version,
+        created=row.created,
+        updated=row.updated,
+    )
+
+
+def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of a project.  Raises InputError naming the wrong one."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        match name:
+            case "name":
+                found[name] = check_text(value, "the project's name", limit=MAX_NAME_CHARS, empty=False, line=True).strip()
+            case "corpus":
+                found[name] = check_text(value, "the corpus", limit=MAX_ID_CHARS, line=True)
+            case "systems":
+                systems = [check_text(s, "a system's name", limit=MAX_ID_CHARS, empty=False, line=True) for s in value]
+                if len(systems) > 2 or len(set(systems)) != len(systems):
+                    raise InputError("a project takes at most two systems, and they differ")
+                found[name] = systems
+            case "annotators_per_item":
+                if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_ANNOTATORS:
+                    raise InputError(f"annotators_per_item is {value!r}; use 1 to {MAX_ANNOTATORS}")
+                found[name] = value
+            case "order":
+                check_choice(value, Order, "the order")
+                found["ordering"] = value
+            case "seed":
+                if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _SEED_BOUND:
+                    raise InputError(f"the seed is {value!r}; use a whole number from 0 to {_SEED_BOUND - 1}")
+                found[name] = value
+            case "reference_date":
+                if value is not None and not isinstance(value, date):
+                    raise InputError(f"the reference date is {value!r}; use a date, or None")
+                found[name] = value.isoformat()[:10] if value else None
+            case "thresholds":
+                found[name] = _thresholds(value)
+            case "lease_minutes":
+                if not 0 < value <= 60 * 24 * 30:
+                    raise InputError(f"lease_minutes is {value}; it must be more than 0 and at most a month")
+                found[name] = float(value)
+            case "gold_first":
+                if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:
+                    raise InputError(f"gold_first is {value!r}; use 0 to 1000")
+                found[name] = value
+            case "gold_pass":
+                if not 0 <= value <= 1:
+                    raise InputError(f"gold_pass is {value}; it must lie in 0..1")
+                found[name] = float(value)
+            case "state":
+                check_choice(value, ProjectState, "the state")
+                found[name] = value
+            case _:
+                raise InputError(f"a project has no '{name}' to change")
+    return found
+
+
+def _thresholds(value: Mapping[str, float]) -> dict[str, float]:
+    for key, number in value.items():
+        if key not in THRESHOLDS:
+            raise InputError(f"unknown threshold '{key}'; known: {', '.join(THRESHOLDS)}")
+        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or number < 0:
+            raise InputError(f"the threshold {key} is {number!r}; it must be a number from 0")
+    return dict(value)
+
+
+def _check_guidelines(text: str, examples: Sequence[Example]) -> None:
+    check_text(text, "the guidelines", limit=MAX_GUIDELINE_CHARS)
+    if len(examples) > MAX_EXAMPLES:
+        raise InputError(f"{len(examples)} examples; at most {MAX_EXAMPLES} are allowed")
+    for example in examples:
+        check_text(example.prompt, "an example's question", limit=20_000, empty=False)
+        check_text(example.why, "an example's reason", limit=20_000)
+        check_annotation(example.annotation, complete=False)  # a wrong example may well be incomplete
+
+
+def latest_guidelines(session: Session, project: int) -> int:
+    """The version in force; 0: none was written."""
+    return session.scalar(select(func.max(workbench.Guideline.version)).filter_by(project_id=project)) or 0
+
+
+class Projects(Portions):
+    """The part of the Store about projects."""
+
+    def create_project(
+        self,
+        by: str,
+        name: str,
+        *,
+        stages: Sequence[WorkStage] = ("generation",),
+        corpus: str = "",
+        systems: Sequence[str] = (),
+        annotators_per_item: int = 1,
+        order: Order = "file",
+        seed: int = 0,
+        reference_date: date | None = None,
+        thresholds: Mapping[str, float] | None = None,
+        lease_minutes: float = 30.0,
+        gold_first: int = 0,
+        gold_pass: float = 0.8,
+        guidelines: str = "",
+        examples: Sequence[Example] = (),
+    ) -> Project:
+        """An open project without items.  Stages cannot be changed later.
+
+        Raises NotAllowedError unless `by` is a manager, InputError for a wrong value or a name that is taken.
+        """
+        wanted = tuple(stage for stage in get_args(WorkStage) if stage in stages)
+        if not wanted or set(stages) - set(wanted):
+            raise InputError(f"the stages are {tuple(stages)!r}; use one or more of {', '.join(get_args(WorkStage))}")
+        if "judging" in wanted and not systems:
+            raise InputError("the judging stage needs one or two systems whose stored predictions are judged")
+        columns = _checked(
+            {
+                "name": name,
+                "corpus": corpus,
+                "systems": tuple(systems),
+                "annotators_per_item": annotators_per_item,
+                "order": order,
+                "seed": seed,
+                "reference_date": reference_date,
+                "thresholds": thresholds or {},
+                "lease_minutes": lease_minutes,
+                "gold_first": gold_first,
+                "gold_pass": gold_pass,
+            }
+        )
+        _check_guidelines(guidelines, examples)
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            self._free_name(session, columns["name"], None)
+            moment = engine.now()
+            row = workbench.Project(
+                public_id=uuid.uuid4().hex,
+                stages=list(wanted),
+                state="open",
+                version=1,
+                created=moment,
+                updated=moment,
+                **columns,
+            )
+            session.add(row)
+            session.flush()
+            note(session, who.id, "project created", project=row.id, details={"name": row.name})
+            if guidelines or examples:
+                self._add_guidelines(session, row, who.id, guidelines, examples)
+            return project_record(row)
+
+    @staticmethod
+    def _free_name(session: Session, name: str, own: int | None) -> None:
+        taken = session.scalar(select(workbench.Project.id).filter_by(name=name))
+        if taken is not None and taken != own:
+            raise InputError(f"there is a project named '{name[:80]}' already: choose another name")
+
+    def update_project(self, by: str, project: str, expected_version: int, **changes: Any) -> Project:
+        """Changes any of: name, corpus, systems, annotators_per_item, order, seed, reference_date, thresholds, lease_minutes,
+        gold_first, gold_pass, state.
+
+        Another order is in force at once; the queue is put into it in portions, so that others can save meanwhile.
+        More annotators an item reopen finished items; fewer are refused while an item has more.  Equal values change nothing.
+        Raises ConflictError when the project was changed since `expected_version`, NotAllowedError, NotFoundError, InputError.
+        """
+        columns = _checked(changes)
+        with self.reading() as session:
+            actor(session, by, "manager")
+            number = project_row(session, project).id
+        self._resume_order(number)
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            row = project_row(session, project)
+            columns = {k: v for k, v in columns.items() if getattr(row, k) != v}
+            if not columns:
+                return project_record(row)
+            if row.version != expected_version:
+                raise ConflictError(
+                    f"the project was changed by somebody else (it is version {row.version}, yours was made from "
+                    f"{expected_version}): load it again, then save"
+                )
+            if "name" in columns:
+                self._free_name(session, columns["name"], row.id)
+            if "judging" in row.stages and columns.get("systems") == []:
+                raise InputError("the judging stage needs one or two systems whose stored predictions are judged")
+            for key, value in columns.items():
+                setattr(row, key, value)
+            row.version += 1
+            row.updated = engine.now()
+            session.flush()
+            if "annotators_per_item" in columns:
+                self._set_slots(session, row)
+            reorder = "ordering" in columns or "seed" in columns
+            token = begin(session, number, "order", -1).token if reorder else ""
+            note(session, who.id, "project changed", project=row.id, details=columns)
+            record = project_record(row)
+        if reorder:
+            self._put_in_order(number, token)
+        return record
+
+    @staticmethod
+    def _set_slots(session: Session, row: workbench.Project) -> None:
+        task, queue, number = workbench.Task, workbench.ItemStage, row.annotators_per_item
+        held = session.scalar(
+            select(func.count())
+            .select_from(task)
+            .where(task.project_id == row.id, task.stage != "validation", task.slot >= number)
+        )
+        if held:
+            raise InputError(f"{held} pieces of work are held beyond {number} annotators an item: release or return them first")
+        for stage in row.stages:
+            if stage != "validation":  # one person validates
+                session.execute(
+                    update(queue)
+                    .where(queue.project_id == row.id, queue.stage == stage, queue.gold == False)  # noqa: E712
+                    .values(slots=number)
+                )
+        session.expire_all()
+        refresh_states(session, row.id, row.stages)
+
+    def projects(self, state: ProjectState | None = None, limit: int = 50, offset: int = 0) -> list[Project]:
+        """The newest first.  Raises InputError for a limit outside 1..500."""
+        check_page(limit, offset)
+        with self.reading() as session:
+            query = select(workbench.Project).order_by(workbench.Project.id.desc()).limit(limit).offset(offset)
+            if state is not None:
+                query = query.where(workbench.Project.state == state)
+            return [project_record(row) for row in session.scalars(query)]
+
+    def get_project(self, project: str) -> Project:
+        """Raises NotFoundError."""
+        with self.reading() as session:
+            return project_record(project_row(session, project))
+
+    def find_project_named(self, name: str) -> Project | None:
+        with self.reading() as session:
+            row = session.scalar(select(workbench.Project).filter_by(name=name))
+            return project_record(row) if row else None
+
+    # ---------------------------------------------------------------- guidelines
+
+    @staticmethod
+    def _add_guidelines(
+        session: Session, row: workbench.Project, who: int, text: str, examples: Sequence[Example]
+    ) -> workbench.Guideline:
+        made = workbench.Guideline(
+            project_id=row.id,
+            version=latest_guidelines(session, row.id) + 1,
+            text=text,
+            examples=examples_to_json(examples),
+            annotator_id=who,
+            created=engine.now(),
+        )
+        session.add(made)
+        session.flush()
+        note(session, who, "guidelines saved", project=row.id, details={"version": made.version})
+        return made
+
+    def save_guidelines(
+        self, by: str, project: str, text: str, examples: Sequence[Example] = (), expected_version: int | None = None
+    ) -> Guidelines:
+        """A new version; equal content changes nothing, every version is kept.
+
+        Raises ConflictError when there is a newer one than `expected_version` (0: none), NotAllowedError, NotFoundError,
+        InputError.
+        """
+        _check_guidelines(text, examples)
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            row = project_row(session, project)
+            last = session.scalar(
+                select(workbench.Guideline).filter_by(project_id=row.id).order_by(workbench.Guideline.version.desc()).limit(1)
+            )
+            if last is None or (last.text, last.examples) != (text, examples_to_json(examples)):
+                found = last.version if last else 0
+                if expected_version is not None and expected_version != found:
+                    raise ConflictError(
+                        f"the guidelines were changed by somebody else (they are version {found}, yours was made from "
+                        f"{expected_version}): load them again, then save"
+                    )
+                last = self._add_guidelines(session, row, who.id, text, examples)
+            return _guidelines(last, project, session.get_one(tables.Annotator, last.annotator_id).name)
+
+    def guidelines(self, project: str, version: int | None = None) -> Guidelines | None:
+        """The version in force, or another; None where there is none.  Raises NotFoundError for an unknown project."""
+        found = self._guidelines(project, version, 1, 0)
+        return found[0] if found else None
+
+    def guideline_versions(self, project: str, limit: int = 50, offset: int = 0) -> list[Guidelines]:
+        """All versions, the newest first.  Raises NotFoundError, InputError for a limit outside 1..500."""
+        check_page(limit, offset)
+        return self._guidelines(project, None, limit, offset)
+
+    def _guidelines(self, project: str, version: int | None, limit: int, offset: int) -> list[Guidelines]:
+        with self.reading() as session:
+            line = workbench.Guideline
+            query = (
+                select(line, tables.Annotator.name)
+                .join(tables.Annotator, tables.Annotator.id == line.annotator_id)
+                .where(line.project_id == project_row(session, project).id)
+                .order_by(line.version.desc())
+            )
+            if version is not None:
+                query = query.where(line.version == version)
+            return [_guidelines(row, project, name) for row, name in session.execute(query.limit(limit).offset(offset))]
+
+
+def _guidelines(row: workbench.Guideline, project: str, by: str) -> Guidelines:
+    return Guidelines(project, row.version, row.text, examples_from_json(row.examples), by, row.created)

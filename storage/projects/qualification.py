@@ -1,0 +1,101 @@
+"""Qualification: a project's gold items, done first, with feedback; a manager's word stands above them."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from sqlalchemy import case, func, select
+from sqlalchemy.orm import Session
+
+from core.metrics.answers import f1
+from storage.people.log import note
+from storage.people.people import actor, rights_of
+from storage.projects.projects import THRESHOLDS, project_row
+from storage.records.annotation import Content, Gold, JudgingWork, Qualification
+from storage.schema import engine, tables, workbench
+from storage.tasks.batches import there
+from storage.tasks.tasks import stands
+
+
+def gold_score(gold: Gold, content: Content, systems: dict[str, str]) -> float:
+    """In 0..1: the best answer F1 against the reference annotations (two empty sets: 1), or the share of the reference verdicts
+    that were given.  `systems`: prediction id -> system.
+    """
+    if isinstance(content, JudgingWork):
+        given = {(systems.get(a.prediction_id, ""), a.position): a.verdict for a in content.answers}
+        right = sum(given.get(key) == verdict for key, verdict in gold.verdicts.items())
+        return right / len(gold.verdicts) if gold.verdicts else 1.0
+    said = [pair.answers for pair in content.annotation.pairs]
+    scores = []
+    for reference in gold.annotations:
+        wanted = [pair.answers for pair in reference.pairs]
+        # the surface that a pair has in common with the reference stands for it, else its first
+        known = {alias.casefold() for aliases in wanted for alias in aliases}
+        predicted = [next((a for a in aliases if a.casefold() in known), aliases[0]) for aliases in said]
+        scores.append(f1(wanted, predicted) if wanted or predicted else 1.0)
+    return max(scores, default=1.0)
+
+
+def reckon_qualification(session: Session, project: workbench.Project, annotator: int, *, brief: bool = False) -> Qualification:
+    """What the gold items and the managers say of somebody.  Without gold items nobody has to qualify; `brief`: then they are not
+    even counted."""
+    word = session.scalar(select(workbench.Admission.admitted).filter_by(project_id=project.id, annotator_id=annotator))
+    if project.gold_first == 0 and brief:
+        return Qualification(0, 0, 0, word is None or word)
+    task, sent = workbench.Task, workbench.Submission
+    least = {**THRESHOLDS, **project.thresholds}["gold_score"]
+    done, right = session.execute(
+        select(func.count(), func.coalesce(func.sum(case((sent.score >= least, 1), else_=0)), 0))
+        .select_from(task)
+        .join(sent, stands())
+        .where(task.project_id == project.id, task.annotator_id == annotator, task.slots == 0, task.state == "submitted")
+    ).one()
+    available = session.scalar(
+        select(func.count(func.distinct(workbench.ItemStage.item_id))).where(
+            workbench.ItemStage.project_id == project.id,
+            workbench.ItemStage.gold == True,  # noqa: E712
+            workbench.ItemStage.stage != "validation",
+            there(session, project.id, workbench.ItemStage.item_id),
+        )
+    )
+    needed = min(project.gold_first, available or 0)
+    passed: bool | None
+    if word is not None:
+        passed = word
+    elif needed == 0:
+        passed = True
+    else:
+        passed = None if done < needed else int(right) >= project.gold_pass * done
+    return Qualification(int(done), needed, int(right), passed)
+
+
+class Qualifying(engine.Database):
+    """The part of the Store about qualification."""
+
+    def qualification(self, project: str, annotator: str) -> Qualification:
+        """Raises NotFoundError for an unknown project, NotAllowedError."""
+        with self.reading() as session:
+            who = actor(session, annotator)
+            return reckon_qualification(session, project_row(session, project), who.id)
+
+    def admit(self, by: str, project: str, annotator: str, admitted: bool | None) -> Qualification:
+        """Lets somebody in or keeps them out whatever their gold items say; None leaves it to those again.
+
+        Raises NotAllowedError unless `by` is a manager, NotFoundError.
+        """
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            row = project_row(session, project)
+            whom = cast(int, session.execute(select(tables.Annotator.id).filter_by(name=annotator)).scalar_one_or_none())
+            if whom is None:
+                whom = rights_of(session, annotator).id
+            found = session.scalar(select(workbench.Admission).filter_by(project_id=row.id, annotator_id=whom))
+            if found is not None and admitted is None:
+                session.delete(found)
+            elif found is not None and admitted is not None:
+                found.admitted = admitted
+            elif admitted is not None:
+                session.add(workbench.Admission(project_id=row.id, annotator_id=whom, admitted=admitted, created=engine.now()))
+            session.flush()
+            note(session, who.id, "person admitted", project=row.id, details={"name": annotator, "admitted": admitted})
+            return reckon_qualification(session, row, whom)

@@ -1,0 +1,324 @@
+"""What the annotation workbench takes and gives: frozen, plain, no ORM row among them.  All times are aware and in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from core.errors import ConflictError, NotAllowedError
+from core.types import Annotation, Evidence, Passage
+from storage.records.projects import AUTOMATIC as AUTOMATIC
+from storage.records.projects import Activity as Activity
+from storage.records.projects import AnswerVerdict as AnswerVerdict
+from storage.records.projects import Example as Example
+from storage.records.projects import Gold as Gold
+from storage.records.projects import Guidelines as Guidelines
+from storage.records.projects import InteractionKind as InteractionKind
+from storage.records.projects import Item as Item
+from storage.records.projects import ItemsReport as ItemsReport
+from storage.records.projects import ItemState as ItemState
+from storage.records.projects import ItemSummary as ItemSummary
+from storage.records.projects import LinkedPrediction as LinkedPrediction
+from storage.records.projects import Order as Order
+from storage.records.projects import Person as Person
+from storage.records.projects import Preference as Preference
+from storage.records.projects import Project as Project
+from storage.records.projects import ProjectState as ProjectState
+from storage.records.projects import Qualification as Qualification
+from storage.records.projects import QuestionVerdict as QuestionVerdict
+from storage.records.projects import Role as Role
+from storage.records.projects import SideName as SideName
+from storage.records.projects import StageProgress as StageProgress
+from storage.records.projects import SuggestionAction as SuggestionAction
+from storage.records.projects import TaskState as TaskState
+from storage.records.projects import WorkStage as WorkStage
+
+# ---------------------------------------------------------------- work
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One person's work on one item at one stage.
+
+    `slot` counts from 0; None: no slot is held (given back, skipped, expired, gold, or over the number).  `version` is that of
+    the last submission, 0 before the first.
+    """
+
+    item: str
+    project: str
+    stage: WorkStage
+    annotator: str
+    question_id: str
+    question: str
+    state: TaskState
+    slot: int | None
+    expires: datetime | None
+    gold: bool
+    reason: str  # of a skip or a return
+    version: int
+    seconds: float  # spent so far, over all submissions
+    updated: datetime
+
+    @property
+    def over(self) -> bool:
+        """Submitted, but others had filled all slots: kept, not counted."""
+        return self.state == "submitted" and self.slot is None and not self.gold
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """`body` is what the page put there.  `over`: all slots were filled by others meanwhile; it is kept.  `submitted`: its
+    content was submitted and is no work in progress."""
+
+    item: str
+    project: str
+    stage: WorkStage
+    annotator: str
+    question: str
+    body: Mapping[str, Any]
+    version: int
+    saved: datetime
+    over: bool = False
+    submitted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """A search (`query`) or an opened passage (`passage_id`, `title`)."""
+
+    kind: InteractionKind
+    query: str
+    passage_id: str
+    title: str
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class InteractionLog:
+    """What one person searched and opened for one item; the first two are AmbigNQ's (full version) fields."""
+
+    used_queries: tuple[str, ...]
+    viewed_doc_titles: tuple[str, ...]
+    viewed_passage_ids: tuple[str, ...]
+    events: tuple[Interaction, ...]
+
+
+# ---------------------------------------------------------------- content of the three stages
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A predicted answer offered to an annotator."""
+
+    prediction_id: str
+    position: int
+    text: str
+    question: str  # its disambiguated question, or empty
+    probability: float
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestionUse:
+    prediction_id: str
+    position: int
+    text: str
+    action: SuggestionAction
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationWork:
+    annotation: Annotation
+    suggestions: tuple[SuggestionUse, ...] = ()
+    warnings: tuple[str, ...] = ()  # filled in by the store: core.annotating.checks.doubts
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationWork:
+    """`sources`: those of the `ValidationInput` that was worked on; left empty, the store takes the present ones."""
+
+    annotation: Annotation
+    warnings: tuple[str, ...] = ()
+    note: str = ""
+    sources: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAnswer:
+    """`question` is None where the answer has no disambiguated question."""
+
+    prediction_id: str
+    position: int
+    verdict: AnswerVerdict
+    question: QuestionVerdict | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingAnswer:
+    text: str
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingWork:
+    """`preference` names a side as shown; `preferred` (filled in by the store) its prediction, empty for a tie."""
+
+    answers: tuple[JudgedAnswer, ...]
+    missing: tuple[MissingAnswer, ...] = ()
+    preference: Preference | None = None  # with two systems
+    preferred: str = ""
+    note: str = ""
+
+
+Content = GenerationWork | ValidationWork | JudgingWork
+
+
+@dataclass(frozen=True, slots=True)
+class GoldFeedback:
+    """At once after a gold item.  `score` in 0..1: best answer F1, or share of equal verdicts."""
+
+    score: float
+    right: bool
+    gold: Gold
+    qualification: Qualification
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One version of what a person submitted.  Versions are never changed; `current` marks the last one of a task that stands
+    (not returned, not reopened); `counted` that it fills one of the item's slots."""
+
+    id: int  # grows: give it as `after` to read on
+    item: str
+    project: str
+    stage: WorkStage
+    annotator: str
+    question_id: str
+    question: str
+    version: int
+    restores: int | None  # the version that an undo brought back
+    content: Content
+    seconds: float
+    guidelines: int  # version shown; 0: none
+    log: InteractionLog
+    score: float | None  # of a gold item
+    current: bool
+    counted: bool
+    gold: bool
+    automatic: bool
+    created: datetime
+    feedback: GoldFeedback | None = None  # only from `submit`
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationInput:
+    item: str
+    question: str
+    annotations: tuple[tuple[str, Annotation], ...]  # (annotator, their annotation), counted ones
+    expected_version: int  # give it to submit
+    sources: tuple[tuple[str, int], ...] = ()  # (annotator, version): put them into ValidationWork
+
+
+@dataclass(frozen=True, slots=True)
+class MineAndFinal:
+    item: str
+    question: str
+    mine: Annotation | None
+    final: Annotation | None  # None: not validated yet
+    automatic: bool
+    note: str  # the validator's
+    validated: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    prediction_id: str
+    position: int  # in the prediction, for verdicts; the order on the sheet is shuffled
+    text: str
+    question: str | None
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One answer set, without the name of its system."""
+
+    name: SideName
+    prediction_id: str
+    answers: tuple[ShownAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingSheet:
+    """What is judged, always in the same shuffled order for the same person and item."""
+
+    item: str
+    question: str
+    sides: tuple[Side, ...]
+    passages: tuple[Passage, ...]  # of all sides, without repetitions, in the order of their ids
+
+
+# ---------------------------------------------------------------- errors
+
+
+class DraftConflictError(ConflictError):
+    """The draft moved on since it was shown.  `mine` is what was to be saved, `theirs` what is stored (None: nothing)."""
+
+    def __init__(self, mine: Mapping[str, Any], theirs: Draft | None, expected: int) -> None:
+        self.mine, self.theirs, self.expected = mine, theirs, expected
+        now = (
+            f"version {theirs.version}{', submitted' if theirs.submitted else ''}, saved {theirs.saved:%Y-%m-%d %H:%M:%S} UTC"
+            if theirs
+            else "not there"
+        )
+        super().__init__(
+            f"the draft was changed in another window: the stored one is {now}; "
+            f"yours was made from version {expected}: look at both, then save again"
+        )
+
+
+class SubmissionConflictError(ConflictError):
+    """Another window submitted meanwhile.  `mine` is what was to be submitted, `theirs` the latest stored one."""
+
+    def __init__(self, mine: Content, theirs: Submission | None, expected: int) -> None:
+        self.mine, self.theirs, self.expected = mine, theirs, expected
+        now = f"version {theirs.version} of {theirs.created:%Y-%m-%d %H:%M:%S} UTC" if theirs else "not there"
+        super().__init__(
+            f"this item was submitted in another window: the stored one is {now}; "
+            f"yours was made from version {expected}: look at both, then submit again"
+        )
+
+
+class SourcesChangedError(ConflictError):
+    """Annotations changed while they were validated: load the input again."""
+
+
+class NotQualifiedError(NotAllowedError):
+    """Too few gold items were right."""
+
+    def __init__(self, qualification: Qualification) -> None:
+        self.qualification = qualification
+        super().__init__(
+            f"{qualification.right} of {qualification.done} qualification items were right, which is not enough: "
+            "read the guidelines, and ask the manager of the project to admit you"
+        )
+
+
+class SignInError(NotAllowedError):
+    """Name or password are wrong (it is not said which), or too many attempts: wait `seconds`."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+        wait = f"too many attempts: try again in {max(1, round(seconds))} s" if seconds else "name or password is wrong"
+        super().__init__(wait)
+
+
+class SignedOutError(NotAllowedError):
+    """Nobody is signed in, or not any more: the account's password, role, subject or activity was changed since."""
+
+    def __init__(self) -> None:
+        super().__init__("you are not signed in, or not any more: sign in again")

@@ -1,0 +1,1 @@
+"""What systems and people said of questions: predictions, labels, answer sets, evaluations."""

@@ -1,0 +1,330 @@
+"""Evaluations: runs with their rows, values, means and traces; lists, filters and means are made by the database."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+
+from sqlalchemy import ColumnElement, Select, delete, func, literal, or_, select, update
+from sqlalchemy.orm import Session, aliased, undefer
+
+from core.errors import InputError, NotFoundError
+from storage.records.checks import check_text, plain_problem
+from storage.records.results import EvaluationFilter, EvaluationRow, GroupMean, PairedRow, Score, StoredEvaluation
+from storage.results.evaluation_rows import BUCKETS, MAX_LABEL_CHARS, add_evaluation, digest_of, report_of, store_traces
+from storage.results.predictions import MAX_ID_CHARS, check_page
+from storage.schema import tables
+from storage.schema.engine import Database, now
+
+_RUN, _ROW, _VALUE, _SCORE = tables.Evaluation, tables.EvaluationRow, tables.EvaluationValue, tables.EvaluationScore
+Order = Literal["position", "f1", "slowest", "errors"]
+_Query = TypeVar("_Query", bound=Select[Any])
+
+
+class Evaluations(Database):
+    """The part of the Store about evaluations."""
+
+    def save_evaluation(
+        self,
+        *,
+        system: str,
+        corpus: str,
+        questions: str,
+        metrics: Mapping[str, Any],
+        report: Mapping[str, Any],
+        label: str = "",
+        finished: datetime | None = None,
+        traces: Iterable[tuple[str, Mapping[str, Any]]] = (),
+    ) -> str:
+        """Stores a run's report (core.evaluation.report.Report as plain JSON) and returns its id; an equal one that is there already
+        is not stored again.  `traces`: (question id, core.trace.to_json of its prediction), of equal ids the last one counts.
+
+        Rows with `id` and `error` become rows of their own with their values, error counts and traces; other rows stay in the report.
+        Raises InputError.
+        """
+        for what, value in (("system", system), ("corpus", corpus), ("questions", questions)):
+            check_text(value, what, limit=4 * MAX_ID_CHARS)
+        check_text(label, "the label", limit=MAX_LABEL_CHARS, line=True)
+        for what, body in (("metrics", dict(metrics)), ("report", dict(report))):
+            if problem := plain_problem(body):
+                raise InputError(f"the evaluation's {what} cannot be stored: {problem}")
+        content = {"system": system, "corpus": corpus, "questions": questions, "metrics": dict(metrics), "report": dict(report)}
+        with self.writing() as session:
+            digest = digest_of(content)
+            known = session.scalar(select(_RUN.public_id).filter_by(digest=digest))
+            if known is not None:
+                return known
+            made = add_evaluation(session, uuid.uuid4().hex, now(), content, label, digest, finished)
+            store_traces(session, made, traces)
+            return made
+
+    def get_evaluation(self, evaluation_id: str) -> StoredEvaluation:
+        """With its report and all its rows, without traces.  Raises NotFoundError for an unknown id."""
+        with self.reading() as session:
+            row = session.get_one(_RUN, _key(session, evaluation_id), options=[undefer(_RUN.report)])
+            return _record(row, _scores(session, [row.id]).get(row.id, {}), report_of(session, row))
+
+    def evaluation_report(self, evaluation_id: str) -> dict[str, Any]:
+        """The report without its rows: intervals, groups, timings, summary, provenance.  Raises NotFoundError."""
+        with self.reading() as session:
+            found = session.scalar(select(_RUN.report).filter_by(id=_key(session, evaluation_id))) or {}
+            return {name: value for name, value in found.items() if name != "rows"}
+
+    def evaluations(self, limit: int = 50, offset: int = 0, where: EvaluationFilter | None = None) -> list[StoredEvaluation]:
+        """The newest first, with their means and without their reports.  Raises InputError for a limit outside 1..500."""
+        check_page(limit, offset)
+        with self.reading() as session:
+            query = _filtered(select(_RUN), where).order_by(_RUN.created.desc(), _RUN.id.desc())
+            rows = list(session.scalars(query.limit(limit).offset(offset)))
+            scores = _scores(session, [row.id for row in rows])
+            return [_record(row, scores.get(row.id, {}), {}) for row in rows]
+
+    def count_evaluations(self, where: EvaluationFilter | None = None) -> int:
+        with self.reading() as session:
+            return session.scalar(_filtered(select(func.count()).select_from(_RUN), where)) or 0
+
+    def evaluation_choices(self) -> dict[str, list[str]]:
+        """What there is to filter by: `system`, `corpus` and `questions`, each in alphabetical order."""
+        with self.reading() as session:
+            columns = {"system": _RUN.system, "corpus": _RUN.corpus, "questions": _RUN.questions}
+            return {name: list(session.scalars(select(column).distinct().order_by(column))) for name, column in columns.items()}
+
+    def label_evaluation(self, evaluation_id: str, label: str) -> None:
+        """Gives a run a name.  Raises NotFoundError, InputError."""
+        check_text(label, "the label", limit=MAX_LABEL_CHARS, line=True)
+        with self.writing() as session:
+            session.execute(update(_RUN).where(_RUN.id == _key(session, evaluation_id)).values(label=label.strip()))
+
+    def delete_evaluation(self, evaluation_id: str) -> None:
+        """A run with its rows and traces.  Raises NotFoundError."""
+        with self.writing() as session:
+            session.execute(delete(_RUN).where(_RUN.id == _key(session, evaluation_id)))
+
+    # ------------------------------------------------------------ rows of one run
+
+    def evaluation_rows(
+        self,
+        evaluation_id: str,
+        limit: int = 50,
+        offset: int = 0,
+        *,
+        order: Order = "position",
+        bucket: str = "",
+        failed: bool | None = None,
+    ) -> list[EvaluationRow]:
+        """A page of a run's questions; `bucket`: those with such an error; `failed`: those that failed, or those that did not.
+
+        Raises NotFoundError; InputError for an unknown order or bucket or a limit outside 1..500.
+        """
+        check_page(limit, offset)
+        with self.reading() as session:
+            query = _of_bucket(select(_ROW).filter_by(evaluation_id=_key(session, evaluation_id)), bucket, failed)
+            rows = session.scalars(_ordered(query, order).limit(limit).offset(offset))
+            return [_row_record(row, {}) for row in rows]
+
+    def count_evaluation_rows(self, evaluation_id: str, *, bucket: str = "", failed: bool | None = None) -> int:
+        with self.reading() as session:
+            query = select(func.count()).select_from(_ROW).filter_by(evaluation_id=_key(session, evaluation_id))
+            return session.scalar(_of_bucket(query, bucket, failed)) or 0
+
+    def evaluation_row(self, evaluation_id: str, question_id: str) -> EvaluationRow:
+        """One question with the whole row.  Raises NotFoundError."""
+        with self.reading() as session:
+            query = select(_ROW).filter_by(evaluation_id=_key(session, evaluation_id), question_id=question_id)
+            row = session.scalar(query.options(undefer(_ROW.body)))
+            if row is None:
+                raise NotFoundError(f"the evaluation has no question '{question_id[:80]}'")
+            return _row_record(row, row.body)
+
+    def find_evaluation_trace(self, evaluation_id: str, question_id: str) -> dict[str, Any] | None:
+        """The prediction of one question (core.trace.to_json), or None where the run kept no traces.  Raises NotFoundError."""
+        trace = tables.EvaluationTrace
+        with self.reading() as session:
+            return session.scalar(
+                select(trace.trace)
+                .join(_ROW, (_ROW.evaluation_id == trace.evaluation_id) & (_ROW.position == trace.position))
+                .where(_ROW.evaluation_id == _key(session, evaluation_id), _ROW.question_id == question_id)
+            )
+
+    def error_counts(self, evaluation_ids: Sequence[str], *, multi: bool = False) -> dict[str, dict[str, int]]:
+        """Sums of each error bucket over a run's questions; a bucket that no question knows is left out."""
+        with self.reading() as session:
+            sums = [func.sum(getattr(_ROW, name)) for name in BUCKETS]
+            query = select(_RUN.public_id, *sums).join(_ROW, _ROW.evaluation_id == _RUN.id)
+            query = query.where(_RUN.public_id.in_(evaluation_ids)).group_by(_RUN.public_id)
+            if multi:
+                query = query.where(_ROW.ambiguous == True)  # noqa: E712  IS 1 is SQLite only
+            return {
+                row[0]: {name: int(value) for name, value in zip(BUCKETS, row[1:], strict=True) if value is not None}
+                for row in session.execute(query)
+            }
+
+    def means(self, evaluation_ids: Sequence[str], metrics: Sequence[str], *, multi: bool = False) -> list[GroupMean]:
+        """Means of values over all questions that have one; `group` is the metric."""
+        with self.reading() as session:
+            query = _means(_VALUE.metric).where(_RUN.public_id.in_(evaluation_ids), _VALUE.metric.in_(metrics))
+            query = query.where(_ROW.ambiguous == True) if multi else query  # noqa: E712  IS 1 is SQLite only
+            return _groups(session, query.group_by(_RUN.public_id, _VALUE.metric))
+
+    def group_means(self, evaluation_ids: Sequence[str], metric: str, by: Literal["source", "ambiguity"]) -> list[GroupMean]:
+        """Means of a metric for each source or kind of ambiguity; questions without one are left out."""
+        column = {"source": _ROW.source, "ambiguity": _ROW.ambiguity}[by]
+        with self.reading() as session:
+            query = _means(column).where(_RUN.public_id.in_(evaluation_ids), _VALUE.metric == metric, column.is_not(None))
+            return _groups(session, query.group_by(_RUN.public_id, column).order_by(column))
+
+    # ------------------------------------------------------------ two runs
+
+    def paired_rows(self, a: str, b: str, metric: str, limit: int = 50, offset: int = 0) -> list[PairedRow]:
+        """The questions that both runs answered and the metric defines, those with the largest difference first.
+
+        Raises NotFoundError; InputError for a limit outside 1..500.
+        """
+        check_page(limit, offset)
+        with self.reading() as session:
+            query, value_a, value_b, position = _paired(_key(session, a), _key(session, b), metric)
+            query = query.order_by(func.abs(value_a - value_b).desc(), position).limit(limit).offset(offset)
+            return [PairedRow(*row) for row in session.execute(query)]
+
+    def paired_values(self, a: str, b: str, metric: str, *, multi: bool = False) -> tuple[list[float], list[float]]:
+        """The values of both runs on their common questions, in the order of the first one's file."""
+        with self.reading() as session:
+            query, _, _, position = _paired(_key(session, a), _key(session, b), metric)
+            found = session.execute(query.order_by(position))
+            kept = [(row[3], row[4]) for row in found if row[2] or not multi]
+            return [x for x, _ in kept], [y for _, y in kept]
+
+
+# ---------------------------------------------------------------- queries
+
+
+def _key(session: Session, evaluation_id: str) -> int:
+    found = session.scalar(select(_RUN.id).filter_by(public_id=evaluation_id))
+    if found is None:
+        raise NotFoundError(f"there is no evaluation '{evaluation_id[:80]}'")
+    return found
+
+
+def _filtered(query: _Query, where: EvaluationFilter | None) -> _Query:
+    if where is None:
+        return query
+    if where.text.strip():
+        columns = (_RUN.label, _RUN.system, _RUN.corpus, _RUN.questions, _RUN.checkpoint)
+        query = query.where(or_(*(column.icontains(where.text.strip(), autoescape=True) for column in columns)))
+    for column, wanted in ((_RUN.system, where.systems), (_RUN.corpus, where.corpora), (_RUN.questions, where.questions)):
+        if wanted:
+            query = query.where(column.in_(wanted))
+    if where.since is not None:
+        query = query.where(_RUN.created >= where.since)
+    if where.least_n:
+        query = query.where(_RUN.n >= where.least_n)
+    if where.seed is not None:
+        query = query.where(_RUN.seed == where.seed)
+    return query.where(_RUN.code_commit.startswith(where.commit.strip(), autoescape=True)) if where.commit.strip() else query
+
+
+def _of_bucket(query: _Query, bucket: str, failed: bool | None) -> _Query:
+    if bucket:
+        if bucket not in BUCKETS:
+            raise InputError(f"'{bucket[:40]}' is no kind of error; use one of {', '.join(BUCKETS)}")
+        query = query.where(getattr(_ROW, bucket) > 0)
+    if failed is not None:
+        query = query.where(_ROW.error.is_not(None) if failed else _ROW.error.is_(None))
+    return query
+
+
+def _ordered(query: _Query, order: Order) -> _Query:
+    if order == "position":
+        return query.order_by(_ROW.position)
+    if order == "slowest":
+        return query.order_by(_ROW.seconds.desc(), _ROW.position)
+    if order == "errors":
+        wrong = sum((func.coalesce(getattr(_ROW, name), 0) for name in BUCKETS), literal(0))
+        return query.order_by(wrong.desc(), _ROW.position)
+    if order != "f1":
+        raise InputError(f"'{str(order)[:40]}' is no order; use position, f1, slowest or errors")
+    value = (_VALUE.evaluation_id == _ROW.evaluation_id) & (_VALUE.position == _ROW.position) & (_VALUE.metric == "F1 answer")
+    return query.outerjoin(_VALUE, value).order_by(func.coalesce(_VALUE.value, 2.0), _ROW.position)
+
+
+def _means(group: Any) -> Select[Any]:
+    """Weighted means as core.metrics.base.aggregate makes them: what has no weight does not count."""
+    at = (_ROW.evaluation_id == _VALUE.evaluation_id) & (_ROW.position == _VALUE.position)
+    mean = func.sum(_VALUE.value * _VALUE.weight) / func.nullif(func.sum(_VALUE.weight), 0.0)
+    return (
+        select(_RUN.public_id, group, func.count(), mean)
+        .join(_VALUE, _VALUE.evaluation_id == _RUN.id)
+        .join(_ROW, at)
+        .having(func.sum(_VALUE.weight) > 0)
+    )
+
+
+def _groups(session: Session, query: Select[Any]) -> list[GroupMean]:
+    return [GroupMean(*row) for row in session.execute(query)]
+
+
+def _paired(a: int, b: int, metric: str) -> tuple[Any, ColumnElement[float], ColumnElement[float], ColumnElement[int]]:
+    """id, question, ambiguous, both values, both positions of each question that is the same in both runs."""
+    row_a, row_b = aliased(_ROW), aliased(_ROW)
+    value_a, value_b = aliased(_VALUE), aliased(_VALUE)
+    query = (
+        select(row_a.question_id, row_a.question, row_a.ambiguous, value_a.value, value_b.value, row_a.position, row_b.position)
+        .join(row_b, (row_b.question_id == row_a.question_id) & (row_b.question == row_a.question))
+        .join(value_a, (value_a.evaluation_id == row_a.evaluation_id) & (value_a.position == row_a.position))
+        .join(value_b, (value_b.evaluation_id == row_b.evaluation_id) & (value_b.position == row_b.position))
+        .where(row_a.evaluation_id == a, row_b.evaluation_id == b, value_a.metric == metric, value_b.metric == metric)
+    )
+    return query, value_a.value.expression, value_b.value.expression, row_a.position.expression
+
+
+def _scores(session: Session, keys: Sequence[int]) -> dict[int, dict[str, dict[str, Score]]]:
+    found: dict[int, dict[str, dict[str, Score]]] = {}
+    columns = select(_SCORE.evaluation_id, _SCORE.metric, _SCORE.scope, _SCORE.n, _SCORE.mean, _SCORE.low, _SCORE.high)
+    for key, metric, scope, n, mean, low, high in session.execute(columns.where(_SCORE.evaluation_id.in_(keys))):
+        found.setdefault(key, {}).setdefault(metric, {})[scope] = Score(n, mean, low, high)
+    return found
+
+
+def _record(row: tables.Evaluation, scores: Mapping[str, Mapping[str, Score]], report: Mapping[str, Any]) -> StoredEvaluation:
+    return StoredEvaluation(
+        id=row.public_id,
+        system=row.system,
+        corpus=row.corpus,
+        questions=row.questions,
+        metrics=row.metrics,
+        created=row.created,
+        report=report,
+        label=row.label,
+        tags=row.tags or {},
+        checkpoint=row.checkpoint,
+        checkpoint_digest=row.checkpoint_digest,
+        commit=row.code_commit,
+        seed=row.seed,
+        n=row.n,
+        failed=row.failed,
+        parameters=row.parameters,
+        peak_memory_mb=row.peak_memory_mb,
+        seconds_median=row.seconds_median,
+        seconds_p95=row.seconds_p95,
+        finished=row.finished,
+        scores=scores,
+    )
+
+
+def _row_record(row: tables.EvaluationRow, body: Mapping[str, Any]) -> EvaluationRow:
+    return EvaluationRow(
+        position=row.position,
+        question_id=row.question_id,
+        question=row.question,
+        source=row.source,
+        ambiguity=row.ambiguity,
+        ambiguous=row.ambiguous,
+        error=row.error,
+        seconds=row.seconds,
+        answers=row.answer_count,
+        references=row.reference_count,
+        errors={name: getattr(row, name) for name in BUCKETS},
+        body=body,
+    )

@@ -1,0 +1,249 @@
+"""Questions and predictions: saved once, read back equal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from typing import Any, TypeVar
+
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import Session, undefer
+
+from core.errors import ConflictError, FormatError, InputError, NotFoundError, StorageError
+from core.trace import prediction_from_json, to_json
+from core.types import Prediction, Question
+from storage.records.checks import check_text, plain_problem
+from storage.records.results import PredictionSummary, StoredPrediction, StoredQuestion
+from storage.schema import tables
+from storage.schema.engine import Database, now
+
+_Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])
+
+PAGE = 500  # rows a list returns at most
+MAX_QUESTION_CHARS = 20_000  # a bound of the database; what people may ask is bounded by core.settings
+MAX_ID_CHARS = 400
+
+
+def check_page(limit: int, offset: int) -> None:
+    """Raises InputError unless 1 <= limit <= PAGE and offset >= 0."""
+    if not 1 <= limit <= PAGE or offset < 0:
+        raise InputError(f"limit {limit}, offset {offset}: a page has 1 to {PAGE} rows and starts at 0 or later")
+
+
+def question_row(session: Session, question: Question) -> tables.Question:
+    """The row of this text and id, made if need be."""
+    check_text(question.text, "the question", limit=MAX_QUESTION_CHARS, empty=False)
+    check_text(question.id, "the question's id", limit=MAX_ID_CHARS)
+    row = session.scalar(select(tables.Question).filter_by(text=question.text, source_id=question.id))
+    if row is None:
+        taken = (
+            not question.id.strip() or session.scalar(select(tables.Question.id).filter_by(public_id=question.id)) is not None
+        )
+        # a digest, so that two databases name the same question alike
+        digest = hashlib.sha256(f"{question.id}\0{question.text}".encode()).hexdigest()[:32]
+        row = tables.Question(
+            public_id=digest if taken else question.id,
+            source_id=question.id,
+            text=question.text,
+            folded=question.text.casefold(),
+            created=now(),
+        )
+        session.add(row)
+        session.flush()
+    return row
+
+
+def require_question(session: Session, question_id: str) -> tables.Question:
+    row = session.scalar(select(tables.Question).filter_by(public_id=question_id))
+    if row is None:
+        raise NotFoundError(f"there is no question '{question_id[:80]}'")
+    return row
+
+
+def _probability(value: float, position: int) -> float:
+    # rounding of float32 sums may leave 1.0000001; the trace keeps the exact value
+    if not -1e-3 <= value <= 1 + 1e-3:
+        raise InputError(f"answer {position + 1} has probability {value}; it must lie in 0..1")
+    return min(max(value, 0.0), 1.0)
+
+
+def insert_prediction(
+    session: Session, prediction: Prediction, trace: dict[str, Any], *, public_id: str, key: str | None, created: Any
+) -> tables.Prediction:
+    """Adds a prediction and its answers.  `trace` is `to_json(prediction)`, already found plain."""
+    info = prediction.system
+    row = tables.Prediction(
+        public_id=public_id,
+        key=key,
+        question_id=question_row(session, prediction.question).id,
+        system=info.name,
+        settings=trace["system"]["settings"],
+        corpus=info.corpus,
+        corpus_digest=info.corpus_digest,
+        checkpoint=info.checkpoint,
+        checkpoint_digest=info.checkpoint_digest,
+        seconds=prediction.seconds,
+        trace=trace,
+        created=created,
+    )
+    session.add(row)
+    session.flush()
+    for position, answer in enumerate(prediction.answers):
+        clarification = prediction.clarification_of(answer.text)
+        session.add(
+            tables.PredictedAnswer(
+                prediction_id=row.id,
+                position=position,
+                text=answer.text,
+                probability=_probability(answer.probability, position),
+                evidence=to_json(answer.evidence),
+                clarified=clarification.question if clarification else None,
+                passed=clarification.passed if clarification else None,
+            )
+        )
+    session.flush()
+    return row
+
+
+def check_key(key: str | None) -> None:
+    if key is not None:
+        check_text(key, "the key", limit=MAX_ID_CHARS, empty=False)
+
+
+def put_prediction(session: Session, prediction: Prediction, trace: dict[str, Any], key: str | None) -> tables.Prediction:
+    """`insert_prediction` under a new id; where the key is known already, the row that bears it.
+
+    Raises ConflictError when the key belongs to another question or system.
+    """
+    known = session.scalar(select(tables.Prediction).filter_by(key=key)) if key is not None else None
+    if known is None:
+        return insert_prediction(session, prediction, trace, public_id=uuid.uuid4().hex, key=key, created=now())
+    question = session.get_one(tables.Question, known.question_id)
+    if question.text != prediction.question.text or known.system != prediction.system.name:
+        raise ConflictError(f"the key '{str(key)[:80]}' names another run (question '{question.text[:80]}', {known.system})")
+    return known
+
+
+def plain_trace(prediction: Prediction) -> dict[str, Any]:
+    """`to_json(prediction)`.
+
+    Raises InputError naming the part that cannot be stored (NaN, NUL, lone surrogates, foreign objects).
+    """
+    trace: dict[str, Any] = to_json(prediction)
+    if problem := plain_problem(trace):
+        raise InputError(f"the prediction cannot be stored: {problem}")
+    if prediction.seconds < 0:
+        raise InputError(f"the prediction cannot be stored: seconds is {prediction.seconds}")
+    return trace
+
+
+def _question_record(row: tables.Question) -> StoredQuestion:
+    return StoredQuestion(row.public_id, row.source_id, row.text, row.created)
+
+
+class Predictions(Database):
+    """The part of the Store about questions and predictions."""
+
+    def add_question(self, question: Question) -> StoredQuestion:
+        """Stores a question (or finds it).  Raises InputError for a blank or unstorable one."""
+        with self.writing() as session:
+            return _question_record(question_row(session, question))
+
+    def find_question(self, question_id: str) -> StoredQuestion | None:
+        with self.reading() as session:
+            row = session.scalar(select(tables.Question).filter_by(public_id=question_id))
+            return _question_record(row) if row else None
+
+    def questions(self, limit: int = 50, offset: int = 0, text: str = "") -> list[StoredQuestion]:
+        """The newest first; `text` must occur in them, case aside.  Raises InputError for a limit outside 1..500."""
+        check_page(limit, offset)
+        with self.reading() as session:
+            query = select(tables.Question).order_by(tables.Question.created.desc(), tables.Question.id.desc())
+            return [_question_record(row) for row in session.scalars(_matching(query, text).limit(limit).offset(offset))]
+
+    def save_prediction(self, prediction: Prediction, key: str | None = None) -> str:
+        """Stores a prediction with its whole trace and returns its public id.
+
+        `key` names the run: a second save with the same key stores nothing and returns the first one's id, so a page
+        may save at each rerun.  Raises InputError for what cannot be stored, ConflictError when the key belongs to
+        another question or system, StorageError when the database refuses; then nothing was stored.
+        """
+        trace = plain_trace(prediction)
+        check_key(key)
+        with self.writing() as session:
+            return put_prediction(session, prediction, trace, key).public_id
+
+    def find_prediction(self, prediction_id: str) -> StoredPrediction | None:
+        """None for an unknown id.  Raises StorageError for a damaged trace."""
+        with self.reading() as session:
+            query = (
+                select(tables.Prediction, tables.Question.public_id)
+                .join(tables.Question, tables.Question.id == tables.Prediction.question_id)
+                .where(tables.Prediction.public_id == prediction_id)
+                .options(undefer(tables.Prediction.trace))
+            )
+            try:
+                found = session.execute(query).first()
+                if found is None:
+                    return None
+                row, question_id = found
+                return StoredPrediction(row.public_id, row.created, prediction_from_json(row.trace), question_id)
+            except (json.JSONDecodeError, FormatError) as e:
+                raise StorageError(f"the trace of prediction {prediction_id} is damaged ({e}): restore a backup") from None
+
+    def get_prediction(self, prediction_id: str) -> StoredPrediction:
+        """Raises NotFoundError for an unknown id, StorageError for a damaged trace."""
+        found = self.find_prediction(prediction_id)
+        if found is None:
+            raise NotFoundError(
+                f"there is no prediction '{prediction_id[:80]}': the link is wrong, or it is of another database"
+            )
+        return found
+
+    def recent_predictions(self, limit: int = 20, offset: int = 0, text: str = "") -> list[PredictionSummary]:
+        """The newest first; `text` must occur in the question, case aside.  Raises InputError for a limit outside 1..500."""
+        check_page(limit, offset)
+        with self.reading() as session:
+            query = (
+                select(tables.Prediction, tables.Question.text)
+                .join(tables.Question, tables.Question.id == tables.Prediction.question_id)
+                .order_by(tables.Prediction.created.desc(), tables.Prediction.id.desc())
+            )
+            rows = session.execute(_matching(query, text).limit(limit).offset(offset)).all()
+            answers: dict[int, list[str]] = {}
+            wanted = (
+                select(tables.PredictedAnswer.prediction_id, tables.PredictedAnswer.text)
+                .where(tables.PredictedAnswer.prediction_id.in_([row.id for row, _ in rows]))
+                .order_by(tables.PredictedAnswer.prediction_id, tables.PredictedAnswer.position)
+            )
+            for prediction, answer in session.execute(wanted):
+                answers.setdefault(prediction, []).append(answer)
+            return [
+                PredictionSummary(row.public_id, question, row.system, row.corpus, tuple(answers.get(row.id, ())), row.created)
+                for row, question in rows
+            ]
+
+    def counts(self) -> dict[str, int]:
+        """Rows of each table, all at the same moment; `judgment_submitted` and `question_judged` besides."""
+        with self.reading() as session:
+            found = {
+                name: session.scalar(select(func.count()).select_from(table)) or 0
+                for name, table in sorted(tables.Base.metadata.tables.items())
+            }
+            submitted = select(tables.Judgment).filter_by(state="submitted")
+            found["judgment_submitted"] = session.scalar(select(func.count()).select_from(submitted.subquery())) or 0
+            judged = (
+                select(tables.Prediction.question_id)
+                .join(tables.PredictedAnswer, tables.PredictedAnswer.prediction_id == tables.Prediction.id)
+                .join(tables.Judgment, tables.Judgment.predicted_answer_id == tables.PredictedAnswer.id)
+                .where(tables.Judgment.state == "submitted")
+                .distinct()
+            )
+            found["question_judged"] = session.scalar(select(func.count()).select_from(judged.subquery())) or 0
+            return found
+
+
+def _matching(query: _Q, text: str) -> _Q:
+    """`%` and `_` of the text stand for themselves."""
+    return query.where(tables.Question.folded.contains(text.casefold(), autoescape=True)) if text else query

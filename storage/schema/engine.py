@@ -1,0 +1,322 @@
+"""Engine, pragmas, the two transaction scopes, and the column types.
+
+SQLite in WAL mode: readers never wait for the writer.  Writes begin with BEGIN IMMEDIATE: a transaction that starts
+with a read and then writes fails at once with SQLITE_BUSY_SNAPSHOT, whatever the busy timeout (measured: 320 of 480
+with plain BEGIN, none with IMMEDIATE).  Reads begin with plain BEGIN, so they take no writer lock.  `synchronous=FULL`:
+what was acknowledged survives a power cut.  Source: sqlite.org/wal.html, sqlite.org/pragma.html; SQLAlchemy, "SQLite:
+serializable isolation / savepoints / transactional DDL".  PostgreSQL is held to the same: reads are REPEATABLE READ, and
+writes take one advisory lock, so that what is tested of one is true of the other.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import DateTime, Dialect, Engine, Integer, LargeBinary, Text, TypeDecorator, create_engine, event
+from sqlalchemy.engine import URL, Connection, make_url
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm.exc import StaleDataError
+
+from core.errors import ConflictError, InputError, StorageError
+from storage.records.checks import dumps
+
+BUSY_TIMEOUT_MS = 10_000
+SYNCHRONOUS = "FULL"  # each commit reaches the disk; NORMAL may lose the last ones in a power cut
+OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
+WRITER_LOCK = 0x616D6269  # PostgreSQL's advisory lock of the one writer
+_BEGIN = "ambiscope_begin"  # execution option: the statement that opens a transaction
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """Aware datetimes in, aware UTC datetimes out.  SQLite keeps ISO 8601 text of fixed width, so text order is time order."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return dialect.type_descriptor(Text() if dialect.name == "sqlite" else DateTime(timezone=True))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"{value!r} has no time zone")
+        utc = value.astimezone(UTC)
+        return utc.isoformat(timespec="microseconds") if dialect.name == "sqlite" else utc
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return (datetime.fromisoformat(value) if isinstance(value, str) else value).astimezone(UTC)
+
+
+class Flag(TypeDecorator[bool]):
+    """A truth value as 0 or 1: STRICT tables know no BOOLEAN."""
+
+    impl = Integer
+    cache_ok = True
+
+    def process_bind_param(self, value: bool | None, dialect: Dialect) -> int | None:
+        return None if value is None else int(value)
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> bool | None:
+        return None if value is None else bool(value)
+
+
+class JsonText(TypeDecorator[Any]):
+    """Plain JSON values as text: STRICT tables know no JSON type.  NaN is refused."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else dumps(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        return None if value is None else json.loads(value)
+
+
+class PackedJson(TypeDecorator[Any]):
+    """Plain JSON values, compressed: for what is large and never searched.  NaN is refused."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> bytes | None:
+        return None if value is None else zlib.compress(dumps(value).encode(), 6)
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> Any:
+        return None if value is None else json.loads(zlib.decompress(value))
+
+
+def parse_url(url: str) -> URL:
+    """Raises InputError for what is no database URL, and for SQLite in memory (each thread would see another database)."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise InputError("AMBISCOPE_DATABASE_URL is not a database URL; use sqlite:////absolute/path.db") from None
+    if parsed.get_backend_name() == "sqlite":
+        name = parsed.database or ""
+        if not name or name == ":memory:" or name.startswith("file:"):
+            raise InputError(f"the database '{url}' must be a file: sqlite:////absolute/path.db")
+    if parsed.drivername == "postgresql":  # no driver named: the one of requirements.txt
+        parsed = parsed.set(drivername="postgresql+pg8000")
+    return parsed
+
+
+def sqlite_path(url: URL) -> Path | None:
+    """The database file, or None for another kind of database."""
+    return Path(url.database).absolute() if url.get_backend_name() == "sqlite" and url.database else None
+
+
+def make_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
+    """An engine whose every connection has the pragmas of this module.  `foreign_keys=False` is for migrations only.
+
+    Raises InputError for a URL whose driver is not installed, StorageError for a SQLite library without STRICT tables.
+    """
+    if url.get_backend_name() != "sqlite":
+        try:
+            engine = create_engine(url, pool_pre_ping=True)  # a server may have closed what the pool holds
+        except (ImportError, NoSuchModuleError) as e:
+            raise InputError(f"no driver for {url.render_as_string(hide_password=True)}: {e}") from None
+        if url.get_backend_name() == "postgresql":
+            event.listen(engine, "begin", _begin_postgres)
+        return engine
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise StorageError(
+            f"SQLite {sqlite3.sqlite_version} is too old: {'.'.join(map(str, OLDEST_SQLITE))} or newer is needed"
+        )
+    engine = create_engine(url)
+
+    @event.listens_for(engine, "connect")
+    def _connect(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # the driver begins nothing by itself; the "begin" event below does
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")  # first: the next one may have to wait
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
+        cursor.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(connection.get_execution_options().get(_BEGIN, "BEGIN"))
+
+    return engine
+
+
+def _begin_postgres(connection: Connection) -> None:
+    """The same promises as SQLite's: a reader sees one moment, and writers come one after another.
+
+    The lock is one of the database (not of a schema in it) and ends with the transaction.
+    """
+    if connection.get_execution_options().get(_BEGIN):
+        connection.exec_driver_sql(
+            f"SELECT set_config('lock_timeout', '{BUSY_TIMEOUT_MS}ms', true), pg_advisory_xact_lock({WRITER_LOCK})"
+        )
+    else:
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+
+def writing_engine(engine: Engine) -> Engine:
+    """The same pool; transactions take the writer lock at their begin."""
+    return engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
+
+
+class DamagedError(StorageError):
+    """The database file is not intact: put a backup back."""
+
+
+_REASONS = (
+    ("disk is full", "the disk is full: nothing was changed; free some space, then do it again"),
+    (
+        "database is locked",
+        f"another program has been writing for {BUSY_TIMEOUT_MS // 1000} s: nothing was changed; do it again",
+    ),
+    (
+        "lock timeout",
+        f"another program has been writing for {BUSY_TIMEOUT_MS // 1000} s: nothing was changed; do it again",
+    ),
+    (
+        "malformed",
+        "the file is damaged: it was left as it is; put a backup back with `python -m storage restore BACKUP`",
+    ),
+    (
+        "not a database",
+        "the file is no SQLite database or its head is damaged: it was left as it is; put a backup back with "
+        "`python -m storage restore BACKUP`, or use another AMBISCOPE_HOME",
+    ),
+    ("readonly", "the file or its folder may not be written: nothing was changed; mend the permissions"),
+    ("unable to open", "the file cannot be opened: check that the folder exists and may be written"),
+    (
+        "disk i/o error",
+        "the disk refused (full, over quota, or failing): nothing was changed; free some space, then do it again",
+    ),
+)
+
+
+_DAMAGE = ("malformed", "not a database")
+
+
+def _sqlstate(error: Exception) -> str:
+    """PostgreSQL's five characters of an error, or nothing: classes 22 and 23 are refused values and rows."""
+    original = getattr(error, "orig", None)
+    fields = original.args[0] if original is not None and original.args and isinstance(original.args[0], dict) else {}
+    return str(getattr(original, "sqlstate", None) or fields.get("C", ""))
+
+
+def explain(error: Exception, where: str) -> StorageError:
+    """A StorageError in words for what SQLite or SQLAlchemy raised."""
+    text = " ".join(str(getattr(error, "orig", None) or error).split())
+    for sign, words in _REASONS:
+        if sign in text.lower():
+            kind = DamagedError if sign in _DAMAGE else StorageError
+            return kind(f"{where}: {words}")
+    if isinstance(error, IntegrityError) or _sqlstate(error)[:2] in ("22", "23"):
+        return StorageError(f"{where}: the database refused a row ({text}): nothing was changed")
+    return StorageError(f"{where}: {text}: nothing was changed")
+
+
+@contextmanager
+def storage_errors(where: str) -> Iterator[None]:
+    """Turns database errors into core.errors: ConflictError for a version that moved on, StorageError for the rest."""
+    try:
+        yield
+    except StaleDataError:
+        raise ConflictError(f"{where}: somebody else changed the same row in between: load it again, then save") from None
+    except (SQLAlchemyError, sqlite3.Error) as e:
+        raise explain(e, where) from e
+
+
+class _Turn:
+    """The writers of this process come one after another, first come, first served.
+
+    SQLite's busy timeout polls, so that of many waiting threads some are never lucky; a plain lock may go to the one that has just
+    given it back.  Waiting here also holds no connection of the pool.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._busy = threading.Lock(), False
+        self._waiting: deque[threading.Event] = deque()
+
+    def acquire(self, timeout: float) -> bool:
+        with self._lock:
+            if not self._busy:
+                self._busy = True
+                return True
+            mine = threading.Event()
+            self._waiting.append(mine)
+        if mine.wait(timeout):
+            return True
+        with self._lock:
+            if mine.is_set():  # at the last moment
+                return True
+            self._waiting.remove(mine)
+            return False
+
+    def release(self) -> None:
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().set()  # still busy: handed over
+            else:
+                self._busy = False
+
+
+_turns: dict[str, _Turn] = {}  # by URL
+
+
+class Database:
+    """One engine and its two transaction scopes.  Nothing may hold a scope across a page rerun or a model call."""
+
+    gate: Callable[[Session], None] | None = (
+        None  # called first in each transaction; what it raises ends it (storage.people.door)
+    )
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.path = sqlite_path(url)
+        self.where = str(self.path) if self.path else url.render_as_string(hide_password=True)
+        self.engine = make_engine(url)
+        # attributes stay readable after the commit; no ORM row leaves the package anyway
+        self._turn = _turns.setdefault(url.render_as_string(hide_password=False), _Turn())
+        self._reads = sessionmaker(self.engine, expire_on_commit=False)
+        self._writes = sessionmaker(writing_engine(self.engine), expire_on_commit=False, info={"writing": True})
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """One read transaction: everything read in it is of the same moment."""
+        with storage_errors(self.where), self._reads() as session, session.begin():
+            if self.gate is not None:
+                self.gate(session)
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """One write transaction: committed at the end, rolled back by any exception."""
+        if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
+            raise explain(TimeoutError("database is locked"), self.where)
+        try:
+            with storage_errors(self.where), self._writes() as session, session.begin():
+                if self.gate is not None:
+                    self.gate(session)
+                yield session
+        finally:
+            self._turn.release()
+
+    def close(self) -> None:
+        """Closes all connections; the last one folds the WAL into the file."""
+        self.engine.dispose()

@@ -1,0 +1,351 @@
+"""The tables.  What a system said (`prediction`, `predicted_answer`) and what people said (`judgment`, `annotation`)
+never share a row.
+
+SQLite tables are STRICT (no text in an integer column), enumerations are CHECK constraints, and every constraint has a
+name, so that later migrations can find it.  No row of these classes leaves the package: see storage.records.results.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    REAL,
+    BigInteger,
+    CheckConstraint,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from storage.schema.engine import Flag, JsonText, PackedJson, UtcDateTime
+
+VERDICTS = ("correct", "wrong", "unsupported", "duplicate")
+STATES = ("draft", "submitted", "skipped")
+STAGES = ("generation", "validation")
+TYPES = ("single", "multiple", "none")
+SCOPES = ("all", "multi")  # all questions; those none of whose annotations is a single answer
+EXPORTS = ("ambignq", "ambignq-full", "fid", "training", "preferences", "csv", "parquet", "jsonl", "backup")
+
+
+def _one_of(column: str, values: tuple[str, ...]) -> str:
+    return f"{column} IN ({', '.join(repr(v) for v in values)})"
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        str: Text(),
+        bool: Flag(),
+        datetime: UtcDateTime(),
+        float: Double().with_variant(REAL(), "sqlite"),  # SQLite's REAL has 64 bits, PostgreSQL's only 32
+        dict[str, Any]: JsonText(),
+        list[Any]: JsonText(),
+    }
+
+
+STRICT = {"sqlite_strict": True}
+
+
+class Question(Base):
+    __tablename__ = "question"
+    __table_args__ = (UniqueConstraint("text", "source_id"), CheckConstraint("length(text) > 0", "text"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    public_id: Mapped[str] = mapped_column(unique=True)
+    source_id: Mapped[str]  # the id it came with; empty for a question that a person typed
+    text: Mapped[str]
+    folded: Mapped[str]  # case-folded, for searching: SQLite's LIKE folds ASCII only
+    created: Mapped[datetime]
+
+
+class Prediction(Base):
+    __tablename__ = "prediction"
+    __table_args__ = (Index(None, "created", "id"), CheckConstraint("seconds >= 0", "seconds"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    public_id: Mapped[str] = mapped_column(unique=True)  # 32 hexadecimal digits, used in links
+    key: Mapped[str | None] = mapped_column(unique=True)  # names one run, so that a rerun stores it once
+    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"), index=True)
+    system: Mapped[str]
+    settings: Mapped[dict[str, Any]]
+    corpus: Mapped[str]
+    corpus_digest: Mapped[str]
+    checkpoint: Mapped[str]
+    checkpoint_digest: Mapped[str]
+    seconds: Mapped[float]
+    trace: Mapped[dict[str, Any]] = mapped_column(
+        deferred=True
+    )  # core.trace.to_json of the whole prediction; lists don't load it
+    created: Mapped[datetime]
+
+
+class PredictedAnswer(Base):
+    __tablename__ = "predicted_answer"
+    __table_args__ = (
+        UniqueConstraint("prediction_id", "position"),
+        CheckConstraint("position >= 0", "position"),
+        CheckConstraint("probability >= 0 AND probability <= 1", "probability"),
+        CheckConstraint("passed IN (0, 1)", "passed"),
+        CheckConstraint("(clarified IS NULL) = (passed IS NULL)", "clarified"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    prediction_id: Mapped[int] = mapped_column(ForeignKey("prediction.id"))
+    position: Mapped[int]  # from 0, in the order of the prediction's answers
+    text: Mapped[str]
+    probability: Mapped[float]
+    evidence: Mapped[list[Any]]
+    clarified: Mapped[str | None]  # the disambiguated question
+    passed: Mapped[bool | None]  # its round trip
+
+
+class Annotator(Base):
+    __tablename__ = "annotator"
+    __table_args__ = (CheckConstraint("length(name) > 0", "name"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    created: Mapped[datetime]
+
+
+class Judgment(Base):
+    __tablename__ = "judgment"
+    __table_args__ = (
+        UniqueConstraint("predicted_answer_id", "annotator_id"),
+        CheckConstraint(_one_of("verdict", VERDICTS), "verdict"),
+        CheckConstraint(_one_of("state", STATES), "state"),
+        CheckConstraint("state <> 'submitted' OR verdict IS NOT NULL", "submitted"),
+        CheckConstraint("version >= 1", "version"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    predicted_answer_id: Mapped[int] = mapped_column(ForeignKey("predicted_answer.id"))
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), index=True)
+    verdict: Mapped[str | None]
+    note: Mapped[str]
+    state: Mapped[str]
+    version: Mapped[int] = mapped_column()
+    created: Mapped[datetime]
+    updated: Mapped[datetime]
+
+    # every UPDATE says WHERE version = the one that was read; the store counts, because a cleared judgment's count goes on
+    __mapper_args__ = {"version_id_col": version, "version_id_generator": False}  # noqa: RUF012
+
+
+class JudgmentRevision(Base):
+    """An earlier value of a judgment.  It names answer and annotator, not the judgment: it outlives a cleared one."""
+
+    __tablename__ = "judgment_revision"
+    __table_args__ = (
+        UniqueConstraint("predicted_answer_id", "annotator_id", "version"),
+        CheckConstraint(_one_of("verdict", VERDICTS), "verdict"),
+        CheckConstraint(_one_of("state", STATES), "state"),
+        CheckConstraint("cleared IN (0, 1)", "cleared"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    predicted_answer_id: Mapped[int] = mapped_column(ForeignKey("predicted_answer.id"))
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    verdict: Mapped[str | None]
+    note: Mapped[str]
+    state: Mapped[str]
+    version: Mapped[int]
+    saved: Mapped[datetime]
+    replaced: Mapped[datetime]
+    cleared: Mapped[bool]  # replaced by nothing
+
+
+class Annotation(Base):
+    __tablename__ = "annotation"
+    __table_args__ = (
+        UniqueConstraint("question_id", "annotator_id", "stage"),
+        CheckConstraint(_one_of("type", TYPES), "type"),
+        CheckConstraint(_one_of("stage", STAGES), "stage"),
+        CheckConstraint(_one_of("state", STATES), "state"),
+        CheckConstraint("version >= 1", "version"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), index=True)
+    stage: Mapped[str]
+    type: Mapped[str]
+    state: Mapped[str]
+    version: Mapped[int] = mapped_column()
+    created: Mapped[datetime]
+    updated: Mapped[datetime]
+
+    __mapper_args__ = {"version_id_col": version, "version_id_generator": False}  # noqa: RUF012
+
+
+class QaPair(Base):
+    __tablename__ = "qa_pair"
+    __table_args__ = (UniqueConstraint("annotation_id", "position"), CheckConstraint("position >= 0", "position"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    annotation_id: Mapped[int] = mapped_column(ForeignKey("annotation.id", ondelete="CASCADE"))
+    position: Mapped[int]
+    question: Mapped[str]
+    answers: Mapped[list[Any]]  # aliases of one answer
+    passage_ids: Mapped[list[Any]]
+
+
+class AnnotationRevision(Base):
+    __tablename__ = "annotation_revision"
+    __table_args__ = (
+        UniqueConstraint("question_id", "annotator_id", "stage", "version"),
+        CheckConstraint(_one_of("stage", STAGES), "stage"),
+        CheckConstraint(_one_of("state", STATES), "state"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    stage: Mapped[str]
+    state: Mapped[str]
+    body: Mapped[dict[str, Any]]  # the annotation as JSON
+    version: Mapped[int]
+    saved: Mapped[datetime]
+    replaced: Mapped[datetime]
+
+
+class Evaluation(Base):
+    __tablename__ = "evaluation"
+    __table_args__ = (Index(None, "created", "id"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    public_id: Mapped[str] = mapped_column(unique=True)
+    system: Mapped[str]
+    corpus: Mapped[str]
+    questions: Mapped[str]  # name or digest of the question file
+    metrics: Mapped[dict[str, Any]]
+    report: Mapped[dict[str, Any]] = mapped_column(deferred=True)  # intervals, provenance ...; its rows are EvaluationRow's
+    created: Mapped[datetime]
+    # what runs are filtered and drawn by; None in evaluations stored before schema 0002
+    digest: Mapped[str | None] = mapped_column(unique=True, index=True)  # of the report, so that one run is stored once
+    label: Mapped[str] = mapped_column(server_default=text("''"))  # a person's name for the run
+    tags: Mapped[dict[str, Any] | None] = mapped_column(JsonText())
+    checkpoint: Mapped[str] = mapped_column(server_default=text("''"))
+    checkpoint_digest: Mapped[str] = mapped_column(server_default=text("''"))
+    code_commit: Mapped[str] = mapped_column(server_default=text("''"))
+    seed: Mapped[int | None]
+    n: Mapped[int | None]
+    failed: Mapped[int | None]
+    parameters: Mapped[int | None] = mapped_column(BigInteger().with_variant(Integer(), "sqlite"))
+    peak_memory_mb: Mapped[float | None]  # of 10^6 bytes
+    seconds_median: Mapped[float | None]
+    seconds_p95: Mapped[float | None]
+    finished: Mapped[datetime | None]
+
+
+class EvaluationRow(Base):
+    """One question of an evaluation.  The seven counts are core.metrics.errors' buckets; None where the run has none."""
+
+    __tablename__ = "evaluation_row"
+    __table_args__ = (
+        UniqueConstraint("evaluation_id", "position"),
+        UniqueConstraint("evaluation_id", "question_id"),
+        CheckConstraint("position >= 0", "position"),
+        CheckConstraint("ambiguous IN (0, 1)", "ambiguous"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id", ondelete="CASCADE"))
+    position: Mapped[int]  # from 0, in the order of the question file
+    question_id: Mapped[str]
+    question: Mapped[str]
+    source: Mapped[str | None]
+    ambiguity: Mapped[str | None]
+    ambiguous: Mapped[bool]  # AmbigQA's multi
+    error: Mapped[str | None]  # why the question failed; None where it did not
+    seconds: Mapped[float | None]
+    answer_count: Mapped[int | None]
+    reference_count: Mapped[int | None]
+    missed: Mapped[int | None]
+    spurious: Mapped[int | None]
+    alias_mismatch: Mapped[int | None]
+    duplicate: Mapped[int | None]
+    stopped_early: Mapped[int | None]
+    ran_on: Mapped[int | None]
+    not_retrieved: Mapped[int | None]
+    body: Mapped[dict[str, Any]] = mapped_column(PackedJson(), deferred=True)  # the report's row without its trace
+
+
+class EvaluationValue(Base):
+    """One metric of one question; what is undefined has no row.  Clustered by run and metric, as it is read."""
+
+    __tablename__ = "evaluation_value"
+    __table_args__ = ({"sqlite_strict": True, "sqlite_with_rowid": False},)
+
+    evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id", ondelete="CASCADE"), primary_key=True)
+    metric: Mapped[str] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    value: Mapped[float]
+    weight: Mapped[float]  # how much the question counts in the mean
+
+
+class EvaluationScore(Base):
+    """The mean of a metric over a run with its 95% interval, as the report has it; `n` counts the questions that have a value."""
+
+    __tablename__ = "evaluation_score"
+    __table_args__ = (
+        CheckConstraint(_one_of("scope", SCOPES), "scope"),
+        {"sqlite_strict": True, "sqlite_with_rowid": False},
+    )
+
+    evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id", ondelete="CASCADE"), primary_key=True)
+    metric: Mapped[str] = mapped_column(primary_key=True)
+    scope: Mapped[str] = mapped_column(primary_key=True)
+    n: Mapped[int]
+    mean: Mapped[float]
+    low: Mapped[float | None]
+    high: Mapped[float | None]
+
+
+class EvaluationTrace(Base):
+    """core.trace.to_json of a question's prediction, where the run kept it."""
+
+    __tablename__ = "evaluation_trace"
+    __table_args__ = (STRICT,)
+
+    evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    trace: Mapped[dict[str, Any]] = mapped_column(PackedJson())
+
+
+class Export(Base):
+    """What went out, backups included."""
+
+    __tablename__ = "export"
+    __table_args__ = (CheckConstraint(_one_of("format", EXPORTS), "format"), CheckConstraint("bytes >= 0", "bytes"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    format: Mapped[str]
+    file: Mapped[str]
+    sha256: Mapped[str]
+    bytes: Mapped[int]
+    counts: Mapped[dict[str, Any]]
+    filters: Mapped[dict[str, Any]]
+    created: Mapped[datetime] = mapped_column(index=True)

@@ -1,0 +1,246 @@
+"""Brings a database to this version's schema at start: behind a file lock, after a backup, in one transaction.
+
+Before anything is written the file is looked at read-only: one written by a newer Ambiscope, a foreign one and a
+damaged one are refused and stay as they are, byte by byte.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from filelock import FileLock, Timeout
+from sqlalchemy.engine import URL
+
+from core.disk import draft_name, why
+from core.errors import NewerDatabaseError, StorageError
+from storage.schema.engine import (
+    DamagedError,
+    explain,
+    make_engine,
+    parse_url,
+    sqlite_path,
+    storage_errors,
+    writing_engine,
+)
+
+MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
+LOCK_SECONDS = 60.0
+CHECKED_BYTES = 64 * 1024 * 1024  # files up to this size are checked at every start (about 0.2 s); larger ones by `check`
+_HEADER = b"SQLite format 3\0"
+
+
+def config(scripts: Path = MIGRATIONS) -> Config:
+    made = Config()
+    made.set_main_option("script_location", str(scripts).replace("%", "%%"))  # '%' is the parser's escape
+    made.set_main_option("path_separator", "os")
+    return made
+
+
+def head(scripts: Path = MIGRATIONS) -> str:
+    """The schema revision of this version of Ambiscope."""
+    return revisions(scripts)[0]
+
+
+@cache
+def revisions(scripts: Path = MIGRATIONS) -> tuple[str, ...]:
+    """All schema revisions of a folder of migrations, the newest first; read once a process."""
+    return tuple(script.revision for script in ScriptDirectory.from_config(config(scripts)).walk_revisions())
+
+
+def revision_of(path: Path) -> str | None:
+    """The schema revision of a SQLite file; None for a missing or empty one.  Nothing is written.
+
+    Raises StorageError for a damaged file, and for a database that is not Ambiscope's.
+    """
+    try:
+        size = path.stat().st_size
+        if size:
+            with path.open("rb") as file:
+                header = file.read(18)
+            if header[:16] != _HEADER:
+                raise explain(sqlite3.DatabaseError("file is not a database"), str(path))
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        raise StorageError(f"{path}: cannot be read ({e.strerror or e})") from None
+    if not size:
+        return None
+    wal = path.with_name(path.name + "-wal")
+    page = int.from_bytes(header[16:18], "big")
+    page = 65_536 if page <= 1 else page  # 65,536 does not fit and is stored as 1
+    if size % page and not wal.exists():  # SQLite reads the missing rest of a last page as zeros and may not notice
+        raise explain(sqlite3.DatabaseError(f"malformed: {size} bytes are no whole number of pages"), str(path))
+    # a read-only connection would still make -wal and -shm files; an immutable one touches nothing, but would miss an
+    # existing WAL
+    mode = "mode=ro" if wal.exists() else "immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=10)) as connection:
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if not tables:
+                return None
+            if "alembic_version" not in tables:
+                raise StorageError(
+                    f"{path}: this SQLite database is not Ambiscope's: use another file or another AMBISCOPE_HOME"
+                )
+            rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+            if size <= CHECKED_BYTES:
+                (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+                if verdict != "ok":
+                    raise explain(sqlite3.DatabaseError(f"malformed: {verdict}"), str(path))
+    except sqlite3.Error as e:
+        raise explain(e, str(path)) from None
+    if len(rows) != 1:
+        raise DamagedError(f"{path}: the schema revision is missing: put a backup back with `python -m storage restore BACKUP`")
+    return str(rows[0][0])
+
+
+def refuse_newer(found: str, where: str, scripts: Path = MIGRATIONS) -> None:
+    """Raises NewerDatabaseError for a schema revision that this version does not know."""
+    known = revisions(scripts)
+    if found not in known:
+        raise NewerDatabaseError(
+            f"{where}: the database has schema {found}, this Ambiscope knows up to {known[0]}: "
+            "update Ambiscope, or use another AMBISCOPE_HOME; nothing was changed"
+        )
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """A consistent copy of a database in use, as one file without a WAL, readable by its owner only; verified before it
+    gets its name.
+
+    Raises StorageError (disk full, damaged source); then `target` is as it was.
+    """
+    draft = draft_name(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with closing(sqlite3.connect(source, timeout=10, isolation_level=None)) as old:
+            old.execute("BEGIN")  # the copy and the counts are of the same moment
+            wanted = row_counts(old)
+            with closing(sqlite3.connect(draft, isolation_level=None)) as new:
+                old.backup(new)
+                new.execute("PRAGMA journal_mode = DELETE")
+                verify(new, str(source), wanted)
+            old.execute("ROLLBACK")
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.replace(target)
+    except sqlite3.Error as e:
+        raise explain(e, f"{source} -> {target}") from e
+    except OSError as e:
+        raise StorageError(f"{target}: the copy cannot be written ({why(e, target)})") from e
+    finally:
+        for left in (draft, draft.with_name(draft.name + "-journal")):
+            with suppress(OSError):
+                left.unlink(missing_ok=True)
+
+
+def row_counts(connection: sqlite3.Connection) -> dict[str, int]:
+    names = [
+        name
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+        )
+    ]
+    return {name: int(connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]) for name in names}
+
+
+def verify(connection: sqlite3.Connection, where: str, counts: dict[str, int] | None = None) -> None:
+    """Raises StorageError when the file is not intact, breaks a foreign key, or lacks rows."""
+    (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if verdict != "ok":
+        raise explain(sqlite3.DatabaseError(f"malformed: {verdict}"), where)
+    orphan = connection.execute("PRAGMA foreign_key_check").fetchone()
+    if orphan is not None:
+        raise StorageError(f"{where}: row {orphan[1]} of table {orphan[0]} refers to a row of {orphan[2]} that is not there")
+    if counts is not None and row_counts(connection) != counts:
+        raise StorageError(f"{where}: the copy has not the same numbers of rows; it was thrown away")
+
+
+def backup_name(path: Path, label: str) -> Path:
+    """Where automatic backups go: the folder `backups` beside the database."""
+    return path.parent / "backups" / f"{path.stem}-{label}-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.db"
+
+
+def migrate(url: URL, scripts: Path = MIGRATIONS, target: str = "head") -> None:
+    """Upgrades (or, to an earlier `target`, downgrades) in one transaction.  Foreign keys are off, and checked at its end."""
+    engine = make_engine(url, foreign_keys=False)
+    try:
+        with writing_engine(engine).connect() as connection, connection.begin():
+            settings = config(scripts)
+            settings.attributes["connection"] = connection
+            current = MigrationContext.configure(connection).get_current_revision()
+            order = revisions(scripts)
+            down = target != "head" and current in order and (target == "base" or order.index(target) > order.index(current))
+            (command.downgrade if down else command.upgrade)(settings, target)
+            if url.get_backend_name() == "sqlite":
+                orphan = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchone()
+                if orphan is not None:
+                    raise StorageError(
+                        f"{url.database}: after the upgrade table {orphan[0]} would refer to missing rows: undone"
+                    )
+    finally:
+        engine.dispose()
+
+
+def ensure_current(url: str, scripts: Path = MIGRATIONS) -> Path | None:
+    """Creates or upgrades the database; returns the backup made before an upgrade of an existing one.
+
+    Raises NewerDatabaseError, or StorageError (damaged, foreign, locked, disk full, folder not writable): then nothing
+    was changed.
+    """
+    parsed = parse_url(url)
+    path = sqlite_path(parsed)
+    if path is None:
+        with storage_errors(parsed.render_as_string(hide_password=True)):
+            engine = make_engine(parsed)
+            try:
+                with engine.connect() as connection:
+                    found = MigrationContext.configure(connection).get_current_revision()
+            finally:
+                engine.dispose()
+            if found is not None:
+                refuse_newer(found, parsed.render_as_string(hide_password=True), scripts)
+            if found != head(scripts):
+                migrate(parsed, scripts)
+        return None
+    found = revision_of(path)
+    if found is not None:
+        refuse_newer(found, str(path), scripts)
+        if found == head(scripts):
+            return None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{path}.lock", timeout=LOCK_SECONDS):
+            return _upgrade(parsed, path, scripts)
+    except Timeout:
+        raise StorageError(
+            f"{path}: another program has been upgrading it for {LOCK_SECONDS:.0f} s; if none is running, delete {path}.lock"
+        ) from None
+    except OSError as e:
+        raise StorageError(f"{path}: the folder cannot be written ({e.strerror or e}): use another AMBISCOPE_HOME") from e
+
+
+def _upgrade(url: URL, path: Path, scripts: Path) -> Path | None:
+    found = revision_of(path)  # again: another program may have done it while this one waited
+    if found == head(scripts):
+        return None
+    backup = None
+    if found is not None:
+        refuse_newer(found, str(path), scripts)
+        backup = backup_name(path, f"before-{head(scripts)}")
+        copy_database(path, backup)
+    elif not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # people's words: for the owner's eyes
+    with storage_errors(str(path)):
+        migrate(url, scripts)
+    return backup

@@ -1,0 +1,323 @@
+"""The tables of the annotation workbench.
+
+A `project` has `project_item`s; each item has an `item_stage` for each of the project's stages, which is the queue; a `task` is
+one person's work on an item at a stage and holds at most one of its slots.  That no more than the project's number of people
+hold one is a matter of the database: slots are distinct (unique), and each lies below the stage's number of slots (a check,
+with a foreign key that carries the number along).  `submission`, `interaction`, `guideline` and `activity` are only ever
+added to; triggers refuse to change or delete rows of them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from storage.schema.tables import STRICT, Base, _one_of
+
+ROLES = ("annotator", "validator", "manager")
+WORK_STAGES = ("generation", "validation", "judging")
+ORDERS = ("file", "random", "uncertainty", "disagreement")
+PROJECT_STATES = ("open", "closed")
+ITEM_STATES = ("waiting", "open", "done")
+TASK_STATES = ("leased", "released", "expired", "submitted", "skipped", "returned")
+INTERACTIONS = ("search", "view")
+JOBS = ("items", "order")
+APPEND_ONLY = ("guideline", "submission", "interaction", "activity")
+
+
+class Account(Base):
+    """Role and ways to sign in of an annotator.  A name without an account has the role annotator."""
+
+    __tablename__ = "account"
+    __table_args__ = (
+        CheckConstraint(_one_of("role", ROLES), "role"),
+        CheckConstraint("active IN (0, 1)", "active"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), unique=True)
+    role: Mapped[str]
+    password: Mapped[str | None]  # argon2id, with its salt and parameters
+    subject: Mapped[str | None] = mapped_column(unique=True)  # of OpenID Connect: issuer and subject
+    active: Mapped[bool]
+    created: Mapped[datetime]
+    updated: Mapped[datetime]
+
+
+class SignInWait(Base):
+    """Failed sign-ins of a name, known or not: the digest of its case-folded form."""
+
+    __tablename__ = "sign_in_wait"
+    __table_args__ = (CheckConstraint("failures >= 0", "failures"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(unique=True)
+    failures: Mapped[int]
+    until: Mapped[datetime] = mapped_column(index=True)
+
+
+class Project(Base):
+    __tablename__ = "project"
+    __table_args__ = (
+        CheckConstraint("length(name) > 0", "name"),
+        CheckConstraint("annotators_per_item >= 1", "annotators_per_item"),
+        CheckConstraint(_one_of("ordering", ORDERS), "ordering"),
+        CheckConstraint(_one_of("state", PROJECT_STATES), "state"),
+        CheckConstraint("gold_first >= 0 AND gold_pass >= 0 AND gold_pass <= 1", "gold"),
+        CheckConstraint("lease_minutes > 0", "lease_minutes"),
+        CheckConstraint("version >= 1", "version"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    public_id: Mapped[str] = mapped_column(unique=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    stages: Mapped[list[Any]]
+    corpus: Mapped[str]
+    systems: Mapped[list[Any]]
+    annotators_per_item: Mapped[int]
+    ordering: Mapped[str]
+    seed: Mapped[int]
+    reference_date: Mapped[str | None]  # ISO 8601, a day
+    thresholds: Mapped[dict[str, Any]]
+    lease_minutes: Mapped[float]
+    gold_first: Mapped[int]
+    gold_pass: Mapped[float]
+    state: Mapped[str]
+    version: Mapped[int]
+    created: Mapped[datetime]
+    updated: Mapped[datetime]
+
+
+class Guideline(Base):
+    __tablename__ = "guideline"
+    __table_args__ = (UniqueConstraint("project_id", "version"), CheckConstraint("version >= 1", "version"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
+    version: Mapped[int]
+    text: Mapped[str]
+    examples: Mapped[list[Any]]
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    created: Mapped[datetime]
+
+
+class ProjectItem(Base):
+    __tablename__ = "project_item"
+    __table_args__ = (
+        UniqueConstraint("project_id", "question_id"),
+        UniqueConstraint("project_id", "position"),
+        CheckConstraint("position >= 0", "position"),
+        CheckConstraint("disagreement >= 0 AND disagreement <= 1", "disagreement"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    public_id: Mapped[str] = mapped_column(unique=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
+    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"), index=True)
+    position: Mapped[int]
+    gold: Mapped[dict[str, Any] | None]  # reference of a qualification item
+    references: Mapped[list[Any]] = mapped_column(deferred=True)  # annotations that the question file held
+    passages: Mapped[list[Any] | None] = mapped_column(deferred=True)  # its own, where the file brought some
+    margin: Mapped[float | None]
+    disagreement: Mapped[float | None]
+    created: Mapped[datetime]
+
+
+class ProjectJob(Base):
+    """Work on a whole project that takes several transactions, and is not at its end (storage.tasks.batches)."""
+
+    __tablename__ = "project_job"
+    __table_args__ = (UniqueConstraint("project_id", "kind"), CheckConstraint(_one_of("kind", JOBS), "kind"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
+    kind: Mapped[str]
+    token: Mapped[str]  # of the call that does it
+    place: Mapped[int]  # items: the id of the first that is not there yet; order: the position up to which it is done
+    created: Mapped[datetime]
+    touched: Mapped[datetime]
+
+
+class ItemPrediction(Base):
+    """The stored prediction of the project's system `side` (0 or 1) for an item."""
+
+    __tablename__ = "item_prediction"
+    __table_args__ = (UniqueConstraint("item_id", "side"), CheckConstraint("side IN (0, 1)", "side"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
+    side: Mapped[int]
+    prediction_id: Mapped[int] = mapped_column(ForeignKey("prediction.id"), index=True)
+
+
+class ItemStage(Base):
+    """An item in the queue of one stage.  `rank` is its place in it; gold items have no slots, everybody may do them."""
+
+    __tablename__ = "item_stage"
+    __table_args__ = (
+        UniqueConstraint("item_id", "stage"),
+        UniqueConstraint("item_id", "stage", "slots"),  # what task's foreign key refers to
+        Index(None, "project_id", "stage", "gold", "state", "rank", "item_id"),
+        CheckConstraint(_one_of("stage", WORK_STAGES), "stage"),
+        CheckConstraint(_one_of("state", ITEM_STATES), "state"),
+        CheckConstraint("slots >= 0", "slots"),
+        CheckConstraint("gold IN (0, 1)", "gold"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
+    item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
+    stage: Mapped[str]
+    gold: Mapped[bool]
+    slots: Mapped[int]
+    state: Mapped[str]
+    rank: Mapped[float]
+
+
+class Task(Base):
+    __tablename__ = "task"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["item_id", "stage", "slots"], ["item_stage.item_id", "item_stage.stage", "item_stage.slots"], onupdate="CASCADE"
+        ),
+        UniqueConstraint("item_id", "stage", "annotator_id"),
+        UniqueConstraint("item_id", "stage", "slot"),  # NULLs are distinct
+        CheckConstraint("slot >= 0 AND slot < slots", "slot"),
+        CheckConstraint(_one_of("state", TASK_STATES), "state"),
+        CheckConstraint("state IN ('leased', 'submitted', 'returned') OR slot IS NULL", "holds"),
+        CheckConstraint("state <> 'leased' OR expires IS NOT NULL", "expires"),
+        CheckConstraint("version >= 0", "version"),
+        CheckConstraint("seconds >= 0", "seconds"),
+        Index(None, "annotator_id", "project_id", "stage", "state"),
+        Index(None, "project_id", "stage", "state", "slot"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
+    item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
+    stage: Mapped[str]
+    slots: Mapped[int]  # of the item's stage
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    slot: Mapped[int | None]
+    state: Mapped[str]
+    expires: Mapped[datetime | None]
+    reason: Mapped[str]
+    seed: Mapped[int]  # of what is shuffled for this person
+    version: Mapped[int]  # of the last submission; 0: none
+    seconds: Mapped[float]  # of all submissions
+    created: Mapped[datetime]
+    updated: Mapped[datetime]
+
+
+class Draft(Base):
+    __tablename__ = "draft"
+    __table_args__ = (
+        UniqueConstraint("item_id", "stage", "annotator_id"),
+        CheckConstraint(_one_of("stage", WORK_STAGES), "stage"),
+        CheckConstraint("open IN (0, 1)", "open"),
+        CheckConstraint("version >= 1", "version"),
+        Index(None, "annotator_id", "open", "updated"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
+    stage: Mapped[str]
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    body: Mapped[dict[str, Any]]
+    open: Mapped[bool]  # False: submitted, kept so that versions go on
+    version: Mapped[int]
+    created: Mapped[datetime]
+    updated: Mapped[datetime]
+
+
+class Submission(Base):
+    __tablename__ = "submission"
+    __table_args__ = (
+        UniqueConstraint("item_id", "stage", "annotator_id", "version"),
+        CheckConstraint(_one_of("stage", WORK_STAGES), "stage"),
+        CheckConstraint("version >= 1", "version"),
+        CheckConstraint("restores IS NULL OR (restores >= 1 AND restores < version)", "restores"),
+        CheckConstraint("seconds >= 0", "seconds"),
+        CheckConstraint("score >= 0 AND score <= 1", "score"),
+        CheckConstraint("automatic IN (0, 1)", "automatic"),
+        Index(None, "project_id", "stage", "id"),
+        Index(None, "annotator_id"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
+    item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
+    stage: Mapped[str]
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    version: Mapped[int]
+    restores: Mapped[int | None]
+    body: Mapped[dict[str, Any]]  # storage.tasks.contents
+    seconds: Mapped[float]  # since the last submission
+    guidelines: Mapped[int]  # version shown; 0: there were none
+    score: Mapped[float | None]
+    automatic: Mapped[bool]
+    created: Mapped[datetime]
+
+
+class Interaction(Base):
+    """A search or an opened passage."""
+
+    __tablename__ = "interaction"
+    __table_args__ = (
+        CheckConstraint(_one_of("kind", INTERACTIONS), "kind"),
+        CheckConstraint(_one_of("stage", WORK_STAGES), "stage"),
+        Index(None, "item_id", "stage", "annotator_id", "id"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
+    stage: Mapped[str]
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    kind: Mapped[str]
+    query: Mapped[str]
+    passage_id: Mapped[str]
+    title: Mapped[str]
+    created: Mapped[datetime]
+
+
+class Admission(Base):
+    """A manager's word on a person's qualification for a project, whatever the gold items say."""
+
+    __tablename__ = "admission"
+    __table_args__ = (UniqueConstraint("project_id", "annotator_id"), CheckConstraint("admitted IN (0, 1)", "admitted"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    admitted: Mapped[bool]
+    created: Mapped[datetime]
+
+
+class Activity(Base):
+    __tablename__ = "activity"
+    __table_args__ = (
+        CheckConstraint("length(action) > 0", "action"),
+        Index(None, "project_id", "id"),
+        Index(None, "annotator_id", "id"),
+        Index(None, "item_id", "id"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    annotator_id: Mapped[int | None] = mapped_column(ForeignKey("annotator.id"))
+    action: Mapped[str]
+    project_id: Mapped[int | None] = mapped_column(ForeignKey("project.id"))
+    item_id: Mapped[int | None] = mapped_column(ForeignKey("project_item.id"))
+    details: Mapped[dict[str, Any]]
+    created: Mapped[datetime]

@@ -1,0 +1,147 @@
+"""What people submit, as plain JSON and back: the bodies of `submission`, gold references, guideline examples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast, get_args
+
+from core.errors import FormatError, InputError
+from core.text import normalize_answer
+from core.trace import to_json
+from core.types import Annotation, Passage
+from storage.records.annotation import (
+    AnswerVerdict,
+    Content,
+    Example,
+    GenerationWork,
+    Gold,
+    JudgedAnswer,
+    JudgingWork,
+    MissingAnswer,
+    Preference,
+    QuestionVerdict,
+    SuggestionAction,
+    SuggestionUse,
+    ValidationWork,
+    WorkStage,
+)
+from storage.records.checks import check_text, plain_problem
+from storage.results.annotations import annotation_from_json, check_annotation
+from storage.results.labels import MAX_NOTE_CHARS
+
+MAX_MISSING = 200
+_KINDS: dict[str, type[Any]] = {"generation": GenerationWork, "validation": ValidationWork, "judging": JudgingWork}
+
+
+def check_content(content: Content, stage: WorkStage) -> None:
+    """Raises InputError for the content of another stage, wrong choices, and what cannot be stored or is not complete."""
+    if not isinstance(content, _KINDS[stage]):
+        raise InputError(f"the stage {stage} takes {_KINDS[stage].__name__}, not {type(content).__name__}")
+    if problem := plain_problem(to_json(content)):
+        raise InputError(f"this cannot be stored: {problem}")
+    check_text(content.note, "the note", limit=MAX_NOTE_CHARS)
+    if isinstance(content, JudgingWork):
+        _check_judging(content)
+        return
+    check_annotation(content.annotation, complete=True)
+    if isinstance(content, GenerationWork):
+        _distinct([(s.prediction_id, s.position) for s in content.suggestions], "a suggestion")
+        for use in content.suggestions:
+            _choice(use.action, SuggestionAction, "a suggestion")
+
+
+def _choice(value: object, kind: Any, what: str) -> None:
+    if value not in get_args(kind):
+        raise InputError(f"{what} is {value!r}; use one of {', '.join(get_args(kind))}")
+
+
+def _distinct(keys: Sequence[Any], what: str) -> None:
+    if len(set(keys)) != len(keys):
+        raise InputError(f"{what} occurs twice")
+
+
+def _check_judging(content: JudgingWork) -> None:
+    _distinct([(a.prediction_id, a.position) for a in content.answers], "an answer")
+    for answer in content.answers:
+        _choice(answer.verdict, AnswerVerdict, "a verdict")
+        if answer.question is not None:
+            _choice(answer.question, QuestionVerdict, "the verdict on a disambiguated question")
+        check_text(answer.note, "a note", limit=MAX_NOTE_CHARS)
+    if content.preference is not None:
+        _choice(content.preference, Preference, "the preference")
+    if len(content.missing) > MAX_MISSING:
+        raise InputError(f"{len(content.missing)} missing answers; at most {MAX_MISSING} are allowed")
+    for missing in content.missing:
+        if not missing.text.strip() or not all(alias.strip() for alias in missing.aliases):
+            raise InputError("a missing answer is empty")
+    keys = [normalize_answer(m.text) or m.text for m in content.missing]
+    _distinct(keys, "a missing answer")
+
+
+def content_to_json(content: Content) -> dict[str, Any]:
+    return cast(dict[str, Any], to_json(content))
+
+
+def content_from_json(body: Mapping[str, Any], stage: str) -> Content:
+    """The inverse of `content_to_json`.  Raises FormatError for another layout."""
+    try:
+        if stage == "judging":
+            return JudgingWork(
+                tuple(JudgedAnswer(**a) for a in body["answers"]),
+                tuple(MissingAnswer(m["text"], tuple(m["aliases"])) for m in body["missing"]),
+                body["preference"],
+                body["preferred"],
+                body["note"],
+            )
+        annotation = annotation_from_json(body["annotation"])
+        warnings = tuple(body["warnings"])
+        if stage == "validation":
+            sources = tuple((str(name), int(version)) for name, version in body["sources"])
+            return ValidationWork(annotation, warnings, body["note"], sources)
+        uses = tuple(SuggestionUse(**use) for use in body["suggestions"])
+        return GenerationWork(annotation, uses, warnings, body["note"])
+    except (KeyError, TypeError, ValueError) as e:
+        raise FormatError(f"no content of the stage {stage}: {e}") from None
+
+
+def gold_to_json(gold: Gold) -> dict[str, Any]:
+    return {
+        "annotations": [to_json(a) for a in gold.annotations],
+        "verdicts": [[system, position, verdict] for (system, position), verdict in sorted(gold.verdicts.items())],
+        "hint": gold.hint,
+    }
+
+
+def gold_from_json(body: Mapping[str, Any]) -> Gold:
+    return Gold(
+        tuple(annotation_from_json(a) for a in body["annotations"]),
+        {(str(system), int(position)): verdict for system, position, verdict in body["verdicts"]},
+        str(body["hint"]),
+    )
+
+
+def check_gold(gold: Gold) -> None:
+    """Raises InputError for what cannot be stored, or says nothing."""
+    for annotation in gold.annotations:
+        check_annotation(annotation, complete=True)
+    for verdict in gold.verdicts.values():
+        _choice(verdict, AnswerVerdict, "a gold verdict")
+    check_text(gold.hint, "the hint", limit=MAX_NOTE_CHARS)
+    if not gold.annotations and not gold.verdicts:
+        raise InputError("a gold item needs a reference: annotations, or verdicts")
+
+
+def examples_to_json(examples: Sequence[Example]) -> list[Any]:
+    return [to_json(example) for example in examples]
+
+
+def examples_from_json(body: Sequence[Any]) -> tuple[Example, ...]:
+    return tuple(Example(e["right"], e["prompt"], annotation_from_json(e["annotation"]), e["why"]) for e in body)
+
+
+def passages_from_json(body: Sequence[Any] | None) -> tuple[Passage, ...] | None:
+    return None if body is None else tuple(Passage(p["id"], p["title"], p["text"]) for p in body)
+
+
+def annotations_from_json(body: Sequence[Any]) -> tuple[Annotation, ...]:
+    return tuple(annotation_from_json(a) for a in body)

@@ -1,0 +1,97 @@
+"""Who holds a slot of an item, inside a write transaction.
+
+An expired lease keeps its slot until somebody else wants it; then its task is `expired`, without a slot, and its draft stays.
+Work submitted without a slot is over the number: it is kept, and takes a slot when one becomes free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import and_, case, func, select, update
+from sqlalchemy.orm import Session
+
+from storage.schema import workbench
+
+
+def stage_row(session: Session, item: int, stage: str) -> workbench.ItemStage | None:
+    return session.scalar(select(workbench.ItemStage).filter_by(item_id=item, stage=stage))
+
+
+def holders(session: Session, item: int, stage: str) -> list[workbench.Task]:
+    """The tasks that hold a slot, by slot."""
+    task = workbench.Task
+    query = select(task).where(task.item_id == item, task.stage == stage, task.slot.is_not(None)).order_by(task.slot)
+    return list(session.scalars(query))
+
+
+def free_slot(session: Session, queue: workbench.ItemStage, moment: datetime, but: int | None = None) -> int | None:
+    """A slot that may be taken, or None.  Expired leases (but that of the annotator `but`) lose theirs only if one is needed."""
+    if queue.gold:
+        return None
+    held = holders(session, queue.item_id, queue.stage)
+    taken = {row.slot for row in held}
+    found = next((n for n in range(queue.slots) if n not in taken), None)
+    if found is not None:
+        return found
+    for row in held:
+        if row.state == "leased" and row.annotator_id != but and row.expires is not None and row.expires <= moment:
+            found = row.slot
+            row.state, row.slot, row.expires, row.updated = "expired", None, None, moment
+            session.flush()  # before another row takes the slot
+            return found
+    return None
+
+
+def promotable(session: Session, queue: workbench.ItemStage) -> workbench.Task | None:
+    """The earliest work over the number."""
+    task = workbench.Task
+    query = (
+        select(task)
+        .where(task.item_id == queue.item_id, task.stage == queue.stage, task.state == "submitted", task.slot.is_(None))
+        .order_by(task.updated, task.id)
+        .limit(1)
+    )
+    return None if queue.gold else session.scalar(query)
+
+
+def counted(session: Session, queue: workbench.ItemStage) -> int:
+    """Submissions that fill a slot."""
+    task = workbench.Task
+    return (
+        session.scalar(
+            select(func.count())
+            .select_from(task)
+            .where(task.item_id == queue.item_id, task.stage == queue.stage, task.state == "submitted", task.slot.is_not(None))
+        )
+        or 0
+    )
+
+
+def refresh_states(session: Session, project: int, stages: Sequence[str]) -> None:
+    """Sets open and done of a whole project from what was submitted; validation waits for generation.  Gold stays open."""
+    queue, task = workbench.ItemStage, workbench.Task
+    done = (
+        select(func.count())
+        .select_from(task)
+        .where(task.item_id == queue.item_id, task.stage == queue.stage, task.state == "submitted", task.slot.is_not(None))
+        .scalar_subquery()
+    )
+    for stage in stages:
+        state = case((and_(done >= queue.slots), "done"), else_="open")
+        if stage == "validation" and "generation" in stages:
+            earlier = workbench.ItemStage.__table__.alias()
+            ready = (
+                select(earlier.c.id)
+                .where(earlier.c.item_id == queue.item_id, earlier.c.stage == "generation", earlier.c.state == "done")
+                .exists()
+            )
+            state = case((and_(done >= queue.slots), "done"), (ready, "open"), else_="waiting")
+        session.execute(
+            update(queue)
+            .where(queue.project_id == project, queue.stage == stage, queue.gold == False)  # noqa: E712
+            .values(state=state)
+            .execution_options(synchronize_session=False)
+        )
+    session.expire_all()

@@ -1,0 +1,226 @@
+"""Drafts and the log of searches and opened passages: saved as people work, kept whatever becomes of the lease."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
+
+from core.errors import InputError
+from storage.people.people import actor
+from storage.projects.projects import project_row
+from storage.records.annotation import (
+    Draft,
+    DraftConflictError,
+    Interaction,
+    InteractionKind,
+    InteractionLog,
+    WorkStage,
+)
+from storage.records.checks import check_text, dumps, plain_problem
+from storage.results.predictions import MAX_ID_CHARS, check_page
+from storage.schema import engine, tables, workbench
+from storage.tasks.tasks import draft_row, find_place
+from storage.work.queue import renew
+
+MAX_DRAFT_CHARS = 2_000_000  # of its JSON
+MAX_QUERY_CHARS = 2_000
+MAX_TITLE_CHARS = 2_000
+MAX_INTERACTIONS = 5_000  # of one person and item: more are not a person's
+
+
+def check_body(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises InputError for what is not plain JSON, or too long."""
+    plain = dict(body)
+    if problem := plain_problem(plain):
+        raise InputError(f"the draft cannot be stored: {problem}")
+    if (size := len(dumps(plain))) > MAX_DRAFT_CHARS:
+        raise InputError(f"the draft cannot be stored: it has {size} characters; at most {MAX_DRAFT_CHARS} are allowed")
+    return plain
+
+
+def put_draft(
+    session: Session, task: workbench.Task, row: workbench.Draft | None, body: dict[str, Any], *, open: bool
+) -> workbench.Draft:
+    """Writes a draft over `row` (the task's), its version one more; equal content changes nothing."""
+    moment = engine.now()
+    if row is None:
+        row = workbench.Draft(item_id=task.item_id, stage=task.stage, annotator_id=task.annotator_id, version=1, created=moment)
+        session.add(row)
+    elif (row.body, row.open) == (body, open):
+        return row
+    else:
+        row.version += 1
+    row.body, row.open, row.updated = body, open, moment
+    session.flush()
+    return row
+
+
+def _drafts_query() -> Any:
+    """(draft, item, project, question, annotator, over) rows."""
+    draft, item, task = workbench.Draft, workbench.ProjectItem, workbench.Task
+    other = workbench.Task.__table__.alias()
+    live = (
+        select(func.count())
+        .select_from(other)
+        .where(
+            other.c.item_id == task.item_id,
+            other.c.stage == task.stage,
+            other.c.slot.is_not(None),
+            or_(other.c.state != "leased", other.c.expires > engine.now()),
+        )
+        .scalar_subquery()
+    )
+    over = (draft.open == True) & task.state.in_(("expired", "released")) & (task.slots > 0) & (live >= task.slots)  # noqa: E712
+    return (
+        select(draft, item.public_id, workbench.Project.public_id, tables.Question.text, tables.Annotator.name, over)
+        .join(item, item.id == draft.item_id)
+        .join(workbench.Project, workbench.Project.id == item.project_id)
+        .join(tables.Question, tables.Question.id == item.question_id)
+        .join(tables.Annotator, tables.Annotator.id == draft.annotator_id)
+        .join(task, (task.item_id == draft.item_id) & (task.stage == draft.stage) & (task.annotator_id == draft.annotator_id))
+    )
+
+
+def _record(row: workbench.Draft, item: str, project: str, question: str, annotator: str, over: bool) -> Draft:
+    return Draft(
+        item=item,
+        project=project,
+        stage=cast(WorkStage, row.stage),
+        annotator=annotator,
+        question=question,
+        body=row.body,
+        version=row.version,
+        saved=row.updated,
+        over=bool(over),
+        submitted=not row.open,
+    )
+
+
+def _load(session: Session, row: workbench.Draft) -> Draft:
+    return _record(*session.execute(_drafts_query().where(workbench.Draft.id == row.id)).one())
+
+
+def log_of(session: Session, item: int, stage: str, annotator: int) -> InteractionLog:
+    line = workbench.Interaction
+    rows = session.scalars(
+        select(line)
+        .where(line.item_id == item, line.stage == stage, line.annotator_id == annotator)
+        .order_by(line.id)
+        .limit(MAX_INTERACTIONS)
+    )
+    return make_log(
+        Interaction(cast(InteractionKind, row.kind), row.query, row.passage_id, row.title, row.created) for row in rows
+    )
+
+
+def make_log(events: Iterable[Interaction]) -> InteractionLog:
+    """With the distinct queries, titles and passages, each in the order of its first time."""
+    found = tuple(events)
+    viewed = [e for e in found if e.kind == "view"]
+    return InteractionLog(
+        tuple(dict.fromkeys(e.query for e in found if e.kind == "search")),
+        tuple(dict.fromkeys(e.title for e in viewed if e.title)),
+        tuple(dict.fromkeys(e.passage_id for e in viewed)),
+        found,
+    )
+
+
+class Drafts(engine.Database):
+    """The part of the Store about drafts and interactions."""
+
+    def save_draft(
+        self,
+        item: str,
+        annotator: str,
+        stage: WorkStage,
+        body: Mapping[str, Any],
+        expected_version: int | None = None,
+    ) -> Draft:
+        """Saves what a person has so far, as the page wants to find it again, and renews their lease.
+
+        Equal content changes nothing but the lease.  It is stored whatever became of the lease; `Draft.over` says that others
+        filled all slots.  `expected_version`: the version that was shown (0: none yet); None overwrites.  Raises
+        DraftConflictError (with `mine` and `theirs`) for another version, InputError for what is no plain JSON or an item that
+        was never opened, NotFoundError, NotAllowedError.
+        """
+        plain = check_body(body)
+        with self.writing() as session:
+            place = find_place(session, item, annotator, stage)
+            task = place.need_task()
+            row = draft_row(session, task)
+            same = row is not None and (row.body, row.open) == (plain, True)
+            if not same and expected_version is not None and expected_version != (row.version if row else 0):
+                raise DraftConflictError(plain, _load(session, row) if row else None, expected_version)
+            renew(session, place)
+            row = put_draft(session, task, row, plain, open=True)
+            if task.state != "leased":
+                return _load(session, row)
+            question = session.get_one(tables.Question, place.item.question_id).text
+            return _record(row, item, place.project.public_id, question, annotator, False)
+
+    def find_draft(self, item: str, annotator: str, stage: WorkStage) -> Draft | None:
+        """Also what was submitted (`Draft.submitted`).  Raises NotFoundError, InputError, NotAllowedError."""
+        with self.reading() as session:
+            place = find_place(session, item, annotator, stage)
+            row = draft_row(session, place.task) if place.task else None
+            return _load(session, row) if row else None
+
+    def drafts(self, annotator: str, project: str | None = None, limit: int = 50, offset: int = 0) -> list[Draft]:
+        """A person's work in progress, the latest first.  Raises NotAllowedError, NotFoundError, InputError."""
+        check_page(limit, offset)
+        with self.reading() as session:
+            who = actor(session, annotator)
+            query = _drafts_query().where(workbench.Draft.annotator_id == who.id, workbench.Draft.open == True)  # noqa: E712
+            if project is not None:
+                query = query.where(workbench.ProjectItem.project_id == project_row(session, project).id)
+            rows = session.execute(
+                query.order_by(workbench.Draft.updated.desc(), workbench.Draft.id.desc()).limit(limit).offset(offset)
+            )
+            return [_record(*row) for row in rows]
+
+    # ---------------------------------------------------------------- searches and opened passages
+
+    def log_search(self, item: str, annotator: str, stage: WorkStage, query: str) -> None:
+        """Notes a search; the same one twice in a row is noted once.  Raises InputError, NotFoundError, NotAllowedError."""
+        check_text(query, "the query", limit=MAX_QUERY_CHARS, empty=False)
+        self._log(item, annotator, stage, "search", query, "", "")
+
+    def log_view(self, item: str, annotator: str, stage: WorkStage, passage_id: str, title: str) -> None:
+        """Notes that a passage was opened; the same one twice in a row is noted once.  Raises as `log_search`."""
+        check_text(passage_id, "the passage's id", limit=MAX_ID_CHARS, empty=False)
+        check_text(title, "the passage's title", limit=MAX_TITLE_CHARS)
+        self._log(item, annotator, stage, "view", "", passage_id, title)
+
+    def _log(
+        self, item: str, annotator: str, stage: WorkStage, kind: InteractionKind, query: str, passage: str, title: str
+    ) -> None:
+        with self.writing() as session:
+            task = find_place(session, item, annotator, stage).need_task()
+            line = workbench.Interaction
+            mine = select(line).where(line.item_id == task.item_id, line.stage == stage, line.annotator_id == task.annotator_id)
+            last = session.scalar(mine.order_by(line.id.desc()).limit(1))
+            if last is not None and (last.kind, last.query, last.passage_id) == (kind, query, passage):
+                return
+            if (session.scalar(select(func.count()).select_from(mine.subquery())) or 0) >= MAX_INTERACTIONS:
+                return
+            session.add(
+                line(
+                    item_id=task.item_id,
+                    stage=stage,
+                    annotator_id=task.annotator_id,
+                    kind=kind,
+                    query=query,
+                    passage_id=passage,
+                    title=title,
+                    created=engine.now(),
+                )
+            )
+
+    def interactions(self, item: str, annotator: str, stage: WorkStage) -> InteractionLog:
+        """What this person searched and opened for an item.  Raises NotFoundError, InputError, NotAllowedError."""
+        with self.reading() as session:
+            place = find_place(session, item, annotator, stage)
+            return log_of(session, place.item.id, stage, place.who.id)

@@ -1,0 +1,385 @@
+"""Submitting work, and reading what was submitted.  Versions are only ever added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Any, cast
+
+from sqlalchemy import and_, or_, select
+from sqlalchemy.orm import Session
+
+from core.annotating import checks
+from core.errors import InputError
+from core.types import Evidence
+from storage.people.log import note
+from storage.people.people import actor
+from storage.projects.projects import THRESHOLDS, latest_guidelines, project_row
+from storage.projects.qualification import gold_score, reckon_qualification
+from storage.records.annotation import (
+    Content,
+    GenerationWork,
+    GoldFeedback,
+    Interaction,
+    InteractionKind,
+    InteractionLog,
+    JudgingWork,
+    SourcesChangedError,
+    Submission,
+    SubmissionConflictError,
+    Suggestion,
+    ValidationWork,
+    WorkStage,
+)
+from storage.results.labels import check_choice
+from storage.results.predictions import check_page
+from storage.schema import engine, tables, workbench
+from storage.tasks.contents import check_content, content_from_json, content_to_json, gold_from_json
+from storage.tasks.shuffling import side_order
+from storage.tasks.slots import free_slot
+from storage.tasks.tasks import Place, draft_row, find_place
+from storage.work.completion import began_to_count, fill_free_slots, retract_automatic, sources_of
+from storage.work.drafts import check_body, log_of, make_log, put_draft
+
+MAX_SECONDS = 60 * 60 * 24 * 7.0  # spent on one submission
+_NO_LOG = InteractionLog((), (), (), ())
+
+
+def _rows_query() -> Any:
+    """(submission, task, item, project, question id, question, annotator) rows."""
+    sent, task, item = workbench.Submission, workbench.Task, workbench.ProjectItem
+    return (
+        select(
+            sent,
+            task,
+            item.public_id,
+            workbench.Project.public_id,
+            tables.Question.public_id,
+            tables.Question.text,
+            tables.Annotator.name,
+        )
+        .join(task, and_(task.item_id == sent.item_id, task.stage == sent.stage, task.annotator_id == sent.annotator_id))
+        .join(item, item.id == sent.item_id)
+        .join(workbench.Project, workbench.Project.id == sent.project_id)
+        .join(tables.Question, tables.Question.id == item.question_id)
+        .join(tables.Annotator, tables.Annotator.id == sent.annotator_id)
+    )
+
+
+def _current() -> Any:
+    return and_(workbench.Task.state == "submitted", workbench.Task.version == workbench.Submission.version)
+
+
+def _record(row: Sequence[Any], log: InteractionLog) -> Submission:
+    sent, task, item, project, question_id, question, annotator = row
+    current = task.state == "submitted" and task.version == sent.version
+    return Submission(
+        id=sent.id,
+        item=item,
+        project=project,
+        stage=cast(WorkStage, sent.stage),
+        annotator=annotator,
+        question_id=question_id,
+        question=question,
+        version=sent.version,
+        restores=sent.restores,
+        content=content_from_json(sent.body, sent.stage),
+        seconds=sent.seconds,
+        guidelines=sent.guidelines,
+        log=log,
+        score=sent.score,
+        current=current,
+        counted=current and task.slot is not None,
+        gold=task.slots == 0,
+        automatic=sent.automatic,
+        created=sent.created,
+    )
+
+
+def _logs(session: Session, rows: Sequence[Sequence[Any]]) -> dict[tuple[int, str, int], InteractionLog]:
+    """The interactions of these submissions, by (item, stage, annotator)."""
+    line = workbench.Interaction
+    events: dict[tuple[int, str, int], list[Interaction]] = {}
+    items = sorted({row[0].item_id for row in rows})
+    for found in session.scalars(select(line).where(line.item_id.in_(items)).order_by(line.id)):
+        events.setdefault((found.item_id, found.stage, found.annotator_id), []).append(
+            Interaction(cast(InteractionKind, found.kind), found.query, found.passage_id, found.title, found.created)
+        )
+    return {key: make_log(value) for key, value in events.items()}
+
+
+def _records(session: Session, rows: Sequence[Sequence[Any]]) -> list[Submission]:
+    logs = _logs(session, rows) if rows else {}
+    return [_record(row, logs.get((row[0].item_id, row[0].stage, row[0].annotator_id), _NO_LOG)) for row in rows]
+
+
+def stream(
+    session: Session, project: str, *, stage: WorkStage | None = None, counted: bool | None = True, chunk: int = 200
+) -> Iterator[Submission]:
+    """The current submissions of a project, in the order of their items, then stage, then person; `chunk` in memory at a time.
+
+    `counted`: only those that fill a slot (True), only the others (False: over the number, and gold), or all (None).  Inside a
+    read transaction of the caller.  Raises NotFoundError.
+    """
+    sent, item = workbench.Submission, workbench.ProjectItem
+    query = _rows_query().add_columns(item.position).where(sent.project_id == project_row(session, project).id, _current())
+    if stage is not None:
+        query = query.where(sent.stage == stage)
+    if counted is not None:
+        query = query.where(workbench.Task.slot.is_not(None) if counted else workbench.Task.slot.is_(None))
+    query = query.order_by(item.position, sent.stage, sent.annotator_id)
+    for part in session.execute(query.execution_options(yield_per=chunk)).partitions():
+        yield from _records(session, [tuple(row)[:-1] for row in part])
+        session.expunge_all()
+
+
+class Submissions(engine.Database):
+    """The part of the Store about submitted work."""
+
+    def submit(
+        self,
+        item: str,
+        annotator: str,
+        stage: WorkStage,
+        content: Content,
+        *,
+        seconds: float,
+        draft_body: Mapping[str, Any] | None = None,
+        expected_version: int | None = None,
+    ) -> Submission:
+        """Submits a person's work on an item that they opened, and returns it as stored.
+
+        It counts if the person holds a slot or one is free; otherwise it is kept over the number (`counted` False).  Content
+        equal to the current version changes nothing.  Later submissions are new versions.  `seconds`: spent since the last one.
+        `draft_body`: what an undo reopens (default: the last draft).  For a gold item `feedback` tells how it went.
+
+        Raises InputError for what the rules of the stage refuse (core.annotating.checks.errors; an answer without a verdict),
+        a validated item, a gold item that was answered; SubmissionConflictError when `expected_version` (0: none) is not the
+        stored one; SourcesChangedError; NotFoundError, NotAllowedError.
+        """
+        check_choice(stage, WorkStage, "the stage")
+        check_content(content, stage)
+        if not 0 <= seconds <= MAX_SECONDS:
+            raise InputError(f"seconds is {seconds}; it must be 0 to {MAX_SECONDS:.0f}")
+        body = check_body(draft_body) if draft_body is not None else None
+        with self.writing() as session:
+            place = find_place(session, item, annotator, stage)
+            task = place.need_task()
+            content = _completed(session, place, content, seconds)
+            plain = content_to_json(content)
+            theirs = _version(session, task, task.version) if task.version else None
+            if task.state == "submitted" and theirs is not None and theirs[0].body == plain:
+                return _load(session, theirs)
+            if expected_version is not None and expected_version != task.version:
+                raise SubmissionConflictError(content, _load(session, theirs) if theirs else None, expected_version)
+            if place.queue.gold and task.state == "submitted":
+                raise InputError("a qualification item is answered once: its answer was shown")
+            if stage == "generation" and task.slot is not None:
+                retract_automatic(session, place.item.id)
+            _settle(session, place, task)
+            task.version += 1
+            task.seconds += seconds
+            task.updated = engine.now()
+            score = _score(session, place, content)
+            session.add(
+                workbench.Submission(
+                    project_id=task.project_id,
+                    item_id=task.item_id,
+                    stage=stage,
+                    annotator_id=task.annotator_id,
+                    version=task.version,
+                    restores=None,
+                    body=plain,
+                    seconds=seconds,
+                    guidelines=latest_guidelines(session, task.project_id),
+                    score=score,
+                    automatic=False,
+                    created=task.updated,
+                )
+            )
+            session.flush()
+            draft = draft_row(session, task)
+            kept = body if body is not None else draft.body if draft is not None else {"content": plain}
+            put_draft(session, task, draft, kept, open=False)
+            if task.slot is not None:
+                began_to_count(session, place.project, place.queue, task, content)
+            details = {"stage": stage, "version": task.version, "counted": task.slot is not None}
+            note(session, place.who.id, "item submitted", project=task.project_id, item=task.item_id, details=details)
+            stored = _version(session, task, task.version)
+            assert stored is not None
+            return _load(session, stored, _feedback(session, place, score))
+
+    def submissions(
+        self,
+        project: str,
+        by: str,
+        *,
+        stage: WorkStage | None = None,
+        annotator: str | None = None,
+        item: str | None = None,
+        current: bool = True,
+        counted: bool | None = None,
+        after: int = 0,
+        limit: int = 50,
+    ) -> list[Submission]:
+        """In the order in which they were submitted; `after` is the id of the last one of the page before.
+
+        `current`: only what stands (not earlier versions, nor what was returned or reopened).  Other people's are for validators
+        and managers.  Raises NotAllowedError, NotFoundError, InputError for a limit outside 1..500.
+        """
+        check_page(limit, 0)
+        with self.reading() as session:
+            actor(session, by, "annotator" if annotator == by else "validator")
+            sent = workbench.Submission
+            query = _rows_query().where(sent.project_id == project_row(session, project).id, sent.id > after)
+            if stage is not None:
+                query = query.where(sent.stage == stage)
+            if annotator is not None:
+                query = query.where(tables.Annotator.name == annotator)
+            if item is not None:
+                query = query.where(workbench.ProjectItem.public_id == item)
+            if current:
+                query = query.where(_current())
+            if counted is not None:
+                fills = and_(_current(), workbench.Task.slot.is_not(None))
+                query = query.where(fills if counted else or_(~_current(), workbench.Task.slot.is_(None)))
+            return _records(session, session.execute(query.order_by(sent.id).limit(limit)).all())
+
+    def submission_history(self, item: str, annotator: str, stage: WorkStage, by: str) -> list[Submission]:
+        """All versions of one person's work on an item, the oldest first.  Raises NotFoundError, NotAllowedError."""
+        with self.reading() as session:
+            actor(session, by, "annotator" if annotator == by else "validator")
+            query = _rows_query().where(
+                workbench.ProjectItem.public_id == item, workbench.Submission.stage == stage, tables.Annotator.name == annotator
+            )
+            return _records(session, session.execute(query.order_by(workbench.Submission.version)).all())
+
+    def suggestions(self, item: str, by: str) -> tuple[Suggestion, ...]:
+        """The answers of the item's linked predictions, for the generation stage: by system, then position.
+
+        Raises NotFoundError, InputError, NotAllowedError.
+        """
+        with self.reading() as session:
+            place = find_place(session, item, by, "generation")
+            answer, link = tables.PredictedAnswer, workbench.ItemPrediction
+            rows = session.execute(
+                select(answer, tables.Prediction.public_id)
+                .join(tables.Prediction, tables.Prediction.id == answer.prediction_id)
+                .join(link, link.prediction_id == tables.Prediction.id)
+                .where(link.item_id == place.item.id)
+                .order_by(link.side, answer.position)
+            )
+            return tuple(
+                Suggestion(
+                    prediction,
+                    row.position,
+                    row.text,
+                    row.clarified or "",
+                    row.probability,
+                    evidence_of(row),
+                )
+                for row, prediction in rows
+            )
+
+
+def evidence_of(row: tables.PredictedAnswer) -> tuple[Evidence, ...]:
+    return tuple(Evidence(e["passage_id"], e["start"], e["end"], e["text"]) for e in row.evidence)
+
+
+def _complete_judging(session: Session, place: Place, content: JudgingWork) -> JudgingWork:
+    """Each answer of each linked prediction has a verdict, each disambiguated question too; the preference gets its prediction."""
+    link, answer = workbench.ItemPrediction, tables.PredictedAnswer
+    rows = session.execute(
+        select(tables.Prediction.public_id, answer.position, answer.clarified)
+        .join(link, link.prediction_id == tables.Prediction.id)
+        .outerjoin(answer, answer.prediction_id == tables.Prediction.id)
+        .where(link.item_id == place.item.id)
+        .order_by(link.side, answer.position)
+    ).all()
+    predictions = list(dict.fromkeys(row[0] for row in rows))
+    wanted = {(name, position): clarified for name, position, clarified in rows if position is not None}
+    given = {(a.prediction_id, a.position): a for a in content.answers}
+    if strange := sorted(set(given) - set(wanted)):
+        raise InputError(f"answer {strange[0][1] + 1} of prediction {strange[0][0][:40]} is none of this item")
+    if missing := sorted(set(wanted) - set(given)):
+        raise InputError(f"{len(missing)} of {len(wanted)} answers have no verdict yet")
+    for key, clarified in wanted.items():
+        if (given[key].question is None) != (clarified is None):
+            what = (
+                "has no disambiguated question to judge" if clarified is None else "has a disambiguated question: judge it too"
+            )
+            raise InputError(f"answer {key[1] + 1} {what}")
+    if content.preference is not None and len(predictions) < 2:
+        raise InputError("there is one answer set only: no preference between two")
+    preferred = ""
+    if content.preference in ("a", "b") and place.task is not None:
+        order = side_order(place.task.seed, len(predictions))
+        preferred = predictions[order["ab".index(content.preference)]]
+    return replace(content, preferred=preferred)
+
+
+def _version(session: Session, task: workbench.Task, version: int) -> Sequence[Any] | None:
+    return session.execute(_rows_query().where(workbench.Task.id == task.id, workbench.Submission.version == version)).first()
+
+
+def _load(session: Session, row: Sequence[Any], feedback: GoldFeedback | None = None) -> Submission:
+    sent = row[0]
+    found = _record(row, log_of(session, sent.item_id, sent.stage, sent.annotator_id))
+    if feedback is None:
+        return found
+    return replace(found, feedback=feedback)
+
+
+def _settle(session: Session, place: Place, task: workbench.Task) -> None:
+    """Submitted, with the slot that is held, one that is free, or none."""
+    if task.state not in ("leased", "submitted", "returned"):
+        fill_free_slots(session, place.project, place.queue)
+        task.slot = free_slot(session, place.queue, engine.now(), task.annotator_id)
+    task.state, task.expires, task.reason = "submitted", None, ""
+    session.flush()
+
+
+def _completed(session: Session, place: Place, content: Content, seconds: float) -> Content:
+    """The content with what the store adds, found complete."""
+    if isinstance(content, JudgingWork):
+        return _complete_judging(session, place, content)
+    prompt = session.get_one(tables.Question, place.item.question_id).text
+    limits = {**THRESHOLDS, **place.project.thresholds}
+    opened = None
+    if isinstance(content, GenerationWork):
+        opened = len(log_of(session, place.item.id, place.queue.stage, place.who.id).viewed_passage_ids)
+    wrong = tuple(map(str, checks.errors(content.annotation, prompt, opened=opened, must_read=int(limits["must_read"]))))
+    spent = seconds + (place.task.seconds if place.task else 0.0)
+    if content.annotation.type != "multiple" and opened is not None and spent < limits["min_seconds_no_pairs"]:
+        wrong += (f"look for other answers a little longer: {limits['min_seconds_no_pairs']:.0f} s at least",)
+    if wrong:
+        raise InputError("; ".join(wrong))
+    asked = date.fromisoformat(place.project.reference_date) if place.project.reference_date else None
+    doubts = checks.doubts(content.annotation, prompt, reference_date=asked, alias_words=int(limits["alias_words"]))
+    said = tuple(map(str, doubts))
+    if isinstance(content, ValidationWork):
+        present = tuple((name, version) for name, version, _ in sources_of(session, place.item))
+        if place.queue.state == "waiting" or (content.sources and content.sources != present):
+            raise SourcesChangedError("an annotation was changed or sent back meanwhile: load them again")
+        return replace(content, warnings=said, sources=present)
+    return replace(content, warnings=said)
+
+
+def _score(session: Session, place: Place, content: Content) -> float | None:
+    if place.item.gold is None:
+        return None
+    systems = session.execute(
+        select(tables.Prediction.public_id, tables.Prediction.system)
+        .join(workbench.ItemPrediction, workbench.ItemPrediction.prediction_id == tables.Prediction.id)
+        .where(workbench.ItemPrediction.item_id == place.item.id)
+    )
+    return gold_score(gold_from_json(place.item.gold), content, {row[0]: row[1] for row in systems})
+
+
+def _feedback(session: Session, place: Place, score: float | None) -> GoldFeedback | None:
+    if score is None or place.item.gold is None:
+        return None
+    state = reckon_qualification(session, place.project, place.who.id)
+    right = score >= {**THRESHOLDS, **place.project.thresholds}["gold_score"]
+    return GoldFeedback(score, right, gold_from_json(place.item.gold), state)

@@ -1,0 +1,123 @@
+"""Projects and contents for the tests of the annotation workbench."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from core import types as t
+from storage.records.annotation import (
+    Example,
+    GenerationWork,
+    JudgedAnswer,
+    JudgingSheet,
+    JudgingWork,
+    Project,
+    Task,
+    ValidationWork,
+    WorkStage,
+)
+from storage.schema import engine
+from storage.store import Store
+
+
+class Clock:
+    """A time that passes only when it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.time = datetime(2026, 1, 1, 9, 0, tzinfo=UTC)
+        monkeypatch.setattr(engine, "now", lambda: self.time)
+
+    def pass_(self, **span: float) -> None:
+        self.time += timedelta(**span)
+
+
+def questions(count: int, start: int = 0) -> list[t.ReferenceQuestion]:
+    return [
+        t.ReferenceQuestion(
+            f"q{i}", f"Who played part {i}?", (t.Annotation("single", (t.QAPair(f"Who played part {i}?", ("Somebody",)),)),)
+        )
+        for i in range(start, start + count)
+    ]
+
+
+def project(store: Store, count: int = 3, *, by: str = "Mia", **options: Any) -> Project:
+    """A project with `count` items; nothing has to be read unless `thresholds` say so."""
+    made = store.create_project(by, options.pop("name", "parts"), **{"thresholds": {"must_read": 0}, **options})
+    if count:
+        store.add_items(by, made.id, questions(count))
+    return made
+
+
+def multiple(*answers: str, question: str = "Who played it in {}?") -> t.Annotation:
+    return t.Annotation("multiple", tuple(t.QAPair(question.format(a), (a,)) for a in answers))
+
+
+def single(answer: str = "Ada") -> t.Annotation:
+    return t.Annotation("single", (t.QAPair("", (answer,)),))
+
+
+def work(*answers: str) -> GenerationWork:
+    return GenerationWork(single(*answers) if len(answers) == 1 else multiple(*answers) if answers else t.Annotation("none"))
+
+
+def take(store: Store, made: Project, annotator: str, stage: WorkStage = "generation") -> Task:
+    found = store.next_item(made.id, annotator, stage)
+    assert found is not None
+    return found
+
+
+def do(store: Store, made: Project, annotator: str, *answers: str) -> Task:
+    """Takes the next item and submits these answers."""
+    found = take(store, made, annotator)
+    store.submit(found.item, annotator, "generation", work(*answers), seconds=10)
+    return found
+
+
+def validate(store: Store, item: str, by: str, annotation: t.Annotation, note: str = "") -> None:
+    given = store.validation_input(item, by)
+    content = ValidationWork(annotation, note=note, sources=given.sources)
+    store.submit(item, by, "validation", content, seconds=5, expected_version=given.expected_version)
+
+
+def judge_all(sheet: JudgingSheet, verdict: Any = "correct", **more: Any) -> JudgingWork:
+    return JudgingWork(
+        tuple(
+            JudgedAnswer(a.prediction_id, a.position, verdict, "fits" if a.question is not None else None)
+            for side in sheet.sides
+            for a in side.answers
+        ),
+        **more,
+    )
+
+
+def states(store: Store, made: Project, stage: WorkStage = "generation", by: str = "Mia") -> Sequence[str]:
+    return [i.state for i in store.items(made.id, by, stage=stage, limit=500)]
+
+
+def fill_workbench(store: Store) -> None:
+    """After storage_samples.fill: a row of every kind of the workbench, without new questions and without touching what `fill` judged."""
+    asked = [(q.text, q.source_id) for q in store.questions()]
+    reference = (t.Annotation("single", (t.QAPair("", ("1932",)),)),)
+    made = store.create_project(
+        "Mia",
+        "sample",
+        gold_first=1,
+        guidelines="# Read",
+        examples=[Example(True, "Who?", single(), "one")],
+        systems=["ambigprompt"],
+    )
+    store.add_items("Mia", made.id, [t.ReferenceQuestion(name, text, reference) for text, name in asked], gold=True)
+    first = take(store, made, "Ada")
+    store.log_search(first.item, "Ada", "generation", "bridge")
+    store.log_view(first.item, "Ada", "generation", "p1", "Title 1")
+    store.save_draft(first.item, "Ada", "generation", {"text": "half"})
+    store.submit(first.item, "Ada", "generation", work("1932"), seconds=4)
+    second = store.claim_item(take(store, made, "Bob").item, "Bob", "generation")
+    assert second is not None
+    store.save_draft(second.item, "Bob", "generation", {"text": "open"})
+    store.admit("Mia", made.id, "Bob", True)
+    store.add_person("Mia", "Mia", "manager", "a long password")

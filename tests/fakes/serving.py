@@ -1,0 +1,90 @@
+"""The app in a process of its own and Chromium to look at it: what the browser tests share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.retrieval.library import CorpusLibrary
+from core.settings import ROOT, Settings
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+MARKS = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")]
+ARGS = (
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+
+
+def with_corpus(home: Path, name: str, rows: Sequence[tuple[str, str, str]]) -> Settings:
+    """The settings of a new home with one corpus; `rows`: (id, title, text)."""
+    path = home.parent / f"{name}.tsv"
+    path.write_text("id\ttext\ttitle\n" + "".join(f"{i}\t{text}\t{title}\n" for i, title, text in rows), encoding="utf-8")
+    made = Settings(home=home, encoder="hashing")
+    CorpusLibrary(made).create(name, [path])
+    return made
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def serve(
+    home: Path,
+    corpus: str,
+    options: Sequence[str] | Callable[[int], Sequence[str]] = ("--server.address", "127.0.0.1"),
+    start: Sequence[str] = ("-m", "pages.app.launch"),
+    at: str = "127.0.0.1",
+    path: str = "",
+    **more: str,
+) -> Iterator[str]:
+    """The app with the scripted system over a corpus of `home`, started as `run.py app` does; its address.
+
+    `options`: for streamlit, or what gives them for a port; `start`: for python; `at`: where it is to be found; `path`: below which path; `more`: further settings.
+    """
+    port = free_port()
+    settings = {"HOME": str(home), "SYSTEM": "scripted", "ENCODER": "hashing", "CORPUS": corpus, "DEVICE": "cpu", **more}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("AMBISCOPE_")}
+    environment |= {f"AMBISCOPE_{k}": v for k, v in settings.items()}
+    further = options(port) if callable(options) else options
+    command = [sys.executable, *start, "--server.port", str(port), *further]
+    log = home.parent / "server.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
+        address = f"http://{at}:{port}/{path}"
+        try:
+            for _ in range(300):
+                try:
+                    urllib.request.urlopen(address + "_stcore/health", timeout=2).close()
+                    break
+                except OSError:
+                    assert process.poll() is None, log.read_text()
+                    time.sleep(0.2)
+            yield address
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A headless browser of Playwright; the test is skipped where Playwright is absent."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        yield launched
+        launched.close()

@@ -1,0 +1,173 @@
+"""Predictions for the storage tests, and workers that run in other processes."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from core import types as t
+from storage.store import Store
+
+
+def passage(number: int, text: str = "") -> t.RetrievedPassage:
+    body = text or f"Passage {number} names Natalie Wood and Rachel Zegler."
+    return t.RetrievedPassage(t.Passage(f"p{number}", f"Title {number}", body), rank=number, score=1.0 / number, similarity=0.5)
+
+
+def prediction(
+    question: str = "Who played Maria in West Side Story?",
+    answers: Sequence[str] = ("Natalie Wood", "Rachel Zegler"),
+    *,
+    id: str = "",
+    system: str = "ambigprompt",
+    clarified: bool = True,
+    passages: Sequence[t.RetrievedPassage] | None = None,
+) -> t.Prediction:
+    """A prediction as a real run folds it, every kind of event among its events."""
+    found = tuple(passages if passages is not None else (passage(1), passage(2)))
+    first = found[0].passage if found else None
+    evidence = (t.Evidence(first.id, 0, 7, first.text[:7]),) if first else ()
+    made = tuple(t.Answer(a, max(0.0, 0.9 - 0.1 * i), evidence, step=i + 1) for i, a in enumerate(answers))
+    clear = tuple(t.Clarification(a, f"{question[:-1]} ({a})?", i == 0, 3, (a,), "") for i, a in enumerate(answers)) * clarified
+    steps = tuple(
+        t.Step(
+            i + 1, tuple(answers[:i]), f"{question} so far: {i}", (t.Candidate(a, 0.8),), t.Candidate(a, 0.8, None), 0.1, 0.25
+        )
+        for i, a in enumerate(answers)
+    )
+    events: tuple[t.Event, ...] = (
+        t.PassagesRetrieved(found, 0.01, question),
+        t.QuestionRelaxed(question.lower()),
+        *(t.StepStarted(s.number, s.previous, s.prompt) for s in steps),
+        *(t.StepFinished(s, a) for s, a in zip(steps, made, strict=True)),
+        t.AnswerRejected("Nobody", "not in the passage"),
+        *(t.QuestionClarified(c, 0.1) for c in clear),
+        t.InterpretationProposed(t.Interpretation("p1", abstained="says nothing")),
+        t.InterpretationsClustered((t.InterpretationPlaced(0, 0.5, -0.5, -1, True),)),
+        t.Finished(1.5, "eoi"),
+    )
+    info = t.SystemInfo(system, {"top_k": 10, "nested": {"list": [1, 2.5, None, True]}}, "starter", "c0", "default", "d0")
+    asked = t.Question(question, id=id, pinned=("Natalie Wood",), banned=("Nobody",), passages=None)
+    return t.Prediction(asked, info, made, clear, steps, found, 1.5, events)
+
+
+def fill(store: Store) -> tuple[str, str]:
+    """Two questions, two predictions, three annotators, every kind of row.  Returns the predictions' ids."""
+    first = store.save_prediction(prediction(id="q-1"), key="run-1")
+    second = store.save_prediction(prediction("When was the bridge opened? Ünïcode “quotes”", ["1932", "1937", "1883"]))
+    store.judge(first, 0, "Ada", "correct", "see the cast list")
+    store.judge(first, 1, "Ada", "wrong")
+    store.judge(first, 1, "Ada", "correct", "the film of 2021")
+    store.judge(first, 0, "Bob", "correct")
+    store.judge(first, 1, "Bob", "unsupported")
+    store.judge(second, 0, "Bob", "wrong", state="draft")
+    store.judge(second, 1, "Bob", "wrong")
+    store.judge(second, 2, "Bob", None, state="skipped")
+    store.clear_judgment(second, 1, "Bob")
+    question = store.get_prediction(second).question_id
+    pairs = (
+        t.QAPair("When was Sydney's opened?", ("1932", "19 March 1932"), ("p1",)),
+        t.QAPair("When was the Gate?", ("1937",)),
+    )
+    store.save_annotation(question, "Cleo", t.Annotation("single", pairs[:1]), state="draft")
+    store.save_annotation(question, "Cleo", t.Annotation("multiple", pairs))
+    store.save_annotation(question, "Bob", t.Annotation("none"), stage="validation")
+    report = evaluation_report()
+    store.save_evaluation(
+        system="ambigprompt", corpus="starter", questions="dev", metrics=report["scores"], report=report, label="first"
+    )
+    return first, second
+
+
+def evaluation_row(number: int, f1: float | None, **more: Any) -> dict[str, Any]:
+    """A row as core.evaluation.run writes it; `f1` None: the question failed.  Every second question is ambiguous."""
+    row: dict[str, Any] = {
+        "id": f"q{number}",
+        "question": f"Question {number}?",
+        "source": "asqa" if number % 3 else "quotesum",
+        "ambiguity": None,
+        "ambiguous": number % 2 == 0,
+        "references": [[["Rome"], ["Oslo"]]],
+        "error": None,
+        "seconds": 0.1 * (number + 1),
+    }
+    if f1 is None:
+        return row | {"error": "no passage matches"} | more
+    errors = {
+        "missed": 1,
+        "spurious": 0,
+        "alias_mismatch": 0,
+        "duplicate": 0,
+        "stopped_early": 1,
+        "ran_on": 0,
+        "not_retrieved": 0,
+    }
+    return (
+        row
+        | {
+            "answers": [{"text": "Rome", "probability": 0.9, "passages": ["p1"], "question": None, "passed": None}],
+            "metrics": {"F1 answer": f1, "recall": f1 / 2, "clarified": f1, "RAMDocs": None},
+            "weights": {"clarified": float(number)},
+            "errors": errors,
+        }
+        | more
+    )
+
+
+def evaluation_report(values: Sequence[float | None] = (1.0, 0.5, None, 0.0), **made: Any) -> dict[str, Any]:
+    """A report as core.evaluation.report writes it, as far as the store reads it."""
+    rows = [evaluation_row(number, value) for number, value in enumerate(values)]
+    rows[0]["trace"] = {"answers": ["Rome"], "events": []}
+    kept = [(row["ambiguous"], value) for row, value in zip(rows, values, strict=True) if value is not None]
+    means = {
+        scope: sum(v for _, v in part) / len(part) if part else None
+        for scope, part in (("all", kept), ("multi", [k for k in kept if k[0]]))
+    }
+    return {
+        "n": len(rows),
+        "failed": len(rows) - len(kept),
+        "rows": rows,
+        "scores": {"F1 answer": means},
+        "intervals": {"F1 answer": {"all": [0.1, 0.9], "multi": None}},
+        "timings": {"seconds_median": 0.2, "seconds_p95": 0.4, "peak_memory_mb": 512.5},
+        "provenance": {
+            "system": {"name": "ambigprompt", "checkpoint": "default", "checkpoint_digest": "d0", "settings": {"top_k": 10}},
+            "commit": "abc123",
+            "seed": 7,
+            "parameters": 3_000_000_000,
+            "tags": {"training questions": 100},
+        }
+        | made,
+    }
+
+
+def raw(path: Path, query: str) -> list[tuple[Any, ...]]:
+    """What stands in the file, past SQLAlchemy."""
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(query).fetchall()
+    finally:
+        connection.close()
+
+
+def write_until_killed(url: str, pipe: Any) -> None:
+    """Saves and judges for ever; sends each id after its save was acknowledged."""
+    with Store(url) as store:
+        number = 0
+        while True:
+            saved = store.save_prediction(prediction(f"Question {os.getpid()}-{number}?"))
+            store.judge(saved, 0, "Ada", "correct")
+            pipe.send(saved)
+            number += 1
+
+
+def write_some(url: str, name: str, count: int) -> None:
+    """`count` predictions, each judged twice by one shared annotator's name and one of its own."""
+    with Store(url) as store:
+        for number in range(count):
+            saved = store.save_prediction(prediction(f"{name} {number}?"))
+            store.judge(saved, 0, "shared", "correct")
+            store.judge(saved, 0, name, "wrong", note=str(number))

@@ -1,0 +1,132 @@
+"""core.models.encoders.bert gives the states and the gradients of transformers' BertModel, and spares its imports."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import BertModel
+
+from core.errors import CheckpointError
+from core.models.encoders.bert import fits, load_bert
+from core.models.interleaving import use_interleaving
+from core.models.span.model import base_folder, load_base
+from core.settings import ROOT
+
+MASK = torch.tensor([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 0, 0]])
+
+
+def inputs(vocabulary: int = 40) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    ids = torch.randint(4, vocabulary, MASK.shape, generator=generator)
+    types = torch.randint(0, 2, MASK.shape, generator=generator)
+    return {"input_ids": ids, "token_type_ids": types, "attention_mask": MASK}
+
+
+def apart(ours: torch.Tensor, theirs: torch.Tensor) -> float:
+    return float((ours - theirs)[MASK.bool()].detach().abs().max())
+
+
+@pytest.fixture(scope="module")
+def folders(tiny_bert_folder: Path) -> dict[str, str]:
+    return {"tiny": str(tiny_bert_folder), "minilm": base_folder("minilm")}
+
+
+@pytest.mark.parametrize("name", ["tiny", "minilm"])
+def test_states_and_gradients_are_those_of_transformers(folders: dict[str, str], name: str) -> None:
+    theirs = BertModel.from_pretrained(folders[name], add_pooling_layer=False, dtype=torch.float32).eval()
+    theirs.set_attn_implementation("eager")
+    ours = load_bert(folders[name])
+    batch = inputs()
+    own, other = ours(**batch).last_hidden_state, theirs(**batch).last_hidden_state
+    assert apart(own, other) <= 1e-5
+    plain = {"input_ids": batch["input_ids"]}
+    assert float((ours(**plain).last_hidden_state - theirs(**plain).last_hidden_state).detach().abs().max()) <= 1e-5
+    for states in (own, other):
+        (states * MASK[..., None]).square().sum().backward()
+    known = dict(theirs.named_parameters())
+    assert known.keys() == dict(ours.named_parameters()).keys()  # checkpoints hold these names
+    for parameter, value in ours.named_parameters():
+        expected = known[parameter].grad
+        assert value.grad is not None
+        assert expected is not None
+        assert torch.allclose(value.grad, expected, atol=1e-4 * max(1.0, float(expected.abs().max()))), parameter
+
+
+def test_the_interleaved_attention_is_the_same(folders: dict[str, str]) -> None:
+    ours = use_interleaving(load_bert(folders["tiny"]))
+    theirs = use_interleaving(BertModel.from_pretrained(folders["tiny"], add_pooling_layer=False).eval())
+    batch = inputs() | {"rows": 3, "prompt_tokens": 5}
+    assert apart(ours(**batch).last_hidden_state, theirs(**batch).last_hidden_state) <= 1e-5
+    with torch.no_grad():
+        assert apart(ours(**batch).last_hidden_state, theirs(**batch).last_hidden_state) <= 1e-5
+
+
+def test_dropout_drops_in_training_only(folders: dict[str, str]) -> None:
+    network, batch = load_bert(folders["tiny"], dropout=0.5), inputs()
+    assert torch.equal(network(**batch).last_hidden_state, network(**batch).last_hidden_state)
+    network.train()
+    assert not torch.equal(network(**batch).last_hidden_state, network(**batch).last_hidden_state)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model_type": "roberta"},
+        {"position_embedding_type": "relative_key"},
+        {"is_decoder": True},
+        {"hidden_act": "swish"},
+    ],
+)
+def test_what_it_does_not_compute_goes_through_transformers(
+    folders: dict[str, str], tmp_path: Path, change: dict[str, Any]
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(folders["tiny"], folder)
+    assert fits(folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | change))
+    assert not fits(folder)
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:200])
+
+
+def _fewer(file: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    save_file({k: v for k, v in load_file(file).items() if "layer.0" not in k}, file)
+
+
+def _smaller(file: Path) -> None:
+    config = file.with_name("config.json")
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"vocab_size": 7}))
+
+
+@pytest.mark.parametrize("damage", [_cut, _fewer, _smaller])
+def test_a_damaged_base_is_named(folders: dict[str, str], tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(folders["tiny"], folder)
+    damage(folder / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"base model .* cannot be loaded"):
+        load_base(str(folder))
+
+
+def test_an_answer_of_the_bundled_models_needs_no_transformers() -> None:
+    """Seconds of every start: its modelling code imports torch's compiler and its distributed tensors."""
+    code = (
+        "import sys; from core.cli import main; "
+        "assert main(['ask', 'Who directed A Star Is Born?', '--corpus', 'starter', '--no-clarify', '--json']) == 0; "
+        "print([m for m in ('torch._dynamo', 'transformers', 'sympy') if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "[]"

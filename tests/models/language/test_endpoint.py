@@ -1,0 +1,445 @@
+from __future__ import annotations
+
+import json
+import logging
+import re
+import socket
+import threading
+import time
+from dataclasses import replace
+from email.utils import formatdate
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from loopback_endpoint import Reply, endpoint, said
+
+from core.errors import InputError, LanguageModelError
+from core.models.language.address import Address, check_url
+from core.models.language.batch import retry_after
+from core.models.language.endpoint import EndpointModel, strict
+from core.models.language.roles import Completion, Message, Request, complete
+from core.settings import Settings
+
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
+KEY = "sk-very-secret-1234567890"
+GOOD = said({"answer": "Ada"}, prompt_tokens=11, completion_tokens=5)
+
+
+def request(text: str = "Who?", schema: dict[str, Any] | None = SCHEMA) -> Request:
+    return Request((Message("system", "Reply."), Message("user", text)), schema, 32)
+
+
+def model(url: str, **changes: Any) -> EndpointModel:
+    base = Address(url, "tiny", KEY, timeout=5.0, concurrency=4, retries=2, backoff=0.01)
+    return EndpointModel(replace(base, **changes))
+
+
+def ask(url: str, n: int = 1, seconds: float = 10.0, **changes: Any) -> list[Completion]:
+    return complete(model(url, **changes), [request(f"Question {i}?") for i in range(n)], time.monotonic() + seconds)
+
+
+def test_an_object_by_schema_with_what_it_cost() -> None:
+    with endpoint(lambda body, n: GOOD) as (url, seen):
+        done = ask(url)[0]
+    assert (done.parsed, done.error, done.prompt_tokens, done.completion_tokens) == ({"answer": "Ada"}, "", 11, 5)
+    assert done.seconds > 0
+    body = seen.bodies[0]
+    assert (seen.paths, body["model"], body["temperature"], body["max_tokens"]) == (["/v1/chat/completions"], "tiny", 0, 32)
+    assert [m["role"] for m in body["messages"]] == ["system", "user"]
+    assert body["response_format"]["json_schema"]["schema"] == strict(SCHEMA)
+    assert seen.headers[0]["Authorization"] == f"Bearer {KEY}"
+    assert "tools" not in body  # nothing that a passage could call
+
+
+def test_plain_text_and_estimated_tokens() -> None:
+    with endpoint(lambda body, n: said("Ada wrote it.")) as (url, seen):
+        done = complete(model(url), [request("x" * 400, None)], time.monotonic() + 5)[0]
+    assert (done.text, done.parsed, done.error) == ("Ada wrote it.", None, "")
+    assert (done.prompt_tokens, done.completion_tokens) == (101, 3)
+    assert "response_format" not in seen.bodies[0]
+
+
+# ---------------------------------------------------------------- what servers say instead of an answer
+
+ACCIDENTS = {
+    "html": (Reply("<html><script>alert(1)</script>It works!</html>", content_type="text/html"), "no JSON"),
+    "empty body": (Reply(""), "is empty"),
+    "half an object": (Reply('{"choices": [{"message": {"con'), "no JSON"),
+    "a list": (Reply("[1, 2]"), "no JSON object"),
+    "no choices": (Reply('{"choices": [], "error": {"message": "overloaded"}}'), "no choices.*overloaded"),
+    "choices of another kind": (Reply('{"choices": "none"}'), "no choices"),
+    "no content": (Reply('{"choices": [{"message": {"content": null}}]}'), "said nothing"),
+    "empty text": (said(""), "said nothing"),
+    "other words": (said("I'd rather talk about the weather."), "no JSON object"),
+    "half an object inside": (said('{"answer": "Ad'), "lacks answer"),
+    "another type": (said({"answer": [1, 2]}), "lacks answer"),
+    "not utf-8": (Reply(b"\xff\xfe\x00"), "no JSON"),
+    "deep": (Reply("[" * 100_000), "no JSON"),
+    "giant": (Reply(b" " * 3_000_000), "longer than 1024 KiB"),
+    "compressed": (Reply(b"\x1f\x8b" + b"x" * 40, content_encoding="gzip"), "compressed"),
+    "redirect": (Reply("", 302, location="http://127.0.0.1:9/steal"), "redirects are not followed"),
+    "refused key": (Reply(json.dumps({"error": {"message": f"bad key {KEY}"}}), 401), "refuses the key"),
+    "no such model": (
+        Reply(json.dumps({"error": {"message": f"no model for {KEY}"}}), 404),
+        "HTTP 404.*no model for \\*\\*\\*",
+    ),
+    "teapot": (Reply(f"short and stout {KEY}\n\x1b[31m", 418), "HTTP 418: short and stout"),
+    "server error": (Reply('{"detail": "boom"}', 500), "HTTP 500: boom"),
+}
+
+
+@pytest.mark.parametrize("name", ACCIDENTS)
+def test_an_accident_fails_its_own_request_and_says_why(name: str) -> None:
+    reply, words = ACCIDENTS[name]
+    bad = "Question 1?"
+    with endpoint(lambda body, n: reply if body["messages"][-1]["content"] == bad else GOOD) as (url, seen):
+        done = ask(url, 3)
+    assert [c.parsed for c in done] == [{"answer": "Ada"}, None, {"answer": "Ada"}]
+    assert done[1].error
+    assert re.search(words, done[1].error)
+    assert KEY not in repr(done)
+    assert done[1].error.isprintable()
+    assert len(done[1].error) < 400
+    tries = sum(b["messages"][-1]["content"] == bad for b in seen.bodies)
+    assert tries == (3 if name == "server error" else 1)
+
+
+@pytest.mark.parametrize("content", ['{"answer": "Мария"}', '{"answer": "答え"}', 'Gerne! {"answer": "Jürgen"} Bitte sehr.'])
+def test_other_languages_come_through(content: str) -> None:
+    with endpoint(lambda body, n: said(content)) as (url, _):
+        done = complete(model(url), [request("谁？ Кто? \U0001f600")], time.monotonic() + 5)[0]
+    assert done.parsed is not None
+    assert done.parsed["answer"] in content
+
+
+def test_nobody_listens() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        started = time.monotonic()
+        done = ask(url, 30)
+    assert all("can't be reached" in c.error for c in done)
+    assert time.monotonic() - started < 15  # the others do not try as often once one has
+
+
+def test_a_connection_that_breaks_is_tried_again() -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        tries: list[int] = []
+
+        def hang_up() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                tries.append(1)
+                connection.close()
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        done = ask(f"http://127.0.0.1:{listening.getsockname()[1]}/v1")[0]
+        listening.shutdown(socket.SHUT_RDWR)
+    assert "connection broke" in done.error
+    assert len(tries) == 3
+
+
+# ---------------------------------------------------------------- retries and time
+
+
+def test_too_many_requests_are_tried_again_after_the_time_that_the_server_names() -> None:
+    with endpoint(lambda body, n: Reply("{}", 429, retry_after="1") if n == 0 else GOOD) as (url, seen):
+        done = ask(url)[0]
+    assert done.parsed == {"answer": "Ada"}
+    assert seen.times[1] - seen.times[0] >= 0.95
+
+
+def test_a_wait_longer_than_a_call_may_last_is_not_waited_for() -> None:
+    with endpoint(lambda body, n: Reply("{}", 429, retry_after="3600")) as (url, seen):
+        started = time.monotonic()
+        done = ask(url)[0]
+    assert "asks to wait 3600 s" in done.error
+    assert (time.monotonic() - started < 4, len(seen.bodies)) == (True, 1)
+
+
+def test_server_errors_are_tried_again_with_a_growing_pause() -> None:
+    with endpoint(lambda body, n: Reply("", 503) if n < 2 else GOOD) as (url, seen):
+        done = ask(url, backoff=0.1)[0]
+    assert done.parsed == {"answer": "Ada"}
+    first, second = seen.times[1] - seen.times[0], seen.times[2] - seen.times[1]
+    assert first >= 0.08
+    assert second >= 0.16
+
+
+def test_retry_after_is_seconds_or_a_date() -> None:
+    assert retry_after("7") == 7
+    assert retry_after(formatdate(time.time() + 30, usegmt=True)) == pytest.approx(30, abs=3)
+    assert retry_after(formatdate(time.time() - 30, usegmt=True)) == 0
+    assert [retry_after(h) for h in ("", "soon", "-3", "٣")] == [None] * 4
+
+
+@pytest.mark.parametrize("slow", [Reply("{}", wait=30), Reply("x" * 1000, drip=0.2)], ids=["silent", "drip"])
+def test_a_slow_server_fails_the_call_at_its_own_deadline_and_the_others_go_on(slow: Reply) -> None:
+    with endpoint(lambda body, n: slow if "1" in body["messages"][-1]["content"] else GOOD) as (url, _):
+        started = time.monotonic()
+        done = ask(url, 3, timeout=1.5)
+        took = time.monotonic() - started
+    assert "no answer within 1.5 s" in done[1].error
+    assert [c.parsed for c in done] == [{"answer": "Ada"}, None, {"answer": "Ada"}]
+    assert took < 10
+
+
+def test_a_batch_ends_at_its_deadline() -> None:
+    with endpoint(lambda body, n: Reply("{}", wait=30)) as (url, _):
+        started = time.monotonic()
+        done = ask(url, 10, seconds=0.5)
+    assert len(done) == 10
+    assert all("time was over" in c.error for c in done)
+    assert time.monotonic() - started < 10
+
+
+def test_a_deadline_that_has_passed_sends_nothing() -> None:
+    with endpoint(lambda body, n: GOOD) as (url, seen):
+        done = ask(url, 2, seconds=-1)
+    assert all("time was over" in c.error for c in done)
+    assert seen.bodies == []
+
+
+def test_a_person_can_stop_a_batch() -> None:
+    stopped = threading.Event()
+    with endpoint(lambda body, n: GOOD if n == 0 else Reply("{}", wait=30)) as (url, seen):
+        started = time.monotonic()
+        done = {}
+        for i, c in model(url, concurrency=2).stream([request(str(i)) for i in range(8)], started + 20, stopped.is_set):
+            done[i] = c
+            stopped.set()
+    assert time.monotonic() - started < 10
+    assert sorted(done) == list(range(8))
+    assert sum("stopped" in c.error for c in done.values()) >= 6
+    assert len(seen.bodies) <= 4
+
+
+def test_each_completion_comes_as_it_is_ready_and_never_more_than_allowed_at_once() -> None:
+    others, all_said = iter(range(7)), threading.Event()
+
+    def answer(body: dict[str, Any], n: int) -> Reply:
+        if body["messages"][-1]["content"] == "first":
+            all_said.wait(20)
+        elif next(others) == 6:
+            all_said.set()
+        return Reply(GOOD.body, wait=0.05)
+
+    requests = [request("first"), *[request(str(i)) for i in range(7)]]
+    with endpoint(answer) as (url, seen):
+        order = [i for i, _ in model(url, concurrency=3, timeout=30.0).stream(requests, time.monotonic() + 30)]
+    assert sorted(order) == list(range(8))
+    assert order.index(0) >= 5  # it came after those that were ready before it
+    assert 2 <= seen.most <= 3
+
+
+def test_a_consumer_that_goes_away_leaves_no_calls_behind() -> None:
+    with endpoint(lambda body, n: GOOD if n == 0 else Reply("{}", wait=30)) as (url, _):
+        batch = model(url).stream([request(str(i)) for i in range(3)], time.monotonic() + 20, lambda: False)
+        next(batch)
+        batch.close()
+        for _ in range(100):
+            if not any(t.name == "language-model" for t in threading.enumerate()):
+                return
+            time.sleep(0.05)
+    raise AssertionError("a call goes on")
+
+
+# ---------------------------------------------------------------- servers that know less
+
+
+def refusing(*unknown: str) -> Any:
+    """A server that says 400 while one of these stands in the body."""
+
+    def answer(body: dict[str, Any], n: int) -> Reply:
+        for name in unknown:
+            if name in json.dumps(body):
+                return Reply(json.dumps({"error": {"message": f"'{name}' is not supported with this model"}}), 400)
+        return GOOD
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("unknown", "calls", "left"),
+    [
+        (["json_schema"], 2, "json_object"),
+        (["response_format"], 3, None),
+        (["temperature"], 2, "json_schema"),
+    ],
+)
+def test_what_a_server_refuses_is_asked_for_once(unknown: list[str], calls: int, left: str | None) -> None:
+    with endpoint(refusing(*unknown)) as (url, seen):
+        asked = model(url)
+        first = complete(asked, [request()], time.monotonic() + 5)
+        assert first[0].parsed == {"answer": "Ada"}
+        assert len(seen.bodies) == calls
+        again = complete(asked, [request(), request()], time.monotonic() + 5)
+        assert [c.error for c in again] == ["", ""]
+        assert len(seen.bodies) == calls + 2  # remembered
+    assert seen.bodies[-1].get("response_format", {}).get("type") == left
+
+
+def test_a_schema_that_a_server_refuses_costs_the_other_schemas_nothing() -> None:
+    def answer(body: dict[str, Any], n: int) -> Reply:
+        return Reply("unions are not supported", 400) if '"null"' in json.dumps(body.get("response_format", {})) else GOOD
+
+    union = {**SCHEMA, "properties": {"answer": {"type": ["string", "null"]}}}
+    with endpoint(answer) as (url, seen):
+        asked = model(url)
+        for schema, purpose in ((SCHEMA, "relax"), (union, "interpret"), (SCHEMA, "relax"), (union, "interpret")):
+            done = complete(asked, [replace(request(schema=schema), purpose=purpose)], time.monotonic() + 5)[0]
+            assert done.parsed == {"answer": "Ada"}
+    kinds = [b.get("response_format", {}).get("type") for b in seen.bodies]
+    assert kinds == ["json_schema", "json_schema", "json_object", None, "json_schema", None]
+
+
+def test_calls_at_the_same_time_learn_the_newer_name_of_the_limit_together() -> None:
+    def answer(body: dict[str, Any], n: int) -> Reply:
+        wrong = json.dumps({"error": {"message": "Unsupported parameter: use 'max_completion_tokens' instead."}})
+        return Reply(wrong, 400, wait=0.1) if "max_tokens" in body else GOOD
+
+    with endpoint(answer) as (url, seen):
+        done = ask(url, 4)
+    assert [c.error for c in done] == [""] * 4
+    assert {b["response_format"]["type"] for b in seen.bodies} == {"json_schema"}
+
+
+def test_the_newer_name_of_the_limit() -> None:
+    def answer(body: dict[str, Any], n: int) -> Reply:
+        wrong = json.dumps({"error": {"message": "Unsupported parameter: use 'max_completion_tokens' instead."}})
+        return Reply(wrong, 400) if "max_tokens" in body else GOOD
+
+    with endpoint(answer) as (url, seen):
+        assert ask(url)[0].parsed == {"answer": "Ada"}
+    assert seen.bodies[-1]["max_completion_tokens"] == 32
+
+
+def test_a_prompt_that_is_too_long_does_not_cost_the_structure() -> None:
+    def answer(body: dict[str, Any], n: int) -> Reply:
+        long = len(body["messages"][-1]["content"]) > 1000
+        return Reply(json.dumps({"error": {"message": "context length exceeded"}}), 400) if long else GOOD
+
+    with endpoint(answer) as (url, seen):
+        asked = model(url)
+        done = complete(asked, [request("x" * 2000)], time.monotonic() + 5)[0]
+        assert "context length exceeded" in done.error
+        complete(asked, [request()], time.monotonic() + 5)
+    assert seen.bodies[-1]["response_format"]["type"] == "json_schema"
+
+
+def test_without_a_name_the_first_model_of_the_endpoint_is_taken() -> None:
+    with endpoint(lambda body, n: Reply('{"data": [{"id": "one"}, {"id": "two"}]}') if not body else GOOD) as (url, seen):
+        asked = model(url, model="")
+        asked.connect()
+        complete(asked, [request()], time.monotonic() + 5)
+    assert (seen.paths[0], seen.bodies[-1]["model"], asked.about["model"]) == ("/v1/models", "one", "one")
+
+
+@pytest.mark.parametrize("reply", [Reply("<html>"), Reply('{"data": []}'), Reply("", 500), Reply('{"data": 3}')])
+def test_an_endpoint_that_lists_no_model_is_an_error_that_says_what_to_set(reply: Reply) -> None:
+    with endpoint(lambda body, n: reply) as (url, _), pytest.raises(LanguageModelError, match="AMBISCOPE_LM_MODEL"):
+        model(url, model="").connect()
+
+
+# ---------------------------------------------------------------- the address and the key
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("http://127.0.0.1:8123/v1/", "http://127.0.0.1:8123/v1"),
+        ("http://localhost:11434", "http://localhost:11434/v1"),
+        ("https://models.example.org/openai/v1", "https://models.example.org/openai/v1"),
+        ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+    ],
+)
+def test_an_address_is_taken_as_people_write_it(given: str, expected: str) -> None:
+    assert check_url(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "words"),
+    [
+        ("ftp://example.org/v1", "", "http"),
+        ("file:///etc/passwd", "", "http"),
+        ("localhost:8000", "", "http"),
+        ("http://", "", "host"),
+        ("http://me:pass@localhost/v1", "", "AMBISCOPE_LM_KEY"),
+        ("http://localhost/v1?key=abc", "", "query"),
+        ("http://localhost:99999/v1", "", "no address"),
+        ("http://[::1/v1", "", "no address"),
+        ("http://example.org/v1", KEY, "unencrypted"),
+        ("http://8.8.8.8/v1", KEY, "unencrypted"),
+        ("https://example.org/v1", "two words", "no key"),
+    ],
+)
+def test_an_address_that_is_none_or_unsafe_is_refused(url: str, key: str, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        check_url(url, key)
+    assert "pass" not in str(caught.value)
+    assert not key or key not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "host", "localhost 127.0.0.1 127.1 10.1.2.3 192.168.0.9 ollama gpu.lan [::1] [fd12::7] [::ffff:10.0.0.1]".split()
+)
+def test_a_key_may_go_to_a_server_nearby(host: str) -> None:
+    assert check_url(f"http://{host}:8000/v1", KEY)
+
+
+FAR = (
+    "169.254.169.254 2852039166 0xA9FEA9FE 0251.0376.0251.0376 169.254.43518 0xa9.254.0251.0xfe [::ffff:169.254.169.254] [::ffff:a9fe:a9fe] "
+    "[fe80::1] [fe80::1%25eth0] [fd00:ec2::254] [64:ff9b::a9fe:a9fe] [2002:a9fe:a9fe::1] [::] 0.0.0.0 0 192.0.0.192 100.100.100.200 "
+    "198.51.100.7 255.255.255.255 134744072 example.org example.org. １６９.254.169.254 169。254。169。254 [2001:4860:4860::8888]"
+)
+
+
+@pytest.mark.parametrize("host", FAR.split())
+def test_a_key_goes_unencrypted_to_no_other_address_however_it_is_written(host: str) -> None:
+    with pytest.raises(InputError):
+        check_url(f"http://{host}:8000/v1", KEY)
+    assert not host.startswith("[f") or check_url(f"https://{host}:8000/v1", KEY)
+
+
+def test_a_key_goes_to_no_address_that_a_name_leads_to_unless_it_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`model.internal` may lead to a cloud's metadata service, and a name's address may change after it was looked at: the connection counts."""
+    found = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest, **kw: found("127.0.0.1", *rest, **kw))
+    with endpoint(lambda body, n: GOOD) as (url, seen):
+        port = urlsplit(url).port
+        named = f"http://model.internal:{port}/v1"
+        assert check_url(named, KEY) == named
+        assert not ask(named)[0].error
+        assert seen.headers[0]["Authorization"] == f"Bearer {KEY}"
+        monkeypatch.setattr("core.models.language.endpoint.near", lambda address: address != "127.0.0.1")
+        done = ask(named, 3)
+        with pytest.raises(LanguageModelError, match=r"unencrypted to 127\.0\.0\.1"):
+            model(named, model="").connect()
+        assert not [d for d in done if "unencrypted to 127.0.0.1" not in d.error]
+        assert len(seen.headers) == 1  # nothing was sent
+        assert not ask(named, key="")[0].error  # without a key there is nothing to keep
+
+
+def test_the_key_shows_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+    settings = Settings(lm_url="http://127.0.0.1:1/v1", lm_model="tiny", lm_key=KEY)
+    address = Address.of(settings)
+    shown = EndpointModel(address)
+    with caplog.at_level(logging.DEBUG), endpoint(lambda body, n: Reply(f"oops {KEY}", 400)) as (url, _):
+        done = ask(url)
+    texts = [
+        repr(settings),
+        str(settings),
+        repr(address),
+        repr(shown),
+        json.dumps(dict(shown.about)),
+        shown.name,
+        repr(done),
+        caplog.text,
+    ]
+    assert not [t for t in texts if KEY in t]

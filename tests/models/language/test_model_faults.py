@@ -1,0 +1,271 @@
+"""A language model that is dead, refuses, or talks garbage: an error of the question, never an empty answer set; what fails in part is counted."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback_endpoint import Reply, endpoint, said
+
+from core import cli
+from core import types as t
+from core.engine import Engine
+from core.errors import LanguageModelError
+from core.evaluation.cost import cost_of
+from core.settings import Settings
+from core.systems.shared.base import Options, answer
+from core.trace import fold
+
+SYSTEMS = ("verdict", "dtv", "dtv-unverified", "rac", "rac-tree")
+PASSAGES = {
+    "p1": ("West Side Story (1961 film)", "Natalie Wood played Maria in the film directed by Robert Wise."),
+    "p2": ("West Side Story (2021 film)", "Rachel Zegler played Maria in the remake by Steven Spielberg."),
+    "p3": ("West Side Story (musical)", "Carol Lawrence created the role of Maria on Broadway."),
+    "p4": ("West Side Story (opera)", "Ada Lund sang Maria in the opera house of Oslo."),
+}
+QUESTION = "Who played Maria in West Side Story?"
+NAMES = ("Natalie Wood", "Rachel Zegler", "Carol Lawrence", "Ada Lund")
+Answer = Callable[[dict[str, Any], int], Reply]
+
+
+def words_of(body: dict[str, Any]) -> str:
+    return str(body["messages"][-1]["content"])
+
+
+def asks_for(body: dict[str, Any], member: str) -> bool:
+    return member in json.dumps(body.get("response_format") or {})
+
+
+def sound(body: dict[str, Any], number: int = 0) -> Reply:
+    """One object that has what every role wants."""
+    held = [n for n in NAMES if n in words_of(body)]
+    rows = [{"question": f"Who was Maria, {n}?", "answer": n, "passage": i} for i, n in enumerate(held, 1)]
+    first = rows[0] if rows else {"question": None, "answer": None}
+    return said(
+        {
+            "query": "Maria West Side Story",
+            "question": first["question"],
+            "answer": first["answer"],
+            "reason": "",
+            "supported": True,
+            "passages": list(range(1, len(held) + 1)),
+            "questions": ["Who played Maria in 1961?", "Who played Maria in 2021?"],
+            "interpretations": rows,
+            "covered": [True] * words_of(body).partition("<known>")[2].count(". "),
+            "keep": [1, 2],
+        }
+    )
+
+
+FAULTS: dict[str, tuple[Answer | None, str]] = {
+    "dead": (None, "can't be reached"),
+    "401": (lambda body, n: Reply("no", 401), "refuses the key"),
+    "403": (lambda body, n: Reply("no", 403), "refuses the key"),
+    "429": (lambda body, n: Reply("slow down", 429), "HTTP 429"),
+    "500": (lambda body, n: Reply("oops", 500), "HTTP 500"),
+    "html": (lambda body, n: Reply("<html><body>Welcome</body></html>"), "no JSON"),
+    "empty": (lambda body, n: Reply(""), "empty"),
+    "no choices": (lambda body, n: Reply('{"id": 1}'), "no choices"),
+    "garbage": (lambda body, n: said("lorem ipsum dolor sit amet"), "no JSON object"),
+    "cut off": (lambda body, n: said('{"question": "Who'), "lacks"),
+    "slow": (lambda body, n: Reply("{}", wait=30), "no answer within 1 s"),
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in {"HOME": str(tmp_path / "home"), "ENCODER": "hashing", "DEVICE": "cpu", "LM_MODEL": "m"}.items():
+        monkeypatch.setenv(f"AMBISCOPE_{name}", value)
+    monkeypatch.setenv("AMBISCOPE_LM_RETRIES", "0")
+    monkeypatch.setenv("AMBISCOPE_LM_TIMEOUT", "5")
+    monkeypatch.setenv("AMBISCOPE_TOP_K", "4")
+    monkeypatch.setenv("AMBISCOPE_CORPUS", "facts")
+    path = tmp_path / "facts.tsv"
+    path.write_text("id\ttext\ttitle\n" + "".join(f"{i}\t{text}\t{title}\n" for i, (title, text) in PASSAGES.items()))
+    Engine(Settings.from_env()).library.create("facts", [path])
+    return tmp_path
+
+
+@contextmanager
+def model(answering: Answer | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
+    """The settings of a language model that answers so; None: nobody listens there."""
+    if answering is None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))  # bound and not listening: a connection is refused
+            monkeypatch.setenv("AMBISCOPE_LM_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
+            yield Settings.from_env()
+        return
+    with endpoint(answering) as (url, _):
+        monkeypatch.setenv("AMBISCOPE_LM_URL", url)
+        yield Settings.from_env()
+
+
+def build(name: str, settings: Settings, **options: Any) -> t.AnsweringSystem:
+    return Engine(settings).system(name, "facts", Options(top_k=4, **options))
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_sound_model_answers(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with model(sound, monkeypatch) as settings:
+        prediction = answer(build(name, settings), t.Question(QUESTION))
+    assert "Natalie Wood" in [a.text for a in prediction.answers]
+    assert cost_of(prediction).failed_calls == 0
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_model_that_says_nothing_of_use_is_an_error(
+    name: str, fault: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering, says = FAULTS[fault]
+    if fault == "slow":
+        monkeypatch.setenv("AMBISCOPE_LM_TIMEOUT", "1")
+    with model(answering, monkeypatch) as settings:
+        system = build(name, settings)
+        with pytest.raises(LanguageModelError, match=says) as caught:
+            answer(system, t.Question(QUESTION))
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 7
+
+
+def test_the_trace_tells_which_calls_failed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[t.Event] = []
+    with model(FAULTS["500"][0], monkeypatch) as settings:
+        system = build("verdict", settings)
+        with pytest.raises(LanguageModelError, match=r"at 'interpret' \(all of 4 calls\): the endpoint said HTTP 500: oops"):
+            events.extend(system.run(t.Question(QUESTION)))
+        cost = cost_of(fold(t.Question(QUESTION), system.info, events))
+    assert (cost.model_calls, cost.failed_calls) == (5, 5)  # relax, and one a passage
+
+
+def half(body: dict[str, Any], number: int) -> Reply:
+    """Every second passage fails."""
+    wrong = any(n in words_of(body) for n in NAMES[::2])
+    return Reply("oops", 500) if wrong and asks_for(body, "reason") else sound(body)
+
+
+def test_half_of_the_passages_are_counted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with model(half, monkeypatch) as settings:
+        prediction = answer(build("verdict", settings), t.Question(QUESTION))
+    assert [a.text for a in prediction.answers] == ["Rachel Zegler", "Ada Lund"]
+    cost = cost_of(prediction)
+    assert (cost.model_calls, cost.failed_calls) == (5, 2)
+
+
+@pytest.mark.parametrize(("name", "member"), [("verdict", "query"), ("rac", "query"), ("rac-tree", "supported")])
+def test_a_role_that_a_run_can_do_without(name: str, member: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relaxing and checking: the run goes on, and the failure is counted."""
+
+    def answering(body: dict[str, Any], number: int) -> Reply:
+        return Reply("oops", 500) if asks_for(body, member) else sound(body)
+
+    with model(answering, monkeypatch) as settings:
+        prediction = answer(build(name, settings), t.Question(QUESTION))
+    assert prediction.answers
+    assert cost_of(prediction).failed_calls >= 1
+
+
+# ---------------------------------------------------------------- the command line
+
+
+@pytest.fixture
+def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def go(*given: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = cli.main([str(w) for w in given])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return go
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def test_ask_with_a_dead_model(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with model(None, monkeypatch):
+        code, out, err = run("ask", QUESTION, "--system", "verdict", "--json")
+    assert (code, out, err.count("\n")) == (7, "", 1)
+    assert err.startswith("error: the language model failed at 'interpret' (all of 4 calls): the endpoint http://127.0.0.1:")
+
+
+def test_ask_tells_what_failed_in_part(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with model(half, monkeypatch):
+        code, out, _ = run("ask", QUESTION, "--system", "verdict")
+        assert code == 0
+        assert "warning: 2 of 5 calls of the model failed; the first one at 'interpret': the endpoint said HTTP 500" in out
+        calls = json.loads(run("ask", QUESTION, "--system", "verdict", "--json")[1])["calls"]
+    assert (calls["made"], calls["failed"]) == (5, 2)
+    assert calls["errors"] == ["the endpoint said HTTP 500: oops"]
+
+
+def question_file(folder: Path, *extra: dict[str, Any]) -> Path:
+    path = folder / "questions.jsonl"
+    own = [{"id": i, "title": title, "text": text} for i, (title, text) in PASSAGES.items()]
+    rows = [{"id": "q1", "question": QUESTION, "answers": [[n] for n in NAMES], "passages": own}, *extra]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("name", ["verdict", "rac"])
+def test_evaluate_counts_failed_questions_and_never_as_0(
+    run: Run, home: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = question_file(home)
+    with model(FAULTS["garbage"][0], monkeypatch):
+        code, out, err = run("evaluate", "--system", name, "--questions", path, "--json")
+    report = json.loads(out)
+    assert (code, report["failed"], report["scores"]["F1 answer"]["all"]) == (1, 1, None)
+    assert "the language model failed at" in report["rows"][0]["error"]
+    assert err.startswith("error: every question failed; the first one: the language model failed at")
+
+
+def test_evaluate_tells_what_failed_in_part(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = {
+        "id": "q2",
+        "question": "Who is dead?",
+        "answers": ["x"],
+        "passages": [{"id": "x", "title": "T", "text": "Some x."}],
+    }
+
+    def answering(body: dict[str, Any], number: int) -> Reply:
+        return Reply("oops", 500) if "dead" in words_of(body) else half(body, number)
+
+    path = question_file(home, dead)
+    with model(answering, monkeypatch):
+        code, out, _ = run("evaluate", "--system", "verdict", "--questions", path, "--out", home / "out")
+    assert code == 0
+    assert "2 questions, 1 failed" in out
+    assert "warning: 1 of 2 questions failed; the first one: the language model failed at 'interpret' (its one call)" in out
+    assert "warning: 2 of 4 calls of the system to its model failed" in out
+    report = json.loads((home / "out" / "report.json").read_text())
+    assert report["summary"]["calls"] == {"made": 4, "failed": 2}
+    assert [row["cost"]["failed_calls"] for row in report["rows"] if row["error"] is None] == [2]
+
+
+def test_a_judge_that_is_dead_fails_the_question(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMBISCOPE_SYSTEM", "scripted")
+    path = question_file(home)
+    words = ("evaluate", "--questions", path, "--judge", "language-model", "--json")
+    with model(None, monkeypatch):
+        code, out, err = run(*words)
+    assert (code, json.loads(out)["failed"]) == (1, 1)
+    assert "the judge failed: the language model failed at" in err
+
+    def some(body: dict[str, Any], number: int) -> Reply:
+        wrong = asks_for(body, "supported") and "Rachel" in words_of(body)
+        return Reply("oops", 500) if wrong else sound(body)
+
+    with model(some, monkeypatch):
+        code, out, _ = run(*words)
+        report = json.loads(out)
+        assert (code, report["failed"]) == (0, 0)
+        first = report["summary"]["judge_calls"]
+        assert 0 < first["failed"] < first["made"]
+        code, out, _ = run(*words)  # what it said is kept: only the failed ones are asked again, and fail again
+        assert (code, json.loads(out)["failed"]) == (0, 0)

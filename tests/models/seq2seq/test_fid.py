@@ -1,0 +1,471 @@
+"""FidAnswerer: rows, decoding, candidates, [EOI], the ablations' switches, checkpoints.  Models are tiny and random; some are steered by hand."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_models import word_tokenizer
+
+from core.errors import CheckpointError
+from core.models.interleaving import NAME
+from core.models.seq2seq import fid
+from core.models.seq2seq.fid import FidAnswerer, Generation, load_fid, load_network, locate, make_fid, save_fid
+from core.models.seq2seq.network import IGNORED, FidConfig, FidNetwork, collate_fid, row_texts
+from core.text import find_spans
+from core.types import EOI, AnsweringModel, Passage, RetrievedPassage
+
+QUESTION = "colour of the ball ?"
+TEXTS = [("north", "the ball is red"), ("south", "the ball of the boat is blue"), ("east", "a car")]
+
+
+def retrieved(*texts: tuple[str, str]) -> list[RetrievedPassage]:
+    return [RetrievedPassage(Passage(f"p{i}", title, text), i, 0.5) for i, (title, text) in enumerate(texts or TEXTS, 1)]
+
+
+@pytest.fixture
+def network(make_tiny: Any) -> tuple[FidNetwork, Any]:
+    tokenizer = word_tokenizer("t5")
+    return make_fid(make_tiny("t5"), tokenizer, FidConfig(max_answer_tokens=5)).eval(), tokenizer
+
+
+class Steered(FidAnswerer):
+    """Says what a table says: first-token probabilities, then the end.  Everything but the weights is the real thing."""
+
+    def __init__(self, network: FidNetwork, tokenizer: Any, table: dict[str, float], **kwargs: Any) -> None:
+        super().__init__(network, tokenizer, "cpu", **kwargs)
+        ids = {tokenizer.convert_tokens_to_ids(word): p for word, p in table.items()}
+        decode = network.decode
+
+        def steer(*args: Any, **kwargs: Any) -> Any:
+            first = args[3] if len(args) > 3 else kwargs.get("cache")
+            out = decode(*args, **kwargs)
+            out.logits = torch.full_like(out.logits, -30.0)
+            for token, p in ids.items() if first is None else [(tokenizer.eos_token_id, 1.0)]:
+                out.logits[..., token] = float(torch.tensor(p).log())
+            return out
+
+        network.decode = steer  # type: ignore[method-assign]
+
+
+# ---------------------------------------------------------------- rows
+
+
+def test_rows_read_as_in_fid() -> None:
+    rows = row_texts("q ?", [("t", "c d"), ("u", "e")], ["a", "b"])
+    assert rows == ["question: q ? answers: a ; b", "question: q ? title: t context: c d", "question: q ? title: u context: e"]
+    assert row_texts("q ?", [], []) == ["question: q ? answers:"]
+
+
+def test_a_batch_is_padded_to_the_longest_question() -> None:
+    tokenizer = word_tokenizer("t5")
+    long = ("north", "the ball " * 40)
+    batch = collate_fid(
+        tokenizer,
+        FidConfig(max_tokens=20, max_prompt_tokens=12),
+        [(QUESTION, [long, TEXTS[0]], ["red ; " * 20]), (QUESTION, [], [])],
+    )
+    assert batch.input_ids.shape == (6, 20)
+    assert batch.rows == 3
+    lengths = batch.mask.sum(1).tolist()
+    assert lengths[:2] == [12, 20]  # the prompt and the passage are cut at their limits
+    assert lengths[4:] == [0, 0]  # the second question has no passage
+    assert batch.prompt_tokens == 12
+    assert batch.steps.tolist() == [1, 0]
+    assert (batch.input_ids[~batch.mask] == tokenizer.pad_token_id).all()
+
+
+def test_a_long_question_leaves_room_for_the_passage() -> None:
+    tokenizer = word_tokenizer("t5")
+    batch = collate_fid(tokenizer, FidConfig(max_question_tokens=4, max_tokens=32), [("ball " * 50, [TEXTS[0]], [])])
+    assert "red" in tokenizer.decode(batch.input_ids[1])
+
+
+# ---------------------------------------------------------------- the network
+
+
+def test_only_the_encoder_is_interleaved(make_tiny: Any) -> None:
+    for kind in ("t5", "bart"):
+        model = make_tiny(kind)
+        network = make_fid(model, word_tokenizer("t5"))
+        encoder, decoder = network.model.get_encoder(), network.model.get_decoder()
+        assert encoder.config._attn_implementation == NAME
+        assert all(m.config._attn_implementation == NAME for m in encoder.modules() if hasattr(m, "config"))
+        assert not any(m.config._attn_implementation == NAME for m in decoder.modules() if hasattr(m, "config"))
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart"])
+def test_the_decoder_is_the_models_own(kind: str, make_tiny: Any) -> None:
+    """With rows encoded apart, the network is FiD: encode each row, concatenate, decode with the model's own forward."""
+    tokenizer = word_tokenizer("t5")
+    model = make_tiny(kind)
+    network = make_fid(model, tokenizer, FidConfig("separate")).eval()
+    batch = collate_fid(tokenizer, network.config, [(QUESTION, TEXTS, ["red"]), ("who ?", TEXTS[:1], [])])
+    labels = torch.tensor([[8, 9, 1], [10, 1, IGNORED]])
+    with torch.no_grad():
+        got = network(batch, labels)
+        for b in range(2):
+            rows = range(b * batch.rows, (b + 1) * batch.rows)
+            states = [
+                model.get_encoder()(input_ids=batch.input_ids[r][batch.mask[r]][None]).last_hidden_state
+                for r in rows
+                if batch.mask[r].any()
+            ]
+            target = labels[b][labels[b] != IGNORED]
+            inputs = torch.cat([torch.tensor([network.start]), target[:-1]])[None]
+            want = model(encoder_outputs=(torch.cat(states, dim=1),), decoder_input_ids=inputs).logits[0]
+            assert torch.allclose(got[b, : len(target)], want, atol=1e-3 * float(want.abs().max()))
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart"])
+@pytest.mark.parametrize("prompting", ["interleaved", "separate", "learned"])
+def test_each_mechanism_reads_what_it_should(kind: str, prompting: Any, make_tiny: Any) -> None:
+    tokenizer = word_tokenizer("t5")
+    network = make_fid(make_tiny(kind), tokenizer, FidConfig(prompting, learned_tokens=5, learned_steps=3)).eval()
+
+    def states(previous: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        batch = collate_fid(tokenizer, network.config, [(QUESTION, TEXTS, previous)])
+        with torch.no_grad():
+            out, mask = network.encode(batch)
+        p = 5 if prompting == "learned" else batch.prompt_tokens
+        assert mask.shape == out.shape[:2]
+        return out[:, :p], out[:, p:][mask[:, p:]]
+
+    (e_red, x_red), (e_blue, x_blue), (_, x_two) = states(["red"]), states(["blue"]), states(["red", "blue"])
+    if prompting == "learned":  # knows the step, not the answers
+        assert torch.equal(e_red, e_blue)
+        assert not torch.equal(x_red, x_two)
+    elif prompting == "separate":  # the decoder sees the answers, the passages do not
+        assert not torch.equal(e_red, e_blue)
+        assert torch.allclose(x_red, x_blue, atol=1e-6)
+    else:
+        assert not torch.equal(e_red, e_blue)
+        assert not torch.allclose(x_red, x_blue, atol=1e-4)
+
+
+def test_a_batch_with_one_row_and_short_rows_fits_the_learned_prompt(make_tiny: Any) -> None:
+    tokenizer = word_tokenizer("t5")
+    network = make_fid(make_tiny("t5"), tokenizer, FidConfig("learned", learned_tokens=30)).eval()
+    states, mask = network.encode(collate_fid(tokenizer, network.config, [("who ?", [], [])]))
+    assert states.shape[1] == 30
+    assert mask.all()
+
+
+def test_a_model_whose_attention_cannot_be_exchanged_is_refused(make_tiny: Any) -> None:
+    model = make_tiny("t5")
+    model.get_encoder()._can_set_attn_implementation = lambda: False
+    with pytest.raises(ValueError, match="cannot be exchanged"):
+        FidNetwork(model, FidConfig(), 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"prompting": "woven"}, "'woven'; use interleaved, separate or learned"),
+        ({"max_tokens": 4}, "max_tokens 4"),
+        ({"max_answer_tokens": 1}, "max_answer_tokens 1"),
+        ({"learned_steps": 0}, "learned_steps 0"),
+    ],
+)
+def test_a_bad_config_names_the_value(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FidConfig(**values)
+
+
+# ---------------------------------------------------------------- proposing
+
+
+def test_the_best_candidate_is_what_generate_gives(network: tuple[FidNetwork, Any]) -> None:
+    """The first candidate's tokens and probability against transformers' own greedy search over the same states."""
+    net, tokenizer = network
+    batch = collate_fid(tokenizer, net.config, [(QUESTION, TEXTS, []), ("who wrote the book ?", TEXTS[:2], ["red"])])
+    answerer = FidAnswerer(net, tokenizer, "cpu", Generation(candidates=3))
+    with torch.inference_mode():
+        states, mask = net.encode(batch)
+        sequences, probabilities, eoi = answerer._generate(states, mask, 3)
+        banned = [net.eoi, tokenizer.pad_token_id]
+        for b in range(2):
+            ids = torch.full((1, 1), net.start)
+            total = 1.0
+            for position in range(net.config.max_answer_tokens):
+                logits = net.decode(states[b : b + 1], mask[b : b + 1], ids).logits[0, -1].float()
+                if position == 0:
+                    p = logits.softmax(-1)
+                    assert float(eoi[b]) == pytest.approx(float(p[net.eoi]), rel=1e-3)
+                    p[[*banned, tokenizer.eos_token_id]] = 0.0
+                else:
+                    logits[net.eoi] = float("-inf")
+                    p = logits.softmax(-1)
+                token = int(p.argmax())
+                total *= float(p[token])
+                ids = torch.cat([ids, torch.tensor([[token]])], dim=1)
+                if token == tokenizer.eos_token_id:
+                    break
+            got = sequences[b, 0].tolist()[: ids.shape[1] - 1]
+            assert got == ids[0, 1:].tolist()
+            assert float(probabilities[b, 0]) == pytest.approx(total, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart"])
+def test_a_random_model_keeps_the_contract(kind: str, make_tiny: Any) -> None:
+    tokenizer = word_tokenizer("t5")
+    answerer = FidAnswerer(make_fid(make_tiny(kind), tokenizer, FidConfig(max_answer_tokens=4)), tokenizer, "cpu")
+    assert isinstance(answerer, AnsweringModel)
+    passages = retrieved()
+    previous = ["red", "the boat"]
+    proposal = answerer.propose(QUESTION, passages, previous)
+    assert 0.0 <= proposal.eoi_probability <= 1.0
+    p = [c.probability for c in proposal.candidates]
+    assert p == sorted(p, reverse=True)
+    assert all(0.0 < x <= 1.0 for x in p)
+    assert sum(p) + proposal.eoi_probability <= 1.0 + 1e-5
+    assert not any(fid.shares_words(c.text, previous) for c in proposal.candidates)
+    assert answerer.propose(QUESTION, passages, previous) == proposal
+    assert answerer.propose(QUESTION, [], []).eoi_probability >= 0.0  # no passage: still an answer, from the prompt alone
+
+
+def test_many_questions_at_once_are_answered_as_one_by_one(network: tuple[FidNetwork, Any]) -> None:
+    answerer = FidAnswerer(*network, device="cpu")
+    jobs = [
+        (QUESTION, retrieved(), ["red"]),
+        ("who wrote the book ?", retrieved(TEXTS[1]), []),
+        ("who ?", retrieved(), ["a"] * 9),
+    ]
+    for job, together in zip(jobs, answerer.propose_many(jobs)):
+        alone = answerer.propose(*job)
+        assert [c.text for c in alone.candidates] == [c.text for c in together.candidates]
+        assert [c.probability for c in alone.candidates] == pytest.approx(
+            [c.probability for c in together.candidates], rel=1e-3
+        )
+        assert alone.eoi_probability == pytest.approx(together.eoi_probability, rel=1e-3)
+
+
+def test_candidates_come_with_probability_and_evidence(network: tuple[FidNetwork, Any]) -> None:
+    answerer = Steered(*network, {"red": 0.5, "blue": 0.3, EOI: 0.15, "white": 0.05})
+    proposal = answerer.propose(QUESTION, retrieved(), [])
+    assert [c.text for c in proposal.candidates[:3]] == ["red", "blue", "white"]
+    assert [c.probability for c in proposal.candidates[:3]] == pytest.approx([0.5, 0.3, 0.05], rel=1e-3)
+    assert proposal.eoi_probability == pytest.approx(0.15, rel=1e-3)
+    evidence = proposal.candidates[0].evidence
+    assert evidence is not None
+    assert (evidence.passage_id, evidence.start, evidence.end, evidence.text) == ("p1", 12, 15, "red")
+    assert proposal.candidates[2].evidence is None  # no passage says white
+
+
+def test_what_was_given_before_is_dropped_with_its_mass(network: tuple[FidNetwork, Any]) -> None:
+    answerer = Steered(*network, {"red": 0.5, "blue": 0.3, EOI: 0.2})
+    proposal = answerer.propose(QUESTION, retrieved(), ["Red"])
+    assert "red" not in [c.text for c in proposal.candidates]
+    assert proposal.candidates[0].text == "blue"
+    assert proposal.candidates[0].probability == pytest.approx(0.6, rel=1e-3)
+    assert proposal.eoi_probability == pytest.approx(0.4, rel=1e-3)
+
+
+def test_many_previous_answers_leave_candidates(network: tuple[FidNetwork, Any]) -> None:
+    """A model that goes on preferring what was given: the next best is still found."""
+    given = "red blue green black white ball car door".split()
+    answerer = Steered(*network, {**dict.fromkeys(given, 0.1), "boat": 0.05, EOI: 0.1}, generation=Generation(candidates=2))
+    proposal = answerer.propose(QUESTION, retrieved(), given)
+    assert proposal.candidates[0].text == "boat"
+    assert len(proposal.candidates) <= 2
+
+
+def test_eoi_bias_moves_eoi_alone(network: tuple[FidNetwork, Any]) -> None:
+    answerer = Steered(*network, {"red": 0.5, EOI: 0.5}, generation=Generation(eoi_bias=-2.0))
+    proposal = answerer.propose(QUESTION, retrieved(), [])
+    assert proposal.eoi_probability == pytest.approx(1 / (1 + 2.718281828**2), rel=1e-2)
+    assert proposal.candidates[0].text == "red"
+
+
+def test_the_keys_of_a_single_question_are_not_copied() -> None:
+    keys = torch.randn(1, 2, 7, 3)
+    wide = fid._fan_out(keys, 5)
+    assert wide.shape == (5, 2, 7, 3)
+    assert wide.data_ptr() == keys.data_ptr()
+    pair = torch.arange(2.0)[:, None]
+    assert fid._fan_out(pair, 2)[:, 0].tolist() == [0.0, 0.0, 1.0, 1.0]
+
+
+def test_a_sure_eoi_leaves_finite_numbers(network: tuple[FidNetwork, Any]) -> None:
+    proposal = Steered(*network, {EOI: 1.0}).propose(QUESTION, retrieved(), ["red"])
+    assert proposal.eoi_probability == pytest.approx(1.0, abs=1e-3)
+    assert all(0.0 <= c.probability < 0.01 for c in proposal.candidates)
+
+
+def test_evidence_of_short_answers_needs_a_single_passage() -> None:
+    passages = retrieved(("a", "he won 3 times, then 3 more"), ("b", "The Beatles came"), ("c", "the beatles left"))
+    first = locate("3", passages)
+    assert first is not None
+    assert (first.passage_id, first.start) == ("p1", 7)
+    second = retrieved(("d", "3 songs"))[0]
+    assert locate("3", [*passages, replace(second, passage=replace(second.passage, id="p4"))]) is None
+    beatles = locate("the Beatles", passages)
+    assert beatles is not None
+    assert beatles.text == "The Beatles"
+    assert find_spans(passages[1].passage.text, "the Beatles") == [(beatles.start, beatles.end)]
+
+
+# ---------------------------------------------------------------- [EOI] and checkpoints
+
+
+def test_eoi_is_added_once_and_survives_a_checkpoint(tiny_t5_folder: Path, tmp_path: Path) -> None:
+    network, tokenizer = load_network(str(tiny_t5_folder))
+    size = network.model.get_input_embeddings().weight.shape[0]
+    assert tokenizer.convert_tokens_to_ids(EOI) == network.eoi == size - 1
+    assert tokenizer("red [EOI]")["input_ids"][1] == network.eoi
+    with torch.no_grad():
+        network.model.get_input_embeddings().weight[network.eoi] = 0.5
+    save_fid(network, tmp_path / "a", {"step": 1}, tokenizer=tokenizer)
+    again, tokenizer = load_network(str(tmp_path / "a"))
+    assert again.eoi == network.eoi
+    assert again.model.get_input_embeddings().weight.shape[0] == size
+    assert (again.model.get_input_embeddings().weight[again.eoi] == 0.5).all()
+    assert not list(tmp_path.glob("*.writing"))
+
+
+def test_spare_rows_of_the_embeddings_are_used(make_tiny: Any) -> None:
+    tokenizer = word_tokenizer("t5")
+    model = make_tiny("t5", vocab_size=len(tokenizer) + 20)
+    network = make_fid(model, tokenizer)
+    assert model.get_input_embeddings().weight.shape[0] == len(tokenizer) - 1 + 20
+    assert network.eoi == len(tokenizer) - 1
+
+
+@pytest.mark.parametrize("prompting", ["interleaved", "separate", "learned"])
+def test_a_checkpoint_proposes_what_was_saved(prompting: Any, make_tiny: Any, tmp_path: Path) -> None:
+    tokenizer = word_tokenizer("t5")
+    network = make_fid(make_tiny("t5"), tokenizer, FidConfig(prompting, max_answer_tokens=4))
+    before = FidAnswerer(network, tokenizer, "cpu").propose(QUESTION, retrieved(), ["red"])
+    save_fid(network, tmp_path / "t5", tokenizer=tokenizer)
+    assert (tmp_path / "t5" / "model.safetensors").exists()
+    assert json.loads((tmp_path / "t5" / "fid.json").read_text())["config"]["prompting"] == prompting
+    loaded, digest = load_fid(str(tmp_path / "t5"), "cpu")
+    assert loaded.config == network.config
+    after = loaded.propose(QUESTION, retrieved(), ["red"])
+    assert [c.text for c in after.candidates] == [c.text for c in before.candidates]
+    assert after.candidates[0].probability == pytest.approx(before.candidates[0].probability, rel=1e-4)
+    assert after.eoi_probability == pytest.approx(before.eoi_probability, rel=1e-4)
+    assert load_fid(str(tmp_path / "t5"), "cpu")[1] == digest
+    assert len(digest) == 16
+
+
+def test_the_digest_follows_the_weights_and_the_mechanism_can_be_overridden(tiny_t5_folder: Path, tmp_path: Path) -> None:
+    network, tokenizer = load_network(str(tiny_t5_folder))
+    save_fid(network, tmp_path / "a", tokenizer=tokenizer)
+    with torch.no_grad():
+        next(network.parameters())[0, 0] += 0.1
+    save_fid(network, tmp_path / "b", tokenizer=tokenizer)
+    assert load_fid(str(tmp_path / "a"), "cpu")[1] != load_fid(str(tmp_path / "b"), "cpu")[1]
+    answerer, _ = load_fid(str(tmp_path / "a"), "cpu", prompting="separate")
+    assert answerer.network.config.prompting == "separate"
+
+
+def test_the_stored_config_does_not_name_our_attention(tiny_t5_folder: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForSeq2SeqLM
+
+    network, tokenizer = load_network(str(tiny_t5_folder))
+    save_fid(network, tmp_path / "a", tokenizer=tokenizer)
+    assert NAME not in (tmp_path / "a" / "config.json").read_text()
+    AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "a")  # loads in transformers without Ambiscope
+
+
+def damage(folder: Path, how: str) -> None:
+    weights = folder / "model.safetensors"
+    if how == "no weights":
+        weights.unlink()
+    elif how == "cut weights":
+        weights.write_bytes(weights.read_bytes()[:500])
+    elif how == "no config":
+        (folder / "config.json").unlink()
+    elif how == "broken config":
+        (folder / "config.json").write_text('{"model_type": "t5",')
+    elif how == "list for a config":
+        (folder / "config.json").write_text("[]")
+    elif how == "unknown setting":
+        (folder / "fid.json").write_text('{"config": {"colour": 1}}')
+    elif how == "missing tensors":
+        from safetensors.torch import load_file, save_file
+
+        tensors = {k: v for k, v in load_file(weights).items() if "decoder.block.1" not in k}
+        save_file(tensors, weights, metadata={"format": "pt"})
+    elif how == "other width":
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, "d_ff": 64}))
+    elif how == "no prompts":
+        (folder / "prompts.safetensors").unlink()
+    else:
+        (folder / "config.json").write_text('{"kind": "span", "config": {}}')
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("no weights", "incomplete or damaged"),
+        ("cut weights", "incomplete or damaged"),
+        ("no config", "config.json is missing"),
+        ("broken config", "damaged"),
+        ("list for a config", "damaged"),
+        ("unknown setting", "incomplete or damaged"),
+        ("missing tensors", "weights are missing"),
+        ("other width", "incomplete or damaged"),
+        ("no prompts", "prompts.safetensors is missing"),
+        ("span", "holds a span model"),
+    ],
+)
+def test_a_damaged_checkpoint_is_named(how: str, message: str, tiny_t5_folder: Path, tmp_path: Path) -> None:
+    network, tokenizer = load_network(str(tiny_t5_folder), FidConfig("learned"))
+    save_fid(network, tmp_path / "damaged", tokenizer=tokenizer)
+    damage(tmp_path / "damaged", how)
+    with pytest.raises(CheckpointError, match=message) as caught:
+        load_fid(str(tmp_path / "damaged"), "cpu")
+    assert str(tmp_path / "damaged") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("default", r"'answerer-seq2seq' is not bundled.*core train seq2seq"),
+        ("./nowhere", "there is no folder"),
+        ("a/b/c", "no folder"),
+    ],
+)
+def test_a_missing_checkpoint_says_what_to_do(name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.models.finding.BUNDLED", tmp_path)
+    with pytest.raises(CheckpointError, match=message):
+        load_fid(name)
+
+
+def test_a_hub_name_without_a_network_is_a_checkpoint_error() -> None:
+    with pytest.raises(CheckpointError, match="cannot be loaded from the hub"):
+        load_fid("nobody/nothing-of-this-name", "cpu")
+
+
+def test_weights_are_loaded_once_and_anew_when_they_change(
+    tiny_t5_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, tokenizer = load_network(str(tiny_t5_folder))
+    save_fid(network, tmp_path / "a", tokenizer=tokenizer)
+    loads: list[str] = []
+    monkeypatch.setattr(fid, "load_network", lambda where: loads.append(where) or load_network(where))
+    got: list[FidAnswerer] = []
+
+    def ask(bias: float) -> None:
+        got.append(load_fid(str(tmp_path / "a"), "cpu", Generation(eoi_bias=bias))[0])
+
+    threads = [threading.Thread(target=ask, args=(float(i),)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(loads) == 1
+    assert len({id(answerer.network) for answerer in got}) == len({id(answerer.lock) for answerer in got}) == 1
+    assert {answerer.generation.eoi_bias for answerer in got} == {0.0, 1.0, 2.0}
+    save_fid(network, tmp_path / "a", tokenizer=tokenizer)
+    ask(0.0)
+    assert len(loads) == 2

@@ -1,0 +1,146 @@
+"""Weights in the form of FiD's and AmbigPrompt's authors: made from tiny random T5s, they must give the T5's own logits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_models import word_tokenizer
+
+from core.errors import CheckpointError
+from core.models.seq2seq.fid import load_fid, load_network, make_fid
+from core.models.seq2seq.network import FidConfig, row_texts
+from core.models.seq2seq.released import plain_name
+from core.types import EOI
+
+QUESTION = "colour of the ball ?"
+TEXTS = [("north", "the ball is red"), ("south", "the ball of the boat is blue")]
+
+
+def wrapped(name: str) -> str:
+    """A name of T5's encoder as FiD's wrappers make it."""
+    import re
+
+    name = re.sub(r"^encoder\.block\.(\d+)\.", r"encoder.encoder.block.\1.module.", name)
+    return re.sub(r"^encoder\.(?!encoder\.)", "encoder.encoder.", name)
+
+
+def released_fid(folder: Path, model: Any, **changes: Any) -> Path:
+    folder.mkdir()
+    state = {wrapped(k): v.clone() for k, v in model.state_dict().items()}
+    # transformers 3.0 had a bias in the decoder's first cross attention
+    state["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"] = torch.randn(8, 4)
+    state.update(changes)
+    torch.save({k: v for k, v in state.items() if v is not None}, folder / "pytorch_model.bin")
+    config = {k: v for k, v in model.config.to_dict().items() if not k.startswith("_")}
+    (folder / "config.json").write_text(json.dumps(config | {"architectures": ["FiDT5"]}))
+    word_tokenizer("t5").save_pretrained(folder)
+    return folder
+
+
+def logits_of(network: Any, tokenizer: Any) -> torch.Tensor:
+    labels = torch.tensor([[8, 9, 1]])
+    with torch.no_grad():
+        return network.eval()(network.collate(tokenizer, [(QUESTION, TEXTS, ["red"])]), labels)
+
+
+def test_names_are_mapped() -> None:
+    assert (
+        plain_name("encoder.encoder.block.3.module.layer.0.SelfAttention.q.weight")
+        == "encoder.block.3.layer.0.SelfAttention.q.weight"
+    )
+    assert plain_name("encoder.encoder.final_layer_norm.weight") == "encoder.final_layer_norm.weight"
+    assert plain_name("module.decoder.block.0.layer.0.layer_norm.weight") == "decoder.block.0.layer.0.layer_norm.weight"
+    assert plain_name("shared.weight") == "shared.weight"
+
+
+def test_a_released_fid_gives_the_logits_of_its_t5(make_tiny: Any, tmp_path: Path) -> None:
+    folder = released_fid(tmp_path / "nq_reader_tiny", make_tiny("t5"))
+    network, tokenizer = load_network(str(folder))
+    assert network.config.prompting == "separate"
+    own = word_tokenizer("t5")
+    want = logits_of(make_fid(make_tiny("t5"), own, FidConfig("separate")), own)
+    assert torch.allclose(logits_of(network, tokenizer)[..., : want.shape[-1] - 1], want[..., :-1], atol=1e-5)
+    answerer, digest = load_fid(str(folder), "cpu")
+    assert len(digest) == 16
+    assert answerer.network.config == FidConfig("separate")
+
+
+@pytest.mark.parametrize("form", ["plain", "wrapped", "module"])
+def test_a_released_ambigprompt_gives_the_logits_of_its_t5(form: str, make_tiny: Any, tmp_path: Path) -> None:
+    state = make_tiny("t5").state_dict()
+    name = {"plain": str, "wrapped": wrapped, "module": lambda n: f"module.{n}"}[form]
+    torch.save({name(k): v.clone() for k, v in state.items()}, tmp_path / "9.pt")
+    word_tokenizer("t5").save_pretrained(tmp_path)
+    network, tokenizer = load_network(str(tmp_path / "9.pt"))
+    config = FidConfig("interleaved", template="ambigprompt", attention="authors")
+    assert network.config == config
+    own = word_tokenizer("t5")
+    # the shape is read from the tensors alone: buckets, heads, widths, layers; T5's distance of 128 is in no tensor
+    model = make_tiny("t5", relative_attention_max_distance=128)
+    model.load_state_dict(state)
+    want = logits_of(make_fid(model, own, config), own)
+    assert torch.allclose(logits_of(network, tokenizer)[..., : want.shape[-1] - 1], want[..., :-1], atol=1e-4)
+
+
+def test_the_rows_read_as_in_ambigprompts_code() -> None:
+    rows = row_texts("Who ?", [("T", "c d")], ["a", "b"], "ambigprompt")
+    assert rows == ["Question: who ? ## Previous Answers: a ; b", "Question: who ? ## Passage: T c d"]
+
+
+def test_a_text_stands_for_eoi_where_the_tokenizer_can_write_it(make_tiny: Any, tmp_path: Path) -> None:
+    tokenizer = word_tokenizer("t5")
+    tokenizer.add_special_tokens({"additional_special_tokens": [EOI]})
+    torch.save(make_tiny("t5", vocab_size=len(tokenizer)).state_dict(), tmp_path / "0.pt")
+    tokenizer.save_pretrained(tmp_path)
+    network, _ = load_network(str(tmp_path / "0.pt"))
+    assert network.eoi == len(tokenizer) - 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"encoder.encoder.block.1.module.layer.0.SelfAttention.q.weight": None},
+            r"1 missing: encoder\.block\.1\.layer\.0\.SelfAttention\.q",
+        ),
+        ({"encoder.encoder.block.7.module.layer.0.SelfAttention.q.weight": torch.zeros(2)}, r"1 unknown: encoder\.block\.7"),
+        ({"shared.weight": torch.zeros(3, 32)}, r"of another shape: .*shared\.weight \(3, 32\) instead of"),
+    ],
+)
+def test_what_does_not_fit_is_named(changes: dict[str, Any], message: str, make_tiny: Any, tmp_path: Path) -> None:
+    folder = released_fid(tmp_path / "odd", make_tiny("t5"), **changes)
+    with pytest.raises(CheckpointError, match=message) as caught:
+        load_network(str(folder))
+    assert "pytorch_model.bin does not fit" in str(caught.value)
+
+
+class Sly:
+    def __reduce__(self) -> Any:
+        return (print, ("code of a checkpoint ran",))
+
+
+def test_code_in_a_file_is_never_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save({"shared.weight": Sly()}, tmp_path / "sly.pt")
+    with pytest.raises(CheckpointError, match="can run code"):
+        load_network(str(tmp_path / "sly.pt"))
+    assert "ran" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("held", [[1, 2], {"a": 1}, {}, {"weight": torch.zeros(2)}])
+def test_other_files_are_refused(held: Any, tmp_path: Path) -> None:
+    torch.save(held, tmp_path / "x.pt")
+    with pytest.raises(CheckpointError, match=r"holds no state dict|is no T5 of FiD or AmbigPrompt"):
+        load_network(str(tmp_path / "x.pt"))
+    (tmp_path / "cut.pt").write_bytes((tmp_path / "x.pt").read_bytes()[:40])
+    with pytest.raises(CheckpointError, match=r"cut\.pt cannot be read"):
+        load_network(str(tmp_path / "cut.pt"))
+
+
+def test_a_missing_tokenizer_is_asked_for(make_tiny: Any, tmp_path: Path) -> None:
+    torch.save(make_tiny("t5").state_dict(), tmp_path / "9.pt")
+    with pytest.raises(CheckpointError, match=r"comes without a tokenizer.*put t5-base's tokenizer\.json beside it"):
+        load_network(str(tmp_path / "9.pt"))

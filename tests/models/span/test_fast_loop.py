@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from reading_fakes import TableModel
+
+from core.models.ranking.reranker import Guided, RescoredAnswerer, Weights
+from core.models.span.answerer import Decoding, SpanAnswerer
+from core.models.span.fast_loop import FastSpanLoop, FastTextLoop, Rereading, part_of, remaining
+from core.models.span.model import load_base
+from core.models.span.network import SpanConfig, SpanNetwork
+from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
+
+TEXTS = [
+    "red ball in the town",
+    "blue car of the north",
+    "green boat",
+    "black door in the east",
+    "white film one two",
+    "song book",
+]
+PASSAGES = [RetrievedPassage(Passage(str(i), "title", text), i + 1, 1.0, 0.5) for i, text in enumerate(TEXTS)]
+QUESTION = "colour of the ball ?"
+EVEN = Rereading(margin=1e9)  # as many passages at every step
+
+
+@pytest.fixture(scope="module")
+def answerer(tiny_bert_folder: Path) -> SpanAnswerer:
+    torch.manual_seed(3)
+    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3)
+    return SpanAnswerer(SpanNetwork(load_base(config.base), config), "cpu", Decoding(eoi_bias=-20.0))
+
+
+class Counting:
+    """Counts the rows that a SpanAnswerer reads."""
+
+    def __init__(self, model: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.rows: list[int] = []
+        scores = model.scores
+
+        def counted(batch: object) -> object:
+            self.rows.append(batch.rows - 1)  # type: ignore[attr-defined]
+            return scores(batch)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(model, "scores", counted)
+
+
+def greedy(model: object, steps: int = 4, previous: Sequence[str] = ()) -> list[str]:
+    answers = list(previous)
+    for _ in range(steps):
+        proposal = model.propose(QUESTION, PASSAGES, answers)  # type: ignore[attr-defined]
+        if not proposal.candidates:
+            break
+        answers.append(proposal.candidates[0].text)
+    return answers
+
+
+def test_the_count() -> None:
+    assert [Rereading().count(n) for n in (1, 2, 5, 10, 11, 100)] == [1, 2, 2, 2, 3, 20]
+    assert Rereading(1.0).count(7) == 7
+    assert Rereading(0.0, 1).count(7) == 1
+
+
+def test_the_first_step_is_exact_and_later_ones_read_less(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = answerer.propose(QUESTION, PASSAGES, ())
+    seen = Counting(answerer, monkeypatch)
+    loop = FastSpanLoop(answerer)
+    first = loop.propose(QUESTION, PASSAGES, ())
+    assert first == exact
+    answers = greedy(FastSpanLoop(answerer, EVEN))
+    assert len(answers) == len(set(answers)) == 4
+    assert seen.rows == [6, 6, 2, 2, 2]
+
+
+def test_reading_all_again_is_the_exact_loop(answerer: SpanAnswerer) -> None:
+    assert greedy(FastSpanLoop(answerer, Rereading(1.0, margin=float("inf")))) == greedy(answerer)
+
+
+def test_what_is_read_again_can_still_hold_an_answer(answerer: SpanAnswerer) -> None:
+    loop = FastSpanLoop(answerer)
+    first = loop.propose(QUESTION, PASSAGES, ())
+    given = [first.candidates[0].text]
+    assert loop._first is not None
+    order = [i for i, _ in remaining(loop._first, PASSAGES, given, answerer.decoding.retrieval_prior)]
+    assert sorted(order) == list(range(6))
+    later = loop.propose(QUESTION, PASSAGES, given)
+    assert {c.evidence.passage_id for c in later.candidates if c.evidence} <= {str(i) for i in order[:2]}
+    covered = remaining(loop._first, PASSAGES, TEXTS[:3], 0.0)  # all words of three passages are given
+    assert {i for i, _ in covered[3:]} == {0, 1, 2}
+    assert all(logit == float("-inf") for _, logit in covered[3:])
+    assert [logit for _, logit in covered] == sorted((logit for _, logit in covered), reverse=True)
+
+
+def test_passages_far_below_the_best_are_left_out(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Counting(answerer, monkeypatch)
+    greedy(FastSpanLoop(answerer, Rereading(1.0, margin=0.0)), 2)
+    greedy(FastSpanLoop(answerer, Rereading(1.0, margin=1e9)), 2)
+    assert seen.rows == [6, 1, 6, 6]
+
+
+def test_each_run_begins_anew(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Counting(answerer, monkeypatch)
+    loop = FastSpanLoop(answerer, EVEN)
+    loop.propose(QUESTION, PASSAGES, ["white film"])  # a person pinned an answer: everything is read
+    loop.propose(QUESTION, PASSAGES, ["white film", "red"])
+    loop.propose(QUESTION, PASSAGES, ["white film"])  # an answer was taken back
+    loop.propose("another colour ?", PASSAGES, ["white film", "red"])
+    loop.propose("another colour ?", PASSAGES[:3], ["white film", "red", "blue"])
+    assert seen.rows == [6, 2, 6, 6, 3]
+
+
+def test_rows_keep_their_passages(answerer: SpanAnswerer) -> None:
+    rows = answerer.rows(QUESTION, [p.passage for p in PASSAGES])
+    part = part_of(rows, [4, 1])
+    assert part.passage == [4, 1]
+    assert len(part) == 2
+    assert part.input_ids[1] == rows.input_ids[1]
+
+
+def test_an_answer_that_is_written_is_looked_for_in_the_passages() -> None:
+    model = TableModel({"red": 0.5, "blue": 0.3, "green": 0.1})
+    loop = FastTextLoop(model)
+    assert greedy(loop, 3) == ["red", "blue", "green"]
+    assert [passages for _, passages, _ in model.jobs] == [
+        ("0", "1", "2", "3", "4", "5"),
+        ("1", "2"),  # they hold the candidates that are left
+        ("2", "3"),  # and then passages without an answer so far, the best retrieved first
+    ]
+
+
+def _said(passage: int, text: str) -> Candidate:
+    return Candidate(text, 0.1, Evidence(str(passage), 0, len(text), text))
+
+
+def _read(loop: FastSpanLoop, previous: list[str]) -> set[int]:
+    loop.propose(QUESTION, PASSAGES, previous)
+    return loop._chosen(PASSAGES, previous)
+
+
+def test_a_rescorer_says_where_to_read_next(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Counting(answerer, monkeypatch)
+    loop = FastSpanLoop(answerer)
+    loop.propose(QUESTION, PASSAGES, ())
+    loop.judged(
+        [_said(5, "song"), _said(3, "door"), _said(1, "car"), _said(4, "film"), Candidate("town", 0.1)],
+        [3.0, 2.0, 1.0, -9.0, 5.0],
+    )
+    # the margin of the model's own logits does not count; what has no place cannot be read
+    assert _read(loop, ["boat"]) == {5, 3}
+    assert _read(loop, ["song"]) == {3, 1}  # what is given already is not looked for
+    loop.judged([_said(3, "door"), _said(5, "song book")], [-5.0, -7.0])  # read again, it looks worse: the others follow
+    assert _read(loop, ["boat", "blue"]) == {1}  # the next one is 6 below
+    loop.propose(QUESTION, PASSAGES, ())  # a new run: nothing is judged yet
+    assert loop._judged == []
+    loop.judged([], [])
+    assert loop._first is not None
+    order = [i for i, _ in remaining(loop._first, PASSAGES, ["red"], answerer.decoding.retrieval_prior)]
+    assert _read(loop, ["red"]) <= set(order[:2])
+    assert seen.rows[:3] == [6, 2, 2]
+
+
+def test_a_rescorer_tells_its_loop(answerer: SpanAnswerer) -> None:
+    class Seen:
+        def __init__(self) -> None:
+            self.told: list[tuple[list[str], list[float]]] = []
+
+        def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
+            return answerer.propose(question, passages, previous)
+
+        def judged(self, candidates: Sequence[Candidate], scores: Sequence[float]) -> None:
+            self.told.append(([c.text for c in candidates], list(scores)))
+
+    loop = Seen()
+    weights = Weights({"log_probability": 1.0}, {"log_probability": 0.0}, {"log_probability": 1.0}, 0.5)
+    assert isinstance(loop, Guided)
+    assert isinstance(FastSpanLoop(answerer), Guided)
+    assert not isinstance(answerer, Guided)
+    rescored = RescoredAnswerer(loop, weights, lambda texts: np.eye(len(texts), 8), lambda question, passages: [])
+    proposal = rescored.propose(QUESTION, PASSAGES, ())
+    ((texts, scores),) = loop.told
+    assert sorted(texts) == sorted(c.text for c in proposal.candidates)
+    assert texts[int(np.argmax(scores))] == proposal.candidates[0].text

@@ -1,0 +1,148 @@
+"""Rows without padding say the same as padded rows, in states, scores and gradients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.models.interleaving import Packing, interleaved_attention, use_interleaving
+from core.models.span.model import load_base
+from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
+
+LENGTHS = [[3, 7, 5, 9], [6, 0, 4, 8], [11, 2, 2, 12]]
+
+
+def batch(lengths: list[list[int]], prompted: bool, seed: int = 0) -> RowBatch:
+    generator = torch.Generator().manual_seed(seed)
+    flat = [n for rows in lengths for n in rows]
+    longest = max(flat)
+    mask = torch.arange(longest)[None] < torch.tensor(flat)[:, None]
+    ids = torch.randint(4, 40, mask.shape, generator=generator)  # random ids in the padding too
+    rows = len(lengths[0])
+    edges = mask & torch.ones_like(mask)
+    if prompted:
+        edges = edges.view(len(lengths), rows, -1).clone()
+        edges[:, 0] = False
+        edges = edges.view(-1, longest)
+    return RowBatch(ids, torch.zeros_like(ids), mask, edges, edges, rows, max(r[0] for r in lengths), prompted)
+
+
+@pytest.fixture(scope="module")
+def network(tiny_bert_folder: Path) -> SpanNetwork:
+    torch.manual_seed(1)
+    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3)
+    return SpanNetwork(load_base(config.base), config).eval()
+
+
+@pytest.mark.parametrize("prompted", [True, False])
+def test_states_and_scores_equal_those_of_padded_rows(
+    network: SpanNetwork, prompted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = batch(LENGTHS, prompted)
+    with torch.inference_mode():
+        assert network._packs(inputs)
+        states, (spans, nothing) = network.encode(inputs), network(inputs)
+    assert not states[~inputs.mask].any()
+    monkeypatch.setattr(SpanNetwork, "_packs", lambda self, batch: False)
+    with torch.inference_mode():  # padded, row by row
+        padded, (padded_spans, padded_nothing) = network.encode(inputs), network(inputs)
+    whole = network.encode(inputs).detach()  # padded, all rows at once: as on a GPU
+    for other in (padded, whole):
+        assert float((states - other)[inputs.mask].abs().max()) <= 1e-5
+    assert torch.equal(torch.isfinite(spans), torch.isfinite(padded_spans))
+    seen = torch.isfinite(spans)
+    assert float((spans - padded_spans)[seen].abs().max()) <= 1e-5
+    apart = (nothing - padded_nothing).abs()
+    if not prompted:  # a row of padding says nothing that anybody reads
+        apart = apart[inputs.mask.view(*apart.shape, -1).any(-1)]
+    assert float(apart.max()) <= 1e-5
+
+
+@pytest.mark.parametrize("prompted", [True, False])
+def test_gradients_equal_those_of_padded_rows(network: SpanNetwork, prompted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training on a CPU computes no padding either."""
+    inputs = batch([[n for n in rows if n] for rows in LENGTHS if all(rows)], prompted)
+
+    def gradients() -> dict[str, torch.Tensor]:
+        network.zero_grad()
+        spans, nothing = network(inputs)
+        (spans[torch.isfinite(spans)].logsumexp(0) + nothing.square().sum()).backward()
+        return {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}
+
+    network.train()
+    try:
+        assert network._packs(inputs)
+        packed = gradients()
+        monkeypatch.setattr(SpanNetwork, "_packs", lambda self, batch: False)
+        padded = gradients()
+    finally:
+        network.eval()
+    assert packed.keys() == padded.keys()
+    assert any("encoder.layer.0" in name for name in packed)
+    for name in packed:
+        assert float((packed[name] - padded[name]).abs().max()) <= 1e-5, name
+
+
+def test_training_with_dropout_keeps_the_padded_layout(tiny_bert_folder: Path) -> None:
+    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3)
+    network = SpanNetwork(load_base(config.base, dropout=0.1), config)
+    assert not network.train()._packs(batch(LENGTHS, True))
+    assert network.eval()._packs(batch(LENGTHS, True))
+
+
+@given(
+    lengths=st.lists(st.lists(st.integers(0, 6), min_size=3, max_size=3).filter(any), min_size=1, max_size=3),
+    interleaved=st.booleans(),
+)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_lengths(lengths: list[list[int]], interleaved: bool, one_thread: None) -> None:
+    """The attention itself, packed, row by row and all at once."""
+    flat = [n for rows in lengths for n in rows]
+    longest, heads, width = max(flat), 2, 4
+    generator = torch.Generator().manual_seed(sum(flat))
+    q, k, v = (torch.randn(len(flat), heads, longest, width, generator=generator) for _ in range(3))
+    mask = torch.arange(longest)[None] < torch.tensor(flat)[:, None]
+    rows = 3 if interleaved else None
+    prompt = max(r[0] for r in lengths)
+    module = torch.nn.Module().eval()
+    extra: dict[str, Any] = {"rows": rows, "prompt_tokens": prompt} if interleaved else {}
+    whole, _ = interleaved_attention(module, q.requires_grad_(), k, v, mask[:, None, None], **extra)
+    long = [x.transpose(1, 2)[mask].transpose(0, 1)[None] for x in (q, k, v)]  # (1, H, T, D)
+    with torch.no_grad():
+        by_row, _ = interleaved_attention(module, q, k, v, mask[:, None, None], **extra)
+        packed, _ = interleaved_attention(module, *long, None, packed=Packing(tuple(flat), rows))
+    assert float((whole - by_row)[mask].detach().abs().max()) <= 1e-5
+    assert float((whole[mask] - packed[0]).detach().abs().max()) <= 1e-5
+
+
+def test_padding_in_front_is_computed_all_at_once(make_tiny: Any) -> None:
+    encoder = use_interleaving(make_tiny("bert"))
+    ids = torch.randint(4, 40, (3, 6), generator=torch.Generator().manual_seed(0))
+    mask = torch.tensor([[0, 0, 1, 1, 1, 1], [1, 1, 1, 0, 1, 1], [1, 1, 1, 1, 1, 1]])
+    with torch.no_grad():
+        odd = encoder(input_ids=ids, attention_mask=mask, rows=3, prompt_tokens=6).last_hidden_state
+    whole = encoder(input_ids=ids, attention_mask=mask, rows=3, prompt_tokens=6).last_hidden_state.detach()
+    assert float((odd - whole)[mask.bool()].abs().max()) <= 1e-6
+
+
+def test_a_packing_that_does_not_fit() -> None:
+    with pytest.raises(ValueError, match="3 rows are not a multiple of 2 rows"):
+        Packing((1, 2, 3), 2)
+    x = torch.zeros(1, 2, 5, 4)
+    with pytest.raises(ValueError, match="packing of 6"):
+        interleaved_attention(torch.nn.Module().eval(), x, x, x, None, packed=Packing((3, 3)))
+
+
+def test_what_recalls_the_prompt_is_torchs_own_attention(network: SpanNetwork) -> None:
+    head = network.head
+    generator = torch.Generator().manual_seed(2)
+    width = head.look.weight.shape[0]
+    x, e = torch.randn(2, 9, width, generator=generator), torch.randn(2, 4, width, generator=generator)
+    mask = torch.tensor([[True, True, True, False], [True, False, False, False]])
+    expected, _ = head.recall(x, e, e, key_padding_mask=~mask, need_weights=False)
+    assert float((head.remember(x, e, mask) - x - expected).detach().abs().max()) <= 1e-5

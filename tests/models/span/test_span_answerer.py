@@ -1,0 +1,364 @@
+"""SpanAnswerer, PassageReader and their checkpoints on a tiny random BERT."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from core.errors import CheckpointError, InputError
+from core.models.finding import find_checkpoint
+from core.models.span import answerer as span_answerer
+from core.models.span import reader as passage_reader
+from core.models.span.answerer import Decoding, SpanAnswerer, load_answerer, shares_words
+from core.models.span.checkpoints import digest, load_span_network, save_span_network
+from core.models.span.model import collate, load_base, load_tokenizer, pick_device
+from core.models.span.network import SpanConfig, SpanHead, SpanNetwork
+from core.models.span.reader import PassageReader, Readout, load_reader
+from core.types import Candidate, Passage, RetrievedPassage
+
+TEXTS = [
+    "the red ball is in the white car , the blue door is in the boat",
+    "a green boat and the red ball in the north town",
+    "one two three first last year film song book",
+]
+LONG = " ".join(["the black car is in the south town , the red ball is in the west film"] * 12)
+PASSAGES = [
+    RetrievedPassage(Passage(str(i), "title film", text), i + 1, 1.0, sim)
+    for i, (text, sim) in enumerate(zip(TEXTS, (0.9, 0.8, 0.2)))
+]
+
+
+@pytest.fixture(scope="module")
+def make(tiny_bert_folder: Path) -> Callable[..., SpanNetwork]:
+    def build(prompting: str = "interleaved", seed: int = 0, **changes: Any) -> SpanNetwork:
+        torch.manual_seed(seed)
+        config = SpanConfig(
+            base=str(tiny_bert_folder),
+            prompting=prompting,  # type: ignore[arg-type]
+            max_tokens=40,
+            max_prompt_tokens=32,
+            max_answer_tokens=4,
+            span_width=8,
+            **changes,
+        )
+        network = SpanNetwork(load_base(config.base), config)
+        for parameter in network.head.parameters():  # random, so that scores differ
+            torch.nn.init.normal_(parameter, std=0.4)
+        return network
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def answerer(make: Callable[..., SpanNetwork]) -> SpanAnswerer:
+    return SpanAnswerer(make(), "cpu")
+
+
+def total(proposal: Any) -> float:
+    return sum(c.probability for c in proposal.candidates) + proposal.eoi_probability
+
+
+@pytest.mark.parametrize("prompting", ["interleaved", "separate", "learned"])
+def test_proposals_are_probabilities_with_exact_evidence(make: Callable[..., SpanNetwork], prompting: str) -> None:
+    model = SpanAnswerer(make(prompting), "cpu", Decoding(candidates=500))
+    for previous in ([], ["red ball"], ["x"] * 12):  # more steps than there are learned prompts
+        proposal = model.propose("who is it", PASSAGES, previous)
+        assert 0 < total(proposal) <= 1 + 1e-5
+        ordered = [c.probability for c in proposal.candidates]
+        assert ordered == sorted(ordered, reverse=True)
+        for c in proposal.candidates:
+            assert c.evidence is not None
+            text = TEXTS[int(c.evidence.passage_id)]
+            assert text[c.evidence.start : c.evidence.end] == c.text == c.evidence.text
+            assert not shares_words(c.text, previous)
+
+
+def test_equal_spans_add_up(make: Callable[..., SpanNetwork]) -> None:
+    """Against the scores themselves: the probability of a text is the sum over all places where it stands."""
+    model = SpanAnswerer(make(), "cpu", Decoding(retrieval_prior=0.0, eoi_bias=0.0, candidates=500))
+    passages = [p.passage for p in PASSAGES]
+    rows = model.rows("who", passages)
+    spans, eoi = model.scores(collate([rows], [model.prompt("who", [])]))
+    everything = torch.cat([spans.flatten(), eoi])
+    weights = torch.softmax(everything, 0)[:-1].view_as(spans[0])
+    expected: dict[str, float] = {}
+    for r, s, w in torch.nonzero(weights > 0).tolist():
+        text = TEXTS[rows.passage[r]][rows.offsets[r][s][0] : rows.offsets[r][s + w][1]]
+        key = " ".join(t for t in text.split() if t not in ("the", "a", ","))
+        expected[key] = expected.get(key, 0.0) + float(weights[r, s, w])
+    expected.pop("", None)
+    proposal = model.propose("who", PASSAGES, [])
+    best = max(expected, key=lambda k: expected[k])
+    got = {" ".join(t for t in c.text.split() if t not in ("the", "a", ",")): c.probability for c in proposal.candidates}
+    assert got["red ball"] == pytest.approx(expected["red ball"], rel=0.05)
+    assert max(got, key=lambda k: got[k]) == best
+
+
+def test_previous_answers_leave_and_their_mass_with_them(answerer: SpanAnswerer) -> None:
+    first = answerer.propose("who", PASSAGES, []).candidates[0].text
+    after = answerer.propose("who", PASSAGES, [first])
+    assert all(not shares_words(c.text, [first]) for c in after.candidates)
+    assert total(after) <= 1 + 1e-5
+    everything = answerer.propose("who", PASSAGES[2:], TEXTS[2].split())
+    assert everything.candidates == ()
+    assert everything.eoi_probability == pytest.approx(1.0, abs=1e-4)
+
+
+def test_the_retrieval_prior_moves_mass_to_the_best_passages(make: Callable[..., SpanNetwork]) -> None:
+    def mass(prior: float, which: str) -> float:
+        model = SpanAnswerer(make(), "cpu", Decoding(retrieval_prior=prior, candidates=500))
+        found = model.propose("who", PASSAGES, []).candidates
+        return sum(c.probability for c in found if c.evidence and c.evidence.passage_id == which)
+
+    assert mass(20.0, "2") < mass(0.0, "2") * 0.1
+    blind = [replace(p, similarity=None) for p in PASSAGES]
+    on, off = (SpanAnswerer(make(), "cpu", Decoding(retrieval_prior=p)).propose("who", blind, []) for p in (20.0, 0.0))
+    assert on == off  # no cosine, no prior
+
+
+def test_the_eoi_bias(make: Callable[..., SpanNetwork]) -> None:
+    low, high = (
+        SpanAnswerer(make(), "cpu", Decoding(eoi_bias=b)).propose("who", PASSAGES, []).eoi_probability for b in (-3.0, 3.0)
+    )
+    assert math.log(high / (1 - high)) - math.log(low / (1 - low)) == pytest.approx(6.0, abs=1e-2)
+
+
+def test_questions_of_a_batch_do_not_touch_each_other(answerer: SpanAnswerer) -> None:
+    jobs = [
+        ("who", PASSAGES, ["red"]),
+        ("which colour of the film", PASSAGES[:1], []),
+        ("who", [replace(PASSAGES[0], passage=Passage("0", "", LONG))], []),
+    ]
+    together = answerer.propose_many(jobs)
+    for job, proposal in zip(jobs, together):
+        alone = answerer.propose(*job)
+        assert alone.eoi_probability == pytest.approx(proposal.eoi_probability, abs=1e-4)
+        assert [c.text for c in alone.candidates[:3]] == [c.text for c in proposal.candidates[:3]]
+
+
+def test_previous_answers_matter_only_through_the_prompt(make: Callable[..., SpanNetwork]) -> None:
+    """Interleaved: passage states change with the prompt.  Separate: only the head and [EOI] see it.  Learned: only its step counts."""
+    states = {}
+    for prompting in ("interleaved", "separate", "learned"):
+        model = SpanAnswerer(make(prompting), "cpu")
+        rows = model.rows("who", [PASSAGES[0].passage])
+        out = []
+        for answer in ("red", "blue"):
+            batch = collate([rows], [model.prompt("who", [answer])])
+            batch.steps = torch.tensor([1])
+            with torch.inference_mode():
+                out.append(model.network.encode(batch)[1])
+        states[prompting] = torch.allclose(out[0], out[1], atol=1e-6)
+    assert states == {"interleaved": False, "separate": True, "learned": True}
+
+
+def test_several_threads_get_the_same_answer(answerer: SpanAnswerer) -> None:
+    expected = answerer.propose("who", PASSAGES, [])
+    got: list[Any] = []
+    threads = [threading.Thread(target=lambda: got.append(answerer.propose("who", PASSAGES, []))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [[c.text for c in g.candidates] for g in got] == [[c.text for c in expected.candidates]] * 4
+
+
+# ---------------------------------------------------------------- the per-passage reader
+
+
+def test_the_reader_reads_long_passages_in_windows(make: Callable[..., SpanNetwork]) -> None:
+    reader = PassageReader(make(), make().config, "cpu")
+    passages = [Passage("long", "title", LONG), Passage("short", "", "red ball"), Passage("empty", "", "")]
+    long, short, empty = reader.read("who", passages, candidates=50)
+    assert max(c.evidence.start for c in long.candidates if c.evidence) > 200
+    for readout in (long, short):
+        assert sum(c.probability for c in readout.candidates) + readout.abstain_probability <= 1 + 1e-5
+        for c in readout.candidates:
+            assert c.evidence is not None
+            assert readout.passage.text[c.evidence.start : c.evidence.end] == c.text
+    assert (empty.candidates, empty.best) == ((), None)
+    assert empty.abstain_probability == pytest.approx(1.0)
+    again = reader.read("who", passages[1:2])[0]
+    assert again.abstain_probability == pytest.approx(short.abstain_probability, abs=1e-4)
+
+
+def test_readouts_keep_the_order_of_the_pairs(make: Callable[..., SpanNetwork]) -> None:
+    reader = PassageReader(make(), make().config, "cpu")
+    passages = [Passage(str(i), "", " ".join(["red ball"] * (1 + i * 7 % 11))) for i in range(70)]
+    assert [r.passage for r in reader.read_pairs([("who", p) for p in passages], 1)] == passages
+
+
+def test_abstention() -> None:
+    passage = Passage("p", "", "red")
+    assert Readout(passage, (Candidate("red", 0.4),), 0.5).best is None
+    assert Readout(passage, (Candidate("red", 0.5),), 0.4).best == Candidate("red", 0.5)
+    assert Readout(passage, (), 0.0).best is None
+
+
+def test_looking_at_the_prompt_is_the_attention_of_torch() -> None:
+    """Computed in another order, for few keys and many queries; the weights are those of nn.MultiheadAttention."""
+    torch.manual_seed(5)
+    head = SpanHead(24, SpanConfig()).eval()
+    x, e = torch.randn(2, 9, 24), torch.randn(2, 5, 24)
+    seen = torch.tensor([[True] * 5, [True, True, False, False, False]])
+    expected, _ = head.recall(x, e, e, key_padding_mask=~seen, need_weights=False)
+    assert torch.allclose(head.remember(x, e, seen), x + expected, atol=1e-5)
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+@pytest.mark.parametrize("prompting", ["interleaved", "learned"])
+def test_a_checkpoint_survives_the_round_trip(make: Callable[..., SpanNetwork], tmp_path: Path, prompting: str) -> None:
+    network = make(prompting)
+    save_span_network(network, tmp_path / "c", {"figures": {"f1": 0.5}})
+    stored = load_file(tmp_path / "c" / "model.safetensors")
+    assert all(tensor.dtype == torch.float16 for tensor in stored.values())
+    assert not any("embeddings" in name for name in stored)
+    assert json.loads((tmp_path / "c" / "config.json").read_text())["about"] == {"figures": {"f1": 0.5}}
+    assert sorted(p.name for p in (tmp_path / "c").iterdir()) == ["config.json", "model.safetensors"]
+    loaded = load_span_network(tmp_path / "c")
+    assert loaded.config == network.config
+    before, after = (SpanAnswerer(n, "cpu").propose("who", PASSAGES, ["red"]) for n in (network, loaded))
+    assert after.eoi_probability == pytest.approx(before.eoi_probability, abs=0.02)
+    save_span_network(loaded, tmp_path / "d")
+    assert digest(tmp_path / "c") == digest(tmp_path / "d")  # half precision is reached once
+    model, mark = load_answerer(str(tmp_path / "c"), "cpu")
+    assert mark == digest(tmp_path / "c")
+    assert model.propose("who", PASSAGES, []).candidates
+
+
+def test_another_mechanism_over_the_same_weights(make: Callable[..., SpanNetwork], tmp_path: Path) -> None:
+    save_span_network(make(), tmp_path)
+    for prompting in ("separate", "learned"):
+        network = load_span_network(tmp_path, prompting)  # type: ignore[arg-type]
+        assert network.config.prompting == prompting
+        assert SpanAnswerer(network, "cpu").propose("who", PASSAGES, []).candidates
+
+
+def damaged(folder: Path, how: str, network: SpanNetwork) -> None:
+    save_span_network(network, folder)
+    weights, config = folder / "model.safetensors", folder / "config.json"
+    match how:
+        case "no weights":
+            weights.unlink()
+        case "cut weights":
+            weights.write_bytes(weights.read_bytes()[:500])
+        case "config no JSON":
+            config.write_text("{")
+        case "config without config":
+            config.write_text("[]")
+        case "unknown option":
+            body = json.loads(config.read_text())
+            config.write_text(json.dumps({**body, "config": {**body["config"], "colour": "red"}}))
+        case "bad option":
+            body = json.loads(config.read_text())
+            config.write_text(json.dumps({**body, "config": {**body["config"], "max_tokens": 4}}))
+        case "other sizes":
+            body = json.loads(config.read_text())
+            config.write_text(json.dumps({**body, "config": {**body["config"], "span_width": 9}}))
+        case "another network":
+            from safetensors.torch import save_file
+
+            save_file({"something.else": torch.zeros(2)}, weights)
+        case "no base":
+            body = json.loads(config.read_text())
+            config.write_text(json.dumps({**body, "config": {**body["config"], "base": str(folder / "nowhere")}}))
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("no weights", "is incomplete"),
+        ("cut weights", "is damaged"),
+        ("config no JSON", "is damaged"),
+        ("config without config", "is damaged"),
+        ("unknown option", "is damaged"),
+        ("bad option", "is damaged"),
+        ("other sizes", "does not fit its network"),
+        ("another network", "does not fit its network: missing"),
+        ("no base", "cannot be loaded"),
+    ],
+)
+def test_bad_checkpoints(make: Callable[..., SpanNetwork], tmp_path: Path, how: str, says: str) -> None:
+    damaged(tmp_path, how, make())
+    with pytest.raises(CheckpointError) as caught:
+        load_span_network(tmp_path)
+    assert says in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_a_checkpoint_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError) as caught:
+        find_checkpoint(str(tmp_path / "none"), "reader")
+    assert "no checkpoint" in str(caught.value)
+    assert "bundled:" in str(caught.value)
+
+
+def test_devices_and_tokenizers_that_are_not_there(tmp_path: Path) -> None:
+    assert pick_device("cpu").type == "cpu"
+    with pytest.raises(InputError, match="device 'gpu' is unknown"):
+        pick_device("gpu")
+    with pytest.raises(InputError, match="not on this machine"):
+        pick_device("cuda:99")
+    with pytest.raises(CheckpointError, match="tokenizer"):
+        load_tokenizer(str(tmp_path))
+
+
+@pytest.mark.parametrize("wrong", [{"prompting": "none"}, {"max_tokens": 16}, {"max_tokens": 513}, {"max_answer_tokens": 0}])
+def test_bad_configurations(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"must be|use interleaved"):
+        SpanConfig(**wrong)
+
+
+@pytest.mark.parametrize(("module", "load"), [(span_answerer, load_answerer), (passage_reader, load_reader)])
+def test_several_threads_load_once(
+    module: Any, load: Any, make: Callable[..., SpanNetwork], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_span_network(make(), tmp_path / "c")
+    loads: list[Path] = []
+
+    def slow(folder: Path) -> SpanNetwork:
+        loads.append(folder)
+        time.sleep(0.1)  # long enough for the other thread to come
+        return load_span_network(folder)
+
+    monkeypatch.setattr(module, "load_span_network", slow)
+    threads = [threading.Thread(target=load, args=(str(tmp_path / "c"), "cpu")) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(loads) == 1
+
+
+def test_a_missing_weights_file_is_named(make: Callable[..., SpanNetwork], tmp_path: Path) -> None:
+    save_span_network(make(), tmp_path / "c")
+    (tmp_path / "c" / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is missing"):
+        load_span_network(tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ('{"model_type": "t5"}', "holds a t5 model"),
+        ('{"kind": "fid"}', "holds a fid model"),
+        ("{}", "unknown kind"),
+        ("[]", "damaged"),
+    ],
+)
+def test_a_folder_of_another_kind_is_refused(config: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(config)
+    with pytest.raises(CheckpointError, match=says):
+        find_checkpoint(str(tmp_path), "answerer")

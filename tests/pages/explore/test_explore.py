@@ -1,0 +1,348 @@
+"""The explore page: what is shown and what is stored."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_helpers import ANSWERS, QUESTION, ask, button, texts
+from streamlit.testing.v1 import AppTest
+
+from core import types as t
+from core.errors import StorageError
+from core.retrieval.library import CorpusLibrary
+from core.settings import Settings
+from core.trace import prediction_from_json
+from pages.runs.corrections import options_of
+from storage.store import Store
+
+Open = Callable[..., AppTest]
+
+
+def link(app: AppTest, name: str = "prediction") -> str:
+    value = app.query_params.get(name, "")
+    return value[0] if isinstance(value, list) else value
+
+
+def verdict(app: AppTest, position: int) -> Any:
+    return app.segmented_control(key=f"verdict.{link(app)}.{position}.choice")
+
+
+# ---------------------------------------------------------------- launch
+
+
+def test_launches_without_corpus_and_database(open_app: Open) -> None:
+    app = open_app()
+    assert not app.exception
+    assert "Explore an ambiguous question" in texts(app)
+    assert not app.error
+
+
+def test_says_what_a_system_needs(app: AppTest) -> None:
+    assert "Needs" in texts(app)
+    assert app.selectbox(key="explore.first.system").options[0] == "scripted"
+
+
+def test_examples_belong_to_the_starter_corpus(app: AppTest) -> None:
+    assert not [b for b in app.button if b.key and b.key.startswith("explore.example")]
+    app.selectbox(key="explore.corpus").set_value("starter").run()
+    shown = [b for b in app.button if b.key and b.key.startswith("explore.example")]
+    assert len(shown) >= 4
+
+
+# ---------------------------------------------------------------- the journey
+
+
+def test_ask_judge_and_open_again(app: AppTest, open_app: Open, store: Store) -> None:
+    ask(app)
+    assert not app.exception
+    assert not app.error
+    shown = texts(app)
+    assert "3 answers" in shown
+    for answer in ANSWERS:
+        assert f"**{answer}**" in shown
+    assert "Round trip" in shown or "Asked back" in shown
+    assert ":orange-background[**Natalie Wood**]" in shown
+    assert [s.label for s in app.status if "EOI" in s.label]
+
+    stored = store.get_prediction(link(app)).prediction
+    assert stored.question.text == QUESTION
+    assert [a.text for a in stored.answers] == list(ANSWERS)
+
+    verdict(app, 1).set_value("wrong").run()
+    app.text_area(key=f"verdict.{link(app)}.1.note").set_value("**not** asked for").run()
+    (judged,) = store.judgments(link(app))
+    assert (judged.position, judged.annotator, judged.verdict, judged.note) == (1, "me", "wrong", "**not** asked for")
+    verdict(app, 1).set_value("correct").run()
+    assert [r.verdict for r in store.judgment_history(link(app), 1, "me")] == ["wrong", "wrong"]
+
+    again = open_app(prediction=link(app))
+    assert not again.exception
+    assert "3 answers" in texts(again)
+    assert verdict(again, 1).value == "correct"
+    assert "Your note: **not** asked for" in texts(again)
+    assert store.counts()["prediction"] == 1
+
+
+def test_a_rerun_saves_nothing_twice(app: AppTest, store: Store) -> None:
+    ask(app)
+    app.run()
+    app.run()
+    assert store.counts()["prediction"] == 1
+
+
+def test_taking_a_verdict_back(app: AppTest, store: Store) -> None:
+    ask(app)
+    verdict(app, 0).set_value("correct").run()
+    verdict(app, 0).set_value(None).run()
+    assert store.judgments(link(app)) == []
+    assert len(store.judgment_history(link(app), 0, "me")) == 1
+
+
+def test_two_tabs_judge_the_same_answer(app: AppTest, store: Store) -> None:
+    ask(app)
+    store.judge(link(app), 0, "me", "duplicate", "from the other tab", "submitted")
+    verdict(app, 0).set_value("correct").run()
+    (warning,) = app.warning
+    assert "duplicate" in warning.value
+    assert "correct" in warning.value
+    assert store.judgments(link(app))[0].verdict == "duplicate"
+    button(app, "Save mine").click().run()
+    assert store.judgments(link(app))[0].verdict == "correct"
+    assert not app.warning
+
+
+def test_verdicts_belong_to_the_name(app: AppTest, store: Store) -> None:
+    ask(app)
+    verdict(app, 0).set_value("correct").run()
+    app.text_input(key="annotator").set_value("Ada").run()
+    app.run()
+    assert verdict(app, 0).value is None
+    assert "Others said: me: **correct**" in texts(app)
+    verdict(app, 0).set_value("wrong").run()
+    assert {(j.annotator, j.verdict) for j in store.judgments(link(app))} == {("me", "correct"), ("Ada", "wrong")}
+
+
+def test_strike_and_run_on(app: AppTest, store: Store) -> None:
+    ask(app)
+    first = link(app)
+    app.button(key=f"{first}.strike.1").click().run()
+    assert "Run on from step 2, keeping **Natalie Wood**; striking **Rachel Zegler**" in texts(app)
+    button(app, "Run on from here").click().run()
+    assert not app.exception
+    assert link(app) != first
+    question = store.get_prediction(link(app)).prediction.question
+    assert (question.pinned, question.banned) == (("Natalie Wood",), ("Rachel Zegler",))
+    assert [a.text for a in store.get_prediction(link(app)).prediction.answers] == ["Natalie Wood", "Carol Lawrence"]
+    assert "set by a person" in texts(app)
+    assert "Struck: Rachel Zegler" in texts(app)
+
+
+def test_add_an_answer_and_run_on(app: AppTest, store: Store) -> None:
+    ask(app)
+    app.text_input(key=f"{link(app)}.new.0").set_value("  Rita   Moreno ").run()
+    button(app, "Run on from here").click().run()
+    stored = store.get_prediction(link(app)).prediction
+    assert stored.question.pinned == ("Natalie Wood", "Rita Moreno")
+    assert [a.text for a in stored.answers] == ["Natalie Wood", "Rita Moreno", "Rachel Zegler", "Carol Lawrence"]
+
+
+def test_corrections_can_be_undone(app: AppTest) -> None:
+    ask(app)
+    app.button(key=f"{link(app)}.strike.0").click().run()
+    button(app, "Undo corrections").click().run()
+    assert not [b for b in app.button if b.label == "Run on from here"]
+
+
+def test_compare_two_runs(app: AppTest, open_app: Open, store: Store) -> None:
+    app.toggle(key="explore.compare").set_value(True).run()
+    app.number_input(key="explore.second.max_answers").set_value(1).run()
+    ask(app)
+    assert not app.exception
+    shown = texts(app)
+    assert "3 answers" in shown
+    assert "1 answer\n" in shown
+    assert shown.count("both") == 2
+    assert shown.count("only here") == 2
+    assert store.counts()["prediction"] == 2
+    again = open_app(prediction=link(app), other=link(app, "other"))
+    assert texts(again).count("only here") == 2
+
+
+def test_the_trace_can_be_downloaded(app: AppTest, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    files: list[bytes] = []
+    import streamlit as st
+
+    real = st.download_button
+    monkeypatch.setattr(st, "download_button", lambda label, data, **kw: (files.append(data), real(label, data, **kw))[1])
+    ask(app)
+    assert prediction_from_json(json.loads(files[-1])) == store.get_prediction(link(app)).prediction
+
+
+def test_recent_predictions_and_their_filter(app: AppTest) -> None:
+    ask(app)
+    ask(app, "Basalt forms when?")
+    labels = [e.proto.label for e in app.get("page_link") if e.proto.label]
+    assert [x.replace("\\", "") for x in labels][:2] == ["Basalt forms when?", QUESTION]
+    app.text_input(key="explore.filter").set_value("MARIA").run()
+    assert [e.proto.label.replace("\\", "") for e in app.get("page_link")] == [QUESTION]
+
+
+def test_another_link_in_the_same_tab(app: AppTest) -> None:
+    ask(app)
+    first = link(app)
+    ask(app, "Basalt forms when?")
+    app.query_params["prediction"] = first
+    app.run()
+    assert app.text_input(key="explore.question").value == QUESTION
+    assert "3 answers" in texts(app)
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("", "the question is empty"),
+        ("   ", "the question is empty"),
+        ("x" * 10_000, "10000 characters"),
+        ("?!", "no letter or digit"),
+    ],
+)
+def test_bad_questions(app: AppTest, store: Store, question: str, said: str) -> None:
+    ask(app, question)
+    assert not app.exception
+    assert said in app.error[0].value.replace("\\", "")
+    assert store.counts()["prediction"] == 0
+    ask(app)
+    assert not app.error
+
+
+def test_only_stop_words(app: AppTest) -> None:
+    ask(app, "Who is the of it?")
+    assert not app.exception
+    assert "How it came about" in texts(app)
+
+
+def test_nothing_retrieved(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.retrieval.library.Corpus.search", lambda *a: [])
+    ask(app)
+    assert "no passage of corpus 'small' matches" in app.error[0].value.replace("\\", "")
+
+
+def test_more_passages_than_the_corpus_has(app: AppTest, store: Store) -> None:
+    read = app.number_input(key="explore.first.top_k.4")
+    assert (read.value, read.max, read.help) == (4, 4, "The corpus has 4.")
+    ask(app)
+    stored = store.get_prediction(link(app)).prediction
+    assert (len(stored.passages), stored.system.settings["top_k"]) == (4, 4)
+
+
+def test_a_stored_run_over_a_corpus_that_became_smaller(app: AppTest) -> None:
+    """Running on reads what there is."""
+    info = t.SystemInfo("scripted", {"top_k": 50, "max_answers": 3}, "small")
+    assert options_of(info).top_k == 4
+
+
+def test_unknown_link(open_app: Open, corpus: str) -> None:
+    app = open_app(prediction="f" * 32)
+    assert not app.exception
+    assert "there is no prediction" in app.error[0].value
+    ask(app)
+    assert not app.error
+
+
+def test_missing_checkpoint(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    from core.errors import CheckpointError
+    from core.systems import scripted
+
+    def broken(parts: Any, options: Any) -> None:
+        raise CheckpointError("checkpoint x is damaged; fetch or train it again")
+
+    monkeypatch.setattr(scripted, "build", broken)
+    ask(app)
+    assert "is damaged" in app.error[0].value
+
+
+def test_index_of_another_encoder(app: AppTest, settings: Settings) -> None:
+    path = settings.corpora_dir / "small" / "manifest.json"
+    path.write_text(path.read_text().replace('"hashing"', '"other"'))
+    ask(app)
+    assert "does not fit" in app.error[0].value.replace("\\", "")
+    assert not app.exception
+
+
+def test_an_unexpected_error_shows_a_log_number(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*a: Any) -> None:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr("core.retrieval.library.Corpus.search", broken)
+    ask(app)
+    assert "ZeroDivisionError" in app.error[0].value
+    assert "secret" not in app.error[0].value
+
+
+def test_database_of_a_newer_version(open_app: Open, corpus: str, settings: Settings, store: Store) -> None:
+    import sqlite3
+
+    store.close()
+    with sqlite3.connect(settings.url.removeprefix("sqlite:///")) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'from_the_future'")
+    app = open_app()
+    assert not app.exception
+    assert "newer" in texts(app)
+    assert not app.text_input  # who may do what is not known: nothing is offered
+    assert not app.button
+
+
+def test_a_full_disk_keeps_the_result_on_the_page(app: AppTest, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = threading.Event()
+    full.set()
+    real = Store.save_prediction
+
+    def save(self: Store, *args: Any, **kw: Any) -> str:
+        if full.is_set():
+            raise StorageError("the disk is full; free some space")
+        return real(self, *args, **kw)
+
+    monkeypatch.setattr(Store, "save_prediction", save)
+    ask(app)
+    assert "the disk is full" in app.error[0].value
+    assert "3 answers" in texts(app)
+    assert store.counts()["prediction"] == 0
+    full.clear()
+    button(app, "Save again").click().run()
+    assert not app.error
+    assert store.counts()["prediction"] == 1
+    assert link(app)
+
+
+def test_wrong_setting(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMBISCOPE_TOP_K", "many")
+    app = open_app()
+    assert not app.exception
+    assert "AMBISCOPE_TOP_K" in app.error[0].value.replace("\\", "")
+
+
+def test_payloads_of_a_corpus_are_text(settings: Settings, tmp_path: Path, open_app: Open) -> None:
+    from page_helpers import tsv
+
+    nasty = "<script>alert(1)</script> $x$ :red[r] **b** ![](x) [a](javascript:alert(1)) :smile:"
+    path = tmp_path / "nasty.tsv"
+    path.write_text(tsv([("n1", nasty, f"Alpha Beta {nasty} Gamma Delta")]), encoding="utf-8")
+    CorpusLibrary(settings).create("small", [path])
+    app = open_app()
+    ask(app, f"Alpha {nasty}?")
+    assert not app.exception
+    drawn = [str(e.value) for kind in (app.markdown, app.caption, app.subheader) for e in kind]
+    drawn += [e.label for kind in (app.expander, app.status, app.button) for e in kind]
+    for text in drawn:
+        for bare in (r"<script", r"\$x\$", r":red\[", r"\*\*b\*\*", r"!\[\]\(", r"\]\(javascript", r":smile:"):
+            assert not re.search(r"(?<!\\)" + bare, text), text
+    assert any("alert" in text for text in drawn)

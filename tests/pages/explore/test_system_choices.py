@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from streamlit.testing.v1 import AppTest
+
+
+def page() -> None:
+    import streamlit as st
+
+    from pages.runs import options
+
+    st.session_state["got"] = options._choices(st.session_state.get("system", "ambigprompt"), "explore.first")
+
+
+def test_a_choice_is_passed_on_when_it_is_not_the_default() -> None:
+    at = AppTest.from_function(page).run()
+    (box,) = at.selectbox
+    assert (box.label, box.value) == ("Loop", "exact")
+    assert at.session_state["got"] == {}
+    box.set_value("fast").run()
+    assert at.session_state["got"] == {"loop": "fast"}
+    at.session_state["system"] = "rectify"
+    at.run()
+    assert not at.selectbox
+    assert at.session_state["got"] == {}

@@ -1,0 +1,193 @@
+"""The explore page over `verdict`: launch, the grid, the map, choices to pick, edit and reject; over a generator from a table, without weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+import streamlit as st
+from page_helpers import QUESTION, ROWS, ask, button, texts
+from streamlit.testing.v1 import AppTest
+
+from core import types as t
+from core.consolidation import Consolidation
+from core.engine import SystemStatus
+from core.models.language.roles import Claim, Run
+from core.systems import verdict
+from pages.runs.interpretations.similarity_map import interpretation_map
+from storage.store import Store
+
+SAID: dict[str, tuple[str, str]] = {
+    "p1": ("Who played Maria in the 1961 film West Side Story?", "Natalie Wood"),
+    "p2": ("Who played Maria in the 2021 film West Side Story?", "Rachel Zegler"),
+}
+FAILED = {"p3": "the endpoint <b>returned</b> *HTML*"}
+
+
+class TableGenerator:
+    name, about = "table", {"generator": "table"}
+
+    def relax(self, query: str, run: Run) -> str:
+        return query
+
+    def interpret(self, query: str, passages: Sequence[t.Passage], run: Run) -> Iterator[tuple[int, t.Interpretation]]:
+        for i, p in enumerate(passages):
+            run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0, FAILED.get(p.id, "")))
+            if p.id in FAILED:
+                yield i, t.Interpretation(p.id, failed=FAILED[p.id])
+            elif p.id in SAID and (SAID[p.id][0] == query or query == QUESTION):
+                question, text = SAID[p.id]
+                at = p.text.find(text)
+                yield (
+                    i,
+                    t.Interpretation(
+                        p.id,
+                        question,
+                        text,
+                        0.8 if p.id == "p1" else 0.7,
+                        t.Evidence(p.id, at, at + len(text), text),
+                        verified=True,
+                    ),
+                )
+            else:
+                yield i, t.Interpretation(p.id, abstained="it is about a _rock_")
+
+    def verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
+        return [True] * len(claims)
+
+    def answer(self, question: str, passages: Sequence[t.Passage], run: Run) -> str | None:
+        return None
+
+
+@pytest.fixture
+def app(corpus: str, open_app: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    monkeypatch.setenv("AMBISCOPE_SYSTEM", "verdict")
+    found = [SystemStatus("verdict", "grounded", (), "Lee et al. 2025", True)]
+    monkeypatch.setattr("pages.app.shared.systems", lambda: found)
+    monkeypatch.setattr(
+        verdict, "build", lambda parts, options: verdict.Verdict(parts, options, TableGenerator(), Consolidation(), {})
+    )
+    st.cache_resource.clear()
+    return open_app()
+
+
+def saved(app: AppTest) -> str:
+    """Id of the prediction that the address names."""
+    named: Any = app.query_params["prediction"]
+    return str(named if isinstance(named, str) else named[0])
+
+
+def test_a_grid_a_map_and_choices(app: AppTest, store: Store) -> None:
+    assert app.number_input(key="explore.first.top_k.verdict.4").value == 4  # 20, and the corpus has 4
+    ask(app)
+    assert not app.exception
+    shown = texts(app)
+    assert "Which of these do you mean?" in shown
+    assert "Natalie Wood" in shown
+    assert "Rachel Zegler" in shown
+    assert f"Searched for: {QUESTION}" in shown
+    assert "4 of 4 passages read · 2 interpreted · 1 abstained · 1 failed" in shown
+    assert "it is about a _rock_" in shown
+    assert "<b>returned</b> *HTML*" in shown
+    assert "2 interpretations, 0 clusters, 2 unclustered" in shown
+    raw = "\n".join(str(m.value) for m in (*app.markdown, *app.caption))
+    assert "<b>returned" not in raw  # escaped, so nothing of it is markup
+    assert not any(m.allow_html for m in app.markdown)
+    assert ":orange-background[**Natalie Wood**]" in raw
+    prediction = store.get_prediction(saved(app)).prediction
+    assert [i.answer for i in prediction.interpretations] == ["Natalie Wood", "Rachel Zegler"]
+
+
+def test_clustering_anew_reads_nothing(app: AppTest) -> None:
+    ask(app)
+    prefix = saved(app)
+    app.selectbox(key=f"{prefix}.recluster.unclustered").set_value("drop").run()
+    assert not app.exception
+    shown = texts(app)
+    assert "Clustered anew from the same readings" in shown
+    assert "No interpretation is left" in shown
+    app.selectbox(key=f"{prefix}.recluster.unclustered").set_value("keep").run()
+    assert "Which of these do you mean?" in texts(app)
+
+
+def test_a_picked_interpretation_is_asked_on_and_has_one_meaning(app: AppTest) -> None:
+    ask(app)
+    first = saved(app)
+    app.button(key=f"{first}.pick.1").click().run()
+    assert not app.exception
+    assert saved(app) != first
+    assert app.text_input(key="explore.question").value == SAID["p2"][0]
+    shown = texts(app)
+    assert "one meaning" in shown
+    assert "Rachel Zegler" in shown
+
+
+def test_an_edited_one_is_asked(app: AppTest) -> None:
+    ask(app)
+    first = saved(app)
+    box = next(i for i in app.text_input if i.key and i.key.startswith(f"{first}.edit.0"))
+    box.set_value("Who lost?").run()
+    app.button(key=f"{first}.edited.0").click().run()
+    assert not app.exception
+    shown = texts(app)
+    assert app.text_input(key="explore.question").value == "Who lost?"
+    assert "No interpretation: none of the nearest 4 passages answers any meaning" in shown
+    assert "The nearest passages" in shown
+
+
+def test_rejecting_and_none_of_these(app: AppTest, store: Store) -> None:
+    ask(app)
+    first = saved(app)
+    app.button(key=f"{first}.reject.0").click().run()
+    assert "~~Natalie Wood~~" in texts(app)
+    app.button(key=f"{first}.further").click().run()
+    again = store.get_prediction(saved(app)).prediction
+    assert again.question.banned == ("Natalie Wood",)
+    assert again.system.settings["top_k"] == 4  # twice as many, at most the whole corpus
+    assert [i.answer for i in again.interpretations] == ["Rachel Zegler"]
+    button(app, "None of these").click().run()
+    assert "None of these is what you mean" in texts(app)
+    button(app, "Take that back").click().run()
+    assert "None of these is what you mean" not in texts(app)
+
+
+def test_a_stored_one_is_drawn_from_its_trace(app: AppTest, open_app: Callable[..., AppTest]) -> None:
+    ask(app)
+    other = open_app(prediction=saved(app))
+    assert not other.exception
+    assert "Which of these do you mean?" in texts(other)
+    assert "4 of 4 passages read" in texts(other)
+
+
+@pytest.mark.parametrize("count", [1, 3, 20])
+def test_the_map_of_any_number(count: int) -> None:
+    said = [t.Interpretation(f"p{i}", f"Who <b>{i}</b>?", f"A&B {i}", 0.5) for i in range(count)]
+    placed = [t.InterpretationPlaced(i, float(i), 0.0, i % 10 - 1, i < 10) for i in range(count)]
+    figure: Any = interpretation_map(placed, said)
+    assert sum(len(trace.x) for trace in figure.data) == count
+    hovers = [h for trace in figure.data for h in trace.hovertext]
+    assert all("A&amp;B" in h and "<b>0</b>?" not in h for h in hovers)
+    sizes = [s for trace in figure.data for s in trace.marker.size]
+    assert sizes.count(20) == min(count, 10)
+    assert len(ROWS) == 4
+
+
+def test_a_model_that_fails_everywhere_is_an_error_and_no_answer(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dead(
+        self: TableGenerator, query: str, passages: Sequence[t.Passage], run: Run
+    ) -> Iterator[tuple[int, t.Interpretation]]:
+        for i, p in enumerate(passages):
+            run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0, "the endpoint said <b>HTTP 500</b>"))
+            yield i, t.Interpretation(p.id, failed="the endpoint said <b>HTTP 500</b>")
+
+    monkeypatch.setattr(TableGenerator, "interpret", dead)
+    ask(app)
+    assert not app.exception
+    (error,) = app.error
+    assert "failed at 'interpret' (all of 4 calls): the endpoint said <b>HTTP 500</b>" in error.value.replace("\\", "")
+    shown = texts(app)
+    assert "The run did not end" in shown
+    assert "4 of 4 calls of the model failed" in shown
+    assert "No answer" not in shown
+    assert "answers any meaning" not in shown

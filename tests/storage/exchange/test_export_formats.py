@@ -1,0 +1,415 @@
+"""AmbigNQ full, preferences, tables, filters, pseudonyms and snapshots, out of a small project of the workbench."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from annotation_samples import multiple, project, single
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from storage_samples import fill, prediction
+
+from core import types as t
+from core.errors import InputError, NotFoundError, StorageError
+from core.training.data.examples import read_multi
+from storage.exchange.consensus import Statement, Vote, agreement_of, annotation_of, consensus
+from storage.exchange.dump import KINDS
+from storage.exchange.exports.tables import COLUMNS, safe_cell, schema
+from storage.exchange.supporting import supporting
+from storage.exchange.votes import Filters, Said
+from storage.records.annotation import (
+    GenerationWork,
+    JudgedAnswer,
+    JudgingWork,
+    MissingAnswer,
+    SuggestionUse,
+    ValidationWork,
+)
+from storage.schema import engine
+from storage.store import Store
+
+QUESTION = "Who played part 0?"
+
+
+@pytest.fixture(scope="module")
+def worked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, str]]:
+    """A store in which Ada and Bob annotated and judged one question, Ada a second one, and Val validated the first."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "SYNCHRONOUS", "OFF")
+        with Store(f"sqlite:///{tmp_path_factory.mktemp('worked') / 'ambiscope.db'}") as store:
+            yield store, work(store)
+
+
+def work(store: Store) -> str:
+    made = project(
+        store, 2, stages=("generation", "validation", "judging"), systems=("ambigprompt", "fid"), annotators_per_item=2
+    )
+    first = store.save_prediction(prediction(QUESTION, ["Natalie Wood", "Rachel Zegler"], id="q0"))
+    second = store.save_prediction(prediction(QUESTION, ["Natalie Wood", "Nobody"], id="q0", system="fid"))
+    store.link_predictions("Mia", made.id)
+    items = {i.question: i.id for i in store.items(made.id, "Mia", stage="generation")}
+    item, other = items[QUESTION], items["Who played part 1?"]
+    for who, annotation in (("Ada", multiple("Natalie Wood", "Rachel Zegler")), ("Bob", multiple("Natalie Wood", "Carol"))):
+        store.claim_item(item, who, "generation")
+        store.log_search(item, who, "generation", "maria film")
+        store.log_view(item, who, "generation", "p1", "Title 1")
+        cited = t.Annotation(annotation.type, tuple(t.QAPair(p.question, p.answers, ("p1",)) for p in annotation.pairs))
+        uses = (SuggestionUse(second, 1, "Nobody", "rejected"), SuggestionUse(first, 0, "Natalie Wood", "accepted"))
+        store.submit(item, who, "generation", GenerationWork(cited, uses), seconds=60)
+    for who in ("Ada", "Bob"):
+        store.claim_item(other, who, "generation")
+        store.submit(other, who, "generation", GenerationWork(single("=cmd|'/C calc'!A0")), seconds=30)
+    given_ = store.validation_input(item, "Val")
+    store.claim_item(item, "Val", "validation")
+    final = multiple("Natalie Wood", "Rachel Zegler")
+    store.submit(item, "Val", "validation", ValidationWork(final), seconds=20, expected_version=given_.expected_version)
+    for who in ("Ada", "Bob"):
+        store.claim_item(item, who, "judging")
+        sheet = store.judging_sheet(item, who)
+        ours = next(side.name for side in sheet.sides if side.prediction_id == first)
+        answers = tuple(
+            JudgedAnswer(p, i, "correct" if (p, i) != (second, 1) else "wrong", verdict)
+            for p, i, verdict in (
+                (first, 0, "fits"),
+                (first, 1, "ambiguous_still"),
+                (second, 0, "fits"),
+                (second, 1, "changes_meaning"),
+            )
+        )
+        missing = (MissingAnswer("Maria Lopez", ("M. Lopez",)),)
+        store.submit(item, who, "judging", JudgingWork(answers, missing, ours), seconds=40)
+    return made.id
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
+
+
+def test_ambignq_full_has_searches_and_evidence(worked: tuple[Store, str], tmp_path: Path) -> None:
+    store, _ = worked
+    manifest = store.export("ambignq-full", tmp_path / "full.json")
+    row = json.loads((tmp_path / "full.json").read_text())[0]
+    assert row["used_queries"] == [{"query": "maria film", "results": []}]  # once, although two people searched for it
+    assert row["viewed_doc_titles"] == ["Title 1"]
+    assert (row["nq_answer"], row["nq_doc_title"]) == ([], "")
+    (annotation,) = row["annotations"]  # validated: the validator's alone
+    assert [p["answer"] for p in annotation["qaPairs"]] == [["Natalie Wood"], ["Rachel Zegler"]]
+    assert manifest.counts["used_queries"] == 1
+    store.export("ambignq-full", tmp_path / "before.json", filters=Filters(stages=("generation",)))
+    row = json.loads((tmp_path / "before.json").read_text())[0]
+    assert row["annotations"][0]["qaPairs"][0]["passages"] == ["p1"]
+    assert [p["id"] for p in row["evidence"]] == ["p1"]
+    assert row["evidence"][0]["text"].startswith("Passage 1")
+
+
+def test_training_rows_hold_evidence_and_what_was_rejected(worked: tuple[Store, str], tmp_path: Path) -> None:
+    store, _ = worked
+    store.export("training", tmp_path / "t.jsonl")
+    row = lines(tmp_path / "t.jsonl")[0]
+    # Carol was taken out by the validator; Nobody judged wrong; Maria Lopez was added by both judges, with an alias
+    assert row["answers"] == [["Natalie Wood"], ["Rachel Zegler"], ["Maria Lopez", "M. Lopez"]]
+    assert row["negatives"] == ["Carol", "Nobody"]
+    assert row["supporting"] == ["p1"]
+    (first, _) = read_multi(tmp_path / "t.jsonl")
+    assert first.bad == ("Carol", "Nobody")
+
+
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+LAKE = [
+    {"id": "p1", "text": "Evergreen won in 1977."},
+    {"id": "p2", "text": "Shallow won in 2019."},
+    {"id": "p3", "text": "A deep lake that Evergreen Park has, since 2019."},
+]
+
+
+def supported(votes: list[Vote], answers: list[list[str]], statements: list[Statement] | None = None) -> set[str]:
+    return supporting(Said(1, "q", "Which song won?", votes, statements or []), answers, LAKE)
+
+
+def test_an_added_answer_without_a_passage_is_supported_by_the_one_that_holds_it() -> None:
+    """Else training takes it for absent, and [EOI] after the others for right."""
+    given = Vote("Ada", "Evergreen", "", "correct", MOMENT, passage_ids=("p1",))
+    added = Vote("Ada", "Shallow", "", "correct", MOMENT)
+    assert supported([given, added], [["Evergreen"], ["Shallow"]]) == {"p1", "p2"}
+    wrong = Vote("Ada", "Lake", "", "wrong", MOMENT, passage_ids=("p3",))
+    assert supported([wrong, added], [["Shallow"]]) == {"p2"}  # nothing that was given is right
+    assert supported([Vote("Ada", "deep lake", "", "correct", MOMENT)], [["deep lake"]]) == {"p3"}
+
+
+def test_a_word_or_number_that_occurs_here_and_there_supports_nothing() -> None:
+    year = Vote("Ada", "2019", "", "correct", MOMENT)
+    assert supported([year], [["2019"]]) == set()
+    given = Vote("Ada", "Evergreen", "", "correct", MOMENT, passage_ids=("p1",))
+    assert supported([given, year], [["Evergreen"], ["2019"]]) == set()  # with p1 alone, 2019 would be taken for absent
+    assert supported([given, year], [["Evergreen"], ["in 2019", "2019"]]) == {"p1"}  # training looks for two words everywhere
+
+
+def test_evidence_that_was_judged_as_a_whole_counts_for_the_chosen_passage() -> None:
+    given = Vote("Ada", "Evergreen", "", "correct", MOMENT, passage_ids=("p1", "p3"))
+    assert supported([given], [["Evergreen"]]) == {"p1"}
+    pairs = (t.QAPair("", ("Evergreen",), ("p1", "p3")), t.QAPair("", ("Lake",), ("p2",)))
+    said = [Statement("Bob", "generation", t.Annotation("multiple", pairs))]
+    assert supported([], [["Evergreen"]], said) == {"p1", "p3"}  # what a person cites, for an answer that stands
+
+
+def test_preferences(worked: tuple[Store, str], tmp_path: Path) -> None:
+    store, _ = worked
+    manifest = store.export("preferences", tmp_path / "p.jsonl")
+    (row,) = lines(tmp_path / "p.jsonl")
+    assert manifest.counts["pairs"] == 1
+    assert (row["prompt"], row["preferring"], row["against"], row["undecided"]) == (QUESTION, 2, 0, 0)
+    assert row["chosen_set"]["system"] == "ambigprompt"
+    assert row["rejected_set"]["system"] == "fid"
+    assert row["chosen"].splitlines()[0] == "Who played part 0 (Natalie Wood)? | Natalie Wood"
+    store.export("preferences", tmp_path / "none.jsonl", filters=Filters(annotators=("Val",)))
+    assert lines(tmp_path / "none.jsonl") == []
+
+
+def test_a_question_that_does_not_fit_is_left_out(worked: tuple[Store, str], tmp_path: Path) -> None:
+    store, _ = worked
+    store.export("ambignq", tmp_path / "a.json", filters=Filters(stages=("judging",), annotators=("Ada",)))
+    (row,) = json.loads((tmp_path / "a.json").read_text())
+    asked = {p["answer"][0]: p["question"] for p in row["annotations"][0]["qaPairs"]}
+    assert asked["Natalie Wood"] == "Who played part 0 (Natalie Wood)?"
+    assert asked["Rachel Zegler"] == QUESTION  # 'ambiguous still': the prompt stands
+
+
+def test_filters(worked: tuple[Store, str], tmp_path: Path) -> None:
+    store, made = worked
+    out = tmp_path / "t.jsonl"
+
+    def ids(**values: Any) -> list[str]:
+        store.export("training", out, filters=Filters(**values))
+        return [row["id"] for row in lines(out)]
+
+    assert ids() == ids(project=made) == ["q0", "q1"]
+    assert ids(stages=("validation",)) == ["q0"]
+    assert ids(minimum_agreement=0.9) == ["q1"]  # of q0, Ada and Bob share one of two answers
+    assert ids(annotators=("Ada",), minimum_agreement=0.1) == []  # one person agrees with nobody
+    later = engine.now() + timedelta(hours=1)
+    assert ids(since=later) == []
+    assert ids(until=later) == ["q0", "q1"]
+    with pytest.raises(NotFoundError, match="no project"):
+        ids(project="nowhere")
+    for wrong in ({"stages": ("drafts",)}, {"minimum_agreement": 1.5}, {"since": later, "until": later}):
+        with pytest.raises(InputError):
+            Filters(**wrong)
+    with pytest.raises(InputError, match="time zone"):
+        Filters(since=later.replace(tzinfo=None))
+    store.export("csv", out, filters=Filters(minimum_agreement=0.9))
+    assert {row["question_id"] for row in table(out)} == {"q1"}
+
+
+def test_csv_is_safe_and_parquet_is_exact(worked: tuple[Store, str], tmp_path: Path) -> None:
+    store, _ = worked
+    counts = store.export("csv", tmp_path / "a.csv").counts
+    assert counts == store.export("parquet", tmp_path / "a.parquet").counts
+    rows, exact = table(tmp_path / "a.csv"), pq.read_table(tmp_path / "a.parquet")
+    assert exact.schema.equals(schema())
+    assert len(rows) == exact.num_rows == counts["rows"] > 10
+    assert list(rows[0]) == [name for name, _ in COLUMNS]
+    formulas = [r["answers"] for r in rows if "cmd" in r["answers"]]
+    assert formulas == ["'=cmd|'/C calc'!A0"] * 2
+    assert [r["answers"] for r in exact.to_pylist() if "cmd" in r["answers"][0]] == [["=cmd|'/C calc'!A0"]] * 2
+    assert {r["stage"] for r in rows} == {"generation", "validation", "judging"}
+
+
+def test_empty_tables_are_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
+    with Store(f"sqlite:///{tmp_path / 'x.db'}") as store:
+        for format in ("csv", "parquet", "preferences", "ambignq-full"):
+            assert set(store.export(format, tmp_path / format).counts.values()) == {0}  # type: ignore[arg-type]
+        assert pq.read_table(tmp_path / "parquet").schema.equals(schema())
+        assert table(tmp_path / "csv") == []
+        made = store.take_snapshot(tmp_path / "snapshots")
+        assert (made.number, made.counts["training"]["questions"]) == (1, 0)
+
+
+@given(st.text(st.sampled_from("=+-@\t\r\n \u00a0\u200b＝x1'\"\x0b\u2028"), max_size=12) | st.text(max_size=20))
+@settings(max_examples=300, derandomize=True, deadline=None)
+def test_no_line_of_a_cell_begins_as_a_formula(text: str) -> None:
+    made = safe_cell(text)
+    for line in re.split(r"[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", made):
+        assert not re.match(r"[\s\u200b\u2060\ufeff\x00-\x20]*[=+\-@＝＋－＠]", line)
+        assert not line.startswith("\t")
+    assert made.replace("'", "") == text.replace("'", "")  # nothing else is changed
+    if not re.search(r"[=+\-@＝＋－＠\t\r]", text):
+        assert made == text
+
+
+def test_names_are_replaced_everywhere(worked: tuple[Store, str], tmp_path: Path) -> None:
+    store, _ = worked
+    hidden = Filters(pseudonyms=True)
+    for format in ("jsonl", "csv", "training", "ambignq-full"):
+        store.export(format, tmp_path / format, filters=hidden)  # type: ignore[arg-type]
+        text = (tmp_path / format).read_text() + (tmp_path / f"{format}.manifest.json").read_text()
+        assert not re.search(r'"(Ada|Bob|Val|Mia)"', text), format
+    people = {row["annotator"] for row in table(tmp_path / "csv")}
+    assert all(re.fullmatch(r"annotator \d{4}", p) for p in people)
+    store.export("csv", tmp_path / "again", filters=hidden)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "csv").read_bytes()  # the same numbers each time
+    store.export("csv", tmp_path / "one", filters=Filters(annotators=("Ada",), pseudonyms=True))
+    manifest = json.loads((tmp_path / "one.manifest.json").read_text())
+    assert manifest["filters"]["annotators"] == [table(tmp_path / "one")[0]["annotator"]]
+
+
+# ---------------------------------------------------------------- the whole workbench, out and in
+
+
+def test_a_dump_of_the_workbench_comes_back_equal(worked: tuple[Store, str], tmp_path: Path) -> None:
+    store, made = worked
+    counts = store.export("jsonl", tmp_path / "a.jsonl").counts
+    for kind in ("project", "item", "item_prediction", "item_stage", "task", "submission", "interaction", "activity"):
+        assert counts[kind] > 0, kind
+    text = (tmp_path / "a.jsonl").read_text()
+    assert '"password"' not in text
+    assert '"subject"' not in text
+    with Store(f"sqlite:///{tmp_path / 'other.db'}") as other:
+        report = other.import_file(tmp_path / "a.jsonl")
+        assert not report.known
+        assert {k: v for k, v in counts.items() if v} == dict(report.stored)
+        other.export("jsonl", tmp_path / "b.jsonl")
+        assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
+        assert other.progress(made, "Mia") == store.progress(made, "Mia")
+        assert not other.import_file(tmp_path / "a.jsonl").stored  # again: nothing new
+        for format in ("training", "preferences", "parquet"):
+            store.export(format, tmp_path / "x")  # type: ignore[arg-type]
+            other.export(format, tmp_path / "y")  # type: ignore[arg-type]
+            assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes(), format
+
+
+def test_a_wrong_row_of_the_workbench_is_named_and_nothing_is_stored(worked: tuple[Store, str], tmp_path: Path) -> None:
+    store, _ = worked
+    store.export("jsonl", tmp_path / "a.jsonl")
+    good = (tmp_path / "a.jsonl").read_text().splitlines()
+    changes = {
+        "task": lambda r: r | {"slots": 99},  # only the database's foreign key knows
+        "submission": lambda r: r | {"body": {"annotation": {}}},
+        "project": lambda r: r | {"ordering": "by mood"},
+        "item": lambda r: r | {"question": "gone"},
+        "interaction": lambda r: r | {"created": "yesterday"},
+        "guideline": lambda r: r | {"examples": [1]},
+    }
+    with Store(f"sqlite:///{tmp_path / 'other.db'}") as other:
+        for kind, change in changes.items():
+            rows = [json.loads(line) for line in good]
+            at = next((i for i, r in enumerate(rows) if r["kind"] == kind), None)
+            if at is None:
+                assert kind == "guideline"
+                continue
+            rows[at] = change(rows[at])
+            (tmp_path / "bad.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+            with pytest.raises(InputError, match=rf"line {at + 1}: "):
+                other.import_file(tmp_path / "bad.jsonl")
+            assert not any(other.counts().values()), kind
+    assert set(changes) <= set(KINDS)
+
+
+# ---------------------------------------------------------------- snapshots
+
+
+def test_snapshots_are_numbered_and_do_not_change(worked: tuple[Store, str], tmp_path: Path) -> None:
+    store, made = worked
+    folder = tmp_path / "snapshots"
+    first = store.take_snapshot(folder, note="the first", formats=("training", "csv"), filters=Filters(minimum_agreement=0.9))
+    (folder / f"{first.number + 1:04d}").mkdir()  # left by another database
+    second = store.take_snapshot(folder, filters=Filters(project=made, pseudonyms=True))
+    assert second.number == first.number + 2
+    assert [s.number for s in store.snapshots()][:2] == [second.number, first.number]
+    files = store.snapshot_files(first.number, folder)
+    assert set(files) == {"training", "csv"}
+    assert [r["id"] for r in lines(files["training"])] == ["q1"]
+    manifest = files["training"].parent / "manifest.json"
+    assert hashlib.sha256(manifest.read_bytes()).hexdigest() == first.sha256
+    body = json.loads(manifest.read_text())
+    assert (body["number"], body["note"]) == (first.number, "the first")
+    assert {f["format"]: f["sha256"] for f in body["files"]}["csv"] == hashlib.sha256(files["csv"].read_bytes()).hexdigest()
+    assert all(p.stat().st_mode & 0o222 == 0 for p in manifest.parent.iterdir())
+    assert not [p for p in folder.iterdir() if p.name.startswith(".")]  # no draft is left
+    files["csv"].chmod(0o600)
+    files["csv"].write_text("else")
+    with pytest.raises(StorageError, match=r"csv\.csv was changed"):
+        store.snapshot_files(first.number, folder)
+    files["csv"].unlink()
+    with pytest.raises(StorageError, match="cannot be read"):
+        store.snapshot_files(first.number, folder)
+    with pytest.raises(NotFoundError, match="no snapshot 99"):
+        store.get_snapshot(99)
+    with pytest.raises(InputError, match="once"):
+        store.take_snapshot(folder, formats=("csv", "csv"))
+    blocked = tmp_path / "file"
+    blocked.touch()
+    with pytest.raises(StorageError, match="cannot be written"):
+        store.take_snapshot(blocked)
+    assert len(store.snapshots()) >= 2
+
+
+# ---------------------------------------------------------------- the rules
+
+
+def vote(annotator: str, answer: str, verdict: str = "correct", **more: Any) -> Vote:
+    return Vote(annotator, answer, "", verdict, engine.now(), **more)
+
+
+def test_validation_stands_for_all_annotations() -> None:
+    said = [
+        Statement("a", "generation", multiple("x", "y")),
+        Statement("b", "generation", multiple("x", "new york")),
+        Statement("v", "validation", multiple("x", "New York City")),
+    ]
+    view = consensus([], said)
+    assert view.answers == (("x",), ("New York City",))
+    assert view.negatives == ("y",)  # "new york" is part of a correct answer: no negative
+    assert consensus([], said[:2]).answers == (("x",), ("y",), ("new york",))
+    assert agreement_of([], said, "Q?") == 0.5  # before validation
+
+
+def test_a_rejected_suggestion_is_a_soft_negative() -> None:
+    own = [Statement("a", "generation", multiple("New York City", "Boston"))]
+    votes = [vote("a", "New York", "wrong", soft=True), vote("a", "Paris", "wrong", soft=True)]
+    assert consensus(votes, own).negatives == ("Paris",)
+    assert consensus([vote("a", "New York", "wrong")], own).negatives == ("New York",)  # judged wrong in so many words
+    assert agreement_of([vote("a", "x"), vote("b", "x")], [], "Q?") == 1.0
+    assert agreement_of([vote("a", "x"), vote("b", "x", "wrong")], [], "Q?") == 0.0
+    assert agreement_of([vote("a", "x")], [], "Q?") is None
+
+
+def test_missing_answers_bring_their_aliases() -> None:
+    view = consensus([vote("a", "Maria Lopez", aliases=("M. Lopez",)), vote("b", "m. lopez")], [])
+    assert view.answers == (("Maria Lopez", "M. Lopez", "m. lopez"),)
+
+
+@pytest.mark.parametrize("first", ["given", "added"])
+def test_aliases_of_an_answer_that_was_given_do_not_depend_on_the_order(first: str) -> None:
+    given = Vote("a", "1,235 kilometres per hour", "", "correct", MOMENT + timedelta(seconds=first == "added"))
+    added = Vote("a", given.answer, "", "correct", MOMENT + timedelta(seconds=first == "given"), ("343 metres per second",))
+    for votes in ([given, added], [added, given]):
+        (forms,) = consensus(votes, []).answers
+        assert set(forms) == {given.answer, "343 metres per second"}
+        made = annotation_of("a", votes, [], "How fast?")
+        assert made is not None
+        assert [set(p.answers) for p in made.pairs] == [set(forms)]
+    refused = replace(given, verdict="wrong", updated=MOMENT + timedelta(seconds=9))
+    assert consensus([added, refused], []).answers == ()  # what they no longer hold correct has no aliases
+
+
+def test_single_exports_still_know_the_old_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
+    with Store(f"sqlite:///{tmp_path / 'x.db'}") as store:
+        fill(store)
+        assert store.export("csv", tmp_path / "a.csv").counts == {"rows": 7, "generation": 2, "validation": 1, "judging": 4}

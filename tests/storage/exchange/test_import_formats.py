@@ -1,0 +1,165 @@
+"""Predictions, questions and AmbigNQ full of other programs; gzip; and files that want to do harm."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from storage_samples import prediction
+
+from benchmarks.robustness import fuzz_import
+from core.commands.ask import as_json
+from core.errors import FormatError, InputError
+from core.trace import to_json
+from storage.exchange.imports.importing import detect_format
+from storage.records import checks
+from storage.records.results import RejectedRowsError
+from storage.schema import engine
+from storage.store import Store
+
+SIMPLE = {
+    "id": "q7",
+    "question": "Who played Maria?",
+    "system": "other lab",
+    "answers": [
+        "Natalie Wood",
+        {"answer": "Rachel Zegler", "question": "Who played Maria in 2021?", "probability": 0.25, "passages": ["p1"]},
+    ],
+    "passages": [{"id": "p1", "title": "Film", "text": "Rachel Zegler played Maria."}],
+}
+
+
+@pytest.fixture(autouse=True)
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
+
+
+def put(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return path
+
+
+def test_predictions_of_three_layouts(store: Store, tmp_path: Path) -> None:
+    made = prediction(id="q-1")
+    file = put(tmp_path / "p.jsonl", SIMPLE, to_json(made), {"prediction": to_json(prediction(id="q-2"))}, as_json(made))
+    assert detect_format(file) == "predictions"
+    assert store.import_file(file).stored == {"prediction": 4}
+    found = {p.id: store.get_prediction(p.id).prediction for p in store.recent_predictions(10)}
+    simple = next(p for p in found.values() if p.system.name == "other lab")
+    assert (simple.question.text, simple.question.id) == ("Who played Maria?", "q7")
+    assert [(a.text, a.probability) for a in simple.answers] == [("Natalie Wood", 1.0), ("Rachel Zegler", 0.25)]
+    assert simple.answers[1].evidence[0].text == "Rachel Zegler"
+    assert simple.clarification_of("Rachel Zegler") is not None
+    assert made in found.values()  # a trace comes back exactly
+    asked = next(p for p in found.values() if p.events[-1].why == "imported" and p.system.name == "ambigprompt")  # type: ignore[union-attr]
+    assert [a.text for a in asked.answers] == ["Natalie Wood", "Rachel Zegler"]
+    assert asked.clarifications == made.clarifications or len(asked.clarifications) == 2
+    assert store.import_file(file).known == {"prediction": 4}  # known by what they are
+    saved = next(i for i, p in found.items() if p.system.name == "other lab")
+    store.judge(saved, 1, "Ada", "correct")
+    store.export("training", tmp_path / "t.jsonl")
+    (row,) = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
+    assert (row["answers"], row["supporting"]) == ([["Rachel Zegler"]], ["p1"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"answers": None}, "answers"),
+        ({"answers": [" "]}, "empty"),
+        ({"answers": ["x", "x"]}, "occurs twice"),
+        ({"answers": [3]}, r"answers\[0\]"),
+        ({"answers": [{"answer": "x", "probability": 2}]}, "0..1"),
+        ({"answers": [{"answer": "x", "probability": "1"}]}, "number"),
+        ({"answers": [{"answer": "x", "passages": ["p9"]}]}, "row's passages"),
+        ({"passages": [{"id": "p1"}, {"id": "p1"}]}, "occurs twice"),
+        ({"passages": ["p1"]}, r"passages\[0\]"),
+        ({"question": ""}, "question"),
+        ({"system": 3}, "system"),
+        ({"prediction": {"events": []}}, "prediction"),
+    ],
+)
+def test_wrong_predictions_are_named_by_line(store: Store, tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    file = put(tmp_path / "p.jsonl", SIMPLE, {**SIMPLE, **change})
+    with pytest.raises(RejectedRowsError, match=rf"1 row was refused and nothing was stored: line 2: .*{words}"):
+        store.import_file(file, format="predictions")
+    assert not any(store.counts().values())
+
+
+def test_questions(store: Store, tmp_path: Path) -> None:
+    file = put(tmp_path / "q.jsonl", {"question": "Who?", "id": "1"}, {"question": "When?"}, {"question": "Who?", "id": "1"})
+    assert detect_format(file) == "questions"
+    report = store.import_file(file)
+    assert (report.stored, report.known) == ({"question": 2}, {"question": 1})
+    as_list = tmp_path / "q.json"
+    as_list.write_text(json.dumps([{"question": "Where?", "id": "2", "annotations": "whatever"}]))
+    assert store.import_file(as_list, format="questions").stored == {"question": 1}
+    with pytest.raises(RejectedRowsError, match="line 2"):
+        store.import_file(put(tmp_path / "bad.jsonl", {"question": "A?"}, {"question": 3}))
+    assert store.counts()["question"] == 3
+
+
+def test_ambignq_full(store: Store, tmp_path: Path) -> None:
+    row = {
+        "id": "1",
+        "question": "Who?",
+        "annotations": [{"type": "singleAnswer", "answer": ["a"], "passages": ["p1"]}],
+        "used_queries": [{"query": "who", "results": [{"title": "T", "snippet": "S"}]}],
+        "viewed_doc_titles": ["T"],
+        "nq_answer": ["a"],
+        "nq_doc_title": "T",
+    }
+    file = tmp_path / "full.json"
+    file.write_text(json.dumps([row]))
+    assert store.import_file(file).stored == {"question": 1, "annotation": 1}
+    (found,) = store.annotations("1")
+    assert found.annotation.pairs[0].passage_ids == ("p1",)
+    row["annotations"][0]["passages"] = "p1"  # type: ignore[index]
+    file.write_text(json.dumps([{**row, "id": "2"}]))
+    with pytest.raises(RejectedRowsError, match="passage ids"):
+        store.import_file(file)
+
+
+def test_gzip_is_read_and_bombs_are_not(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = tmp_path / "q.jsonl.gz"
+    good.write_bytes(gzip.compress(b'{"question": "Who?"}\n'))
+    assert store.import_file(good).stored == {"question": 1}
+    (tmp_path / "cut.gz").write_bytes(good.read_bytes()[:-6])
+    with pytest.raises(FormatError, match="damaged or cut off"):
+        store.import_file(tmp_path / "cut.gz", format="questions")
+    monkeypatch.setattr(checks, "FREE_BYTES", 1_000_000)
+    bomb = tmp_path / "bomb.json.gz"
+    bomb.write_bytes(gzip.compress(b'[{"question": "' + b"0" * 5_000_000, 9))
+    assert bomb.stat().st_size < 10_000
+    with pytest.raises(FormatError, match="packed bytes unpack to more than"):
+        store.import_file(bomb)
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("q.jsonl", '{"question": "Who?"}')
+    (tmp_path / "a.zip").write_bytes(archive.getvalue())
+    with pytest.raises(FormatError, match="zip archive: unpack it"):
+        store.import_file(tmp_path / "a.zip")
+    assert store.counts()["question"] == 1
+
+
+def test_unknown_formats(store: Store, tmp_path: Path) -> None:
+    for format in ("training", "csv", "nonsense"):
+        with pytest.raises(InputError, match="cannot be imported"):
+            store.import_file(put(tmp_path / "x.jsonl"), format=format)
+
+
+def test_fuzzing_finds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same cases each time; `python -m benchmarks.robustness.fuzz_import` runs ten thousand."""
+    for name in ("MAX_LINE_BYTES", "MAX_FILE_BYTES", "FREE_BYTES"):
+        monkeypatch.setattr(checks, name, getattr(checks, name))  # put back afterwards
+    fuzz_import.tighten()
+    outcomes, failed = fuzz_import.run(150, 1, tmp_path, fuzz_import.sample_dump(tmp_path))
+    assert failed == []
+    assert outcomes["RejectedRowsError"] > 20
+    assert outcomes["stored"] > 3
+    assert outcomes["FormatError"] > 5

@@ -1,0 +1,132 @@
+"""Question files of a project: with and without answers, as text, packed, broken; and the command."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from annotation_samples import project
+
+from core import types as t
+from core.errors import FormatError, InputError
+from storage.__main__ import main
+from storage.exchange.imports.question_files import questions_to_annotate
+from storage.records.results import RejectedRowsError
+from storage.store import Store
+
+ROWS = [{"id": "a", "question": "Who?"}, {"question": "Where?", "source": "desk"}]
+JSONL = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (JSONL, "q.jsonl"),
+        (json.dumps(ROWS).encode(), "q.json"),
+        (json.dumps(ROWS, indent=1).encode(), "q.txt"),
+        (b"\xef\xbb\xbf" + JSONL, "../my questions?.json"),
+    ],
+)
+def test_questions_without_answers(content: bytes, name: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    (first, second) = questions_to_annotate(pack(content), name)
+    assert (first.id, first.question, first.annotations) == ("a", "Who?", ())
+    assert (second.id, second.question, second.annotations) == ("", "Where?", ())
+    assert second.extra["source"] == "desk"
+    file = tmp_path / Path(name).name
+    file.write_bytes(pack(content))
+    assert questions_to_annotate(file) == [first, second]
+
+
+def test_text_has_a_question_a_line() -> None:
+    found = questions_to_annotate("\ufeffWho  ran?\r\n\r\n Wo lief sie\u2028hin?\n".encode(), "notes.txt")
+    assert [(q.id, q.question, q.annotations) for q in found] == [("", "Who ran?", ()), ("", "Wo lief sie hin?", ())]
+    assert len(questions_to_annotate(gzip.compress(b"Who?"), "notes.txt.gz")) == 1
+
+
+def test_answers_and_own_passages_are_kept() -> None:
+    row = {"question": "Who?", "passages": [{"id": "p", "title": "T", "text": "Ada."}]}
+    (bare,) = questions_to_annotate(json.dumps(row).encode(), "q.jsonl")
+    assert bare.passages == (t.Passage("p", "T", "Ada."),)
+    (known,) = questions_to_annotate(json.dumps(row | {"answers": [["Ada"]]}).encode(), "q.jsonl")
+    assert known.annotations[0].pairs[0].answers == ("Ada",)
+    assert questions_to_annotate(json.dumps([row | {"answers": []}]).encode(), "q.json")[0].annotations == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "words"),
+    [
+        (b"", "q.txt", "q.txt: the file is empty"),
+        (b" \n", "q.jsonl", "the file is empty"),
+        (b"Who?\n", "q.json", "expected JSON"),
+        (b"id,question\n1,Who?\n", "q.csv", "save the column of questions as .txt"),
+        (b"PK\x03\x04", "q.gz", "zip archive"),
+        (b"\x1f\x8bxx", "q.jsonl.gz", "gzip"),
+        ("Où?".encode("latin-1"), "q.txt", "not UTF-8"),
+        (b'[{"question": "Who?"}', "q.json", "cut off"),
+        (b'{"text": "Who?"}', "q.jsonl", "answers"),
+    ],
+)
+def test_other_files_are_refused_by_name(content: bytes, name: str, words: str) -> None:
+    with pytest.raises(FormatError, match=words) as error:
+        questions_to_annotate(content, name)
+    assert name in str(error.value)
+    assert "/tmp" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "wrong"),
+    [
+        (["Who?", "???", "Wh\0o?"], [2, 3]),
+        ([{"question": "Who?"}, {"question": " "}, {"question": "Why?", "answers": [["a"]]}, 3], [2, 3, 4]),
+        ([{"id": "a", "question": "Who?"}, {"id": "a", "question": "Why?"}, {"id": 5, "question": "Why?"}], [2, 3]),
+        ([{"question": "Who?", "answers": [["a"]]}, {"question": "Why?"}, {"question": "", "answers": ["b"]}], [2, 3]),
+        ([{"question": "x" * 100_000}, {"question": "Who?", "passages": 3}], [1, 2]),
+    ],
+)
+def test_every_wrong_row_is_named(lines: list[Any], wrong: list[int]) -> None:
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    name = "q.txt" if isinstance(lines[0], str) else "q.jsonl"
+    with pytest.raises(RejectedRowsError) as error:
+        questions_to_annotate("\n".join(texts).encode(), name)
+    assert [line for line, _ in error.value.rejected] == wrong
+    assert str(error.value).startswith(f"{name}: {len(wrong)} rows were refused and nothing was stored: line {wrong[0]}: ")
+
+
+def test_into_a_project(store: Store, tmp_path: Path) -> None:
+    made = project(store, 0)
+    file = tmp_path / "q.txt"
+    file.write_text("Who ran?\nWho won?\n", encoding="utf-8")
+    assert store.add_question_file("Mia", made.id, file).added == 2
+    file.write_text("Who lost?\nWho ran?\nWho won?\n", encoding="utf-8")
+    again = store.add_question_file("Mia", made.id, file)
+    assert (again.added, again.known) == (1, 2)  # known by their text
+    with pytest.raises(InputError, match="gold item needs a reference"):
+        store.add_question_file("Mia", made.id, file, gold=True)
+    checking = project(store, 0, name="checking", stages=("validation",))
+    with pytest.raises(InputError, match="question 1 has no answers"):
+        store.add_question_file("Mia", checking.id, file)
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
+    monkeypatch.delenv("AMBISCOPE_DATABASE_URL", raising=False)
+    with Store(f"sqlite:///{tmp_path / 'ambiscope.db'}") as store:
+        made = store.create_project("Mia", "films")
+    file = tmp_path / "q.txt"
+    file.write_text("Who ran?\nWho won?\n", encoding="utf-8")
+    assert main(["add-questions", str(file), "--project", "films", "--by", "Mia", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"project": made.id, "added": 2, "known": 0, "linked": 0}
+    assert main(["add-questions", str(tmp_path / "none.txt"), "--project", "films", "--by", "Mia"]) != 0
+    assert "cannot read" in capsys.readouterr().err
+
+
+def test_help_says_what_a_snapshot_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["snapshot", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "training, ambignq, ambignq-full, preferences, csv, parquet; fid and jsonl where --format names them" in said

@@ -1,0 +1,205 @@
+"""`python -m storage`: exit codes, one line of error, clean JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from storage_samples import fill
+
+from core import types as t
+from core.settings import ROOT
+from storage.__main__ import main
+from storage.schema.upgrade import head
+from storage.store import Store
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An AMBISCOPE_HOME with some rows."""
+    for name in ("AMBISCOPE_DATABASE_URL",):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "home"
+    monkeypatch.setenv("AMBISCOPE_HOME", str(folder))
+    with Store(f"sqlite:///{folder / 'ambiscope.db'}") as store:
+        fill(store)
+    return folder
+
+
+def test_the_real_command(tmp_path: Path) -> None:
+    environment = {"AMBISCOPE_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "storage"]
+    out = str(tmp_path / "out.json")
+    done = subprocess.run(
+        [*command, "export", "--format", "ambignq", "--out", out, "--json"], capture_output=True, text=True, env=environment
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["counts"]["questions"] == 0
+    failed = subprocess.run([*command, "import", "missing.json"], capture_output=True, text=True, env=environment)
+    assert failed.returncode == 2
+    assert failed.stdout == ""
+    assert failed.stderr == "error: cannot read missing.json: No such file or directory\n"
+
+
+@pytest.mark.parametrize("format", ["ambignq", "fid", "training", "jsonl"])
+def test_export(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], format: str) -> None:
+    out = tmp_path / "out"
+    assert main(["export", "--format", format, "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert str(out) in said.out
+    assert out.is_file()
+    assert (tmp_path / "out.manifest.json").is_file()
+
+
+def test_export_filters(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "out")
+    assert main(["export", "--format", "ambignq", "--out", out, "--annotator", "Bob", "--system", "ambigprompt", "--json"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert (body["filters"]["annotators"], body["filters"]["system"]) == (["Bob"], "ambigprompt")
+    assert body["counts"]["annotations"] == 1
+
+
+def test_move_to_another_home(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "all.jsonl"
+    assert main(["export", "--format", "jsonl", "--out", str(out)]) == 0
+    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "second"))
+    capsys.readouterr()
+    assert main(["import", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["stored"]["judgment"] == 6
+    assert main(["import", str(out)]) == 0
+    assert "already there" in capsys.readouterr().out
+
+
+def test_backup_check_restore(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["backup", str(tmp_path / "b.db")]) == 0
+    assert main(["backup", "--json"]) == 0
+    assert main(["restore", str(tmp_path / "b.db")]) == 0
+    assert "kept in" in capsys.readouterr().out
+    assert main(["check", "--json"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert body["ok"]
+    assert body["counts"]["prediction"] == 2
+    assert main(["check"]) == 0
+    assert f"intact, schema {head()}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ([], 2, "COMMAND"),
+        (["export", "--format", "xls", "--out", "x"], 2, "xls"),
+        (["export", "--format", "fid", "--out", "x", "--min-agreement", "2"], 2, "between 0 and 1"),
+        (["export", "--format", "fid", "--out", "x", "--since", "soon"], 2, "2026-01-31"),
+        (["export", "--format", "fid", "--out", "x", "--project", "nowhere"], 2, "nowhere"),
+        (["loop", "--out", "x"], 2, "--minutes"),
+        (["loop", "--out", "x", "--steps", "0"], 2, "--steps"),
+        (["loop", "--out", "x", "--steps", "1", "--snapshot", "7"], 2, "no snapshot 7"),
+        (["snapshots", "--check", "3"], 2, "no snapshot 3"),
+        (["export", "--format", "fid"], 2, "--out"),
+        (["export", "--format", "fid", "--out", "/dev/null/x"], 5, "cannot be written"),
+        (["export", "--format", "fid", "--out", "x", "--annotator", "Zoe"], 2, "Zoe"),
+        (["answer", "--project", "nowhere", "--system", "fid"], 2, "no project 'nowhere'"),
+        (["answer", "--project", "nowhere"], 2, "--system"),
+        (["import", "nowhere"], 2, "nowhere"),
+        (["restore", "nowhere"], 2, "nowhere"),
+        (["backup", "/dev/null"], 2, "exists"),
+        (["nonsense"], 2, "nonsense"),
+    ],
+)
+def test_errors_are_one_line_and_a_code(
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("error: ")
+    assert words in said.err
+    assert {p.name for p in tmp_path.iterdir()} == {"home"}
+
+
+def test_check_fails_on_damage(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = home / "ambiscope.db"
+    file.write_bytes(file.read_bytes()[:9000])
+    assert main(["check"]) == 5
+    assert "damaged" in capsys.readouterr().err
+
+
+def test_a_wrong_setting(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("AMBISCOPE_DATABASE_URL", "nonsense")
+    assert main(["check"]) == 2
+    assert "AMBISCOPE_DATABASE_URL" in capsys.readouterr().err
+
+
+def test_snapshots_from_the_command_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["snapshot", "--format", "training", "--format", "csv", "--note", "round 1", "--pseudonyms"]) == 0
+    assert f"snapshot 1 in {home / 'snapshots' / '0001'}" in capsys.readouterr().out
+    assert main(["snapshots", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["snapshots"]
+    assert (found["number"], found["note"], set(found["counts"])) == (1, "round 1", {"training", "csv"})
+    assert main(["snapshots", "--check", "1"]) == 0
+    assert "is what it was: 2 files" in capsys.readouterr().out
+    file = home / "snapshots" / "0001" / "csv.csv"
+    file.chmod(0o600)
+    file.write_text("x")
+    assert main(["snapshots", "--check", "1"]) == 5
+    assert "was changed" in capsys.readouterr().err
+
+
+def test_predictions_from_the_command_line(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "p.jsonl"
+    file.write_text('{"question": "Who?", "system": "other", "answers": ["x"]}\n{"question": "Who?", "system": "other"}\n')
+    assert main(["import", str(file), "--format", "predictions"]) == 2
+    assert "line 2" in capsys.readouterr().err
+    file.write_text(file.read_text().splitlines()[0])
+    assert main(["import", str(file)]) == 0
+    assert "prediction 1" in capsys.readouterr().out
+
+
+def test_a_system_answers_a_project_from_the_command_line(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages = (t.Passage("p1", "The play", "Arthur Miller wrote it in 1953."),)
+    asked = [t.ReferenceQuestion(f"a{n}", f"Who wrote play {n}?", (), passages) for n in range(3)]
+    with Store(f"sqlite:///{home / 'ambiscope.db'}") as store:
+        made = store.create_project("me", "Plays", systems=("scripted",))
+        store.add_items("me", made.id, asked)
+        command = ["answer", "--project", "Plays", "--system", "scripted"]
+        assert main([*command, "--limit", "2", "--no-clarify", "--json"]) == 0
+        said = capsys.readouterr()
+        body = json.loads(said.out)
+        assert (body["project"], body["answered"], body["linked"], body["failed"]) == (made.id, 2, 2, 0)
+        assert "answering: question 2 of 2" in said.err
+        items = store.items(made.id, "me", stage="generation")
+        linked = [store.get_item(i.id, "me").predictions for i in items]
+        assert [len(p) for p in linked] == [1, 1, 0]
+        found = store.get_prediction(linked[0][0].prediction_id).prediction
+        assert [a.text for a in found.answers] == ["Arthur Miller", "1953"]
+        assert found.clarifications == ()
+        assert main(["answer", "--project", made.id, "--system", "scripted"]) == 0
+        assert "Plays: 1 questions answered by scripted; 1 predictions linked" in capsys.readouterr().out
+        last = store.get_item(items[2].id, "me").predictions[0].prediction_id
+        assert store.get_prediction(last).prediction.clarifications
+        assert main(["answer", "--project", "Plays", "--system", "fid"]) == 2
+        assert "no system of the project Plays (scripted)" in capsys.readouterr().err
+        store.add_items("me", made.id, [t.ReferenceQuestion("?", "??!", (), passages)])
+        assert main(command) == 1
+        assert "every question failed; the first one, '??!'" in capsys.readouterr().err
+        store.add_person("me", "Mia", "manager", "a long password")
+        assert main(command) != 0
+        assert "'me' may not work here" in capsys.readouterr().err
+        assert main([*command, "--by", "Mia"]) == 1
+        assert "every question failed" in capsys.readouterr().err

@@ -1,0 +1,398 @@
+"""Exports: what each format means, who wins a disagreement, and that a file is of one moment."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from storage_samples import fill, passage, prediction
+
+from core import types as t
+from core.errors import InputError, StorageError
+from core.training.data.examples import read_multi
+from storage.exchange import dump
+from storage.exchange.consensus import RULE, Statement, Vote, annotation_of, consensus, latest
+from storage.exchange.exports import files
+from storage.exchange.votes import Filters
+from storage.schema.engine import now
+from storage.schema.upgrade import head
+from storage.store import Store
+
+
+def ambignq(store: Store, tmp_path: Path, **more: Any) -> list[dict[str, Any]]:
+    store.export("ambignq", tmp_path / "out.json", **more)
+    return json.loads((tmp_path / "out.json").read_text())  # type: ignore[no-any-return]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+# ---------------------------------------------------------------- ambignq
+
+
+def test_ambignq_has_one_annotation_per_annotator(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    (first,) = ambignq(store, tmp_path)  # of the second one, the validator said that it has no answer
+    question = "Who played Maria in West Side Story"
+    assert first == {
+        "id": "q-1",
+        "question": f"{question}?",
+        "annotations": [
+            {
+                "type": "multipleQAs",
+                "qaPairs": [
+                    {"question": f"{question} (Natalie Wood)?", "answer": ["Natalie Wood"]},
+                    {"question": f"{question} (Rachel Zegler)?", "answer": ["Rachel Zegler"]},
+                ],
+            },
+            {"type": "singleAnswer", "answer": ["Natalie Wood"]},  # Bob: one answer is left
+        ],
+    }
+    second = ambignq(store, tmp_path, filters=Filters(stages=("generation", "judging")))[1]
+    assert second["annotations"] == [
+        {
+            "type": "multipleQAs",
+            "qaPairs": [
+                {"question": "When was Sydney's opened?", "answer": ["1932", "19 March 1932"]},
+                {"question": "When was the Gate?", "answer": ["1937"]},
+            ],
+        }
+    ]
+
+
+def test_questions_with_nothing_correct_are_counted_not_written(store: Store, tmp_path: Path) -> None:
+    saved = store.save_prediction(prediction())
+    store.judge(saved, 0, "Ada", "wrong")
+    store.judge(saved, 1, "Ada", "duplicate")
+    manifest = store.export("ambignq", tmp_path / "out.json")
+    assert json.loads((tmp_path / "out.json").read_text()) == []
+    assert manifest.counts["questions_without_a_correct_answer"] == 1
+    assert manifest.counts["annotators_without_a_correct_answer"] == 1
+
+
+def test_drafts_and_skipped_judgments_never_leave(store: Store, tmp_path: Path) -> None:
+    saved = store.save_prediction(prediction())
+    store.judge(saved, 0, "Ada", "correct", state="draft")
+    store.judge(saved, 1, "Ada", "correct", state="skipped")
+    question = store.get_prediction(saved).question_id
+    store.save_annotation(question, "Bob", t.Annotation("single", (t.QAPair("Q?", ("x",)),)), state="draft")
+    for format in ("ambignq", "fid", "training"):
+        assert store.export(format, tmp_path / format).counts["questions"] == 0  # type: ignore[arg-type]
+
+
+def test_filters_narrow_the_words_that_count(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    assert [q["id"] for q in ambignq(store, tmp_path, annotators=("Bob",))] == ["q-1"]
+    assert [len(q["annotations"]) for q in ambignq(store, tmp_path, annotators=("Bob", "Ada"))] == [2]
+    said = ambignq(store, tmp_path, filters=Filters(system="fid", stages=("generation",)))
+    assert [q["question"][:4] for q in said] == ["When"]  # annotations have no system
+    with pytest.raises(InputError, match=r"unknown annotator 'Zoe'.*Ada, Bob, Cleo"):
+        ambignq(store, tmp_path, annotators=("Zoe",))
+    with pytest.raises(InputError, match="everything"):
+        store.export("jsonl", tmp_path / "x", system="fid")
+    with pytest.raises(InputError, match="xls"):
+        store.export("xls", tmp_path / "x")  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- fid and training: the majority
+
+
+def test_fid_and_training_follow_the_majority(store: Store, tmp_path: Path) -> None:
+    answers = ["Ann", "Ben", "Cid", "Dan", "Eve"]
+    saved = store.save_prediction(prediction("Who?", answers, id="w"))
+    verdicts = {
+        "a1": ("correct", "correct", "wrong", "wrong", "duplicate"),
+        "a2": ("correct", "wrong", "unsupported", "correct", "duplicate"),
+        "a3": ("correct", "wrong", "wrong", "duplicate", "duplicate"),
+    }
+    for annotator, row in verdicts.items():
+        for position, verdict in enumerate(row):
+            store.judge(saved, position, annotator, verdict)  # type: ignore[arg-type]
+    manifest = store.export("fid", tmp_path / "fid.json")
+    (row,) = json.loads((tmp_path / "fid.json").read_text())
+    assert (row["id"], row["question"], row["target"]) == ("w", "Who?", "Ann")
+    assert row["answers"] == [["Ann"]]
+    assert row["negatives"] == ["Ben", "Cid"]  # Dan: one against one is a tie, Eve: nobody voted
+    assert [c["id"] for c in row["ctxs"]] == ["p1", "p2"]
+    assert set(row["ctxs"][0]) == {"id", "title", "text", "score"}
+    assert manifest.counts["ties"] == 1
+    assert "a tie counts as not correct" in manifest.rule == RULE
+
+    store.export("training", tmp_path / "t.jsonl")
+    (row,) = lines(tmp_path / "t.jsonl")
+    assert list(row) == ["id", "source", "question", "passages", "answers", "negatives", "supporting"]
+    assert (row["source"], row["answers"], row["negatives"]) == ("ambiscope", [["Ann"]], ["Ben", "Cid"])
+    assert set(row["passages"][0]) == {"id", "title", "text"}
+
+
+def test_the_trainer_reads_a_training_file_back(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    store.export("training", tmp_path / "t.jsonl")
+    first, second = read_multi(tmp_path / "t.jsonl")
+    assert (first.question, first.gold) == ("Who played Maria in West Side Story?", (("Natalie Wood",),))
+    assert [title for title, _ in first.passages] == ["Title 1", "Title 2"]
+    assert (second.gold, second.bad) == ((), ("1932", "19 March 1932", "1937"))  # the validator's word: there is no answer
+    assert second.extra["no_answer"] is True
+    store.export("training", tmp_path / "g.jsonl", filters=Filters(stages=("generation",)))
+    (second,) = read_multi(tmp_path / "g.jsonl")
+    assert second.gold == (("1932", "19 March 1932"), ("1937",))
+    assert second.extra["supporting"] == ["p1"]
+
+
+def test_passages_of_several_predictions_join_by_rank(store: Store, tmp_path: Path) -> None:
+    ours = [passage(1), passage(2, "another corpus' p2")]
+    saved = store.save_prediction(prediction())
+    store.save_prediction(prediction(passages=ours, system="fid"))
+    store.judge(saved, 0, "Ada", "correct")
+    store.export("fid", tmp_path / "fid.json")
+    (row,) = json.loads((tmp_path / "fid.json").read_text())
+    assert [c["id"] for c in row["ctxs"]] == ["p1", "p2", "p2"]
+    assert len({c["text"] for c in row["ctxs"]}) == 3
+
+
+# ---------------------------------------------------------------- the rules themselves
+
+_EARLY = now()
+
+
+def vote(annotator: str, answer: str, verdict: str, clarified: str = "", minutes: int = 0) -> Vote:
+    from datetime import timedelta
+
+    return Vote(annotator, answer, clarified, verdict, _EARLY + timedelta(minutes=minutes))
+
+
+def test_the_latest_verdict_on_an_answer_counts() -> None:
+    votes = [vote("a", "The Beatles", "wrong", minutes=2), vote("a", "beatles", "correct", minutes=1)]
+    assert consensus(votes, []).negatives == ("The Beatles",)
+    assert annotation_of("a", votes, [], "Q?") is None
+    assert annotation_of("a", votes[::-1], [], "Q?") is None
+    # a duplicate is no vote, so the earlier one stands
+    assert latest([vote("a", "x", "correct"), vote("a", "X", "duplicate", minutes=9)])["a", "x"].verdict == "correct"
+
+
+def test_a_duplicate_is_a_further_form_of_the_answer_that_it_says_again() -> None:
+    votes = [
+        vote("a", "Natalie Wood", "correct"),
+        vote("a", "Wood", "duplicate"),
+        vote("a", "actress Natalie Wood of California", "duplicate"),
+        vote("a", "Rachel Zegler", "correct"),
+        vote("a", "the star of it", "duplicate"),  # in other words: of which one is not known
+    ]
+    found = annotation_of("a", votes, [], "Q?")
+    assert found is not None
+    expected = (("Natalie Wood", "Wood", "actress Natalie Wood of California"), ("Rachel Zegler",))
+    assert tuple(p.answers for p in found.pairs) == expected
+    assert (consensus(votes, []).answers, consensus(votes, []).negatives) == (expected, ())
+    own = Statement("a", "generation", t.Annotation("single", (t.QAPair("", ("Natalie Wood",)),)))
+    assert consensus(votes[1:2], [own]).answers == (("Natalie Wood", "Wood"),)  # held correct in an annotation
+    said = annotation_of("a", votes[1:2], [own], "Q?")
+    assert said is not None
+    assert said.pairs[0].answers == ("Natalie Wood", "Wood")
+    assert "'duplicate' is no vote" in RULE
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [("a", "Lana Wood", "correct")],  # two fit
+        [("a", "Wood", "wrong")],  # they said otherwise of the same words
+        [("b", "Natalie Wood", "correct"), ("b", "Wood", "wrong")],  # as many call the form wrong
+        [("b", "Lana Wood", "correct"), ("b", "Wood", "duplicate")],  # they mean different ones
+    ],
+)
+def test_a_duplicate_of_which_it_is_not_known_changes_nothing(others: list[tuple[str, str, str]]) -> None:
+    told = [("a", "Natalie Wood", "correct"), *others]
+    votes = [vote(*v) for v in told]
+    without = consensus([v for v in votes if v.verdict != "duplicate"], [])
+    assert consensus([*votes, vote("a", "Wood", "duplicate")], []).answers[0] == without.answers[0] == ("Natalie Wood",)
+    if others[0][0] == "a":
+        assert annotation_of("a", [*votes, vote("a", "Wood", "duplicate")], [], "Q?") == annotation_of("a", votes, [], "Q?")
+
+
+def test_duplicates_of_several_people() -> None:
+    both = [vote(who, "Natalie Wood", "correct") for who in "abc"]
+    said = [vote(who, "Wood", verdict) for who, verdict in zip("abc", ("duplicate", "duplicate", "wrong"), strict=True)]
+    view = consensus([*both, *said], [])
+    assert (view.answers, view.negatives, view.ties) == ((("Natalie Wood", "Wood"),), (), 0)
+    # who holds the form correct and did not see the whole name is no obstacle, and it is no answer of its own any more
+    view = consensus([both[0], said[0], vote("b", "Wood", "correct")], [])
+    assert view.answers == (("Natalie Wood", "Wood"),)
+    # of an answer that most hold wrong: no form of a correct answer, and no negative either
+    view = consensus([both[0], said[0], vote("b", "Natalie Wood", "wrong"), vote("c", "Natalie Wood", "wrong")], [])
+    assert (view.answers, view.negatives) == ((), ("Natalie Wood",))
+    # each is called a duplicate of the other: one answer remains
+    view = consensus([both[0], said[0], vote("b", "Wood", "correct"), vote("b", "Natalie Wood", "duplicate")], [])
+    assert [set(a) for a in view.answers] == [{"Natalie Wood", "Wood"}]
+
+
+def test_an_alias_of_a_duplicate_reaches_the_files(store: Store, tmp_path: Path) -> None:
+    saved = store.save_prediction(prediction("Who?", ["Natalie Wood", "Wood"], id="w"))
+    store.judge(saved, 0, "Ada", "correct")
+    store.judge(saved, 1, "Ada", "duplicate")
+    store.export("training", tmp_path / "t.jsonl")
+    assert lines(tmp_path / "t.jsonl")[0]["answers"] == [["Natalie Wood", "Wood"]]
+    (row,) = ambignq(store, tmp_path)
+    assert row["annotations"] == [{"type": "singleAnswer", "answer": ["Natalie Wood", "Wood"]}]
+
+
+def test_wrong_answers_alone_are_negatives_and_no_claim_of_silence(store: Store, tmp_path: Path) -> None:
+    missed = store.save_prediction(prediction("Who missed?", ["Natalie Wood", "Nobody"], id="m"))
+    for who in ("Ada", "Bob"):
+        store.judge(missed, 0, who, "wrong")
+        store.judge(missed, 1, who, "unsupported")
+    halved = store.save_prediction(prediction("Who knows?", ["Natalie Wood", "Rachel Zegler"], id="h"))
+    for who, verdict in (("Ada", "wrong"), ("Bob", "correct")):  # half hold something correct
+        store.judge(halved, 0, who, verdict)  # type: ignore[arg-type]
+        store.judge(halved, 1, who, "wrong")
+    absent = store.save_prediction(prediction("Who else?", ["Somebody Absent"], id="e"))
+    store.judge(absent, 0, "Ada", "wrong")  # in no passage: there is no span to avoid
+    counts = store.export("training", tmp_path / "t.jsonl").counts
+    (row,) = lines(tmp_path / "t.jsonl")
+    assert (row["id"], row["answers"], row["negatives"]) == ("m", [], ["Natalie Wood", "Nobody"])
+    assert row["answers_known"] is False
+    assert "no_answer" not in row
+    assert "supporting" not in row
+    assert (counts["questions"], counts["questions_with_negatives_only"], counts["questions_with_no_answer"]) == (0, 1, 0)
+    assert counts["questions_without_a_correct_answer"] == 3
+    (example,) = read_multi(tmp_path / "t.jsonl")
+    assert (example.gold, example.bad) == ((), ("Natalie Wood", "Nobody"))
+    store.export("fid", tmp_path / "fid.json")
+    assert json.loads((tmp_path / "fid.json").read_text()) == []  # FiD's layout needs a target
+    # somebody says that there is none: this is what the row says then
+    store.save_annotation(store.get_prediction(missed).question_id, "Ada", t.Annotation("none"))
+    store.export("training", tmp_path / "t.jsonl")
+    (row,) = lines(tmp_path / "t.jsonl")
+    assert (row["no_answer"], "answers_known" in row) == (True, False)
+
+
+def test_aliases_join_what_people_said_apart() -> None:
+    own = Statement("a", "generation", t.Annotation("single", (t.QAPair("Q1?", ("New York City", "NYC")),)))
+    votes = [vote("b", "NYC", "correct"), vote("c", "new york city", "correct"), vote("d", "N.Y.C.", "wrong")]
+    view = consensus(votes, [own])
+    assert view.answers == (("New York City", "NYC", "new york city", "N.Y.C."),)
+    assert view.negatives == ()
+    assert annotation_of("a", [vote("a", "nyc", "correct")], [own], "Q?") == own.annotation  # an alias adds nothing
+    late = Statement("a", "validation", t.Annotation("none"))
+    assert annotation_of("a", [], [late, own], "Q?") is None  # validation replaces generation
+    assert consensus([], [own, late]).answers == ()
+
+
+def test_a_missing_clarification_falls_back_to_the_prompt() -> None:
+    votes = [
+        vote("a", "x", "correct"),
+        vote("a", "y", "correct", "Which y?"),
+        vote("a", "?!", "correct"),
+        vote("a", "!", "correct"),
+    ]
+    found = annotation_of("a", votes, [], "Prompt?")
+    assert found is not None
+    assert found.type == "multiple"
+    assert [(p.question, p.answers) for p in found.pairs] == [
+        ("Prompt?", ("x",)),
+        ("Which y?", ("y",)),
+        ("Prompt?", ("?!",)),  # answers of punctuation only are told apart by their text
+        ("Prompt?", ("!",)),
+    ]
+
+
+_votes = st.lists(
+    st.builds(
+        vote,
+        st.sampled_from("abc"),
+        st.sampled_from(["x", "X.", "y", "the z", "z"]),
+        st.sampled_from(["correct", "wrong", "unsupported", "duplicate"]),
+        minutes=st.integers(0, 5),
+    ),
+    max_size=12,
+)
+
+
+@given(_votes)
+@settings(max_examples=100, derandomize=True, deadline=None)
+def test_no_answer_is_both_correct_and_negative(votes: list[Vote]) -> None:
+    view = consensus(votes, [])
+    positives = {alias for group in view.answers for alias in group}
+    assert not positives & set(view.negatives)
+    renamed = [Vote({"a": "c", "b": "a", "c": "b"}[v.annotator], v.answer, v.clarified, v.verdict, v.updated) for v in votes]
+    assert consensus(renamed, []) == view  # who said it does not matter
+
+
+# ---------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("format", ["ambignq", "fid", "training", "jsonl"])
+def test_an_empty_database_gives_a_valid_file(store: Store, tmp_path: Path, format: Any) -> None:
+    out = tmp_path / "new folder" / "out"
+    manifest = store.export(format, out)
+    if format in ("ambignq", "fid"):
+        assert json.loads(out.read_text()) == []
+    else:
+        assert lines(out) == ([{"kind": "ambiscope", "layout": 2}] if format == "jsonl" else [])
+    assert set(manifest.counts.values()) == {0}
+
+
+@pytest.mark.parametrize("format", ["ambignq", "fid", "training", "jsonl"])
+def test_the_manifest_tells_what_went_out(store: Store, tmp_path: Path, format: Any) -> None:
+    fill(store)
+    out = tmp_path / "out"
+    manifest = store.export(format, out)
+    assert {p.name for p in tmp_path.iterdir()} == {"home", "out", "out.manifest.json"}
+    found = files.read_manifest(out)
+    assert found == json.loads(json.dumps(manifest.to_json()))
+    assert found["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
+    assert found["bytes"] == out.stat().st_size
+    assert (found["schema"], found["layout"], found["format"]) == (head(), 2, format)
+    assert found["filters"]["annotators"] == []
+    assert found["filters"]["pseudonyms"] is False
+    (noted,) = store.exports()
+    assert (noted.sha256, noted.counts, noted.created) == (manifest.sha256, manifest.counts, manifest.created)
+
+
+def test_a_file_is_of_one_moment(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, _ = fill(store)
+    store.export("jsonl", tmp_path / "before.jsonl")
+    lines_of = dump._lines
+
+    def judged_meanwhile(session: Any, names: Any) -> Any:
+        for number, line in enumerate(lines_of(session, names)):
+            if number == 1:
+                store.judge(first, 0, "Late", "wrong")  # another writer, while the file is being written
+            yield line
+
+    monkeypatch.setattr(dump, "_lines", judged_meanwhile)
+    store.export("jsonl", tmp_path / "during.jsonl")
+    assert (tmp_path / "during.jsonl").read_bytes() == (tmp_path / "before.jsonl").read_bytes()
+    assert [j.annotator for j in store.judgments(first)][-1] != "Late"
+    assert any(j.annotator == "Late" for j in store.judgments(first))
+
+
+def test_an_export_is_streamed(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows reach the file while later ones are still in the database."""
+    for number in range(60):
+        store.save_prediction(prediction(f"Question {number}?"))
+    sizes: list[int] = []
+    write = files.HashedWriter.write
+
+    def spy(self: files.HashedWriter, text: str) -> None:
+        sizes.append(len(text))
+        write(self, text)
+
+    monkeypatch.setattr(files.HashedWriter, "write", spy)
+    store.export("jsonl", tmp_path / "out")
+    total = (tmp_path / "out").stat().st_size
+    assert len(sizes) > 120
+    assert max(sizes) < total / 20
+
+
+def test_a_file_that_cannot_be_written(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StorageError, match="cannot be written"):
+        store.export("jsonl", tmp_path / "folder")
+    assert list((tmp_path / "folder").iterdir()) == []
+    assert store.exports() == []

@@ -1,0 +1,322 @@
+"""Imports: the inverse of exports, all or nothing, wrong rows named by line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from storage_samples import fill, prediction
+
+from core import types as t
+from core.errors import AmbiscopeError, FormatError, InputError
+from storage.exchange.imports import importing
+from storage.records.checks import StrictDecoder, array_rows, plain_problem
+from storage.records.results import RejectedRowsError
+from storage.store import Store
+
+GOOD = {"id": "1", "question": "Who?", "annotations": [{"type": "singleAnswer", "answer": ["a", "b"]}]}
+MANY = {
+    "id": "2",
+    "question": "When?",
+    "annotations": [
+        {
+            "type": "multipleQAs",
+            "qaPairs": [{"question": "When 1?", "answer": ["x"]}, {"question": "When 2?", "answer": ["y"]}],
+        },
+        {"type": "singleAnswer", "answer": ["x"]},
+        {"type": "noAnswer"},
+    ],
+}
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Any:
+    with Store(f"sqlite:///{tmp_path / 'other' / 'ambiscope.db'}") as opened:
+        yield opened
+
+
+def empty(store: Store) -> bool:
+    return not any(store.counts().values())
+
+
+def put(path: Path, rows: Any, *, jsonl: bool = False) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows) if jsonl else json.dumps(rows, indent=0))
+    return path
+
+
+# ---------------------------------------------------------------- round trips
+
+
+def test_jsonl_out_in_and_out_again_is_identical(store: Store, other: Store, tmp_path: Path) -> None:
+    first, second = fill(store)
+    store.export("jsonl", tmp_path / "a.jsonl")
+    report = other.import_file(tmp_path / "a.jsonl")
+    assert not report.known
+    assert report.stored == {k: v for k, v in store.exports()[0].counts.items() if v}
+    other.export("jsonl", tmp_path / "b.jsonl")
+    assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
+    assert other.get_prediction(first) == store.get_prediction(first)
+    assert other.judgments(first) == store.judgments(first)
+    assert other.judgment_history(first, 1, "Ada") == store.judgment_history(first, 1, "Ada")
+    question = store.get_prediction(second).question_id
+    assert other.annotations(question) == store.annotations(question)
+    assert other.annotation_history(question, "Cleo") == store.annotation_history(question, "Cleo")
+    assert other.save_prediction(prediction(id="q-1"), key="run-1") == first  # the key came along
+    for format in ("ambignq", "fid", "training"):
+        store.export(format, tmp_path / "x")  # type: ignore[arg-type]
+        other.export(format, tmp_path / "y")  # type: ignore[arg-type]
+        assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes()
+
+
+def test_importing_again_stores_nothing(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    store.export("jsonl", tmp_path / "a.jsonl")
+    counts = store.counts()
+    report = store.import_file(tmp_path / "a.jsonl")
+    assert not report.stored
+    assert report.known["prediction"] == 2
+    assert store.counts() == counts
+
+
+def test_ambignq_out_in_and_out_again_is_identical(store: Store, other: Store, tmp_path: Path) -> None:
+    fill(store)
+    store.export("ambignq", tmp_path / "a.json")
+    other.import_file(tmp_path / "a.json")
+    other.export("ambignq", tmp_path / "b.json")
+    assert (tmp_path / "b.json").read_bytes() == (tmp_path / "a.json").read_bytes()
+    counts = other.counts()
+    assert not other.import_file(tmp_path / "a.json").stored
+    assert other.counts() == counts
+
+
+def test_ambignq_light(store: Store, tmp_path: Path) -> None:
+    report = store.import_file(put(tmp_path / "a.json", [GOOD, MANY]))
+    assert (report.format, report.stored) == ("ambignq", {"question": 2, "annotation": 4})
+    found = store.annotations("2")
+    assert [(a.annotator, a.annotation.type) for a in found] == [
+        ("ambignq 1", "multiple"),
+        ("ambignq 2", "single"),
+        ("ambignq 3", "none"),
+    ]
+    assert found[0].annotation.pairs[1] == t.QAPair("When 2?", ("y",))
+
+
+def test_a_question_without_an_id_meets_itself_again(store: Store, tmp_path: Path) -> None:
+    saved = store.save_prediction(prediction())
+    store.judge(saved, 0, "Ada", "correct")
+    store.export("ambignq", tmp_path / "a.json")
+    assert store.import_file(tmp_path / "a.json").known == {"question": 1}
+    assert store.counts()["question"] == 1
+
+
+# ---------------------------------------------------------------- all or nothing
+
+
+def test_a_half_bad_file_stores_nothing_and_names_every_row(store: Store, tmp_path: Path) -> None:
+    bad = [GOOD, {**GOOD, "id": ""}, MANY, {**MANY, "annotations": []}]
+    file = tmp_path / "a.json"
+    file.write_text("[\n" + ",\n".join(json.dumps(r) for r in bad) + "\n]\n")
+    with pytest.raises(
+        RejectedRowsError, match=r"a\.json.*2 rows were refused and nothing was stored: line 3: .*line 5"
+    ) as caught:
+        store.import_file(file)
+    assert [line for line, _ in caught.value.rejected] == [3, 5]
+    assert caught.value.line == 3
+    assert isinstance(caught.value, FormatError)
+    assert empty(store)
+
+
+def test_a_half_bad_jsonl_stores_nothing(store: Store, other: Store, tmp_path: Path) -> None:
+    fill(store)
+    store.export("jsonl", tmp_path / "a.jsonl")
+    rows = (tmp_path / "a.jsonl").read_text().splitlines()
+    rows[4] = rows[4].replace('"kind"', '"kin"')
+    rows[8] = rows[8][:-20]
+    rows.insert(11, "")  # a blank line counts but says nothing
+    (tmp_path / "a.jsonl").write_text("\n".join([*rows, "[1]", '{"kind":"judgment"}']))
+    with pytest.raises(RejectedRowsError) as caught:
+        other.import_file(tmp_path / "a.jsonl")
+    last = len(rows)
+    assert [line for line, _ in caught.value.rejected] == [5, 9, last + 1, last + 2]
+    assert empty(other)
+
+
+def test_what_contradicts_the_database_is_refused_whole(store: Store, tmp_path: Path) -> None:
+    first, _ = fill(store)
+    store.export("jsonl", tmp_path / "a.jsonl")
+    store.judge(first, 0, "Ada", "duplicate")
+    counts = store.counts()
+    rows = (tmp_path / "a.jsonl").read_text().splitlines()
+    rows.insert(1, '{"kind":"annotator","name":"New","created":"2026-01-01T00:00:00+00:00"}')
+    (tmp_path / "a.jsonl").write_text("\n".join(rows))
+    with pytest.raises(RejectedRowsError, match=r"'Ada' has another judgment"):
+        store.import_file(tmp_path / "a.jsonl")
+    assert store.counts() == counts
+    store.import_file(put(tmp_path / "b.json", [MANY]))
+    changed = {**MANY, "annotations": [{"type": "noAnswer"}]}
+    with pytest.raises(RejectedRowsError, match="--annotator"):
+        store.import_file(put(tmp_path / "c.json", [changed]))
+    assert store.import_file(tmp_path / "c.json", annotator="second team").stored == {"annotation": 1}
+
+
+def test_references_to_what_is_not_there(store: Store, tmp_path: Path) -> None:
+    head = {"kind": "ambiscope", "layout": 1}
+    times = {"created": "2026-01-01T00:00:00+00:00", "updated": "2026-01-01T00:00:00+00:00"}
+    words = {"annotator": "A", "verdict": "wrong", "note": "", "state": "submitted", "version": 1, **times}
+    lost = {"kind": "judgment", "prediction": "gone", "position": 0, **words}
+    body = {"type": "none", "pairs": []}
+    apart = {"kind": "annotation", "question": "gone", "stage": "generation", "annotation": body, **words}
+    with pytest.raises(RejectedRowsError) as caught:
+        store.import_file(put(tmp_path / "a.jsonl", [head, lost, apart], jsonl=True))
+    assert [line for line, _ in caught.value.rejected] == [2, 3]
+    assert all("gone" in reason for _, reason in caught.value.rejected)
+    assert empty(store)
+
+
+def test_a_file_that_changes_while_it_is_read(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = put(tmp_path / "a.json", [GOOD])
+    prints = iter([(1, 1), (1, 2)])
+    monkeypatch.setattr("storage.exchange.backup.fingerprint", lambda _: next(prints))
+    with pytest.raises(InputError, match="was changed while it was read"):
+        store.import_file(file)
+    assert empty(store)
+
+
+# ---------------------------------------------------------------- strict JSON
+
+ROW = '{"id": "1", "question": "Who?", "annotations": [{"type": "singleAnswer", "answer": [%s]}]%s}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "more", "words"),
+    [
+        ('"a"', ', "x": NaN', "NaN is not JSON"),
+        ('"a"', ', "x": -Infinity', "-Infinity is not JSON"),
+        ('"a"', ', "x": 1e999', "too large"),
+        ('"a"', ', "id": "2"', "'id' occurs twice"),
+        ('"a\\ud800"', "", "surrogate"),
+        ('"a\\u0000"', "", "NUL"),
+        ('"a"', ', "\\u0000": 1', "NUL"),
+        ('"a"', f', "x": {"9" * 5000}', "64 bits"),
+        ('"a"', ', "x": 9223372036854775808', "64 bits"),
+        ('"a"', f', "x": {"[" * 80}{"]" * 80}', "nested deeper"),
+        ('"a"', f', "x": {"[" * 100_000}{"]" * 100_000}', "nested deeper"),
+        ("", "", "one or more answers"),
+        ("1", "", "one or more answers"),
+        ('" "', "", "one or more answers"),
+        ('"a\tb"', "", "broken JSON"),
+    ],
+)
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+def test_what_json_lets_by_is_refused(store: Store, tmp_path: Path, answer: str, more: str, words: str, bom: str) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(f"{bom}[{json.dumps(GOOD)},\n{ROW % (answer, more)}]", encoding="utf-8")
+    with pytest.raises(FormatError, match=rf"line 2: .*{words}"):
+        store.import_file(file)
+    assert empty(store)
+
+
+def test_a_byte_order_mark_is_accepted(store: Store, other: Store, tmp_path: Path) -> None:
+    fill(store)
+    for format, name in (("ambignq", "a.json"), ("jsonl", "a.jsonl")):
+        store.export(format, tmp_path / name)  # type: ignore[arg-type]
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + (tmp_path / name).read_bytes())
+    assert other.import_file(tmp_path / "a.jsonl").stored["prediction"] == 2
+    other.import_file(tmp_path / "a.json", annotator="x")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "neither"),
+        (b"id\ttext\n", "neither"),
+        (b"[", "cut off"),
+        (b"[]x", "after the end"),
+        (b'[{"id": "1"}', "cut off"),
+        (b'[{"id": "1"} {"id": "2"}]', "','"),
+        (b"[1]", "expected an object"),
+        (b"[{},]", "broken JSON"),
+        (b"[\n\n{'id': 1}]", "line 3: broken JSON"),
+        (b'["\xff"]', "not UTF-8"),
+        (b'{"kind": "else"}\n', "not a jsonl export"),
+        (b'{"id": "1", "source": "x", "question": "Q?", "answers": [], "negatives": []}\n', "training file is derived"),
+        (b'{"kind": "ambiscope", "layout": 99}\n', "layout 99"),
+        (b'{"kind": "ambiscope", "layout": 1}\n{"kind": "ambiscope", "layout": 1}\n', "header occurs twice"),
+        (b'{"kind": "ambiscope", "layout": 1}\n{"kind": "annotator", "name": "a", "created": "now"}\n', "created"),
+        (b'{"kind": "ambiscope", "layout": 1}\n{"kind": "annotator", "name": "a\xff"}\n', "line 2: not UTF-8"),
+        (b'[{"id": "1", "question": "Q?", "answers": [["a"]], "ctxs": []}]', "fid file"),
+    ],
+)
+def test_malformed_files(store: Store, tmp_path: Path, body: bytes, words: str) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(body)
+    with pytest.raises(FormatError, match=words) as caught:
+        store.import_file(file)
+    assert str(file) in str(caught.value)
+    assert empty(store)
+
+
+def test_an_empty_list_is_a_valid_file(store: Store, tmp_path: Path) -> None:
+    assert not store.import_file(put(tmp_path / "a.json", [])).stored
+
+
+def test_unreadable_files(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read .*missing"):
+        store.import_file(tmp_path / "missing")
+    with pytest.raises(InputError, match="cannot read"):
+        store.import_file(tmp_path)
+    with pytest.raises(InputError, match="derived"):
+        store.import_file(put(tmp_path / "a.json", []), format="fid")
+
+
+def test_a_line_too_long_is_not_read_into_memory(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.records.checks.MAX_LINE_BYTES", 100)
+    (tmp_path / "a.jsonl").write_text('{"kind": "ambiscope", "layout": 1}\n' + '{"x": "' + "x" * 200 + '"}\n')
+    with pytest.raises(FormatError, match="line 2: the line is longer"):
+        store.import_file(tmp_path / "a.jsonl")
+    monkeypatch.setattr("storage.records.checks.MAX_FILE_BYTES", 100)
+    with pytest.raises(InputError, match="at most 100"):
+        store.import_file(put(tmp_path / "a.json", [MANY]))
+
+
+@given(st.binary(max_size=60) | st.text("[]{},:\"\\ \n1e-x'", max_size=60).map(str.encode))
+@settings(max_examples=150, derandomize=True, deadline=None)
+def test_any_bytes_are_read_or_refused_in_words(tmp_path_factory: pytest.TempPathFactory, body: bytes) -> None:
+    file = tmp_path_factory.getbasetemp() / "fuzz"
+    for start in (b"", b"[", b'{"kind": "ambiscope", "layout": 1}\n'):
+        file.write_bytes(start + body)
+        said = str(file)
+        try:
+            importing.check_file(file, importing.detect_format(file))
+        except AmbiscopeError as e:
+            said = str(e)
+        assert str(file) in said
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@given(st.lists(_json, max_size=5))
+@settings(max_examples=100, derandomize=True, deadline=None)
+def test_rows_are_those_of_the_json_module(rows: list[Any]) -> None:
+    text = json.dumps(rows, indent=1)
+    found = list(array_rows(text, Path("x")))
+    assert len(found) == len(rows)
+    for (line, value, problem), row in zip(found, rows, strict=True):
+        assert text.splitlines()[line - 1].strip()
+        assert (problem is None) == (plain_problem(row) is None)
+        assert problem is not None or value == row
+
+
+def test_the_decoder_goes_on_after_a_wrong_value() -> None:
+    decoder = StrictDecoder()
+    assert decoder.read("[NaN]")[2] is not None
+    assert decoder.read("[1]") == ([1], 3, None)

@@ -1,0 +1,228 @@
+"""Stored evaluations: rows, values, means by the database, pairs, filters; stored once, exported and imported whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from storage_samples import evaluation_report, evaluation_row, raw
+
+from core.errors import InputError, NotFoundError
+from core.metrics.base import aggregate
+from storage.records.results import EvaluationFilter
+from storage.results.evaluation_rows import BUCKETS
+from storage.store import Store
+
+DATA = Path(__file__).parents[1] / "schema" / "data"
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+VALUES = (1.0, 0.5, None, 0.0, 0.25)
+
+
+def save(
+    store: Store, values: tuple[float | None, ...] = VALUES, *, system: str = "ambigprompt", label: str = "", **made: object
+) -> str:
+    report = evaluation_report(values, **made)
+    return store.save_evaluation(
+        system=system,
+        corpus="starter",
+        questions="dev.json",
+        metrics=report["scores"],
+        report=report,
+        label=label,
+        finished=MOMENT,
+    )
+
+
+def test_a_run_comes_back_whole_and_its_trace_apart(store: Store) -> None:
+    found = store.get_evaluation(save(store, label=" my run "))
+    report = evaluation_report(VALUES)
+    del report["rows"][0]["trace"]
+    assert found.report == report
+    assert (found.label, found.n, found.failed, found.seed, found.commit) == ("my run", 5, 1, 7, "abc123")
+    assert (found.parameters, found.peak_memory_mb, found.seconds_median, found.seconds_p95) == (3_000_000_000, 512.5, 0.2, 0.4)
+    assert (found.checkpoint, found.checkpoint_digest, found.tags) == ("default", "d0", {"training questions": 100})
+    assert found.finished == MOMENT
+    score = found.scores["F1 answer"]
+    assert (score["all"].n, score["all"].mean, score["all"].low, score["all"].high) == (4, 0.4375, 0.1, 0.9)
+    assert (score["multi"].n, score["multi"].mean, score["multi"].low) == (2, 0.625, None)
+    assert found.mean("F1 answer", "multi") == 0.625
+    assert found.mean("recall") is None
+    assert store.find_evaluation_trace(found.id, "q0") == {"answers": ["Rome"], "events": []}
+    assert store.find_evaluation_trace(found.id, "q1") is None
+
+
+def test_an_equal_run_is_stored_once(store: Store) -> None:
+    first = save(store)
+    assert save(store) == first
+    assert save(store, seed=8) != first
+    assert store.count_evaluations() == 2
+
+
+def test_lists_carry_means_and_no_report(store: Store) -> None:
+    saved = save(store)
+    (listed,) = store.evaluations()
+    assert (listed.id, listed.report, listed.mean("F1 answer")) == (saved, {}, 0.4375)
+
+
+def test_filters(store: Store) -> None:
+    one = save(store, label="Low resource 10%")
+    two = save(store, (1.0, 1.0), system="fid", seed=3, commit="ffee")
+    three = save(store, (0.0,), system="one-pass")
+
+    def ids(**wanted: object) -> set[str]:
+        where = EvaluationFilter(**wanted)  # type: ignore[arg-type]
+        found = {e.id for e in store.evaluations(where=where)}
+        assert store.count_evaluations(where) == len(found)
+        return found
+
+    assert ids() == {one, two, three}
+    assert ids(text="low RESOURCE 10%") == {one}
+    assert ids(text="_") == set()  # SQL's wildcards are taken as they stand
+    assert ids(systems=("fid", "one-pass")) == {two, three}
+    assert ids(corpora=("other",)) == set()
+    assert ids(questions=("dev.json",), least_n=2) == {one, two}
+    assert ids(seed=3) == {two}
+    assert ids(commit="ff") == {two}
+    assert ids(since=datetime(2999, 1, 1, tzinfo=UTC)) == set()
+    assert store.evaluation_choices() == {
+        "system": ["ambigprompt", "fid", "one-pass"],
+        "corpus": ["starter"],
+        "questions": ["dev.json"],
+    }
+
+
+def test_rows_by_page_order_bucket_and_failure(store: Store) -> None:
+    saved = save(store)
+    rows = store.evaluation_rows(saved)
+    assert [r.question_id for r in rows] == ["q0", "q1", "q2", "q3", "q4"]
+    assert (rows[0].answers, rows[0].references, rows[0].ambiguous, rows[0].body) == (1, 2, True, {})
+    assert (rows[2].error, rows[2].answers, rows[2].errors["missed"]) == ("no passage matches", None, None)
+    assert [r.question_id for r in store.evaluation_rows(saved, 2, 1)] == ["q1", "q2"]
+    assert [r.question_id for r in store.evaluation_rows(saved, order="f1")] == ["q3", "q4", "q1", "q0", "q2"]
+    assert store.evaluation_rows(saved, order="slowest")[0].question_id == "q4"
+    assert store.evaluation_rows(saved, order="errors")[-1].question_id == "q2"
+    assert [r.question_id for r in store.evaluation_rows(saved, failed=True)] == ["q2"]
+    assert store.count_evaluation_rows(saved, bucket="missed") == 4
+    assert store.count_evaluation_rows(saved, bucket="spurious") == 0
+    whole = store.evaluation_row(saved, "q3")
+    assert whole.body == evaluation_row(3, 0.0)
+    for call in (
+        lambda: store.evaluation_rows(saved, bucket="nonsense"),
+        lambda: store.evaluation_rows(saved, order="nonsense"),  # type: ignore[arg-type]
+        lambda: store.evaluation_rows(saved, 0),
+    ):
+        with pytest.raises(InputError):
+            call()
+    with pytest.raises(NotFoundError):
+        store.evaluation_row(saved, "q99")
+    with pytest.raises(NotFoundError):
+        store.evaluation_rows("nope")
+
+
+def test_error_counts_are_sums(store: Store) -> None:
+    saved = save(store)
+    assert store.error_counts([saved])[saved]["missed"] == 4
+    assert store.error_counts([saved], multi=True)[saved]["missed"] == 2
+    assert set(store.error_counts([saved])[saved]) == set(BUCKETS)
+    bare = save(store, (None,))
+    assert store.error_counts([bare]) == {bare: {}}
+
+
+def test_groups(store: Store) -> None:
+    saved = save(store)
+    found = {g.group: (g.n, g.mean) for g in store.group_means([saved], "F1 answer", "source")}
+    assert found == {"asqa": (2, 0.375), "quotesum": (2, 0.5)}
+    assert store.group_means([saved], "F1 answer", "ambiguity") == []
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_size=12))
+def test_the_databases_means_are_the_metrics_means(
+    tmp_path_factory: pytest.TempPathFactory, values: list[float | None]
+) -> None:
+    with Store(f"sqlite:///{tmp_path_factory.mktemp('means') / 'a.db'}") as store:
+        saved = save(store, tuple(values))
+        for multi in (False, True):
+            some = [(i, v) for i, v in enumerate(values) if v is not None and (i % 2 == 0 or not multi)]
+            wanted = {
+                "F1 answer": aggregate([v for _, v in some], None),
+                "clarified": aggregate([v for _, v in some], [float(i) for i, _ in some]),
+            }
+            found = {m.group: m.mean for m in store.means([saved], list(wanted), multi=multi)}
+            assert found == {name: pytest.approx(v, abs=1e-12) for name, v in wanted.items() if v is not None}
+
+
+def test_pairs_are_the_common_questions_the_largest_difference_first(store: Store) -> None:
+    a = save(store, (1.0, 0.5, None, 0.0, 0.25))
+    b = save(store, (0.75, 0.5, 1.0, 1.0), system="fid")
+    rows = store.paired_rows(a, b, "F1 answer")
+    assert [(r.question_id, r.difference) for r in rows] == [("q3", -1.0), ("q0", 0.25), ("q1", 0.0)]
+    assert store.paired_values(a, b, "F1 answer") == ([1.0, 0.5, 0.0], [0.75, 0.5, 1.0])
+    assert store.paired_values(a, b, "F1 answer", multi=True) == ([1.0], [0.75])
+    assert store.paired_values(a, b, "nonsense") == ([], [])
+    assert store.paired_rows(a, b, "F1 answer", 1, 1)[0].question_id == "q0"
+
+
+def test_a_question_that_reads_otherwise_is_not_paired(store: Store) -> None:
+    a = save(store, (1.0,))
+    report = evaluation_report((1.0,))
+    report["rows"][0]["question"] = "Another one?"
+    b = store.save_evaluation(system="fid", corpus="c", questions="q", metrics={}, report=report)
+    assert store.paired_rows(a, b, "F1 answer") == []
+
+
+def test_labels_and_deletion(store: Store, path: Path) -> None:
+    saved, other = save(store), save(store, (1.0,))
+    store.label_evaluation(saved, "  the best ")
+    assert store.get_evaluation(saved).label == "the best"
+    with pytest.raises(InputError, match="121"):
+        store.label_evaluation(saved, "x" * 121)
+    store.delete_evaluation(saved)
+    with pytest.raises(NotFoundError):
+        store.delete_evaluation(saved)
+    for table in ("evaluation_row", "evaluation_value", "evaluation_score", "evaluation_trace"):
+        (left,) = {key for (key,) in raw(path, f"SELECT evaluation_id FROM {table}")}
+        assert left
+    assert [e.id for e in store.evaluations()] == [other]
+
+
+def test_rows_with_equal_ids_are_refused_and_nothing_is_stored(store: Store) -> None:
+    report = evaluation_report((1.0, 1.0))
+    report["rows"][1]["id"] = "q0"
+    with pytest.raises(InputError, match="'q0'"):
+        store.save_evaluation(system="s", corpus="c", questions="q", metrics={}, report=report)
+    assert store.counts()["evaluation"] == 0
+
+
+def test_an_export_is_imported_into_an_empty_database(store: Store, tmp_path: Path) -> None:
+    saved = save(store, label="mine")
+    file = tmp_path / "all.jsonl"
+    store.export("jsonl", file)
+    with Store(f"sqlite:///{tmp_path / 'other.db'}") as other:
+        assert other.import_file(file).stored == {"evaluation": 1}
+        assert other.get_evaluation(saved) == store.get_evaluation(saved)
+        assert other.evaluation_rows(saved) == store.evaluation_rows(saved)
+        assert other.import_file(file).stored == {}
+    lines = file.read_text().splitlines()
+    changed = json.loads(lines[1])
+    changed["report"]["n"] = 99
+    file.write_text("\n".join([lines[0], json.dumps(changed)]))
+    with pytest.raises(InputError, match="another content"):
+        store.import_file(file)
+
+
+def test_an_evaluation_of_the_first_schema_reads_as_it_was(path: Path, url: str) -> None:
+    path.parent.mkdir()
+    shutil.copy(DATA / "schema-0001.db", path)
+    with Store(url) as store:
+        (listed,) = store.evaluations()
+        assert (listed.n, listed.label, listed.scores, listed.metrics) == (None, "", {}, {"F1": 0.5})
+        assert store.get_evaluation(listed.id).report == {"rows": [1]}
+        assert store.evaluation_rows(listed.id) == []
+        save(store)
+        assert store.count_evaluations() == 2

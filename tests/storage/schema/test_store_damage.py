@@ -1,0 +1,286 @@
+"""What may happen to a database: damage, a full disk, two writers, a kill.  Nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import resource
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from storage_samples import fill, prediction, raw, write_some, write_until_killed
+from test_store_migrations import digest
+
+from core.errors import InputError, NewerDatabaseError, StorageError
+from core.settings import ROOT
+from storage.exchange.backup import restore
+from storage.store import Store
+
+
+@pytest.fixture(scope="module")
+def processes() -> Any:
+    """Workers fork from a small server that has imported the store once, not from pytest with its threads."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["storage.store", "storage_samples"])
+    return context
+
+
+def _filled(url: str) -> tuple[str, str]:
+    with Store(url) as store:
+        return fill(store)
+
+
+# ---------------------------------------------------------------- damage
+
+
+@pytest.mark.parametrize("keep", [0.999, 0.5, 0.05])
+def test_a_truncated_file_is_refused_and_left_as_it_is(path: Path, url: str, keep: float) -> None:
+    _filled(url)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * keep)])
+    before = digest(path)
+    with pytest.raises(StorageError, match="storage restore"):
+        Store(url)
+    assert digest(path) == before
+
+
+def test_a_file_that_is_no_database(path: Path, url: str) -> None:
+    path.parent.mkdir()
+    path.write_text("id\ttext\ttitle\n" * 1000)
+    before = digest(path)
+    with pytest.raises(StorageError, match=r"ambiscope\.db.*no SQLite database"):
+        Store(url)
+    assert digest(path) == before
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_scribbled_bytes_never_crash_and_never_change_the_file_at_opening(path: Path, url: str, seed: int) -> None:
+    _filled(url)
+    rng = random.Random(seed)
+    body = bytearray(path.read_bytes())
+    at = rng.randrange(100, len(body) - 4096)
+    body[at : at + 4096] = rng.randbytes(4096)
+    path.write_bytes(body)
+    before = path.read_bytes()
+    said = ""
+    try:
+        with Store(url) as store:  # opens where a free page or text inside a row was hit
+            for found in store.recent_predictions(10):
+                store.find_prediction(found.id)
+    except StorageError as e:
+        said = str(e)
+    assert not said or str(path) in said or "trace" in said
+    assert path.read_bytes() == before
+
+
+def test_damage_that_appears_later_is_a_storage_error(store: Store, path: Path) -> None:
+    saved, _ = fill(store)
+    store.close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (size - 4096))
+    with pytest.raises(StorageError, match="damaged"):
+        store.get_prediction(saved)
+    assert not store.health().ok
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be"):
+        Store(f"sqlite:///{tmp_path / 'file' / 'ambiscope.db'}")
+
+
+# ---------------------------------------------------------------- backup and restore
+
+
+def test_backup_and_restore(path: Path, url: str, tmp_path: Path) -> None:
+    with Store(url) as store:
+        first, _ = fill(store)
+        made = store.backup(tmp_path / "kept.db")
+        assert made.counts["judgment"] == 6
+        with pytest.raises(InputError, match="never overwrites"):
+            store.backup(tmp_path / "kept.db")
+        store.judge(first, 0, "Ada", "duplicate")
+        kept = restore(url, tmp_path / "kept.db")  # while the store is open
+        assert store.judgments(first, "Ada")[0].verdict == "correct"
+        assert store.health(full=True).ok
+    assert kept is not None
+    assert ("duplicate",) in raw(kept, "SELECT verdict FROM judgment")  # what was there is kept
+
+
+def test_restore_over_a_damaged_database(path: Path, url: str, tmp_path: Path) -> None:
+    with Store(url) as store:
+        fill(store)
+        store.backup(tmp_path / "kept.db")
+        counts = store.counts()
+    damaged = path.read_bytes()[:9000]
+    path.write_bytes(damaged)
+    path.with_name("ambiscope.db-wal").write_bytes(b"stale log")
+    kept = restore(url, tmp_path / "kept.db")
+    assert kept is not None
+    assert kept.read_bytes() == damaged
+    with Store(url) as store:
+        found = store.counts()
+        assert {k: v for k, v in found.items() if k != "export"} == {k: v for k, v in counts.items() if k != "export"}
+        assert store.health(full=True).ok
+
+
+def test_restore_refuses_what_is_no_good_backup(path: Path, url: str, tmp_path: Path) -> None:
+    first, _ = _filled(url)
+    bad = tmp_path / "bad.db"
+    bad.write_bytes(path.read_bytes()[:9000])
+    newer = tmp_path / "newer.db"
+    newer.write_bytes(path.read_bytes())
+    with closing(sqlite3.connect(newer)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    (tmp_path / "empty.db").touch()
+    for file, kind in (
+        (bad, StorageError),
+        (newer, NewerDatabaseError),
+        (tmp_path / "empty.db", StorageError),
+        (tmp_path / "missing.db", InputError),
+        (path, InputError),
+    ):
+        with pytest.raises(kind):
+            restore(url, file)
+    with Store(url) as store:
+        assert len(store.judgments(first)) == 4
+
+
+# ---------------------------------------------------------------- a full disk
+
+
+def test_a_full_disk_loses_nothing_that_was_stored(store: Store, path: Path) -> None:
+    first, _ = fill(store)
+    pages = raw(path, "PRAGMA page_count")[0][0]
+
+    def limit(connection: Any, _record: Any) -> None:
+        connection.execute(f"PRAGMA max_page_count = {pages + 4}")
+
+    event.listen(store.engine, "connect", limit)
+    store.close()  # open connections have no limit
+    before = store.counts()
+    big = prediction("Big?", [f"answer {n} " + "x" * 2000 for n in range(40)])
+    with pytest.raises(StorageError, match=r"disk is full.*nothing was changed.*free some space"):
+        store.save_prediction(big)
+    assert store.counts() == before
+    assert store.get_prediction(first).prediction == prediction(id="q-1")
+    event.remove(store.engine, "connect", limit)
+    store.close()
+    assert store.save_prediction(big)
+    assert store.health(full=True).ok
+
+
+def test_a_write_error_of_the_system_loses_nothing(path: Path, url: str) -> None:
+    """A limit on the size of files makes the operating system itself refuse the write."""
+    first, _ = _filled(url)
+    code = (
+        "import resource, sys\n"
+        "from storage.store import Store\nfrom core.errors import StorageError\nfrom storage_samples import prediction\n"
+        f"store = Store({url!r})\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, resource.RLIM_INFINITY))\n"
+        "try:\n    store.save_prediction(prediction('Big?', ['x' * 200_000]))\n"
+        "except StorageError as e:\n    print(e); sys.exit(7)\n"
+    )
+    environment = {"PYTHONPATH": f"{ROOT}:{Path(__file__).parent}"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 7, done.stderr
+    assert "nothing was changed" in done.stdout
+    with Store(url) as store:
+        assert store.counts()["prediction"] == 2
+        assert store.get_prediction(first).prediction == prediction(id="q-1")
+        assert store.health(full=True).ok
+
+
+def test_a_full_disk_while_exporting_leaves_the_earlier_file(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    out = tmp_path / "out.jsonl"
+    out.write_text("earlier")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
+    try:
+        with pytest.raises(StorageError, match="cannot be written"):
+            store.export("jsonl", out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert out.read_text() == "earlier"
+    assert {p.name for p in tmp_path.iterdir()} == {"home", "out.jsonl"}
+
+
+# ---------------------------------------------------------------- writers at once, and kills
+
+
+def test_threads_that_write_at_once_lose_nothing(store: Store) -> None:
+    saved = store.save_prediction(prediction())
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(15):
+                store.judge(saved, 0, "shared", "wrong", note=f"{number}/{turn}")
+                store.judge(saved, 1, f"own {number}", "correct", note=str(turn))
+        except BaseException as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    history = store.judgment_history(saved, 0, "shared")
+    assert [h.version for h in history] == list(range(1, 90))  # 90 saves: 89 earlier values and the present one
+    notes = {h.note for h in history} | {j.note for j in store.judgments(saved, "shared")}
+    assert notes == {f"{n}/{t}" for n in range(6) for t in range(15)}
+    assert all(len(store.judgment_history(saved, 1, f"own {n}")) == 14 for n in range(6))
+
+
+def test_processes_that_write_at_once_lose_nothing(store: Store, url: str, processes: Any) -> None:
+    workers = [processes.Process(target=write_some, args=(url, f"w{n}", 15)) for n in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [w.exitcode for w in workers] == [0, 0, 0]
+    counts = store.counts()
+    assert (counts["prediction"], counts["judgment"], counts["annotator"]) == (45, 90, 4)
+    assert store.health(full=True).ok
+
+
+@pytest.mark.sqlite
+def test_a_kill_in_the_middle_of_a_save_loses_nothing_acknowledged(url: str, processes: Any) -> None:
+    rng = random.Random(7)
+    acknowledged: set[str] = set()
+    Store(url).close()
+    for _ in range(20):
+        receiver, sender = processes.Pipe(duplex=False)
+        worker = processes.Process(target=write_until_killed, args=(url, sender))
+        worker.start()
+        sender.close()
+        acknowledged.add(receiver.recv())  # it has begun
+        time.sleep(rng.uniform(0, 0.06))
+        worker.kill()
+        worker.join()
+        try:
+            while True:
+                acknowledged.add(receiver.recv())
+        except (EOFError, OSError):
+            receiver.close()
+    with Store(url) as store:
+        assert store.health(full=True).ok
+        stored = [p.id for offset in range(0, 100_000, 500) for p in store.recent_predictions(500, offset)]
+        assert acknowledged <= set(stored)
+        assert len(stored) - len(acknowledged) <= 20  # at most the one that each kill interrupted between save and answer
+        assert all(len(store.judgments(found)) == 1 for found in acknowledged)
+        assert len(acknowledged) > 20
+        for found in stored[:50]:
+            assert len(store.get_prediction(found).prediction.answers) == 2
