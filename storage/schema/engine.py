@@ -238,7 +238,7 @@ def storage_errors(where: str) -> Iterator[None]:
         yield
     except StaleDataError:
         raise ConflictError(f"{where}: somebody else changed the same row in between: load it again, then save") from None
-    except (SQLAlchemyError, sqlite3.Error) as e:
+    except (SQLAlchemyError, sqlite3.Error, ConnectionError) as e:  # pg8000 lets a broken connection through as it is
         raise explain(e, where) from e
 
 

@@ -156,6 +156,15 @@ def test_pages_say_so_and_come_back(open_app: Open, remote: Store, away: Cluster
         assert not app.error, (page, [e.value for e in app.error])
 
 
+@pytest.mark.parametrize("broken", [ConnectionResetError, BrokenPipeError, ConnectionRefusedError])
+def test_a_connection_that_breaks_in_the_driver_is_told_too(remote: Store, broken: type[OSError]) -> None:
+    def act() -> None:
+        with remote.writing():
+            raise broken(104, "Connection reset by peer")
+
+    assert "nothing was changed" in refused(act)
+
+
 def test_what_was_acknowledged_is_there_after_restarts(remote: Store, away: Cluster) -> None:
     """Two writers save without a pause while the server is stopped dead twice."""
     acknowledged: list[tuple[str, str]] = []

@@ -145,6 +145,7 @@ class House:
     project: Project
     items: list[str]
     second: Project
+    pictured: Project
 
 
 def work(note: bool = True) -> GenerationWork:
@@ -169,6 +170,7 @@ def furnish(made: Settings, store: Store) -> House:
         store.judge(saved[which], 0, who, "wrong", TEXT["verdict-note"])
     second = store.create_project(me, "second", corpus="small", systems=("scripted",), thresholds={"must_read": 0})
     store.add_items(me, second.id, [t.ReferenceQuestion("", QUESTION, ())])
+    pictured = store.create_project(me, "pictured", guidelines="Look: ![p](http://attack.invalid/p.png)")
     answers = t.Annotation("single", (t.QAPair("", (TEXT["example-answer"],)),))
     stages: tuple[WorkStage, ...] = ("generation", "validation", "judging")
     project = store.create_project(
@@ -230,7 +232,7 @@ def furnish(made: Settings, store: Store) -> House:
     folder.mkdir(parents=True)
     for name in ("run.json", "about.json", "rows.jsonl"):
         (folder / name).write_text("{}\n")
-    return House(made.home, saved[0], saved[1], project, items, second)
+    return House(made.home, saved[0], saved[1], project, items, second, pictured)
 
 
 @pytest.fixture(scope="module")
@@ -564,6 +566,17 @@ def test_text_is_seen_as_itself(page: Any, server: str, house: House, name: str)
     assert not trouble
     assert harmless(page) == []
     assert [u for u in elsewhere if "attack.invalid" in u] == []
+
+
+@pytest.mark.xfail(strict=True, reason="a picture in a guideline tells its server who reads: pages._annotate_about, net")
+def test_a_guideline_loads_no_remote_picture(page: Any, server: str, house: House) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{server}annotate?project={house.pictured.id}")
+    page.get_by_text("Look:").wait_for()
+    quiet(page)
+    page.wait_for_timeout(500)
+    assert [u for u in asked if "attack.invalid" in u] == []
 
 
 def harmless(page: Any) -> list[str]:
