@@ -208,9 +208,10 @@ def append_line(path: Path, line: str, then: str) -> None:
 def claimed(folder: Path, what: str) -> Iterator[None]:
     """Keeps a folder to this thread until the end; within it the same thread may claim it again.
 
-    `what` is told to whoever comes second: "an evaluation", "a training".  Raises ConflictError that names who holds it, StorageError where the
+    A folder that was made for it and in which nothing was written before an error goes again.  `what` is told to whoever comes second: "an evaluation", "a training".  Raises ConflictError that names who holds it, StorageError where the
     folder cannot be written.
     """
+    made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(folder.absolute() / LOCK, timeout=0, is_singleton=True)
@@ -231,6 +232,10 @@ def claimed(folder: Path, what: str) -> Iterator[None]:
             with suppress(AmbiscopeError):  # the lock holds without it
                 write_json(folder / HOLDER, about)
         yield
+    except BaseException:
+        if made and first and {p.name for p in folder.iterdir()} <= {LOCK, HOLDER}:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     finally:
         if first:
             with suppress(OSError):

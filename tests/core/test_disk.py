@@ -159,3 +159,16 @@ def test_the_same_thread_may_claim_again_and_another_may_not(tmp_path: Path) -> 
     assert f"a training in process {os.getpid()}" in refused[0]
     other()
     assert refused[1] == "no"
+
+
+def test_a_folder_made_for_nothing_goes_again(tmp_path: Path) -> None:
+    def fails(folder: Path, *, after: bool) -> None:
+        with disk.claimed(folder, "a run"):
+            if after:
+                (folder / "rows").write_text("kept")
+            raise ValueError("no such question file")
+
+    for after in (False, True):
+        with pytest.raises(ValueError, match="no such question file"):
+            fails(tmp_path / "new", after=after)
+        assert (tmp_path / "new").exists() is after

@@ -191,7 +191,7 @@ def test_a_write_error_of_the_system_loses_nothing(path: Path, url: str) -> None
         "try:\n    store.save_prediction(prediction('Big?', ['x' * 200_000]))\n"
         "except StorageError as e:\n    print(e); sys.exit(7)\n"
     )
-    environment = {"PYTHONPATH": f"{ROOT}:{Path(__file__).parent}"}
+    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'fakes'}"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 7, done.stderr
     assert "nothing was changed" in done.stdout

@@ -18,7 +18,7 @@ from core.types import ReferenceQuestion
 from storage.exchange import votes
 from storage.projects import items
 from storage.projects.items import Items
-from storage.schema import workbench
+from storage.schema import engine, workbench
 from storage.store import Store
 from storage.tasks import batches
 
@@ -149,7 +149,7 @@ def test_a_kill_in_the_middle_leaves_nothing_and_the_next_call_cleans_up(
     monkeypatch.setattr(items, "WAIT_SECONDS", 0.0)
     with pytest.raises(ConflictError, match="right now"):  # it may be alive
         store.add_items("Mia", made.id, questions(1, start=50))
-    Clock(monkeypatch).time = batches.db.now() + 2 * batches.STALE
+    Clock(monkeypatch).time = engine.now() + 2 * batches.STALE
     report = store.add_items("Mia", made.id, questions(2, start=50))
     assert (report.added, report.known) == (2, 0)
     found = store.counts()
@@ -227,7 +227,7 @@ def test_of_two_orders_the_last_one_wins(store: Store, between: list[Callable[[]
 def test_the_kinds_of_jobs_are_those_of_the_database(store: Store) -> None:
     made = project(store, 1)
     with store.writing() as session:
-        number = batches.tables.Project.id
+        number = workbench.Project.id
         row = session.query(number).filter_by(public_id=made.id).scalar()
         for kind in workbench.JOBS:
             batches.begin(session, row, kind, 0)
