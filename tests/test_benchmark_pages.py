@@ -6,6 +6,7 @@ import argparse
 import importlib
 import importlib.util
 import re
+import runpy
 import shlex
 import sys
 from pathlib import Path
@@ -60,7 +61,10 @@ def parse_as_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse)
     monkeypatch.setattr(sys, "argv", [module, *words])
     with pytest.raises(Parsed):
-        loaded.main()
+        if hasattr(loaded, "main"):
+            loaded.main()
+        else:
+            runpy.run_path(spec.origin, run_name="__main__")
 
 
 @pytest.mark.parametrize(("module", "words"), ALL, ids=[f"{m} {w}"[:80] for m, w in ALL])
