@@ -9,6 +9,7 @@ import re
 import runpy
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,11 +61,9 @@ def parse_as_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse)
     monkeypatch.setattr(sys, "argv", [module, *words])
+    run = loaded.main if hasattr(loaded, "main") else partial(runpy.run_path, spec.origin, run_name="__main__")
     with pytest.raises(Parsed):
-        if hasattr(loaded, "main"):
-            loaded.main()
-        else:
-            runpy.run_path(spec.origin, run_name="__main__")
+        run()
 
 
 @pytest.mark.parametrize(("module", "words"), ALL, ids=[f"{m} {w}"[:80] for m, w in ALL])
