@@ -24,7 +24,7 @@ INDEX = BENCHMARKS / "README.md"
 PAGES = [INDEX, *sorted((BENCHMARKS / "results").glob("*.md"))]
 CARDS = sorted((ROOT / "checkpoints").glob("*/README.md"))
 MODULES = sorted(p for p in BENCHMARKS.rglob("*.py") if p.name != "__init__.py")
-COMMAND = re.compile(r"python -m ((?:benchmarks|core|storage)(?:\.\w+)*)\s*(.*)", re.DOTALL)
+COMMAND = re.compile(r"python\s+-m\s+((?:benchmarks|core|storage)(?:\.\w+)*)\s*(.*)", re.DOTALL)
 
 
 class Parsed(BaseException):
