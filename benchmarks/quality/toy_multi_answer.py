@@ -39,6 +39,7 @@ THINGS = "ball car".split()
 TOWNS = "ada brig calw dole enns fano".split()
 COLOURS = "red blue green black white".split()
 FRAME = "question: answers: title: context: colour of is ;".split()
+OUT = Path(__file__).parents[1] / "results" / "toy_multi_answer.json"
 MOST_ANSWERS = 3
 VARIANTS = {
     "iterative prompting": ("interleaved", True),
@@ -179,7 +180,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=Plan.seed)
     parser.add_argument("--only", choices=list(VARIANTS), action="append", help="train this variant only (may be repeated)")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads of torch (0: all)")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "toy_multi_answer.json")
+    parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args(argv)
     if args.threads:
         torch.set_num_threads(args.threads)

@@ -38,7 +38,7 @@ FOLDS = 6
 STRENGTH = 0.3  # inverse strength of the L2 penalty of the passages' regression, over standardised signals
 PENALTY = 20.0  # of the squared weights of the readings' logit, over standardised signals; 1 and 5 were no better
 PRECISE = 0.85
-TARGET = ROOT / "core" / "models" / "signal_weights.py"
+TARGET = ROOT / "core" / "models" / "ranking" / "signal_weights.py"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """AmbigPrompt with its trained models: the bundled SpanAnswerer, or a FidAnswerer over encoder-decoder weights (core.models).
 
-Source: Sun et al. 2023, sections 2-3.  The loop itself is core.systems.shared.iterative; `loop: fast` is core.models.span.fast_loop.  Zero-shot (appendix B.2) is a
+Source: Sun et al. 2023, sections 2-3.  With the bundled answerer a candidate reranker, second readings and a verifier are added, which the paper has not.  The loop itself is core.systems.shared.iterative; `loop: fast` is core.models.span.fast_loop.  Zero-shot (appendix B.2) is a
 checkpoint after post-pretraining alone, from single-answer data: name it in AMBISCOPE_ANSWERER; a prediction remembers its stage.
 """
 

@@ -2,7 +2,7 @@
 
 Source: Min et al. 2020, section 5 ("Disambig-first"): a BERT classifier, a BART that writes disambiguated questions without any evidence, and a
 single-answer model of NQ-open.  Here: core.models.ambiguity decides and writes, the per-passage reader gives the best answer over the passages
-that each disambiguated question retrieves.  The paper's finding is that one cannot disambiguate without reading first.
+that each disambiguated question retrieves.  In the paper it is significantly worse than the systems that read first.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Fusion-in-Decoder: every passage is encoded with the question, the decoder reads all of them and writes all answers in one pass.
 
 Sources: Izacard and Grave 2021; as a baseline for several answers and with its decoding variants, Sun et al. 2023 (Tables 2 and 5, Figure 5 and appendix).
+Table 5 compares decoding in the zero-shot setting; the bundled weights are supervised.
 `fid-nucleus`, `fid-top-k` and `fid-diverse-beam` write several sequences and merge their answers; `fid-multi` makes the end of the sequence
 less likely, by a bias that `python -m benchmarks.quality.fid_multi` matches to another system's mean number of answers.
 """

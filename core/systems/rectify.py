@@ -1,8 +1,9 @@
-"""Recall, then verify: surplus candidates passage by passage, evidence aggregated for each, a verifier keeps or drops each.
+"""Recall, then verify: surplus candidates passage by passage, each kept or dropped by a mixed probability of recaller and verifier.
 
 Source: Shao and Huang 2022 (RECTIFY), section 3.  Recaller: the per-passage reader.  Verifier: core.models.ranking.evidence_verifier over the bundled answering
-model, or over an encoder-decoder where AMBISCOPE_ANSWERER names one.  Candidates are judged one by one, so that no answer depends on
-another; this is what makes it several times slower than reading once.
+model, or over an encoder-decoder where AMBISCOPE_ANSWERER names one.  The verdict is the recaller's over all passages with weight `mix`
+(0.9 by default, chosen on held-out questions) and the verifier's on the candidate's own evidence with the rest; in the paper the verifier decides.
+Candidates are judged one by one, so that no answer depends on another.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """VerDICt: verified diversification with consolidation.  Relax the query, retrieve once, one interpretation or abstention from each passage,
-cluster, keep the medoids.
+one kept of those that mean the same.
 
 Source: Lee et al. 2025, section 4 and Algorithm 1.  The generator is a language model where one is configured, else the bundled readers
-(core.models.language.extractive).  Whatever the generator, one retrieval and at most one interpreting call a passage.  What differs from the paper is
+(core.models.language.extractive).  Under a language model HDBSCAN decides what means the same; with the bundled readers equal answers do
+(`same_answer`), and HDBSCAN decides nothing.  Whatever the generator, one retrieval and at most one interpreting call a passage.  What differs from the paper is
 in core.consolidation's docstring.
 """
 

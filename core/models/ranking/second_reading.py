@@ -1,8 +1,7 @@
 """Second readings: where the per-passage reader's best span of a passage stands in the place of a candidate but is another text, it is a candidate too.
 
 The answering model reads all passages beside a prompt, the reader each one for itself and was trained on many more spans: where the one says "Seán
-Lester of Ireland", the other says "Seán Lester".  Of 886 answers to held-out practice questions the answering model's candidates hold 85.9%, they and
-all of the reader's spans 94.8%.  Only this part of those is taken: spans at other places brought no better F1 (benchmarks/README.md).
+Lester of Ireland", the other says "Seán Lester".  The reader's spans at other places are not taken.
 """
 
 from __future__ import annotations

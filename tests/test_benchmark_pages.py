@@ -1,0 +1,127 @@
+"""Every command of the benchmark pages and the model cards is one that its parser takes; every benchmark stands in a page."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import re
+import runpy
+import shlex
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from core.cli import parser as core_parser
+from core.errors import InputError
+from core.settings import ROOT
+from storage.__main__ import _parser as storage_parser
+
+BENCHMARKS = ROOT / "benchmarks"
+INDEX = BENCHMARKS / "README.md"
+PAGES = [INDEX, *sorted((BENCHMARKS / "results").glob("*.md"))]
+CARDS = sorted((ROOT / "checkpoints").glob("*/README.md"))
+MODULES = sorted(p for p in BENCHMARKS.rglob("*.py") if p.name != "__init__.py")
+COMMAND = re.compile(r"python\s+-m\s+((?:benchmarks|core|storage)(?:\.\w+)*)\s*(.*)", re.DOTALL)
+
+
+class Parsed(BaseException):
+    """Raised in place of what a benchmark does once its words are parsed; nothing that catches errors stops it."""
+
+
+def commands(page: Path) -> list[tuple[str, str]]:
+    """(module, its words) of each command that stands in `code` or in a fenced block."""
+    text = page.read_text(encoding="utf-8")
+    fenced = re.compile(r"^```.*?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+    spans = [line for block in fenced.findall(text) for line in block.splitlines()]
+    spans += re.findall(r"`([^`]+)`", fenced.sub("", text))
+    found = [match for span in spans if (match := COMMAND.search(span))]
+    return [(match[1], match[2].partition("#")[0]) for match in found]
+
+
+ALL = sorted({(module, words) for page in (*PAGES, *CARDS) for module, words in commands(page)})
+
+
+def parse_as_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser of a module that is run by itself is made in its `main`, which goes no further than parsing here."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None, f"there is no module {module}"
+    assert spec.origin is not None
+    loaded = importlib.import_module(module)
+    if "argparse" not in Path(spec.origin).read_text(encoding="utf-8") and module.startswith("benchmarks."):
+        assert not words, f"{module} takes no arguments"
+        return
+    real = argparse.ArgumentParser.parse_args
+
+    def parse(self: argparse.ArgumentParser, args: object = None, namespace: object = None) -> None:
+        real(self, words)
+        raise Parsed
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse)
+    monkeypatch.setattr(sys, "argv", [module, *words])
+    run = loaded.main if hasattr(loaded, "main") else partial(runpy.run_path, spec.origin, run_name="__main__")
+    with pytest.raises(Parsed):
+        run()
+
+
+@pytest.mark.parametrize(("module", "words"), ALL, ids=[f"{m} {w}"[:80] for m, w in ALL])
+def test_a_command_is_one_that_its_parser_takes(
+    module: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    split = [word for word in shlex.split(words) if word != "..."]
+    try:
+        if module == "core":
+            core_parser().parse_args(split)
+        elif module == "storage":
+            storage_parser().parse_args(split)
+        else:
+            parse_as_module(module, split, monkeypatch)
+    except (SystemExit, InputError) as error:
+        pytest.fail(f"python -m {module} {' '.join(split)}: {capsys.readouterr().err or error}")
+
+
+def test_every_page_and_card_is_read() -> None:
+    assert len(ALL) > 30
+    assert {m for m, _ in ALL if m in ("core", "storage")} == {"core", "storage"}
+    for page in PAGES[1:]:
+        assert f"results/{page.name}" in INDEX.read_text(encoding="utf-8"), f"{page.name} is not linked from {INDEX.name}"
+
+
+def test_a_wrong_command_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SystemExit):
+        parse_as_module("benchmarks.overlap", ["--trian", "x"], monkeypatch)
+    with pytest.raises(AssertionError, match="no module"):
+        parse_as_module("benchmarks.no_such", [], monkeypatch)
+
+
+def test_what_a_benchmark_writes_by_default_lies_where_it_is_read() -> None:
+    from benchmarks.quality import toy_multi_answer
+    from benchmarks.tuning import verdict
+    from core.models.ranking import signal_weights
+
+    assert Path(signal_weights.__file__) == verdict.TARGET
+    assert toy_multi_answer.OUT.parent == BENCHMARKS / "results"
+
+
+def test_the_index_stays_short() -> None:
+    assert len(INDEX.read_text(encoding="utf-8").splitlines()) <= 80
+
+
+@pytest.mark.parametrize("path", MODULES, ids=[p.stem for p in MODULES])
+def test_each_benchmark_stands_in_a_page(path: Path) -> None:
+    relative = path.relative_to(ROOT)
+    names = (str(relative), ".".join(relative.with_suffix("").parts))
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert any(name in text for name in names), f"no page names {relative}"
+
+
+def test_links_lead_somewhere() -> None:
+    wrong = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in (*PAGES, *CARDS)
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert not wrong
