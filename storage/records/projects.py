@@ -1,4 +1,4 @@
-"""Records of people, projects, items and their counts; `storage.records.annotation` has them all, and those of the work."""
+"""Records of people, projects, items and their counts; those of the work are in `storage.records.annotation`."""
 
 from __future__ import annotations
 

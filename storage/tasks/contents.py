@@ -10,22 +10,16 @@ from core.text import normalize_answer
 from core.trace import to_json
 from core.types import Annotation, Passage
 from storage.records.annotation import (
-    AnswerVerdict,
     Content,
-    Example,
     GenerationWork,
-    Gold,
     JudgedAnswer,
     JudgingWork,
     MissingAnswer,
-    Preference,
-    QuestionVerdict,
-    SuggestionAction,
     SuggestionUse,
     ValidationWork,
-    WorkStage,
 )
 from storage.records.checks import check_text, plain_problem
+from storage.records.projects import AnswerVerdict, Example, Gold, Preference, QuestionVerdict, SuggestionAction, WorkStage
 from storage.results.annotations import annotation_from_json, check_annotation
 from storage.results.labels import MAX_NOTE_CHARS
 
