@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from core.annotating.labels import Label, Preference, QuestionLabel
 from core.errors import ConflictError, NotAllowedError
 from core.types import Annotation, Evidence, Passage
 from storage.records.projects import (
-    AnswerVerdict,
     Gold,
     InteractionKind,
-    Preference,
     Qualification,
-    QuestionVerdict,
     SideName,
     SuggestionAction,
     TaskState,
@@ -139,8 +137,8 @@ class JudgedAnswer:
 
     prediction_id: str
     position: int
-    verdict: AnswerVerdict
-    question: QuestionVerdict | None = None
+    verdict: Label
+    question: QuestionLabel | None = None
     note: str = ""
 
 
