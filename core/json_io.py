@@ -1,4 +1,5 @@
-"""JSON without its traps: NaN, equal keys of which the last wins, lone surrogates, and errors that do not say where."""
+"""Strict JSON, the one reader: equal keys of which the last wins, NaN, numbers beyond 64 bits or double precision, and lone surrogates, which
+`json` lets by, are refused with the place.  Plain files and gzip."""
 
 from __future__ import annotations
 
@@ -7,36 +8,85 @@ import json
 import math
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from core.errors import FormatError, InputError
 
+MAX_LINE_BYTES = 64 * 1024 * 1024  # of one JSONL line; a trace of 100 passages is about half a megabyte
+MAX_FILE_BYTES = 1024 * 1024 * 1024  # of a JSON array of unknown origin, which is read as a whole
+MAX_PACKED_RATIO = 200  # unpacked to packed bytes of a .gz; text packs about 3 to 10 times
+FREE_BYTES = 16 * 1024 * 1024  # unpacked before the ratio counts
 _BOM = "\ufeff"
+_INT64 = 2**63
+_SPACE = " \t\r\n"
 
 
-class _Trap(ValueError):
-    """What `json` would let by."""
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _SPACE:
+        at += 1
+    return at
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise _Trap(f"the key '{key[:80]}' occurs twice in one object; keep one")
-        found[key] = value
-    return found
+def dumps(value: Any) -> str:
+    """One line of compact JSON, the same for equal values in the same order."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _constant(name: str) -> Any:
-    raise _Trap(f"{name} is not JSON; write a number or null")
+class Decoder:
+    """JSON that goes on reading after a wrong value, so that a file's wrong rows can all be named."""
 
+    def __init__(self) -> None:
+        self._problems: list[str] = []
+        self._json = json.JSONDecoder(
+            object_pairs_hook=self._object, parse_constant=self._constant, parse_int=self._int, parse_float=self._float
+        )
 
-def _number(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise _Trap(f"the number {text[:40]} is too large")
-    return value
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            seen: set[str] = set()
+            twice = next(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]
+            self._problems.append(f"the key '{twice[:80]}' occurs twice in one object; keep one")
+        return found
+
+    def _constant(self, name: str) -> None:
+        self._problems.append(f"{name} is not JSON; write a number or null")
+
+    def _int(self, digits: str) -> int:
+        # the length first: int() of thousands of digits is slow and refused by Python
+        if len(digits) > 20 or not -_INT64 <= int(digits) < _INT64:
+            self._problems.append(f"the number {digits[:24]}{'...' if len(digits) > 24 else ''} needs more than 64 bits")
+            return 0
+        return int(digits)
+
+    def _float(self, digits: str) -> float:
+        value = float(digits)
+        if not math.isfinite(value):
+            self._problems.append(f"the number {digits[:24]} is too large")
+            return 0.0
+        return value
+
+    def read(self, text: str, start: int = 0) -> tuple[Any, int, str | None]:
+        """Value, end offset, and what is wrong with the value (or None).
+
+        Raises FormatError with the line where the syntax itself is broken.
+        """
+        self._problems.clear()
+        try:
+            value, end = self._json.raw_decode(text, start)
+        except RecursionError:
+            raise FormatError("nested too deeply; no documented layout is", line=text.count("\n", 0, start) + 1) from None
+        except json.JSONDecodeError as e:
+            raise FormatError(f"not JSON ({e.msg} at column {e.colno}); mend the file", line=e.lineno) from None
+        # A \ud800 escape is JSON but no text: it cannot be printed or stored.
+        if not self._problems and text.find("\\", start, end) >= 0 and "\\ud" in text[start:end].lower():
+            try:
+                dumps(value).encode()
+            except UnicodeEncodeError:
+                self._problems.append("holds a lone surrogate (half of a character)")
+        return value, end, self._problems[0] if self._problems else None
 
 
 def parse(text: str, *, file: object = None, line: int | None = None) -> Any:
@@ -45,65 +95,190 @@ def parse(text: str, *, file: object = None, line: int | None = None) -> Any:
     >>> parse('{"a": [1]}')
     {'a': [1]}
     """
+    text = text.removeprefix(_BOM)
     try:
-        value = json.loads(text.removeprefix(_BOM), object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
-    except json.JSONDecodeError as e:
-        where = e.lineno if line is None else line
-        raise FormatError(f"not JSON ({e.msg} at column {e.colno}); mend the file", file=file, line=where) from None
-    except RecursionError:
-        raise FormatError("nested too deeply; no documented layout is", file=file, line=line) from None
-    except ValueError as e:  # ours, and integers of thousands of digits
-        raise FormatError(str(e), file=file, line=line) from None
-    # A \ud800 escape is JSON but no text: it cannot be printed or stored.
-    if "\\ud" in text.lower():
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise FormatError("holds a lone surrogate (half of a character)", file=file, line=line) from None
+        value, end, problem = Decoder().read(text, _skip(text, 0))
+        if _skip(text, end) != len(text):
+            raise FormatError("not JSON (text after the end of the value); mend the file", line=text.count("\n", 0, end) + 1)
+    except FormatError as e:
+        raise FormatError(e.problem, file=file, line=e.line if line is None else line) from None
+    if problem:
+        raise FormatError(problem, file=file, line=line)
     return value
 
 
-def _opened(path: Path) -> Iterator[bytes]:
-    """Lines of a plain or gzipped file.  Raises InputError where it cannot be read, FormatError where gzip is damaged."""
+class _Bounded:
+    """A plain or gzipped file that is read up to its bounds: a small file must not unpack into a disk full of zeros."""
+
+    def __init__(self, path: Path, file: IO[bytes], packed: int | None) -> None:
+        self._path, self._file, self._packed, self._total = path, file, packed, 0
+
+    def _counted(self, raw: bytes) -> bytes:
+        self._total += len(raw)
+        if self._packed is not None and (
+            self._total > MAX_FILE_BYTES or self._total > max(FREE_BYTES, MAX_PACKED_RATIO * self._packed)
+        ):
+            raise FormatError(
+                f"{self._packed} packed bytes unpack to more than {self._total - 1}: unpack it yourself", file=self._path
+            )
+        return raw
+
+    def read(self, size: int) -> bytes:
+        return self._counted(self._file.read(size))
+
+    def readline(self, limit: int) -> bytes:
+        return self._counted(self._file.readline(limit))
+
+
+@contextmanager
+def opened(path: Path, *, bounded: bool = True) -> Iterator[_Bounded]:
+    """A plain or gzipped file, told apart by its name and its first bytes.
+
+    `bounded`: it may be anybody's, so what unpacks to too much is refused.  Raises InputError where it cannot be read, FormatError for
+    archives, damaged gzip, and what unpacks to too much.
+    """
     try:
-        with gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb") as stream:
-            yield from stream
+        with path.open("rb") as file:
+            head = file.read(4)
+            file.seek(0)
+            if head == b"PK\x03\x04":
+                raise FormatError("this is a zip archive: unpack it, then read what is inside", file=path)
+            if head[:2] == b"\x1f\x8b" or path.name.lower().endswith(".gz"):
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    yield _Bounded(path, unpacked, path.stat().st_size if bounded else None)  # type: ignore[arg-type]
+            else:
+                yield _Bounded(path, file, None)
     except (EOFError, gzip.BadGzipFile, zlib.error) as e:
-        raise FormatError(f"the gzip file is damaged or truncated ({e}); copy it again", file=path.name) from e
+        raise FormatError(f"the gzip file is damaged or truncated ({e}); copy it again", file=path) from None
     except OSError as e:
-        raise InputError(f"{path} cannot be read ({e.strerror or e}); give the path of an existing file") from e
+        raise InputError(f"{path} cannot be read ({e.strerror or e}); give the path of an existing file") from None
 
 
-def _text(raw: bytes, path: Path, line: int) -> str:
+def read_text(path: Path, *, bounded: bool = True) -> str:
+    """A whole UTF-8 file, plain or gzipped, a byte order mark dropped.
+
+    Raises FormatError for other encodings, InputError for a missing file and, where it is `bounded`, a huge one.
+    """
+    parts = []
+    with opened(path, bounded=bounded) as file:
+        if bounded and (size := path.stat().st_size) > MAX_FILE_BYTES:
+            raise InputError(f"{path} has {size} bytes; at most {MAX_FILE_BYTES} are read: split it, or use jsonl")
+        while part := file.read(1024 * 1024):
+            parts.append(part)
+    raw = b"".join(parts)
     try:
-        return raw.decode("utf-8")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as e:
-        raise FormatError(
-            f"not UTF-8 (byte {e.start + 1} is 0x{raw[e.start]:02x}); save the file as UTF-8", file=path.name, line=line
-        ) from None
+        raise FormatError(_not_utf8(raw, e.start), file=path, line=raw.count(b"\n", 0, e.start) + 1) from None
+
+
+def _not_utf8(raw: bytes, at: int) -> str:
+    column = at - raw.rfind(b"\n", 0, at)
+    return f"not UTF-8 (byte {column} is 0x{raw[at]:02x}); save the file as UTF-8"
+
+
+def array_rows(text: str, path: Path) -> Iterator[tuple[int, Any, str | None]]:
+    """(line, value, problem or None) of each element of a JSON array.  Raises FormatError where the syntax is broken."""
+    decoder, line, counted = Decoder(), 1, 0
+    at = _skip(text, 0)
+
+    def line_of(offset: int) -> int:
+        nonlocal line, counted
+        line += text.count("\n", counted, offset)
+        counted = max(counted, offset)
+        return line
+
+    if at >= len(text) or text[at] != "[":
+        raise FormatError("expected a JSON list", file=path, line=line_of(at))
+    at = _skip(text, at + 1)
+    first = True
+    while at < len(text) and (text[at] != "]" or not first):
+        number = line_of(at)
+        try:
+            value, at, problem = decoder.read(text, at)
+        except FormatError as e:
+            raise FormatError(e.problem, file=path, line=e.line) from None
+        yield number, value, problem
+        first = False
+        at = _skip(text, at)
+        if at < len(text) and text[at] == ",":
+            at = _skip(text, at + 1)
+        elif at < len(text) and text[at] == "]":
+            break
+        else:
+            raise FormatError("expected ',' or ']' after this row: the file is cut off or damaged", file=path, line=number)
+    if at >= len(text):
+        raise FormatError("the list is not closed: the file is cut off", file=path, line=line_of(len(text)))
+    if _skip(text, at + 1) != len(text):
+        raise FormatError("there is text after the end of the list", file=path, line=line_of(at))
+
+
+def jsonl_rows(path: Path, *, bounded: bool = True) -> Iterator[tuple[int, Any, str | None]]:
+    """(line, value, problem or None) of each line that is not blank; memory is bounded by one line.
+
+    Raises InputError when unreadable, FormatError for damaged gzip and endless lines.
+    """
+    decoder = Decoder()
+    for number, raw in _lines(path, bounded):
+        value, problem = None, None
+        try:
+            text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+            if not text:
+                continue
+            value, end, problem = decoder.read(text)
+            if end != len(text):
+                problem = "there is text after the end of the object"
+        except UnicodeDecodeError as e:
+            problem = _not_utf8(raw, e.start)
+        except FormatError as e:
+            problem = e.problem
+        yield number, value, problem
+
+
+def _lines(path: Path, bounded: bool) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    with opened(path, bounded=bounded) as file:
+        while raw := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if len(raw) > MAX_LINE_BYTES:
+                raise FormatError(f"the line is longer than {MAX_LINE_BYTES} bytes", file=path, line=number)
+            yield number, raw
+
+
+@contextmanager
+def _by_name(path: Path) -> Iterator[None]:
+    """Errors name the file without its folder, as what is shown on pages must."""
+    try:
+        yield
+    except FormatError as e:
+        raise FormatError(e.problem, file=path.name, line=e.line, field=e.field) from None
 
 
 def read(path: Path) -> Any:
     """The value of a JSON file; a byte order mark is let by.  Raises FormatError or InputError."""
-    return parse("".join(_text(raw, path, i) for i, raw in enumerate(_opened(path), 1)), file=path.name)
+    with _by_name(path):
+        return parse(read_text(path, bounded=False))
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Numbered objects of a JSONL(.gz) file; blank lines are passed over.  Raises FormatError or InputError."""
-    for number, raw in enumerate(_opened(path), 1):
-        text = _text(raw, path, number).removeprefix(_BOM).strip()
-        if not text:
-            continue
-        row = parse(text, file=path.name, line=number)
-        if not isinstance(row, dict):
-            raise FormatError(f"expected an object, found {type(row).__name__}", file=path.name, line=number)
-        yield number, row
+    with _by_name(path):
+        for number, row, problem in jsonl_rows(path, bounded=False):
+            if problem is None and not isinstance(row, dict):
+                problem = f"expected an object, found {type(row).__name__}"
+            if problem is not None:
+                raise FormatError(problem, line=number)
+            yield number, row
 
 
 def first_text(path: Path) -> str:
     """The first line that is not blank, or ""; for telling layouts apart."""
-    for number, raw in enumerate(_opened(path), 1):
-        text = _text(raw, path, number).removeprefix(_BOM).strip()
-        if text:
-            return text
+    with _by_name(path):
+        for number, raw in _lines(path, bounded=False):
+            try:
+                text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+            except UnicodeDecodeError as e:
+                raise FormatError(_not_utf8(raw, e.start), line=number) from None
+            if text:
+                return text
     return ""

@@ -14,7 +14,7 @@ from pages.annotation import writing as generation
 from pages.annotation.state import Work
 from pages.app import shared
 from pages.app.markup import plain
-from storage.records.annotation import Project, WorkStage
+from storage.records.projects import Project, WorkStage
 
 WANTED = "annotate.wanted"
 

@@ -23,8 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from core import json_io
 from core.errors import AmbiscopeError
-from storage.records import checks
 from storage.records.annotation import GenerationWork
 from storage.schema import engine
 from storage.store import Store
@@ -204,9 +204,9 @@ def case(number: int, seed: int, dump: list[str]) -> tuple[bytes, str]:
 
 def tighten() -> None:
     """Smaller bounds, so that huge lines and bombs are cheap to make; the code that holds them is the same."""
-    checks.MAX_LINE_BYTES = 1_000_000
-    checks.MAX_FILE_BYTES = 8_000_000
-    checks.FREE_BYTES = 1_000_000
+    json_io.MAX_LINE_BYTES = 1_000_000
+    json_io.MAX_FILE_BYTES = 8_000_000
+    json_io.FREE_BYTES = 1_000_000
     engine.SYNCHRONOUS = "OFF"  # nothing here is worth a disk's patience
 
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from core.annotating.aliases import parse_aliases
+from core.annotating.labels import LABELS, PREFERENCES, QUESTION_LABELS, Label, Preference, QuestionLabel
 from core.errors import FormatError, InputError
-
-Verdict = Literal["correct", "wrong", "unsupported", "duplicate"]
-QuestionVerdict = Literal["fits", "ambiguous_still", "changes_meaning"]
-Preference = Literal["a", "b", "tie"]
-VERDICTS: tuple[Verdict, ...] = ("correct", "wrong", "unsupported", "duplicate")
-QUESTION_VERDICTS: tuple[QuestionVerdict, ...] = ("fits", "ambiguous_still", "changes_meaning")
-PREFERENCES: tuple[Preference, ...] = ("a", "b", "tie")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +25,8 @@ def unit_key(prediction_id: str, position: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    verdicts: Mapping[str, Verdict]
-    questions: Mapping[str, QuestionVerdict]
+    verdicts: Mapping[str, Label]
+    questions: Mapping[str, QuestionLabel]
     notes: Mapping[str, str]
     missing: str = ""  # one answer a line, its aliases parted by |
     preference: Preference | None = None
@@ -46,12 +40,12 @@ def empty() -> Form:
     return Form({}, {}, {})
 
 
-def judge(form: Form, key: str, verdict: Verdict | None) -> Form:
+def judge(form: Form, key: str, verdict: Label | None) -> Form:
     """None takes it back."""
     return replace(form, verdicts=_with(form.verdicts, key, verdict))
 
 
-def judge_question(form: Form, key: str, verdict: QuestionVerdict | None) -> Form:
+def judge_question(form: Form, key: str, verdict: QuestionLabel | None) -> Form:
     return replace(form, questions=_with(form.questions, key, verdict))
 
 
@@ -113,8 +107,8 @@ def from_json(body: Mapping[str, Any]) -> Form:
 
     try:
         return Form(
-            {str(k): among(v, VERDICTS) for k, v in body["verdicts"].items()},
-            {str(k): among(v, QUESTION_VERDICTS) for k, v in body["questions"].items()},
+            {str(k): among(v, LABELS) for k, v in body["verdicts"].items()},
+            {str(k): among(v, QUESTION_LABELS) for k, v in body["questions"].items()},
             {str(k): str(v) for k, v in body["notes"].items()},
             str(body["missing"]),
             None if body["preference"] is None else among(body["preference"], PREFERENCES),

@@ -9,6 +9,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from core.annotating.labels import LABELS
 from core.metrics.agreement.chance import Figure
 from pages.app.markup import chart_text
 from storage.analysis.agreement import Quality
@@ -143,7 +144,7 @@ def systems(q: Quality) -> list[Row]:
             "F1 with people": both(r.f1),
             "Questions annotated": r.f1.n,
             "Alpha with people": both(r.alpha),
-            **{verdict: r.verdicts.get(verdict, 0) for verdict in ("correct", "wrong", "unsupported", "duplicate")},
+            **{verdict: r.verdicts.get(verdict, 0) for verdict in LABELS},
             ADDED: q.missing.get(r.system, 0),
         }
         for r in q.systems
@@ -219,10 +220,7 @@ def systems_chart(q: Quality) -> go.Figure | None:
     if not judged:
         return None
     names = [chart_text(r.system) for r in judged]
-    bars = [
-        go.Bar(y=names, x=[r.verdicts.get(v, 0) for r in judged], name=v, orientation="h")
-        for v in ("correct", "wrong", "unsupported", "duplicate")
-    ]
+    bars = [go.Bar(y=names, x=[r.verdicts.get(v, 0) for r in judged], name=v, orientation="h") for v in LABELS]
     figure = _framed(go.Figure(bars), "")
     figure.update_layout(barmode="stack", xaxis_title="answers, by what most people say", height=150 + 40 * len(names))
     figure.update_xaxes(tickformat="d", dtick=1 if max(sum(r.verdicts.values()) for r in judged) < 10 else None)

@@ -15,15 +15,8 @@ from pages.app import shared
 from pages.app.figures import percent
 from pages.app.keys import SUBMIT
 from pages.app.markup import changes, plain, without_pictures
-from storage.records.annotation import (
-    Example,
-    GenerationWork,
-    Guidelines,
-    JudgingWork,
-    Project,
-    StageProgress,
-    WorkStage,
-)
+from storage.records.annotation import GenerationWork, JudgingWork
+from storage.records.projects import Example, Guidelines, Project, StageProgress, WorkStage
 
 GUIDE_PIXELS, GUIDE_CHARS = 300, 600
 STAGES: dict[WorkStage, str] = {"generation": "Write answers", "validation": "Validate", "judging": "Judge"}

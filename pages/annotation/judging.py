@@ -7,7 +7,8 @@ from dataclasses import replace
 import streamlit as st
 
 from core.annotating import judging as form_of
-from core.annotating.judging import Preference, QuestionVerdict, Unit, Verdict, unit_key
+from core.annotating.judging import Unit, unit_key
+from core.annotating.labels import LABELS, Label, Preference, QuestionLabel
 from core.text import find_spans
 from pages.annotation import bar, state
 from pages.annotation.state import Work
@@ -17,13 +18,8 @@ from storage.records.annotation import JudgedAnswer, JudgingWork, MissingAnswer,
 
 LIVE = "500ms"
 CHARS = 2_000
-VERDICTS: dict[Verdict, tuple[str, str]] = {
-    "correct": ("Correct", "1"),
-    "wrong": ("Wrong", "2"),
-    "unsupported": ("Unsupported", "3"),
-    "duplicate": ("Duplicate", "4"),
-}
-QUESTIONS: dict[QuestionVerdict, tuple[str, str]] = {
+VERDICTS = {label: (label.capitalize(), str(key)) for key, label in enumerate(LABELS, 1)}
+QUESTIONS: dict[QuestionLabel, tuple[str, str]] = {
     "fits": ("Fits", "5"),
     "ambiguous_still": ("Ambiguous still", "6"),
     "changes_meaning": ("Changes the meaning", "7"),
@@ -85,13 +81,13 @@ def problems(work: Work) -> tuple[str, ...]:
 # ---------------------------------------------------------------- callbacks
 
 
-def _judge(work: Work, at: int, verdict: Verdict) -> None:
+def _judge(work: Work, at: int, verdict: Label) -> None:
     unit = units(work)[at][2]
     same = work.form.verdicts.get(unit.key) == verdict
     _then(work, at, form_of.judge(work.form, unit.key, None if same else verdict))
 
 
-def _judge_question(work: Work, at: int, verdict: QuestionVerdict) -> None:
+def _judge_question(work: Work, at: int, verdict: QuestionLabel) -> None:
     unit = units(work)[at][2]
     same = work.form.questions.get(unit.key) == verdict
     _then(work, at, form_of.judge_question(work.form, unit.key, None if same else verdict))
@@ -178,7 +174,7 @@ def pane(work: Work) -> None:
         st.button("Next answer", key=work.key("next"), shortcut="N", type="tertiary", on_click=_move, args=(work, 1))
         st.button("Previous answer", key=work.key("previous"), shortcut="P", type="tertiary", on_click=_move, args=(work, -1))
     keys = [
-        ("1–4", "correct, wrong, unsupported, duplicate"),
+        (f"1–{len(LABELS)}", ", ".join(LABELS)),
         ("5–7", "the question fits, is ambiguous still, changes the meaning"),
     ]
     keys += [("A", "set A is better"), ("B", "set B"), ("E", "equally good")] if len(sides) > 1 else []

@@ -22,15 +22,13 @@ from storage.records.annotation import (
     DraftConflictError,
     GenerationWork,
     GoldFeedback,
-    Item,
     JudgingSheet,
-    Project,
     Suggestion,
     Task,
     ValidationInput,
     ValidationWork,
-    WorkStage,
 )
+from storage.records.projects import Item, Project, WorkStage
 
 IDLE = 120.0  # seconds: a longer pause counts as this much
 KEY = "annotate.work"

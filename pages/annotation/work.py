@@ -8,7 +8,8 @@ from core.errors import AmbiscopeError
 from pages.annotation.about import draw_annotation
 from pages.app import shared
 from pages.app.markup import plain, short
-from storage.records.annotation import Project, Task, TaskState, WorkStage
+from storage.records.annotation import Task
+from storage.records.projects import Project, TaskState, WorkStage
 
 PAGE = 20
 STATES: dict[TaskState, str] = {

@@ -14,7 +14,7 @@ from pages.app import shared
 from pages.app.begun import begun, forget
 from pages.app.markup import plain
 from pages.projects.items import ERROR, SAID
-from storage.records.annotation import Example, Guidelines, Project, WorkStage
+from storage.records.projects import Example, Guidelines, Project, WorkStage
 
 CHARS = 20_000
 # what a stage's part says; each is put in where the project has the stage

@@ -12,7 +12,8 @@ from pages.app import shared
 from pages.app.markup import plain
 from pages.projects import judged
 from pages.projects import question_upload as importing
-from storage.records.annotation import ItemSummary, JudgingWork, Project, Submission, WorkStage
+from storage.records.annotation import JudgingWork, Submission
+from storage.records.projects import ItemSummary, Project, WorkStage
 
 PAGE = 50
 WIDTHS = {

@@ -15,7 +15,7 @@ from pages.projects import question_upload as importing
 from pages.projects import settings as projects
 from pages.projects.guidelines import first_examples, template
 from pages.projects.items import ERROR, SAID
-from storage.records.annotation import WorkStage
+from storage.records.projects import WorkStage
 
 SOURCES = ("The starter questions", "Upload a file", "None yet")
 KEY = "manage.new"

@@ -12,8 +12,8 @@ from core.errors import AmbiscopeError
 from pages.app import shared, sign_in
 from pages.app.markup import plain
 from pages.projects.items import ERROR, SAID
-from storage.people.activity import ACTIONS
-from storage.records.annotation import Person, Project, Role
+from storage.people.log import ACTIONS
+from storage.records.projects import Person, Project, Role
 
 ROLES: dict[Role, str] = {
     "annotator": "annotator: writes answers and judges",

@@ -8,7 +8,7 @@ import streamlit as st
 from pages.annotation.about import STAGES
 from pages.app import shared
 from pages.app.markup import plain
-from storage.records.annotation import Project
+from storage.records.projects import Project
 
 SECTION = "manage.section"
 BARE = "no prediction"

@@ -7,7 +7,7 @@ from core.engine import Engine
 from core.systems.shared.base import Options
 from pages.app.worker import Worker
 from storage.analysis.answering import Answering
-from storage.records.annotation import Project
+from storage.records.projects import Project
 from storage.store import Store
 
 

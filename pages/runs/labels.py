@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.annotating.labels import LABELS
 from core.errors import AmbiscopeError
 from pages.app import shared
 from pages.app.markup import plain, short
 from storage.records.results import Judgment, JudgmentConflictError
 
-VERDICTS = ("correct", "wrong", "unsupported", "duplicate")
 MAX_NOTE = 2_000
 HELP = (
     "correct: an answer to the question, and the passage says so. wrong: no answer to it. "
@@ -94,7 +94,7 @@ def controls(prediction_id: str, position: int, judgments: list[Judgment]) -> No
     version = own.version if own else 0
     st.segmented_control(
         "Verdict",
-        VERDICTS,
+        LABELS,
         key=choice,
         on_change=_save,
         args=(prediction_id, position, version),

@@ -44,7 +44,7 @@ from core.metrics.agreement.tables import (
 from core.text import answer_key
 from core.types import Annotation
 from storage.exchange.votes import Filters, check_filters, current_submissions, dated, of_project
-from storage.records.annotation import AUTOMATIC
+from storage.records.projects import AUTOMATIC
 from storage.results.annotations import pairs_of
 from storage.schema import tables, workbench
 from storage.store import Store

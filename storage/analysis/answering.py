@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError, InputError, NotAllowedError
 from core.systems.shared.base import answer
-from storage.records.annotation import Item, Project
+from storage.records.projects import Item, Project
 from storage.store import Store
 
 PAGE = 200

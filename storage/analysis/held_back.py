@@ -9,8 +9,8 @@ from typing import Any
 
 from core import datasets, json_io
 from core.errors import FormatError
+from core.json_io import dumps
 from core.text import words
-from storage.records.checks import dumps
 
 
 @dataclass(frozen=True, slots=True)

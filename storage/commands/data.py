@@ -22,7 +22,7 @@ from storage.exchange.exports.formats import FORMATS
 from storage.exchange.exports.snapshots import SNAPSHOT_FORMATS
 from storage.exchange.imports.importing import FORMATS as READ
 from storage.exchange.votes import STAGES, Filters
-from storage.records.annotation import Project
+from storage.records.projects import Project
 from storage.store import Store
 
 Result = tuple[dict[str, Any], str]  # for --json, and in words

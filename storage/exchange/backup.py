@@ -15,8 +15,8 @@ from sqlalchemy import func, select
 from core.disk import replacing
 from core.errors import InputError, StorageError
 from storage.exchange.consensus import RULE
+from storage.exchange.dump import LAYOUT
 from storage.exchange.exports.files import digest
-from storage.exchange.exports.formats import LAYOUT
 from storage.exchange.exports.snapshots import Exports
 from storage.exchange.imports.importing import FORMATS, check_file, detect_format, fingerprint, store_file
 from storage.records.results import Health, ImportReport, Manifest

@@ -15,9 +15,9 @@ from typing import Any
 from sqlalchemy import Text, select, type_coerce
 from sqlalchemy.orm import Session, aliased, undefer
 
+from core.json_io import dumps
 from core.types import Annotation
 from storage.exchange.votes import Filters, Names
-from storage.records.checks import dumps
 from storage.results.annotations import pairs_of
 from storage.results.evaluation_rows import report_of
 from storage.schema import tables, workbench

@@ -8,7 +8,7 @@ from core.errors import InputError
 from storage.people.log import ACTIONS
 from storage.people.people import actor
 from storage.people.permissions import can
-from storage.records.annotation import Activity as ActivityRecord
+from storage.records.projects import Activity as ActivityRecord
 from storage.results.predictions import PAGE
 from storage.schema import engine, tables, workbench
 

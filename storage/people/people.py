@@ -22,8 +22,9 @@ from storage.people.log import note
 from storage.people.permissions import check_role
 from storage.people.throttle import Attempt, digest
 from storage.people.visitors import Visitor, in_use, only_oneself, somebody_signs_in, visitor_of
-from storage.records.annotation import AUTOMATIC, Person, Role, SignInError
+from storage.records.annotation import SignInError
 from storage.records.checks import check_text
+from storage.records.projects import AUTOMATIC, Person, Role
 from storage.results.labels import annotator_row, check_annotator, check_choice
 from storage.results.predictions import check_page
 from storage.schema import engine, tables, workbench

@@ -12,7 +12,7 @@ from core.errors import NotFoundError
 from storage.people.people import actor
 from storage.people.permissions import can
 from storage.projects.projects import project_row
-from storage.records.annotation import Item, ItemState, ItemSummary, LinkedPrediction, StageProgress, WorkStage
+from storage.records.projects import Item, ItemState, ItemSummary, LinkedPrediction, StageProgress, WorkStage
 from storage.results.labels import check_choice
 from storage.results.predictions import check_page
 from storage.schema import engine, tables, workbench

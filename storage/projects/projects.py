@@ -19,8 +19,8 @@ from sqlalchemy.orm import Session
 from core.errors import ConflictError, InputError, NotFoundError
 from storage.people.log import note
 from storage.people.people import actor
-from storage.records.annotation import Example, Guidelines, Order, Project, ProjectState, WorkStage
 from storage.records.checks import check_text
+from storage.records.projects import Example, Guidelines, Order, Project, ProjectState, WorkStage
 from storage.results.annotations import check_annotation
 from storage.results.labels import check_choice
 from storage.results.predictions import MAX_ID_CHARS, check_page

@@ -7,33 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from core.annotating.labels import Label, Preference, QuestionLabel
 from core.errors import ConflictError, NotAllowedError
 from core.types import Annotation, Evidence, Passage
-from storage.records.projects import AUTOMATIC as AUTOMATIC
-from storage.records.projects import Activity as Activity
-from storage.records.projects import AnswerVerdict as AnswerVerdict
-from storage.records.projects import Example as Example
-from storage.records.projects import Gold as Gold
-from storage.records.projects import Guidelines as Guidelines
-from storage.records.projects import InteractionKind as InteractionKind
-from storage.records.projects import Item as Item
-from storage.records.projects import ItemsReport as ItemsReport
-from storage.records.projects import ItemState as ItemState
-from storage.records.projects import ItemSummary as ItemSummary
-from storage.records.projects import LinkedPrediction as LinkedPrediction
-from storage.records.projects import Order as Order
-from storage.records.projects import Person as Person
-from storage.records.projects import Preference as Preference
-from storage.records.projects import Project as Project
-from storage.records.projects import ProjectState as ProjectState
-from storage.records.projects import Qualification as Qualification
-from storage.records.projects import QuestionVerdict as QuestionVerdict
-from storage.records.projects import Role as Role
-from storage.records.projects import SideName as SideName
-from storage.records.projects import StageProgress as StageProgress
-from storage.records.projects import SuggestionAction as SuggestionAction
-from storage.records.projects import TaskState as TaskState
-from storage.records.projects import WorkStage as WorkStage
+from storage.records.projects import (
+    Gold,
+    InteractionKind,
+    Qualification,
+    SideName,
+    SuggestionAction,
+    TaskState,
+    WorkStage,
+)
 
 # ---------------------------------------------------------------- work
 
@@ -152,8 +137,8 @@ class JudgedAnswer:
 
     prediction_id: str
     position: int
-    verdict: AnswerVerdict
-    question: QuestionVerdict | None = None
+    verdict: Label
+    question: QuestionLabel | None = None
     note: str = ""
 
 

@@ -1,4 +1,4 @@
-"""Records of people, projects, items and their counts; `storage.records.annotation` has them all, and those of the work."""
+"""Records of people, projects, items and their counts; those of the work are in `storage.records.annotation`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal
 
+from core.annotating.labels import Label
 from core.types import Annotation, Passage
 
 Role = Literal["annotator", "validator", "manager"]
@@ -18,9 +19,6 @@ ItemState = Literal["waiting", "open", "done"]
 # back for rework; submitted and skipped: done with
 TaskState = Literal["leased", "released", "expired", "submitted", "skipped", "returned"]
 SuggestionAction = Literal["accepted", "edited", "rejected"]
-AnswerVerdict = Literal["correct", "wrong", "unsupported", "duplicate"]
-QuestionVerdict = Literal["fits", "ambiguous_still", "changes_meaning"]
-Preference = Literal["a", "b", "tie"]
 SideName = Literal["a", "b"]
 InteractionKind = Literal["search", "view"]
 
@@ -109,7 +107,7 @@ class Gold:
     with the feedback."""
 
     annotations: tuple[Annotation, ...] = ()
-    verdicts: Mapping[tuple[str, int], AnswerVerdict] = field(default_factory=dict)
+    verdicts: Mapping[tuple[str, int], Label] = field(default_factory=dict)
     hint: str = ""
 
 

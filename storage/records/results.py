@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from core.annotating.labels import Label
 from core.errors import ConflictError, FormatError
 from core.types import Annotation, Prediction
 
-Verdict = Literal["correct", "wrong", "unsupported", "duplicate"]
 State = Literal["draft", "submitted", "skipped"]
 Stage = Literal["generation", "validation"]
 Format = Literal["ambignq", "ambignq-full", "fid", "training", "preferences", "csv", "parquet", "jsonl"]
@@ -55,7 +55,7 @@ class Judgment:
     prediction_id: str
     position: int
     annotator: str
-    verdict: Verdict | None  # None only in a draft or a skipped one
+    verdict: Label | None  # None only in a draft or a skipped one
     note: str
     state: State
     version: int
@@ -68,7 +68,7 @@ class JudgmentRevision:
     """An earlier value: saved at `saved`, replaced (or cleared) at `replaced`."""
 
     version: int
-    verdict: Verdict | None
+    verdict: Label | None
     note: str
     state: State
     saved: datetime

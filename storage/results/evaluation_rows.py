@@ -11,7 +11,8 @@ from sqlalchemy import Integer, func, insert, select, type_coerce
 from sqlalchemy.orm import Session
 
 from core.errors import InputError
-from storage.records.checks import dumps, plain_problem
+from core.json_io import dumps
+from storage.records.checks import plain_problem
 from storage.results.predictions import MAX_ID_CHARS
 from storage.schema import tables
 

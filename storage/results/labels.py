@@ -7,10 +7,11 @@ from typing import Any, cast, get_args
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
+from core.annotating.labels import Label
 from core.errors import InputError, NotFoundError
 from storage.people.visitors import only_oneself
 from storage.records.checks import check_text
-from storage.records.results import Annotator, Judgment, JudgmentConflictError, JudgmentRevision, State, Verdict
+from storage.records.results import Annotator, Judgment, JudgmentConflictError, JudgmentRevision, State
 from storage.schema import tables
 from storage.schema.engine import Database, now
 
@@ -44,7 +45,7 @@ def check_choice(value: object, kind: Any, what: str) -> None:
 def check_judgment(verdict: object, note: str, state: object) -> None:
     check_choice(state, State, "the state")
     if verdict is not None or state == "submitted":
-        check_choice(verdict, Verdict, "the verdict")
+        check_choice(verdict, Label, "the verdict")
     check_text(note, "the note", limit=MAX_NOTE_CHARS)
 
 
@@ -67,7 +68,7 @@ def _record(row: tables.Judgment, prediction_id: str, position: int, annotator: 
         prediction_id,
         position,
         annotator,
-        cast(Verdict | None, row.verdict),
+        cast(Label | None, row.verdict),
         row.note,
         cast(State, row.state),
         row.version,
@@ -77,7 +78,7 @@ def _record(row: tables.Judgment, prediction_id: str, position: int, annotator: 
 
 
 def _revision(row: tables.JudgmentRevision) -> JudgmentRevision:
-    verdict, state = cast(Verdict | None, row.verdict), cast(State, row.state)
+    verdict, state = cast(Label | None, row.verdict), cast(State, row.state)
     return JudgmentRevision(row.version, verdict, row.note, state, row.saved, row.replaced, row.cleared)
 
 
@@ -115,7 +116,7 @@ def put_judgment(
     prediction_id: str,
     position: int,
     who: tables.Annotator,
-    verdict: Verdict | None,
+    verdict: Label | None,
     note: str,
     state: State,
     expected_version: int | None = None,
@@ -173,7 +174,7 @@ class Judgments(Database):
         prediction_id: str,
         position: int,
         annotator: str,
-        verdict: Verdict | None,
+        verdict: Label | None,
         note: str = "",
         state: State = "submitted",
         expected_version: int | None = None,

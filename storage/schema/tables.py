@@ -25,9 +25,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from core.annotating.labels import LABELS
 from storage.schema.engine import Flag, JsonText, PackedJson, UtcDateTime
 
-VERDICTS = ("correct", "wrong", "unsupported", "duplicate")
 STATES = ("draft", "submitted", "skipped")
 STAGES = ("generation", "validation")
 TYPES = ("single", "multiple", "none")
@@ -129,7 +129,7 @@ class Judgment(Base):
     __tablename__ = "judgment"
     __table_args__ = (
         UniqueConstraint("predicted_answer_id", "annotator_id"),
-        CheckConstraint(_one_of("verdict", VERDICTS), "verdict"),
+        CheckConstraint(_one_of("verdict", LABELS), "verdict"),
         CheckConstraint(_one_of("state", STATES), "state"),
         CheckConstraint("state <> 'submitted' OR verdict IS NOT NULL", "submitted"),
         CheckConstraint("version >= 1", "version"),
@@ -156,7 +156,7 @@ class JudgmentRevision(Base):
     __tablename__ = "judgment_revision"
     __table_args__ = (
         UniqueConstraint("predicted_answer_id", "annotator_id", "version"),
-        CheckConstraint(_one_of("verdict", VERDICTS), "verdict"),
+        CheckConstraint(_one_of("verdict", LABELS), "verdict"),
         CheckConstraint(_one_of("state", STATES), "state"),
         CheckConstraint("cleared IN (0, 1)", "cleared"),
         STRICT,

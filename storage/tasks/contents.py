@@ -5,27 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast, get_args
 
+from core.annotating.labels import Label, Preference, QuestionLabel
 from core.errors import FormatError, InputError
 from core.text import normalize_answer
 from core.trace import to_json
 from core.types import Annotation, Passage
 from storage.records.annotation import (
-    AnswerVerdict,
     Content,
-    Example,
     GenerationWork,
-    Gold,
     JudgedAnswer,
     JudgingWork,
     MissingAnswer,
-    Preference,
-    QuestionVerdict,
-    SuggestionAction,
     SuggestionUse,
     ValidationWork,
-    WorkStage,
 )
 from storage.records.checks import check_text, plain_problem
+from storage.records.projects import Example, Gold, SuggestionAction, WorkStage
 from storage.results.annotations import annotation_from_json, check_annotation
 from storage.results.labels import MAX_NOTE_CHARS
 
@@ -63,9 +58,9 @@ def _distinct(keys: Sequence[Any], what: str) -> None:
 def _check_judging(content: JudgingWork) -> None:
     _distinct([(a.prediction_id, a.position) for a in content.answers], "an answer")
     for answer in content.answers:
-        _choice(answer.verdict, AnswerVerdict, "a verdict")
+        _choice(answer.verdict, Label, "a verdict")
         if answer.question is not None:
-            _choice(answer.question, QuestionVerdict, "the verdict on a disambiguated question")
+            _choice(answer.question, QuestionLabel, "the verdict on a disambiguated question")
         check_text(answer.note, "a note", limit=MAX_NOTE_CHARS)
     if content.preference is not None:
         _choice(content.preference, Preference, "the preference")
@@ -125,7 +120,7 @@ def check_gold(gold: Gold) -> None:
     for annotation in gold.annotations:
         check_annotation(annotation, complete=True)
     for verdict in gold.verdicts.values():
-        _choice(verdict, AnswerVerdict, "a gold verdict")
+        _choice(verdict, Label, "a gold verdict")
     check_text(gold.hint, "the hint", limit=MAX_NOTE_CHARS)
     if not gold.annotations and not gold.verdicts:
         raise InputError("a gold item needs a reference: annotations, or verdicts")

@@ -12,7 +12,8 @@ from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
 from storage.people.people import Actor, actor
-from storage.records.annotation import Role, Task, TaskState, WorkStage
+from storage.records.annotation import Task
+from storage.records.projects import Role, TaskState, WorkStage
 from storage.results.labels import check_choice
 from storage.schema import engine, tables, workbench
 

@@ -13,7 +13,8 @@ from core.annotating.agreement import agree, merged
 from core.errors import InputError
 from core.types import Annotation
 from storage.people.log import note
-from storage.records.annotation import AUTOMATIC, Content, JudgingWork, ValidationWork
+from storage.records.annotation import Content, JudgingWork, ValidationWork
+from storage.records.projects import AUTOMATIC
 from storage.records.results import Stage, State
 from storage.results.annotations import put_annotation
 from storage.results.labels import annotator_row, put_judgment

@@ -9,17 +9,12 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError
+from core.json_io import dumps
 from storage.people.people import actor
 from storage.projects.projects import project_row
-from storage.records.annotation import (
-    Draft,
-    DraftConflictError,
-    Interaction,
-    InteractionKind,
-    InteractionLog,
-    WorkStage,
-)
-from storage.records.checks import check_text, dumps, plain_problem
+from storage.records.annotation import Draft, DraftConflictError, Interaction, InteractionLog
+from storage.records.checks import check_text, plain_problem
+from storage.records.projects import InteractionKind, WorkStage
 from storage.results.predictions import MAX_ID_CHARS, check_page
 from storage.schema import engine, tables, workbench
 from storage.tasks.tasks import draft_row, find_place

@@ -12,8 +12,9 @@ from storage.people.log import note
 from storage.people.people import Actor, actor
 from storage.projects.projects import project_row
 from storage.projects.qualification import reckon_qualification
-from storage.records.annotation import NotQualifiedError, Task, TaskState, WorkStage
+from storage.records.annotation import NotQualifiedError, Task
 from storage.records.checks import check_text
+from storage.records.projects import TaskState, WorkStage
 from storage.results.labels import MAX_NOTE_CHARS, check_choice
 from storage.results.predictions import check_page
 from storage.schema import engine, tables, workbench

@@ -11,16 +11,15 @@ from core.errors import InputError
 from core.types import Annotation, Passage
 from storage.people.people import actor
 from storage.records.annotation import (
-    AUTOMATIC,
     JudgingSheet,
     JudgingWork,
     MineAndFinal,
     ShownAnswer,
     Side,
-    SideName,
     ValidationInput,
     ValidationWork,
 )
+from storage.records.projects import AUTOMATIC, SideName
 from storage.schema import engine, tables, workbench
 from storage.tasks.contents import content_from_json
 from storage.tasks.shuffling import order, side_order

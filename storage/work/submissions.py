@@ -22,7 +22,6 @@ from storage.records.annotation import (
     GenerationWork,
     GoldFeedback,
     Interaction,
-    InteractionKind,
     InteractionLog,
     JudgingWork,
     SourcesChangedError,
@@ -30,8 +29,8 @@ from storage.records.annotation import (
     SubmissionConflictError,
     Suggestion,
     ValidationWork,
-    WorkStage,
 )
+from storage.records.projects import InteractionKind, WorkStage
 from storage.results.labels import check_choice
 from storage.results.predictions import check_page
 from storage.schema import engine, tables, workbench

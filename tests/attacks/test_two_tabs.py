@@ -11,7 +11,8 @@ from page_helpers import button, texts
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import NumberInput
 
-from storage.records.annotation import GenerationWork, Project
+from storage.records.annotation import GenerationWork
+from storage.records.projects import Project
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")

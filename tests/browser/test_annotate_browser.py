@@ -10,7 +10,7 @@ from serving import MARKS, chromium, serve, with_corpus
 
 from core import types as t
 from core.settings import Settings
-from storage.records.annotation import Example, Project
+from storage.records.projects import Example, Project
 from storage.store import Store
 
 pytestmark = MARKS

@@ -10,7 +10,7 @@ from page_helpers import ANSWERS, QUESTION, ROWS
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
-from storage.records.annotation import Project
+from storage.records.projects import Project
 from storage.store import Store
 
 SECOND = "Where did the musical open?"

@@ -9,17 +9,8 @@ from typing import Any
 import pytest
 
 from core import types as t
-from storage.records.annotation import (
-    Example,
-    GenerationWork,
-    JudgedAnswer,
-    JudgingSheet,
-    JudgingWork,
-    Project,
-    Task,
-    ValidationWork,
-    WorkStage,
-)
+from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingSheet, JudgingWork, Task, ValidationWork
+from storage.records.projects import Example, Project, WorkStage
 from storage.schema import engine
 from storage.store import Store
 

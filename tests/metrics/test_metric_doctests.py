@@ -14,10 +14,11 @@ import core.metrics
 MODULES = [
     *(f"core.metrics.{m.name}" for m in pkgutil.iter_modules(core.metrics.__path__)),
     *(f"core.datasets.{m.name}" for m in pkgutil.iter_modules(core.datasets.__path__)),
+    "core.json_io",
     "core.text",
     "core.evaluation.report",
 ]
-WITH_EXAMPLES = {"answers", "base", "bootstrap", "documents", "ptb", "questions", "retrieval", "scoring", "strict_json"}
+WITH_EXAMPLES = {"answers", "base", "bootstrap", "documents", "ptb", "questions", "retrieval", "scoring", "json_io"}
 
 
 @pytest.mark.parametrize("name", MODULES)

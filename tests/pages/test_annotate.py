@@ -11,7 +11,8 @@ from streamlit.testing.v1 import AppTest
 from test_manage import section
 
 from core.types import Annotation, QAPair, ReferenceQuestion
-from storage.records.annotation import GenerationWork, Gold, JudgingWork, SuggestionUse, ValidationWork
+from storage.records.annotation import GenerationWork, JudgingWork, SuggestionUse, ValidationWork
+from storage.records.projects import Gold
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")

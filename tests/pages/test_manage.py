@@ -15,7 +15,8 @@ from streamlit.testing.v1 import AppTest
 from core import types as t
 from core.errors import InputError
 from pages.projects.guidelines import example_of, first_examples, template
-from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer, Project, WorkStage
+from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer
+from storage.records.projects import Project, WorkStage
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")

@@ -14,11 +14,13 @@ from sqlalchemy.orm import Session
 
 from core.disk import draft_name, why
 from core.errors import InputError, NotFoundError, StorageError
+from core.json_io import dumps
 from storage.exchange.consensus import RULE
+from storage.exchange.dump import LAYOUT
 from storage.exchange.exports.files import digest, manifest_path, replacing
-from storage.exchange.exports.formats import FORMATS, LAYOUT, check_format, write_rows
+from storage.exchange.exports.formats import FORMATS, check_format, write_rows
 from storage.exchange.votes import Filters, Names, check_filters
-from storage.records.checks import check_text, dumps
+from storage.records.checks import check_text
 from storage.records.results import ExportRecord, Format, Manifest, Snapshot
 from storage.results.labels import MAX_NOTE_CHARS
 from storage.results.predictions import check_page

@@ -11,12 +11,12 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from core.json_io import dumps
 from core.text import has_answer
 from core.types import Annotation
 from storage.exchange.consensus import annotation_of, consensus, own_statements, validated
 from storage.exchange.supporting import supporting
 from storage.exchange.votes import CHUNK, Filters, Names, Said, current_submissions, said
-from storage.records.checks import dumps
 from storage.schema import tables, workbench
 from storage.tasks.batches import hidden
 

@@ -22,11 +22,12 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from core.errors import AmbiscopeError, FormatError, InputError
+from core.json_io import Decoder, array_rows, jsonl_rows, opened, read_text
 from storage.exchange.dump import READS
 from storage.exchange.imports.layouts import Row, check_ambignq, check_line
 from storage.exchange.imports.predictions import prediction_of, question_of
 from storage.exchange.imports.rows import Importer
-from storage.records.checks import StrictDecoder, array_rows, jsonl_rows, opened, read_text
+from storage.records.checks import storable
 from storage.records.results import ImportReport, RejectedRowsError
 
 KEPT_REASONS = 100
@@ -57,7 +58,7 @@ def detect_format(path: Path) -> str:
             line=1,
         )
     try:
-        row, _, _ = StrictDecoder().read(line.decode("utf-8", "replace"))
+        row, _, _ = Decoder().read(line.decode("utf-8", "replace"))
     except FormatError:  # long or broken: a trace, or whatever the check will say
         found = line.lstrip(b"{ ")
         return (
@@ -74,7 +75,8 @@ def detect_format(path: Path) -> str:
 
 
 def _rows(path: Path, format: str) -> Rows:
-    return array_rows(read_text(path), path) if _first(path)[0] == b"[" and format != "jsonl" else jsonl_rows(path)
+    listed = _first(path)[0] == b"[" and format != "jsonl"
+    return storable(array_rows(read_text(path), path) if listed else jsonl_rows(path))
 
 
 class _Rejects:

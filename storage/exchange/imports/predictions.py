@@ -15,6 +15,7 @@ import hashlib
 from typing import Any
 
 from core.errors import FormatError
+from core.json_io import dumps
 from core.trace import prediction_from_json
 from core.types import (
     Answer,
@@ -28,7 +29,7 @@ from core.types import (
     RetrievedPassage,
     SystemInfo,
 )
-from storage.records.checks import check_text, dumps
+from storage.records.checks import check_text
 from storage.results.predictions import MAX_ID_CHARS, MAX_QUESTION_CHARS, plain_trace
 
 Row = dict[str, Any]

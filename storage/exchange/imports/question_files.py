@@ -22,10 +22,11 @@ from core import datasets
 from core.datasets import rows
 from core.datasets.lines import Line
 from core.errors import AmbiscopeError, FormatError, InputError, StorageError
+from core.json_io import array_rows, jsonl_rows, opened, read_text
 from core.text import words
 from core.types import ReferenceQuestion
 from storage.exchange.imports.importing import check_file
-from storage.records.checks import array_rows, check_text, jsonl_rows, opened, read_text
+from storage.records.checks import check_text, storable
 from storage.records.results import RejectedRowsError
 from storage.results.predictions import MAX_QUESTION_CHARS
 
@@ -120,7 +121,7 @@ def _answered(row: Mapping[str, Any]) -> list[str]:
 
 
 def _rows(path: Path, text: str, listed: bool) -> Iterator[tuple[int, Any, str | None]]:
-    return array_rows(text, path) if listed else jsonl_rows(path)
+    return storable(array_rows(text, path) if listed else jsonl_rows(path))
 
 
 def _each(

@@ -130,7 +130,7 @@ def test_gzip_is_read_and_bombs_are_not(store: Store, tmp_path: Path, monkeypatc
     good.write_bytes(gzip.compress(b'{"question": "Who?"}\n'))
     assert store.import_file(good).stored == {"question": 1}
     (tmp_path / "cut.gz").write_bytes(good.read_bytes()[:-6])
-    with pytest.raises(FormatError, match="damaged or cut off"):
+    with pytest.raises(FormatError, match="damaged or truncated"):
         store.import_file(tmp_path / "cut.gz", format="questions")
     monkeypatch.setattr(checks, "FREE_BYTES", 1_000_000)
     bomb = tmp_path / "bomb.json.gz"

@@ -41,7 +41,9 @@ def test_the_real_command(tmp_path: Path) -> None:
     failed = subprocess.run([*command, "import", "missing.json"], capture_output=True, text=True, env=environment)
     assert failed.returncode == 2
     assert failed.stdout == ""
-    assert failed.stderr == "error: cannot read missing.json: No such file or directory\n"
+    assert (
+        failed.stderr == "error: missing.json cannot be read (No such file or directory); give the path of an existing file\n"
+    )
 
 
 @pytest.mark.parametrize("format", ["ambignq", "fid", "training", "jsonl"])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from storage_samples import fill, passage, prediction
 
 from core import types as t
+from core.annotating.labels import LABELS
 from core.errors import InputError, StorageError
 from core.training.data.examples import read_multi
 from storage.exchange import dump
@@ -306,7 +307,7 @@ _votes = st.lists(
         vote,
         st.sampled_from("abc"),
         st.sampled_from(["x", "X.", "y", "the z", "z"]),
-        st.sampled_from(["correct", "wrong", "unsupported", "duplicate"]),
+        st.sampled_from(LABELS),
         minutes=st.integers(0, 5),
     ),
     max_size=12,

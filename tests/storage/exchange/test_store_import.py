@@ -13,8 +13,9 @@ from storage_samples import fill, prediction
 
 from core import types as t
 from core.errors import AmbiscopeError, FormatError, InputError
+from core.json_io import Decoder, array_rows
 from storage.exchange.imports import importing
-from storage.records.checks import StrictDecoder, array_rows, plain_problem
+from storage.records.checks import plain_problem, storable
 from storage.records.results import RejectedRowsError
 from storage.store import Store
 
@@ -208,7 +209,7 @@ ROW = '{"id": "1", "question": "Who?", "annotations": [{"type": "singleAnswer", 
         ("", "", "one or more answers"),
         ("1", "", "one or more answers"),
         ('" "', "", "one or more answers"),
-        ('"a\tb"', "", "broken JSON"),
+        ('"a\tb"', "", "not JSON"),
     ],
 )
 @pytest.mark.parametrize("bom", ["", "\ufeff"])
@@ -239,8 +240,8 @@ def test_a_byte_order_mark_is_accepted(store: Store, other: Store, tmp_path: Pat
         (b'[{"id": "1"}', "cut off"),
         (b'[{"id": "1"} {"id": "2"}]', "','"),
         (b"[1]", "expected an object"),
-        (b"[{},]", "broken JSON"),
-        (b"[\n\n{'id': 1}]", "line 3: broken JSON"),
+        (b"[{},]", "not JSON"),
+        (b"[\n\n{'id': 1}]", "line 3: not JSON"),
         (b'["\xff"]', "not UTF-8"),
         (b'{"kind": "else"}\n', "not a jsonl export"),
         (b'{"id": "1", "source": "x", "question": "Q?", "answers": [], "negatives": []}\n', "training file is derived"),
@@ -265,20 +266,20 @@ def test_an_empty_list_is_a_valid_file(store: Store, tmp_path: Path) -> None:
 
 
 def test_unreadable_files(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"cannot read .*missing"):
+    with pytest.raises(InputError, match="missing cannot be read"):
         store.import_file(tmp_path / "missing")
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="cannot be read"):
         store.import_file(tmp_path)
     with pytest.raises(InputError, match="derived"):
         store.import_file(put(tmp_path / "a.json", []), format="fid")
 
 
 def test_a_line_too_long_is_not_read_into_memory(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.records.checks.MAX_LINE_BYTES", 100)
+    monkeypatch.setattr("core.json_io.MAX_LINE_BYTES", 100)
     (tmp_path / "a.jsonl").write_text('{"kind": "ambiscope", "layout": 1}\n' + '{"x": "' + "x" * 200 + '"}\n')
     with pytest.raises(FormatError, match="line 2: the line is longer"):
         store.import_file(tmp_path / "a.jsonl")
-    monkeypatch.setattr("storage.records.checks.MAX_FILE_BYTES", 100)
+    monkeypatch.setattr("core.json_io.MAX_FILE_BYTES", 100)
     with pytest.raises(InputError, match="at most 100"):
         store.import_file(put(tmp_path / "a.json", [MANY]))
 
@@ -308,7 +309,7 @@ _json = st.recursive(
 @settings(max_examples=100, derandomize=True, deadline=None)
 def test_rows_are_those_of_the_json_module(rows: list[Any]) -> None:
     text = json.dumps(rows, indent=1)
-    found = list(array_rows(text, Path("x")))
+    found = list(storable(array_rows(text, Path("x"))))
     assert len(found) == len(rows)
     for (line, value, problem), row in zip(found, rows, strict=True):
         assert text.splitlines()[line - 1].strip()
@@ -317,6 +318,6 @@ def test_rows_are_those_of_the_json_module(rows: list[Any]) -> None:
 
 
 def test_the_decoder_goes_on_after_a_wrong_value() -> None:
-    decoder = StrictDecoder()
+    decoder = Decoder()
     assert decoder.read("[NaN]")[2] is not None
     assert decoder.read("[1]") == ([1], 3, None)

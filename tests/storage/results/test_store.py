@@ -17,6 +17,7 @@ from sqlalchemy import text
 from storage_samples import fill, prediction, raw
 
 from core import types as t
+from core.annotating.labels import LABELS
 from core.errors import ConflictError, InputError, NotFoundError, StorageError
 from storage.records.results import AnnotationConflictError, JudgmentConflictError
 from storage.schema import engine, tables
@@ -249,7 +250,7 @@ def test_everybody_judges_for_themselves(store: Store) -> None:
 def test_wrong_judgments_are_refused(store: Store) -> None:
     saved = store.save_prediction(prediction())
     bad: list[tuple[dict[str, Any], str]] = [
-        ({"verdict": "right"}, "correct, wrong, unsupported, duplicate"),
+        ({"verdict": "right"}, ", ".join(LABELS)),
         ({"verdict": None}, "verdict"),
         ({"state": "done"}, "draft, submitted, skipped"),
         ({"note": "a\0"}, "NUL"),

@@ -20,7 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from core.errors import InputError
 from core.types import Annotation
-from storage.records.annotation import AUTOMATIC, GenerationWork, SourcesChangedError, ValidationWork
+from storage.records.annotation import GenerationWork, SourcesChangedError, ValidationWork
+from storage.records.projects import AUTOMATIC
 from storage.schema import engine
 from storage.store import Store
 

@@ -9,7 +9,8 @@ from annotation_samples import Clock, do, multiple, project, questions, single, 
 from sqlalchemy import text
 
 from core.errors import ConflictError, InputError, NotAllowedError, NotFoundError, StorageError
-from storage.records.annotation import GenerationWork, Gold, NotQualifiedError
+from storage.records.annotation import GenerationWork, NotQualifiedError
+from storage.records.projects import Gold
 from storage.store import Store
 
 

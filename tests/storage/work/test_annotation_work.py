@@ -11,21 +11,19 @@ from annotation_samples import Clock, do, judge_all, multiple, project, question
 from storage_samples import prediction
 
 from core import types as t
-from core.errors import CancelledError, ConflictError, FormatError, InputError
+from core.errors import CancelledError, ConflictError, FormatError, InputError, NotAllowedError
 from storage.analysis.answering import Answering
 from storage.records.annotation import (
     DraftConflictError,
-    Example,
     GenerationWork,
-    Gold,
     JudgingWork,
     MissingAnswer,
-    NotAllowedError,
     SourcesChangedError,
     SubmissionConflictError,
     SuggestionUse,
     ValidationWork,
 )
+from storage.records.projects import Example, Gold
 from storage.store import Store
 from storage.work.submissions import stream
 

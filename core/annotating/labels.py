@@ -1,0 +1,13 @@
+"""The labels that people give to an answer and to its disambiguated question: the one list of each, in the order in which they are shown."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+Label = Literal["correct", "wrong", "unsupported", "duplicate"]
+QuestionLabel = Literal["fits", "ambiguous_still", "changes_meaning"]
+Preference = Literal["a", "b", "tie"]  # of two sets of answers
+
+LABELS: tuple[Label, ...] = get_args(Label)
+QUESTION_LABELS: tuple[QuestionLabel, ...] = get_args(QuestionLabel)
+PREFERENCES: tuple[Preference, ...] = get_args(Preference)
