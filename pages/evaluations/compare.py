@@ -12,7 +12,8 @@ from core.metrics.significance.compare import MetricDifference
 from pages.app import shared
 from pages.app.markup import plain, short
 from pages.evaluations import judges
-from pages.evaluations.data import ALL, MULTI, SCOPES, Chart, draw, is_share, layout, metrics_of, names, shown
+from pages.evaluations.charts.base import ALL, MULTI, SCOPES, Chart, is_share, layout, shown
+from pages.evaluations.data import draw, metrics_of, names
 from pages.evaluations.rows import question
 from storage.records.results import StoredEvaluation
 

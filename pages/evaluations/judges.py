@@ -14,7 +14,7 @@ from core.metrics.agreement.chance import Figure
 from pages.agreement.tables import UNDEFINED, both, interval, value
 from pages.app import shared
 from pages.app.markup import plain
-from pages.evaluations.more_charts import GROUNDED
+from pages.evaluations.charts.grounding import GROUNDED
 from storage.analysis.judges import MAX_VERDICTS, JudgeAgreement, judge_agreement, judges_of
 from storage.records.results import StoredEvaluation
 

@@ -15,7 +15,8 @@ from pages.app import shared
 from pages.app.actions import deed
 from pages.app.markup import plain
 from pages.evaluations import judges
-from pages.evaluations.data import SCOPES, csv, metrics_of, names, shown
+from pages.evaluations.charts.base import SCOPES, shown
+from pages.evaluations.data import csv, metrics_of, names
 from storage.records.results import EvaluationFilter, StoredEvaluation
 
 MOST = 500  # runs in the table

@@ -13,8 +13,8 @@ from core.trace import prediction_from_json
 from pages.app import shared
 from pages.app.figures import percent, seconds
 from pages.app.markup import plain, short
-from pages.evaluations.data import shown
-from pages.evaluations.more_charts import BUCKETS
+from pages.evaluations.charts.base import shown
+from pages.evaluations.charts.errors import BUCKETS
 from pages.runs.trace import TraceView
 from storage.records.results import EvaluationRow, StoredEvaluation
 

@@ -18,6 +18,7 @@ from pages.app import shared
 from pages.app.actions import deed
 from pages.app.markup import plain
 from pages.corpus.builds import safe_names
+from pages.evaluations import worker
 from pages.evaluations.worker import Evaluation, folder_for
 from pages.runs.options import ready_systems
 from storage.commands.evaluations import import_run
@@ -134,7 +135,7 @@ def tags(text: str) -> dict[str, object]:
 def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
     """Raises InputError where this folder is being worked on, NotAllowedError.  The run goes on when who began it has left."""
     shared.store().allow("run evaluations")
-    jobs = shared.evaluations()
+    jobs = worker.running()
     running = jobs.get(folder.name)
     if running is not None and not running.done:
         raise InputError(f"the run {folder.name} is going on already")
@@ -147,7 +148,7 @@ def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
 @st.fragment(run_every=1.0)
 def _progress() -> None:
     """Looks once a second while something runs; then the whole page is drawn again."""
-    jobs = [job for job in shared.evaluations().values() if not job.done]
+    jobs = [job for job in worker.running().values() if not job.done]
     for job in jobs:
         share = job.count / job.total if job.total else 0.0
         stage = "stopping after this question" if job.stopping else job.stage
@@ -158,7 +159,7 @@ def _progress() -> None:
 
 def watch() -> None:
     """Running evaluations with a button to stop each, and what became of those that ended."""
-    jobs = shared.evaluations()
+    jobs = worker.running()
     running = {name: job for name, job in jobs.items() if not job.done}
     may = shared.store().may("run evaluations")
     if running:
@@ -197,13 +198,13 @@ def _stop(job: Evaluation) -> None:
 
 @deed("run evaluations", "evaluate.error")
 def _close(name: str) -> None:
-    shared.evaluations().pop(name, None)
+    worker.running().pop(name, None)
 
 
 @deed("run evaluations", "evaluate.error")
 def _go_on(name: str) -> None:
     folder = shared.settings().runs_dir / name
-    job = shared.evaluations().get(name)
+    job = worker.running().get(name)
     state = next((s for s in run_states(folder.parent) if s.name == name), None)
     plan = job.plan if job is not None else EvaluationPlan.from_json(state.about if state else {})
     begin(plan, folder, job.label if job is not None else "")
@@ -221,7 +222,7 @@ def _store_folder(path: Path) -> None:
 
 def folders() -> None:
     """Run folders of the command line under AMBISCOPE_HOME: to store, or to go on with."""
-    running = {name for name, job in shared.evaluations().items() if not job.done}
+    running = {name for name, job in worker.running().items() if not job.done}
     found = [s for s in run_states(shared.settings().runs_dir) if s.name not in running]
     if not found:
         st.caption("There are none. `python -m core evaluate --out` with a folder here makes one.")

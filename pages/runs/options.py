@@ -10,11 +10,11 @@ import streamlit as st
 from core import types as t
 from core.engine import SystemStatus
 from core.errors import AmbiscopeError
-from core.systems import PASSAGES, SYSTEMS, passages_to_read
+from core.systems import SYSTEMS, passages_to_read
 from core.systems.shared.base import Options
 from pages.app import shared
 from pages.app.markup import plain, short
-from pages.runs.interpretations import options as interpretation_options
+from pages.runs.interpretations.options import HELP, LABELS, SAID
 from pages.runs.runner import Plan
 
 MAX_PASSAGES = 200
@@ -43,7 +43,7 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
     settings = shared.settings()
     system = st.selectbox(label, names, key=f"{prefix}.system", persist_state="session")
     bound = min(passages or MAX_PASSAGES, MAX_PASSAGES)
-    key = f"{prefix}.top_k.{system}" if system in PASSAGES else f"{prefix}.top_k"
+    key = f"{prefix}.top_k.{system}" if SYSTEMS[str(system)].passages else f"{prefix}.top_k"
     k = st.number_input(
         "Passages to read",
         min_value=1,
@@ -56,7 +56,7 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
         help=f"The corpus has {passages}." if passages else None,
     )
     most = st.number_input(
-        "At most so many answers",
+        "Maximum answers",
         min_value=1,
         max_value=50,
         value=min(settings.max_answers, 50),
@@ -65,7 +65,7 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
     )
     above = None
     if st.toggle(
-        "Own stopping threshold",
+        "Custom stopping threshold",
         key=f"{prefix}.stopping",
         persist_state="session",
         help="Off: a run ends when [EOI] is likelier than every answer. On: when its probability exceeds the threshold.",
@@ -80,18 +80,26 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
         persist_state="session",
         help="Rewrite the question for each answer, and ask it back to check.",
     )
-    extra = interpretation_options.controls(prefix) if system == "verdict" else _choices(str(system), prefix)
+    extra = _choices(str(system), prefix)
     return str(system), Options(int(k), int(most), above, bool(clarify), extra)
 
 
 def _choices(system: str, prefix: str) -> dict[str, str]:
     """A selection for each option of the system that has a few named values; those left at their default are not passed on."""
-    chosen: dict[str, str] = {}
-    for name, values in SYSTEMS[system].choices.items():
-        label = f"{name.replace('_', ' ').capitalize()}"
-        value = st.selectbox(label, values, key=f"{prefix}.{system}.{name}", persist_state="session")
-        if value and value != values[0]:
-            chosen[name] = value
+    entry, chosen = SYSTEMS[system], dict[str, str]()
+    clustered = entry.view == "interpretations"
+    with st.expander("Clustering", icon=":material/bubble_chart:") if clustered else st.container():
+        for name, values in entry.choices.items():
+            value = st.selectbox(
+                LABELS.get(name, name.replace("_", " ").capitalize()),
+                values,
+                format_func=lambda value: SAID.get(value, value),
+                key=f"{prefix}.{system}.{name}",
+                help=HELP.get(name),
+                persist_state="session",
+            )
+            if value and value != values[0]:
+                chosen[name] = value
     return chosen
 
 

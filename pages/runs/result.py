@@ -16,8 +16,7 @@ from core.trace import to_json
 from pages.app import shared as app
 from pages.app.figures import percent, seconds
 from pages.app.markup import changes, plain, short
-from pages.runs import corrections, labels
-from pages.runs.interpretations import result
+from pages.runs import corrections, interpreted, labels
 from pages.runs.trace import TraceView, draw_evidence, round_trip
 from storage.records.results import Judgment
 
@@ -42,15 +41,15 @@ def draw_result(
                 app.show_error(error)
                 saved = ""
         cards = st.container()
-        if result.is_verdict(prediction):
+        if interpreted.has_choices(prediction):
             with cards:
-                result.draw(prediction, prefix)
+                interpreted.draw(prediction, prefix)
             if prediction.answers:
                 cards = st.expander("Judge and correct the answers", icon=":material/rule:", expanded=shared is not None)
         with cards:
             for position, answer in enumerate(prediction.answers):
                 _card(prediction, position, answer, saved, prefix, judged.get(position, []), shared)
-        if not prediction.answers and _finished(prediction) and not result.is_verdict(prediction):
+        if not prediction.answers and _finished(prediction) and not interpreted.has_choices(prediction):
             st.info("No answer was found in these passages. Read more of them, ask in other words, or add an answer yourself.")
             corrections.adder(prefix, -1)
         corrections.bar(prefix, prediction)
@@ -69,7 +68,7 @@ def _finished(prediction: t.Prediction) -> bool:
 
 def _headline(prediction: t.Prediction) -> None:
     count = len(prediction.answers)
-    if not count and result.is_verdict(prediction):
+    if not count and interpreted.has_choices(prediction):
         st.subheader("No interpretation")
     elif not count and not _finished(prediction):
         st.subheader("The run did not end")

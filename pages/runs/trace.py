@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
+from core.systems import entry_of
 from pages.app.figures import percent, seconds
 from pages.app.markup import around, changes, highlighted, plain, short
 from pages.runs.candidates import candidates_table
@@ -111,7 +112,7 @@ class TraceView:
         self.place, self.question, self.prefix, self.narrow = place, question, prefix, narrow
         self.passages: dict[str, t.RetrievedPassage] = {}
         self._clarified: DeltaGenerator | None = None
-        self._grids, self._grid = system == "verdict", None
+        self._grids, self._grid = entry_of(system).view == "interpretations", None
         self._open: dict[int, Any] = {}
         self._ranks, self._imagined = Ranks(), None
         self._searched_for, self._checked = question, False

@@ -19,6 +19,8 @@ from test_evaluate import save
 from core.errors import StorageError
 from core.settings import ROOT, Settings
 from pages.app import shared
+from pages.corpus import builds
+from pages.evaluations import worker
 from storage.people import passwords
 from storage.people.permissions import ACTIONS, can
 from storage.people.visitors import Visitor
@@ -159,8 +161,8 @@ def test_a_tab_from_before_there_were_accounts_does_nothing(
     assert not app.exception
     assert everything(store, settings) == before
     assert "signin.typed" in [t.key for t in app.text_input]
-    assert not shared.builds()
-    assert not shared.evaluations()
+    assert not builds.running()
+    assert not worker.running()
 
 
 FALLS: dict[str, Callable[[Store], Any]] = {

@@ -14,11 +14,13 @@ import pytest
 from page_helpers import ANSWERS, QUESTION, button, texts
 from streamlit.testing.v1 import AppTest
 
-from core.evaluation.published import published, tables_of
+from core.evaluation.published import PublishedTable, published, tables_of
 from core.settings import Settings
-from pages.evaluations import charts, more_charts
 from pages.evaluations import start as starting
-from pages.evaluations.data import CHARTS, VIEWS, csv, names
+from pages.evaluations import worker
+from pages.evaluations.charts.base import Asked, Chart
+from pages.evaluations.charts.catalogue import CHARTS, MENU
+from pages.evaluations.data import VIEWS, csv, names
 from storage.store import Store
 
 Open = Callable[..., AppTest]
@@ -153,7 +155,7 @@ def test_every_chart_draws_and_says_what_is_missing(open_app: Open, store: Store
             ablation="none" if i else "prompt",
         )
     app = show(fine(open_app("evaluate")), "Charts")
-    for kind in CHARTS:
+    for kind in MENU:
         app = fine(app.selectbox(key="evaluate.kind").set_value(kind).run())
         assert len(app.get("plotly_chart")) >= 1, kind
         assert len(app.get("download_button")) >= 1, kind
@@ -287,9 +289,7 @@ def test_a_stopped_evaluation_goes_on_where_it_stopped(
         asked.append(question.id)
         if question.id in stop_at:
             stop_at.clear()
-            from pages.app import shared
-
-            next(iter(shared.evaluations().values())).stop()
+            next(iter(worker.running().values())).stop()
         return real(system, question, *rest)
 
     monkeypatch.setattr(evaluation_run, "run_one", run_one)
@@ -362,15 +362,17 @@ def test_tags_are_read() -> None:
 def test_published_figures_are_drawn_apart_and_say_so(store: Store) -> None:
     save(store)
     runs = store.evaluations()
+
+    def drawn(key: str, table: PublishedTable | None = None) -> Chart:
+        (record,) = [r for r in CHARTS if r.key == key]
+        return record.chart(Asked(runs, runs, names(runs), "F1 answer", "all", store, table))
+
     for table in tables_of("quality"):
-        for chart in (
-            charts.quality(runs, names(runs), "F1 answer", table),
-            charts.latency(runs, names(runs), "F1 answer", "all", table),
-        ):
+        for chart in (drawn("quality", table), drawn("latency", table)):
             assert chart.figure is not None
             assert f"published: {table.label} (other data)" in set(chart.table["source"]) or "F1 answer" not in table.metrics
             assert "on other data" in chart.caption or "(other data)" in chart.caption
-    chart = more_charts.retrieval(runs, names(runs), "all", tables_of("retrieval"))
+    chart = drawn("retrieval")
     assert {"ours", "published: Sun et al. 2023 (AmbigPrompt), Table 6, NQ-open (other data)"} <= set(chart.table["source"])
 
 

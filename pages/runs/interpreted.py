@@ -1,4 +1,4 @@
-"""The result of `verdict`: the final interpretations as choices, the map of all of them, the nearest passages where there is none."""
+"""The result of a run that clustered interpretations: the final ones as choices, the map of all, the nearest passages where there is none."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ MANY = 6  # interpretations above which their cards stand in two columns
 WIDTH = 200  # characters of a passage around its citation
 
 
-def is_verdict(prediction: t.Prediction) -> bool:
+def has_choices(prediction: t.Prediction) -> bool:
+    """Whether a run ended in clustered interpretations; asked of what is stored, as its system may be gone."""
     return (
         any(isinstance(e, t.InterpretationsChosen) for e in prediction.events) and "consolidation" in prediction.system.settings
     )
