@@ -29,10 +29,10 @@ def _published(place: DeltaGenerator, kind: str, metric: str = "") -> PublishedT
         return None
     labels = {t.label: t for t in tables}
     chosen = place.selectbox(
-        "Published figures beside ours",
+        "Published figures to compare",
         [*labels, NO_TABLE],
         key=f"evaluate.published.{kind}",
-        help="On other data and machines.",
+        help="They were measured on other data and machines.",
     )
     table = labels.get(str(chosen))
     if table is not None and table.note:
@@ -91,9 +91,7 @@ def start() -> None:
 
 def main() -> None:
     st.header("Evaluate")
-    st.markdown(
-        "Systems over the same questions: means with intervals, what they cost, where they fail, and what the papers report."
-    )
+    st.markdown("Compare systems on the same questions: means with intervals, cost, errors, and what the papers report.")
     if said := st.session_state.pop("evaluate.said", None):
         st.success(plain(said), icon=":material/check:")
     if error := st.session_state.pop("evaluate.error", None):
@@ -114,7 +112,7 @@ def main() -> None:
             st.info("No stored run matches the filters in the sidebar.")
         else:
             st.info(
-                "No run is stored yet. Start one, or store a run folder of the command line, under Start and store.",
+                "No run is stored yet. Start one under Start and store, or store a run folder from the command line there.",
                 icon=":material/bar_chart_off:",
             )
         return
@@ -124,10 +122,8 @@ def main() -> None:
     if view == "Leaderboard":
         leaderboard.leaderboard(runs, metric, scope)
         if total > len(runs):
-            st.caption(f"The newest {len(runs)} of {total:,} runs; filter in the sidebar for others.")
-        st.caption(
-            "Rows over different question files or corpora are not comparable with one another; filter by question file for that."
-        )
+            st.caption(f"The newest {len(runs)} of {total:,} runs. Filter in the sidebar to find others.")
+        st.caption("Do not compare rows over different question files or corpora. Filter by question file first.")
     elif view == "Charts":
         charts(runs, metric, scope)
     elif view == "Two runs":

@@ -15,7 +15,7 @@ from pages.app.worker import Worker
 from storage.commands.evaluations import ImportedRun, import_run
 from storage.store import Store
 
-_STOPPED = "the evaluation was stopped; what was answered is kept, and it can go on"
+_STOPPED = "the evaluation was stopped; its answers are kept, and you can resume it"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 

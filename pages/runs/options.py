@@ -68,7 +68,7 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
         "Custom stopping threshold",
         key=f"{prefix}.stopping",
         persist_state="session",
-        help="Off: a run ends when [EOI] is likelier than every answer. On: when its probability exceeds the threshold.",
+        help="Off: a run stops when [EOI] is more likely than every answer. On: it stops when the probability of [EOI] exceeds your threshold.",
     ):
         above = st.slider(
             "Stop when P([EOI]) exceeds", 0.0, 1.0, 0.5, 0.05, key=f"{prefix}.stop_above", persist_state="session"
@@ -78,7 +78,7 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
         value=True,
         key=f"{prefix}.clarify",
         persist_state="session",
-        help="Rewrite the question for each answer, and ask it back to check.",
+        help="Rewrites the question for each answer, then asks it again to check.",
     )
     extra = _choices(str(system), prefix)
     return str(system), Options(int(k), int(most), above, bool(clarify), extra)
@@ -107,7 +107,7 @@ def sidebar() -> Choices:
     settings, found = shared.settings(), shared.systems()
     names = shared.light_engine().library.names()
     if not names:
-        st.sidebar.warning("There is no corpus yet. Upload one on the page Corpora.")
+        st.sidebar.warning("There is no corpus yet. Upload one on the Corpora page.")
     with st.sidebar:
         start = names.index(settings.corpus) if settings.corpus in names else 0
         corpus = st.selectbox("Corpus", names, index=start if names else None, key="explore.corpus", persist_state="session")
@@ -120,7 +120,7 @@ def sidebar() -> Choices:
                 sides.append(_side("Second system", ready, "explore.second", count))
         waiting = [s for s in found if not s.ready]
         if waiting:
-            with st.expander(f"{len(waiting)} not ready here"):
+            with st.expander(f"{len(waiting)} systems not available"):
                 for status in waiting:
                     st.markdown(f"**{plain(status.name)}**: {plain(status.summary)}")
                     st.caption(f"Needs {plain(', '.join(status.needs))}. {plain(status.why_not)}")
@@ -131,14 +131,14 @@ def sidebar() -> Choices:
 def recent() -> None:
     """Links to stored predictions, the newest first."""
     with st.expander("Recent predictions", icon=":material/history:"):
-        text = st.text_input("Filter by words of the question", key="explore.filter", max_chars=200)
+        text = st.text_input("Search by words in the question", key="explore.filter", max_chars=200)
         try:
             rows = shared.store().recent_predictions(RECENT, text=text.strip())
         except AmbiscopeError as error:
             shared.show_error(error)
             return
         if not rows:
-            st.caption("None matches." if text.strip() else "None yet: ask something.")
+            st.caption("No matches." if text.strip() else "None yet. Ask a question.")
         for row in rows:
             st.page_link(
                 "pages/explore.py",

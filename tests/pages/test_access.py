@@ -97,7 +97,7 @@ def _delete_run(app: AppTest, store: Store) -> None:
 
 
 def _start_run(app: AppTest, store: Store) -> None:
-    button(app, "Start the evaluation").click()
+    button(app, "Start evaluation").click()
 
 
 def _backup(app: AppTest, store: Store) -> None:
@@ -277,7 +277,7 @@ def test_each_role_is_shown_what_it_may_do(filled: str, store: Store, role: str)
     assert ({"Rename", "Delete"} <= {b.label for b in app.button}) == manager
     _run_evaluate("Start and store")(app)
     assert ("needs the role manager" in " ".join(e.value for e in app.error)) != manager
-    assert ("Start the evaluation" in [b.label for b in app.button]) == manager
+    assert ("Start evaluation" in [b.label for b in app.button]) == manager
 
 
 def _deeds() -> None:

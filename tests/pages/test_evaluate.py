@@ -110,7 +110,7 @@ def test_an_empty_database_says_what_to_do(open_app: Open) -> None:
     assert "No run is stored yet" in texts(app)
     for view in VIEWS:
         fine(show(app, view))
-    assert "There are none" in texts(app)  # no run folders
+    assert "There are no run folders" in texts(app)  # no run folders
 
 
 def test_one_run(open_app: Open, store: Store) -> None:
@@ -236,7 +236,7 @@ def begin(app: AppTest, name: str = "uploaded: mine.jsonl") -> AppTest:
     app = show(app, "Start and store")
     app.selectbox(key="evaluate.new.questions").set_value(name)
     app.text_input(key="evaluate.new.tags").set_value("ablation=none")
-    return button(app, "Start the evaluation").click().run()
+    return button(app, "Start evaluation").click().run()
 
 
 def until(app: AppTest, found: Callable[[AppTest], bool]) -> AppTest:
@@ -259,7 +259,7 @@ def test_an_evaluation_is_started_watched_and_stored(open_app: Open, corpus: str
     button(app, "Close").click().run()
     assert "is stored" not in texts(fine(app))
     button(app, "Store").click().run()  # its folder: it is stored already
-    assert "was stored before" in texts(fine(app))
+    assert "already stored" in texts(fine(app))
     assert store.count_evaluations() == 1
 
 
@@ -294,7 +294,7 @@ def test_a_stopped_evaluation_goes_on_where_it_stopped(
 
     monkeypatch.setattr(evaluation_run, "run_one", run_one)
     app = begin(fine(open_app("evaluate")))
-    app = until(app, lambda a: "it can go on" in texts(a))
+    app = until(app, lambda a: "you can resume it" in texts(a))
     assert asked == ["m0", "m1"]
     assert store.count_evaluations() == 0
     (folder,) = settings.runs_dir.iterdir()
@@ -316,11 +316,11 @@ def test_uploads_are_checked(open_app: Open, settings: Settings, store: Store) -
     app = show(fine(open_app("evaluate")), "Start and store")
     good = b'{"question": "Who?", "answers": [["x"]]}\n'
     for name, body, words in (
-        ("a b.jsonl", good, "a_b.jsonl: 1 questions are kept"),
+        ("a b.jsonl", good, "a_b.jsonl: 1 question saved"),
         ("bad.jsonl", b"{}\n", "a row needs 'answers'"),
     ):
         app.file_uploader(key="evaluate.upload.file").set_value([(name, body, "application/json")])
-        button(app, "Keep the question file").click().run()
+        button(app, "Save question file").click().run()
         said = texts(app).replace("\\", "")
         assert words in said
     assert [p.name for p in (settings.home / "questions").iterdir()] == ["a_b.jsonl"]
@@ -329,10 +329,10 @@ def test_uploads_are_checked(open_app: Open, settings: Settings, store: Store) -
     report = store.get_evaluation(saved).report
     store.delete_evaluation(saved)
     app.file_uploader(key="evaluate.upload.run").set_value([("report.json", json.dumps(report).encode(), "application/json")])
-    button(app, "Store the report").click().run()
+    button(app, "Store report").click().run()
     assert "stored, fid, 6 questions" in texts(fine(app))
     app.file_uploader(key="evaluate.upload.run").set_value([("x.json", b'{"rows": 1}', "application/json")])
-    button(app, "Store the report").click().run()
+    button(app, "Store report").click().run()
     assert "no report of an evaluation" in app.error[0].value.replace("\\", "")
 
 

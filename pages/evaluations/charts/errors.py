@@ -48,9 +48,9 @@ def errors(asked: Asked, kept: Runs) -> Chart:
         200 + 110 * runs,
         barmode="group",
         yaxis={"autorange": "reversed", "automargin": True},
-        xaxis={"title": "answers, or questions where it says so"},
+        xaxis={"title": "answers (questions where the legend says so)"},
     )
-    caption = "A missing answer is in one of missed, not retrieved and alias mismatch; a wrong one in one of alias mismatch, spurious and duplicate."
+    caption = "Each missing answer counts as missed, not retrieved or alias mismatch. Each wrong one counts as alias mismatch, spurious or duplicate."
     return Chart("errors", "Errors", figure, pd.DataFrame(rows), caption)
 
 
@@ -81,7 +81,7 @@ CHARTS = (
         key="errors",
         title="Errors",
         applies=lambda asked, r: any(bucket in asked.errors.get(r.id, {}) for bucket in BUCKETS),
-        empty="None of these runs counted its errors; evaluate again with this version.",
+        empty="None of these runs counted its errors. Evaluate it again with this version.",
         draw=errors,
     ),
     *(

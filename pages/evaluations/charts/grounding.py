@@ -46,7 +46,7 @@ def grounded(asked: Asked, kept: Runs) -> Chart:
             rows.append({"run": system, "questions": "all", **every, "source": theirs(table)})
     layout(figure, 440, barmode="group", yaxis={"range": [0, 1.02], "title": "share"})
     figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"})
-    caption = f"Diamonds †: {theirs(table)}; a click in the legend shows more of them." if table is not None else ""
+    caption = f"Diamonds †: {theirs(table)}. Click in the legend to show more." if table is not None else ""
     return Chart("grounded", "Grounded interpretations (VerDICt, Tables 2 and 4)", figure, pd.DataFrame(rows), caption)
 
 
@@ -128,7 +128,7 @@ CHARTS = (
         key="cost",
         title="Calls and seconds",
         applies=lambda asked, r: bool(asked.summaries[r.id].get("cost")),
-        empty="None of these runs counted its calls; evaluate again with this version.",
+        empty="None of these runs counted its calls. Evaluate it again with this version.",
         draw=cost,
     ),
 )

@@ -69,7 +69,7 @@ def quality(asked: Asked, kept: Runs) -> Chart:
         yaxis={"autorange": "reversed", "automargin": True},
         xaxis={"title": metric, "rangemode": "tozero"},
     )
-    caption = "Bars: means with 95% bootstrap intervals over questions." + (
+    caption = "Bars show means with 95% bootstrap intervals over questions." + (
         f" Diamonds: {theirs(table)}; not comparable with ours." if table is not None else ""
     )
     return Chart("quality", f"Quality: {metric}", figure, pd.DataFrame(rows), caption)
@@ -162,7 +162,7 @@ def latency(asked: Asked, kept: Runs) -> Chart:
         xaxis={"title": "seconds a question (median; logarithmic)", "type": "log"},
         yaxis={"title": f"{metric}, {scope}"},
     )
-    caption = "A circle's area goes with the number of parameters; a small cross: not known." + (
+    caption = "The area of a circle shows the number of parameters. A small cross: not known." + (
         f" Open circles †: {theirs(table)}, seconds on the authors' machine." if table is not None else ""
     )
     return Chart("latency", "Seconds and quality (Figure 4a)", figure, pd.DataFrame(rows), caption)

@@ -95,7 +95,7 @@ def retrieval(asked: Asked, kept: Runs) -> Chart:
     )
     figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"})
     caption = "R@k: some answer is in the top k passages. MRecall@k: all n answers are (or k of them when n > k)." + (
-        " Marks †: published, on other data; a click in the legend shows more of them." if tables else ""
+        " Marks †: published, on other data. Click in the legend to show more." if tables else ""
     )
     return Chart("retrieval", "Retrieval (Table 6)", figure, pd.DataFrame(rows), caption)
 

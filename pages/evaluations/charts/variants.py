@@ -114,7 +114,7 @@ CHARTS = (
         key="ablations",
         title="Ablations",
         applies=lambda asked, r: r.tags.get(ABLATION) is not None and r.mean(asked.metric) is not None,
-        empty=f"No run says what it goes without. Evaluate variants with: --tag '{ABLATION}=interleaving' (the full model: '{ABLATION}={FULL}')",
+        empty=f"No run says which part it leaves out. Evaluate variants with: --tag '{ABLATION}=interleaving' (the full model: '{ABLATION}={FULL}')",
         draw=ablations,
         of=all_runs,
         by_metric=True,

@@ -50,7 +50,9 @@ class ImaginedQuestions:
         self._passages, self._ranks = passages, ranks
         self._all = [Imagined(q) for q in questions]
         box = place.container(border=True)
-        box.markdown("**Imagined questions** :gray[what the language model takes the question to mean, before any passage]")
+        box.markdown(
+            "**Imagined questions** :gray[what the question may mean to the language model, before it reads any passage]"
+        )
         self._counts = box.empty()
         self._lines = [box.empty() for _ in self._all]
         self._show()
@@ -140,7 +142,7 @@ def became(one: Imagined, passages: Mapping[str, t.RetrievedPassage], ranks: Ran
         case "kept":
             return f":blue[:material/filter_alt: kept]: {one.kept} of its {found} read on"
         case "pruned":
-            return f":orange[:material/filter_alt_off: pruned]: {found} found, none of them among {plain(short(one.why, WHY))}"
+            return f":orange[:material/filter_alt_off: pruned]: {found} found, none among {plain(short(one.why, WHY))}"
         case "searched":
             return f":gray[:material/search: searched]: {found} found"
         case "nothing found":

@@ -9,22 +9,22 @@ import streamlit as st
 from core.consolidation import Clustering, Consolidation, Embed, SameAnswer, Unclustered
 
 SAID = {
-    "by generator": "Default: verified, or keep under a language model",
+    "by generator": "Default: keep if verified (keep all with a language model)",
     "default": "Default",
     "conservative": "Conservative: fewer",
     "question and answer": "Question and answer",
-    "question": "Question alone",
+    "question": "Question only",
     "verified": "Keep if verified",
     "keep": "Keep",
     "drop": "Drop",
-    "decides": "One cluster an answer",
-    "ignored": "As the embeddings lie",
+    "decides": "One cluster per answer",
+    "ignored": "By embeddings only",
 }
 HELP = {
-    "clustering": "Conservative asks for more interpretations in a cluster, and keeps near clusters together.",
-    "embed": "What is embedded: the disambiguated question with its answer, or the question alone.",
-    "unclustered": "What becomes of an interpretation that no other one is like. Verified: a second look at its passage spoke for it.",
-    "same_answer": "Whether interpretations with other answers leave a cluster, and those with the same answer join.",
+    "clustering": "Conservative needs more interpretations in a cluster, and merges clusters that are close.",
+    "embed": "What to embed: the disambiguated question with its answer, or the question only.",
+    "unclustered": "What happens to an interpretation unlike any other. Keep if verified: only when a second look at its passage supports it.",
+    "same_answer": "Whether a cluster holds exactly the interpretations with the same answer.",
 }
 LABELS = {
     "clustering": "Clustering",
