@@ -166,6 +166,7 @@ def test_every_chart_draws_and_says_what_is_missing(open_app: Open, store: Store
 
 def test_charts_without_their_data_explain_how_to_get_it(open_app: Open, store: Store) -> None:
     save(store, "one-pass")
+    save(store, "a-system-that-is-gone")
     app = show(fine(open_app("evaluate")), "Charts")
     for kind, words in (
         ("Training-set size", "--tag 'training questions=100'"),
