@@ -12,6 +12,7 @@ from core.engine import SystemStatus
 from core.errors import AmbiscopeError
 from core.systems import SYSTEMS, passages_to_read
 from core.systems.shared.base import Options
+from core.text import listed
 from pages.app import shared
 from pages.app.markup import plain, short
 from pages.runs.interpretations.options import HELP, LABELS, SAID
@@ -120,7 +121,7 @@ def sidebar() -> Choices:
                 sides.append(_side("Second system", ready, "explore.second", count))
         waiting = [s for s in found if not s.ready]
         if waiting:
-            with st.expander(f"{len(waiting)} systems not available"):
+            with st.expander(f"{listed(len(waiting), 'system')} not available"):
                 for status in waiting:
                     st.markdown(f"**{plain(status.name)}**: {plain(status.summary)}")
                     st.caption(f"Needs {plain(', '.join(status.needs))}. {plain(status.why_not)}")

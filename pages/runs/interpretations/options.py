@@ -9,7 +9,7 @@ import streamlit as st
 from core.consolidation import Clustering, Consolidation, Embed, SameAnswer, Unclustered
 
 SAID = {
-    "by generator": "Default: keep if verified (keep all with a language model)",
+    "by generator": "Default",
     "default": "Default",
     "conservative": "Conservative: fewer",
     "question and answer": "Question and answer",
@@ -23,7 +23,8 @@ SAID = {
 HELP = {
     "clustering": "Conservative needs more interpretations in a cluster, and merges clusters that are close.",
     "embed": "What to embed: the disambiguated question with its answer, or the question only.",
-    "unclustered": "What happens to an interpretation unlike any other. Keep if verified: only when a second look at its passage supports it.",
+    "unclustered": "What happens to an interpretation unlike any other. Keep if verified: only when a second look at its passage supports it. "
+    "Default: keep if verified, or keep all with a language model.",
     "same_answer": "Whether a cluster holds exactly the interpretations with the same answer.",
 }
 LABELS = {
