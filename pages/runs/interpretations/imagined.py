@@ -142,7 +142,7 @@ def became(one: Imagined, passages: Mapping[str, t.RetrievedPassage], ranks: Ran
         case "kept":
             return f":blue[:material/filter_alt: kept]: {one.kept} of its {found} read on"
         case "pruned":
-            return f":orange[:material/filter_alt_off: pruned]: {found} found, none among {plain(short(one.why, WHY))}"
+            return f":orange[:material/filter_alt_off: pruned]: {found} found, none of them among {plain(short(one.why, WHY))}"
         case "searched":
             return f":gray[:material/search: searched]: {found} found"
         case "nothing found":
