@@ -6,7 +6,7 @@ import difflib
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from core.errors import UnknownNameError
 
@@ -20,6 +20,10 @@ class Entry:
     hidden: bool = False  # usable by name, left out of menus (test doubles)
     # options with a few named values, the default first: menus show them (other options are set on the command line)
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # how the pages draw a run: a card for each answer, or a cell for each passage and a map of the interpretations
+    view: Literal["answers", "interpretations"] = "answers"
+    passages: int = 0  # a system reads at least so many passages where nobody asks for a number
+    decoding: str = ""  # how a system writes all answers in one pass; charts put those that say so side by side
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -39,6 +43,13 @@ class Registry(Mapping[str, Entry]):
             hint = did_you_mean(name, self._entries)
             shown = ", ".join(n for n, e in self._entries.items() if not e.hidden)
             raise UnknownNameError(f"unknown {self.kind} '{name}'.{hint} Available: {shown}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of any mapping: an unknown name is no error here."""
+        return self._entries.get(name, default)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

@@ -87,14 +87,14 @@ def _delete(name: str) -> None:
     typed = str(st.session_state.get(f"corpora.typed.{name}") or "").strip()
     if typed != name:
         raise InputError(f"'{typed[:80]}' is not the name '{name}'; nothing was deleted")
-    build = shared.builds().get(name)
+    build = corpus_builds.running().get(name)
     if build is not None and not build.done:
         raise InputError(f"corpus '{name}' is being built; stop that first")
     engine = shared.light_engine()
     engine.forget(name)
     engine.library.delete(name)
     corpus_builds.discard(shared.settings().home, name)
-    shared.builds().pop(name, None)
+    corpus_builds.running().pop(name, None)
     st.session_state["corpora.said"] = f"Corpus '{name}' is deleted."
 
 
@@ -127,7 +127,7 @@ def look(found: list[CorpusInfo], names: list[str]) -> None:
         return
     chosen = st.selectbox("Look into", every, key="corpora.chosen")
     info = next((c for c in found if c.name == chosen), None)
-    build = shared.builds().get(chosen)
+    build = corpus_builds.running().get(chosen)
     if info is not None and not info.complete:
         if build is None or build.done:
             incomplete(chosen)
@@ -150,7 +150,7 @@ def look(found: list[CorpusInfo], names: list[str]) -> None:
 
 @deed("build corpora", "corpora.error")
 def _go_on(upload: corpus_builds.Upload) -> None:
-    shared.builds()[upload.corpus] = corpus_builds.Build(shared.engine(), upload)
+    corpus_builds.running()[upload.corpus] = corpus_builds.Build(shared.engine(), upload)
 
 
 @deed("build corpora", "corpora.error")
@@ -160,7 +160,7 @@ def _stop(build: corpus_builds.Build) -> None:
 
 @deed("build corpora", "corpora.error")
 def _close(name: str) -> None:
-    shared.builds().pop(name, None)
+    corpus_builds.running().pop(name, None)
 
 
 @deed("build corpora", "corpora.error")
@@ -173,10 +173,12 @@ def _upload() -> None:
         raise InputError("the corpus has no name; give it one of a-z, 0-9, '_' and '-'")
     if not files:
         raise InputError("no file was chosen; choose at least one")
-    running = shared.builds().get(name)
+    running = corpus_builds.running().get(name)
     if running is not None and not running.done:
         raise InputError(f"corpus '{name}' is being built already; wait until it has finished")
-    shared.builds()[name] = corpus_builds.Build(shared.engine(), corpus_builds.keep(shared.settings().home, name, files))
+    corpus_builds.running()[name] = corpus_builds.Build(
+        shared.engine(), corpus_builds.keep(shared.settings().home, name, files)
+    )
 
 
 def upload_form() -> None:
@@ -225,7 +227,7 @@ def show_report(build: corpus_builds.Build) -> None:
 
 def watch() -> None:
     """Progress of running builds, reports of finished ones.  Goes on after an interruption: the work is done elsewhere."""
-    builds = shared.builds()
+    builds = corpus_builds.running()
     running = [b for b in builds.values() if not b.done]
     may_stop = shared.store().may("build corpora")
     if running:

@@ -11,27 +11,15 @@ from core.errors import AmbiscopeError
 from core.evaluation.published import PublishedTable, tables_of
 from pages.app import shared
 from pages.app.markup import plain
-from pages.evaluations import (
-    charts as first_charts,
-)
-from pages.evaluations import (
-    compare,
-    judges,
-    leaderboard,
-    more_charts,
-    reliability,
-    rows,
-)
-from pages.evaluations import (
-    start as starting,
-)
-from pages.evaluations.data import CHARTS, SCOPES, VIEWS, draw, metrics_of, names
+from pages.evaluations import compare, judges, leaderboard, rows
+from pages.evaluations import start as starting
+from pages.evaluations.charts.base import SCOPES, Asked
+from pages.evaluations.charts.catalogue import CHARTS, MENU
+from pages.evaluations.data import VIEWS, draw, metrics_of, names
 from storage.records.results import StoredEvaluation
 
 DRAWN = 8  # runs in a chart to begin with
 NO_TABLE = "none"
-OF_ALL = ("Training-set size", "Ablations", "Zero-shot and decoding")  # charts over all runs, not only the chosen ones
-OF_THE_METRIC = ("Quality", "Seconds and quality", "Groups", *OF_ALL)
 
 
 def _published(place: DeltaGenerator, kind: str, metric: str = "") -> PublishedTable | None:
@@ -41,10 +29,10 @@ def _published(place: DeltaGenerator, kind: str, metric: str = "") -> PublishedT
         return None
     labels = {t.label: t for t in tables}
     chosen = place.selectbox(
-        "Published figures beside ours",
+        "Published figures to compare",
         [*labels, NO_TABLE],
         key=f"evaluate.published.{kind}",
-        help="On other data and machines.",
+        help="They were measured on other data and machines.",
     )
     table = labels.get(str(chosen))
     if table is not None and table.note:
@@ -68,44 +56,15 @@ def charts(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
         st.info("Choose at least one run.")
         return
     left, right = st.columns(2)
-    view = left.selectbox("Chart", CHARTS, key="evaluate.kind")
-    store, ids = shared.store(), [r.id for r in chosen]
-    if view == "Quality":
-        draw(first_charts.quality(chosen, called, metric, _published(right, "quality", metric)))
-    elif view == "Seconds and quality":
-        draw(first_charts.latency(chosen, called, metric, scope, _published(right, "quality", metric)))
-    elif view == "Training-set size":
-        draw(first_charts.training_size(runs, metric))
-    elif view == "Precision and recall":
-        draw(first_charts.answers(chosen, called, scope))
-    elif view == "Ablations":
-        draw(more_charts.ablations(runs, metric, _published(right, "ablations", metric)))
-    elif view == "Zero-shot and decoding":
-        draw(more_charts.variants(runs, called, metric, _published(right, "zero-shot", metric)))
-    elif view == "Retrieval":
-        draw(more_charts.retrieval(_with_retrieval(runs, chosen), called, scope, tables_of("retrieval")))
-    elif view == "Grounding":
-        draw(more_charts.grounded(chosen, called, scope, _published(right, "grounded")))
-        summaries = {key: store.evaluation_report(key).get("summary") or {} for key in ids}
-        draw(more_charts.judged(summaries, called))
-        draw(more_charts.cost(summaries, called))
-    elif view == "Reliability":
-        summaries = {key: store.evaluation_report(key).get("summary") or {} for key in ids}
-        draw(reliability.reliability(summaries, called))
-    elif view == "Errors":
-        counts = store.error_counts(ids, multi=scope == "multi")
-        draw(more_charts.errors({key: counts[key] for key in ids if key in counts}, called))
-    else:
-        draw(more_charts.groups(store.group_means(ids, metric, "ambiguity"), called, metric, "ambiguity"))
-        draw(more_charts.groups(store.group_means(ids, metric, "source"), called, metric, "source"))
-    if view == "Grounding" or (view in OF_THE_METRIC and metric in judges.JUDGED):
-        judges.draw(runs if view in OF_ALL else chosen, called)
-
-
-def _with_retrieval(runs: Sequence[StoredEvaluation], chosen: Sequence[StoredEvaluation]) -> list[StoredEvaluation]:
-    """The chosen runs and those of `retrieval-eval`, which have no F1 and so stand last in every order."""
-    own = [r for r in runs if r.system.startswith("retrieval ")]
-    return [*[r for r in chosen if r not in own], *own][:20]
+    view = left.selectbox("Chart", MENU, key="evaluate.kind")
+    records = [r for r in CHARTS if r.menu == view]
+    table = next((_published(right, r.published, metric if r.by_metric else "") for r in records if r.published), None)
+    asked = Asked(runs, chosen, called, metric, scope, shared.store(), table)
+    for record in records:
+        draw(record.chart(asked))
+    judged = next((r for r in records if judges.is_judged((metric,) if r.by_metric else r.metrics)), None)
+    if judged is not None:
+        judges.draw(judged.of(asked), called)
 
 
 def one(runs: Sequence[StoredEvaluation]) -> None:
@@ -132,9 +91,7 @@ def start() -> None:
 
 def main() -> None:
     st.header("Evaluate")
-    st.markdown(
-        "Systems over the same questions: means with intervals, what they cost, where they fail, and what the papers report."
-    )
+    st.markdown("Compare systems on the same questions: means with intervals, cost, errors, and what the papers report.")
     if said := st.session_state.pop("evaluate.said", None):
         st.success(plain(said), icon=":material/check:")
     if error := st.session_state.pop("evaluate.error", None):
@@ -155,7 +112,7 @@ def main() -> None:
             st.info("No stored run matches the filters in the sidebar.")
         else:
             st.info(
-                "No run is stored yet. Start one, or store a run folder of the command line, under Start and store.",
+                "No run is stored yet. Start one under Start and store, or store a run folder from the command line there.",
                 icon=":material/bar_chart_off:",
             )
         return
@@ -165,10 +122,8 @@ def main() -> None:
     if view == "Leaderboard":
         leaderboard.leaderboard(runs, metric, scope)
         if total > len(runs):
-            st.caption(f"The newest {len(runs)} of {total:,} runs; filter in the sidebar for others.")
-        st.caption(
-            "Rows over different question files or corpora are not comparable with one another; filter by question file for that."
-        )
+            st.caption(f"The newest {len(runs)} of {total:,} runs. Filter in the sidebar to find others.")
+        st.caption("Do not compare rows over different question files or corpora. Filter by question file first.")
     elif view == "Charts":
         charts(runs, metric, scope)
     elif view == "Two runs":

@@ -46,9 +46,9 @@ def begin(choices: options.Choices) -> None:
     try:
         question = check_question(Question(text), shared.settings().max_question_chars)
         if not choices.sides:
-            raise InputError("no system is ready here; the sidebar says what each needs")
+            raise InputError("no system is available; the sidebar says what each one needs")
         if not choices.corpus:
-            raise InputError("there is no corpus to read; upload one on the page Corpora")
+            raise InputError("there is no corpus to read; upload one on the Corpora page")
         live.start(choices.plans(question))
     except AmbiscopeError as error:
         live.explain(error)
@@ -94,8 +94,8 @@ def finish(runs: list[live.Run]) -> None:
 def main() -> None:
     st.header("Explore an ambiguous question")
     st.markdown(
-        "Many questions have several right answers, because they can be read in several ways. Ask one, and the model finds an answer "
-        "after another, shows the passage behind each, and rewrites the question so that each answer is its only one."
+        "Many questions have several right answers because they can be read in several ways. Ask one: the model finds the answers one "
+        "by one, shows the passage behind each, and rewrites the question until it has only that answer."
     )
     shared.warm()
     stored: list[StoredPrediction] = []

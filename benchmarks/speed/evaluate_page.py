@@ -116,8 +116,9 @@ def measure() -> dict[str, float]:
     from streamlit.testing.v1 import AppTest
 
     from core.settings import ROOT
-    from pages.evaluations import charts, compare, more_charts, start  # noqa: F401
-    from pages.evaluations.data import CHARTS, VIEWS
+    from pages.evaluations import compare, start  # noqa: F401
+    from pages.evaluations.charts.catalogue import MENU
+    from pages.evaluations.data import VIEWS
 
     begin = PagesManager.__init__
 
@@ -143,7 +144,7 @@ def measure() -> dict[str, float]:
     for view in VIEWS[1:4]:
         app = timed(view, lambda a=app, v=view: a.segmented_control(key="evaluate.view").set_value(v).run())
         if view == "Charts":
-            for kind in CHARTS[1:]:
+            for kind in MENU[1:]:
                 app = timed(f"chart {kind}", lambda a=app, k=kind: a.selectbox(key="evaluate.kind").set_value(k).run())
     return found
 

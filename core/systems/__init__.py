@@ -6,6 +6,8 @@
 from core.registry import Entry, Registry
 
 SEQ2SEQ = "encoder-decoder fid"  # bundled; another one by AMBISCOPE_SEQ2SEQ
+GONE = Entry("", "a system that does not exist any more")
+LONG = 20  # passages, in place of the fewer of AMBISCOPE_TOP_K: Lee et al. 2025, appendix D
 
 SYSTEMS = Registry(
     "system",
@@ -35,6 +37,13 @@ SYSTEMS = Registry(
             "one retrieval, one interpretation or abstention from each passage, clustered: what the corpus can answer, and nothing else",
             "Lee et al. 2025, section 4",
             ("checkpoint reader", "checkpoint answerer"),
+            choices={
+                "clustering": ("default", "conservative"),
+                "embed": ("question and answer", "question"),
+                "unclustered": ("by generator", "verified", "keep", "drop"),
+            },
+            view="interpretations",
+            passages=LONG,
         ),
         "dtv": Entry(
             "core.systems.dtv:build",
@@ -53,42 +62,49 @@ SYSTEMS = Registry(
             "retrieval-augmented clarification: one long-context call over all passages",
             "Lee et al. 2025, Eq. 13 (after Kim et al. 2023)",
             ("a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL",),
+            passages=LONG,
         ),
         "rac-tree": Entry(
             "core.systems.rac:build_tree",
             "Tree of Clarifications: each interpretation is clarified further, unsupported ones are pruned",
             "Kim et al. 2023",
             ("a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL",),
+            passages=LONG,
         ),
         "fid": Entry(
             "core.systems.fid:build",
             "Fusion-in-Decoder: reads every passage, writes all answers in one pass",
             "Izacard and Grave 2021; Sun et al. 2023, section 4.3",
             (SEQ2SEQ,),
+            decoding="greedy",
         ),
         "fid-nucleus": Entry(
             "core.systems.fid:build_nucleus",
             "Fusion-in-Decoder, several samples (nucleus, p 0.8, t 0.8) merged into one answer set",
             "Sun et al. 2023, Table 5",
             (SEQ2SEQ,),
+            decoding="nucleus",
         ),
         "fid-top-k": Entry(
             "core.systems.fid:build_top_k",
             "Fusion-in-Decoder, several samples (top-k, k 40, t 0.8) merged into one answer set",
             "Sun et al. 2023, Table 5",
             (SEQ2SEQ,),
+            decoding="top-k",
         ),
         "fid-diverse-beam": Entry(
             "core.systems.fid:build_diverse_beam",
             "Fusion-in-Decoder, three diverse beams (t 0.8, penalty 0.5) merged into one answer set",
             "Sun et al. 2023, Table 5",
             (SEQ2SEQ,),
+            decoding="diverse beam",
         ),
         "fid-multi": Entry(
             "core.systems.fid:build_multi",
             "Fusion-in-Decoder that is made to write more answers: the end of the sequence is less likely",
             "Sun et al. 2023, Figure 5",
             (SEQ2SEQ,),
+            decoding="longer",
         ),
         "spanseqgen": Entry(
             "core.systems.spanseqgen:build",
@@ -135,8 +151,11 @@ SYSTEMS = Registry(
     },
 )
 
-# Systems that read more passages than AMBISCOPE_TOP_K says where nobody asks for a number: Lee et al. 2025, appendix D
-PASSAGES = {"verdict": 20, "rac": 20, "rac-tree": 20}
+
+def entry_of(system: str) -> Entry:
+    """What a system declares; an empty entry for one that does not exist any more, so that its stored runs still open."""
+    entry: Entry = SYSTEMS.get(system, GONE)
+    return entry
 
 
 def passages_to_read(system: str, top_k: int) -> int:
@@ -145,4 +164,4 @@ def passages_to_read(system: str, top_k: int) -> int:
     >>> passages_to_read("verdict", 10), passages_to_read("verdict", 40), passages_to_read("one-pass", 10)
     (20, 40, 10)
     """
-    return max(top_k, PASSAGES.get(system, 0))
+    return max(top_k, entry_of(system).passages)

@@ -46,6 +46,11 @@ class LoopRun(Worker):
         self.result = run_loop(self._store, self._settings, self.options, progress=self._progress)
 
 
+def _loops() -> dict[str, LoopRun]:
+    """The loop that this process has begun, under "loop"."""
+    return shared.running("loops")
+
+
 @deed("run the loop", "quality.error")
 def _begin(filters: Filters) -> None:
     """Callback of the form."""
@@ -53,7 +58,7 @@ def _begin(filters: Filters) -> None:
     name = str(state.get("quality.loop.name") or "").strip()
     if not _NAME.fullmatch(name):
         raise InputError(f"'{name[:60]}' is no name for a loop; use a-z, 0-9, '-' and '_', 60 characters at most")
-    running = shared.loops().get("loop")
+    running = _loops().get("loop")
     if running is not None and not running.done:
         raise InputError("a loop is running already; wait until it has finished, or stop it")
     chosen = state.get("quality.loop.snapshot")
@@ -65,7 +70,7 @@ def _begin(filters: Filters) -> None:
         minutes=float(state["quality.loop.minutes"]),
         limit=limit or None,
     )
-    shared.loops()["loop"] = LoopRun(shared.servers_store(), settings, options)
+    _loops()["loop"] = LoopRun(shared.servers_store(), settings, options)
 
 
 @deed("run the loop", "quality.error")
@@ -75,7 +80,7 @@ def _stop(run: LoopRun) -> None:
 
 @deed("run the loop", "quality.error")
 def _close() -> None:
-    shared.loops().pop("loop", None)
+    _loops().pop("loop", None)
 
 
 def draw(filters: Filters, snapshots: list[int]) -> None:
@@ -83,7 +88,7 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
         "Takes a snapshot of what people judged and annotated, trains the default model further from it, and measures the model before "
         "and after on the starter questions that are **not** in the snapshot. It runs beside the app, and goes on when you leave."
     )
-    running = shared.loops().get("loop")
+    running = _loops().get("loop")
     if running is not None and not running.done:
         _progress()
         st.button("Stop the loop", icon=":material/stop:", on_click=_stop, args=(running,), key="quality.loop.stop")
@@ -118,7 +123,7 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
 
 @st.fragment(run_every=LOOK_EVERY)
 def _progress() -> None:
-    running = shared.loops().get("loop")
+    running = _loops().get("loop")
     if running is None or running.done:
         st.rerun()
         return

@@ -230,7 +230,7 @@ def _verdict_buttons(
                 icon=ICONS[value],
                 type="primary" if chosen == value else "secondary",
                 shortcut=key if now else None,
-                on_click=_judge if what == "verdict" else _judge_question,
+                on_click=_judge_question if what == "question" else _judge,
                 args=(work, at, value),
             )
 

@@ -23,9 +23,6 @@ from core.retrieval.library import CorpusInfo
 from core.settings import Settings
 from pages.app import libraries
 from pages.app.markup import plain
-from pages.corpus.builds import Build
-from pages.evaluations.worker import Evaluation
-from pages.projects.system_answers import Preannotation
 from storage.people.door import Door
 from storage.people.visitors import Visitor
 from storage.store import Store
@@ -157,26 +154,8 @@ def warm() -> threading.Thread:
 
 
 @st.cache_resource(show_spinner=False)
-def loops() -> dict[str, Any]:
-    """The training loop that this process has begun, under "loop" (pages.agreement.loop): every tab sees it."""
-    return {}
-
-
-@st.cache_resource(show_spinner=False)
-def builds() -> dict[str, Build]:
-    """Builds of corpora that this process has begun, by name: every tab sees them."""
-    return {}
-
-
-@st.cache_resource(show_spinner=False)
-def preannotations() -> dict[str, Preannotation]:
-    """Runs of a system over a project's items that this process has begun, by the project's id."""
-    return {}
-
-
-@st.cache_resource(show_spinner=False)
-def evaluations() -> dict[str, Evaluation]:
-    """Evaluations that this process has begun, by the name of their run folder: every tab sees them."""
+def running(kind: str) -> dict[str, Any]:
+    """Work of one kind that this process has begun, by name: every tab sees it.  Each folder of pages keeps its own kinds here."""
     return {}
 
 

@@ -15,6 +15,7 @@ from core.engine import Engine
 from core.errors import CancelledError, InputError, StorageError
 from core.retrieval.build import BuildReport
 from core.retrieval.readers import READERS
+from pages.app import shared
 from pages.app.worker import Worker
 
 NAMES = "names.json"  # corpus and original names of the files, beside them
@@ -120,3 +121,8 @@ class Build(Worker):
             shutil.rmtree(self.upload.folder, ignore_errors=True)
             raise
         discard(self._engine.settings.home, self.name)
+
+
+def running() -> dict[str, Build]:
+    """Builds that this process has begun, by the corpus's name."""
+    return shared.running("builds")

@@ -12,7 +12,8 @@ from core.metrics.significance.compare import MetricDifference
 from pages.app import shared
 from pages.app.markup import plain, short
 from pages.evaluations import judges
-from pages.evaluations.data import ALL, MULTI, SCOPES, Chart, draw, is_share, layout, metrics_of, names, shown
+from pages.evaluations.charts.base import ALL, MULTI, SCOPES, Chart, is_share, layout, shown
+from pages.evaluations.data import draw, metrics_of, names
 from pages.evaluations.rows import question
 from storage.records.results import StoredEvaluation
 
@@ -22,7 +23,7 @@ MOST = 500  # questions in the chart
 
 def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     if len(runs) < 2:
-        st.info("Two stored runs are needed. Start another one, or store a run folder, under Start and store.")
+        st.info("Two stored runs are needed. Start another one under Start and store, or store a run folder there.")
         return
     called = names(runs)
     ids = [r.id for r in runs]
@@ -39,7 +40,7 @@ def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
         return
     found = shared.compared(a, b, tuple(common), scope)
     if not any(d.comparison.n for d in found.values()):
-        st.info("These runs have no question in common: choose two over the same question file.")
+        st.info("These runs have no question in common. Choose two runs over the same question file.")
         return
     st.caption(f"A: {plain(called[a])}. B: {plain(called[b])}. {SCOPES[scope]}; seed 0, {shared.SAMPLES:,} samples.")
     draw(_metrics(found))
@@ -146,7 +147,7 @@ def _questions(a: str, b: str, metric: str, called: Mapping[str, str]) -> None:
     )
     texts = {r.question_id: f"{r.difference:+.2f}  {short(r.question, 90)}" for r in rows}
     chosen = st.selectbox(
-        "Look into", list(texts), index=None, format_func=lambda key: texts.get(key, str(key)), key="evaluate.pair"
+        "Show a question", list(texts), index=None, format_func=lambda key: texts.get(key, str(key)), key="evaluate.pair"
     )
     if chosen in texts:
         for place, run, letter in zip(st.columns(2), (a, b), "AB", strict=True):

@@ -14,17 +14,17 @@ from core.metrics.agreement.chance import Figure
 from pages.agreement.tables import UNDEFINED, both, interval, value
 from pages.app import shared
 from pages.app.markup import plain
-from pages.evaluations.more_charts import GROUNDED
+from pages.evaluations.charts.grounding import GROUNDED
 from storage.analysis.judges import MAX_VERDICTS, JudgeAgreement, judge_agreement, judges_of
 from storage.records.results import StoredEvaluation
 
 JUDGED = ("interpretations", *GROUNDED)  # the metrics that a judge decides (core.metrics.grounding)
-MOST = 100  # runs for which agreement is reckoned at once
+MOST = 100  # runs for which agreement is calculated at once
 SAMPLES = 500  # of the bootstrap
 HOLD_SECONDS = 20.0  # a click elsewhere on the page should not wait for it again
 ROLES = ("verify", "match", "deduplicate")  # the prompts that a language model is asked as a judge
 UNKNOWN = "unknown"
-NOT_RECKONED = "not reckoned: filter in the sidebar"
+NOT_CALCULATED = "not calculated: filter in the sidebar"
 
 
 def is_judged(metrics: Iterable[str]) -> bool:
@@ -96,7 +96,7 @@ def rows(runs: Sequence[StoredEvaluation], called: Mapping[str, str], found: Jud
         about, a = found.about.get(run.id), found.agreement.get(run.id)
         if about is None:
             continue
-        kappa = a.row.kappa if a is not None else Figure("", None, None, 0, NOT_RECKONED)
+        kappa = a.row.kappa if a is not None else Figure("", None, None, 0, NOT_CALCULATED)
         out.append(
             {
                 "Run": called[run.id],
@@ -117,7 +117,7 @@ def beside(ranked: Sequence[StoredEvaluation], cells: Sequence[dict[str, Any]]) 
     found, out = judges(ranked), []
     for run, row in zip(ranked, cells, strict=True):
         about, a = found.about.get(run.id), found.agreement.get(run.id)
-        said = ("", "", "") if about is None else (judge_of(about), prompts_of(about), kappa_of(a) if a else NOT_RECKONED)
+        said = ("", "", "") if about is None else (judge_of(about), prompts_of(about), kappa_of(a) if a else NOT_CALCULATED)
         more = dict(zip(("judge", "prompt versions", "kappa with people"), said, strict=True))
         at = list(row).index("n")
         out.append(dict([*list(row.items())[:at], *more.items(), *list(row.items())[at:]]))
@@ -129,12 +129,12 @@ def draw(runs: Sequence[StoredEvaluation], called: Mapping[str, str]) -> None:
     found = judges(runs)
     if not found.about:
         return
-    st.markdown("**Judge of the grounded figures, and its agreement with people**")
+    st.markdown("**The judge of the grounded metrics, and its agreement with people**")
     st.dataframe(
         pd.DataFrame(rows(runs, called, found)),
         hide_index=True,
         width="stretch",
-        alt="The judge of each run, its prompt versions, and Cohen's kappa with people's verdicts",
+        alt="The judge of each run, its prompt versions, and Cohen's kappa with people's judgments",
     )
     explain(runs)
 
@@ -143,12 +143,12 @@ def explain(runs: Sequence[StoredEvaluation]) -> None:
     """What the figures mean, and what was left out."""
     found = judges(runs)
     st.caption(
-        f"The judge decides: {plain(', '.join(JUDGED))}. Kappa is Cohen's, between what the judge says (the passage supports the answer) and what most "
-        "people say (correct, or not) of the same question, answer and passage; n counts these. Undefined is not zero."
+        f"The judge decides these metrics: {plain(', '.join(JUDGED))}. Cohen's kappa compares the judge (does the passage support the answer?) with most "
+        "people (is it correct?) on the same questions, answers and passages; n counts them. Undefined is not zero."
     )
     if len(found.about) > MOST:
         st.caption(
-            f"Kappa is reckoned for the first {MOST} of {len(found.about)} judged runs; filter in the sidebar for others."
+            f"Kappa is calculated for the first {MOST} of {len(found.about)} judged runs. Filter in the sidebar to see others."
         )
     if found.truncated:
-        st.caption(f"Of people's verdicts, the latest {MAX_VERDICTS:,}.")
+        st.caption(f"Uses people's latest {MAX_VERDICTS:,} judgments.")

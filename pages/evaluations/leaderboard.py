@@ -15,7 +15,8 @@ from pages.app import shared
 from pages.app.actions import deed
 from pages.app.markup import plain
 from pages.evaluations import judges
-from pages.evaluations.data import SCOPES, csv, metrics_of, names, shown
+from pages.evaluations.charts.base import SCOPES, shown
+from pages.evaluations.data import csv, metrics_of, names
 from storage.records.results import EvaluationFilter, StoredEvaluation
 
 MOST = 500  # runs in the table
@@ -27,16 +28,16 @@ def filters() -> EvaluationFilter:
     with st.sidebar:
         st.subheader("Filter the runs")
         text = st.text_input(
-            "Words", key="evaluate.text", max_chars=200, help="In label, system, corpus, question file or checkpoint."
+            "Search", key="evaluate.text", max_chars=200, help="Searches label, system, corpus, question file and checkpoint."
         )
         systems = st.multiselect("Systems", choices["system"], key="evaluate.systems")
         questions = st.multiselect("Question files", choices["questions"], key="evaluate.questions")
         corpora = st.multiselect("Corpora", choices["corpus"], key="evaluate.corpora")
         with st.expander("More"):
-            since = st.date_input("Stored since", value=None, key="evaluate.since")
-            least = st.number_input("At least so many questions", min_value=0, value=0, key="evaluate.least")
+            since = st.date_input("Stored on or after", value=None, key="evaluate.since")
+            least = st.number_input("Minimum questions", min_value=0, value=0, key="evaluate.least")
             seed = st.number_input("Seed", value=None, step=1, key="evaluate.seed")
-            commit = st.text_input("Commit begins with", key="evaluate.commit", max_chars=40)
+            commit = st.text_input("Commit starts with", key="evaluate.commit", max_chars=40)
     return EvaluationFilter(
         text=str(text or ""),
         systems=tuple(systems),
@@ -67,8 +68,8 @@ def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
             "low": st.column_config.NumberColumn(format="%.3f", help="95% interval"),
             "high": st.column_config.NumberColumn(format="%.3f", help="95% interval"),
             "s/question": st.column_config.NumberColumn(format="%.2f", help="Median"),
-            "p95": st.column_config.NumberColumn(format="%.2f", help="Seconds that 95% of the questions stay below"),
-            "memory MB": st.column_config.NumberColumn(format="%.0f", help="Peak of the process"),
+            "p95": st.column_config.NumberColumn(format="%.2f", help="95% of the questions took fewer seconds"),
+            "memory MB": st.column_config.NumberColumn(format="%.0f", help="Peak memory of the process"),
             "parameters": st.column_config.NumberColumn(format="compact"),
         },
         alt=f"{len(rows)} runs by {metric}, {SCOPES[scope]}",
@@ -117,7 +118,7 @@ def _row(place: int, run: StoredEvaluation, name: str, metric: str, scope: str) 
 @deed("change evaluations", "evaluate.error")
 def _rename(key: str) -> None:
     shared.store().label_evaluation(key, str(st.session_state.get(f"evaluate.label.{key}") or ""))
-    st.session_state["evaluate.said"] = "The run has its new name."
+    st.session_state["evaluate.said"] = "The run was renamed."
 
 
 @deed("change evaluations", "evaluate.error")
@@ -125,7 +126,7 @@ def _delete(key: str, name: str) -> None:
     if not st.session_state.get(f"evaluate.sure.{key}"):
         raise InputError("nothing was deleted: tick the box first")
     shared.store().delete_evaluation(key)
-    st.session_state["evaluate.said"] = f"The run {name} is deleted from the database; its run folder stays."
+    st.session_state["evaluate.said"] = f"The run {name} is deleted from the database. Its run folder stays."
 
 
 def about(run: StoredEvaluation, name: str) -> None:
@@ -154,7 +155,7 @@ def about(run: StoredEvaluation, name: str) -> None:
             pd.DataFrame({"fact": list(facts), "value": [str(v) for v in facts.values()]}),
             hide_index=True,
             width="stretch",
-            alt="What the run was made with",
+            alt="How the run was made",
         )
     with right:
         means = [
@@ -175,7 +176,7 @@ def about(run: StoredEvaluation, name: str) -> None:
         st.text_input("Name of the run", value=run.label, key=f"evaluate.label.{run.id}", max_chars=120)
         st.button("Rename", key=f"evaluate.rename.{run.id}", on_click=_rename, args=(run.id,), icon=":material/edit:")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.checkbox(f"Delete {plain(name)} with its rows", key=f"evaluate.sure.{run.id}")
+        st.checkbox(f"Delete {plain(name)} and its rows", key=f"evaluate.sure.{run.id}")
         st.button("Delete", key=f"evaluate.delete.{run.id}", on_click=_delete, args=(run.id, name), icon=":material/delete:")
 
 

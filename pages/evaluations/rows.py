@@ -13,8 +13,8 @@ from core.trace import prediction_from_json
 from pages.app import shared
 from pages.app.figures import percent, seconds
 from pages.app.markup import plain, short
-from pages.evaluations.data import shown
-from pages.evaluations.more_charts import BUCKETS
+from pages.evaluations.charts.base import shown
+from pages.evaluations.charts.errors import BUCKETS
 from pages.runs.trace import TraceView
 from storage.records.results import EvaluationRow, StoredEvaluation
 
@@ -27,9 +27,9 @@ def rows(run: StoredEvaluation) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         order = st.selectbox("Order", list(ORDERS), format_func=lambda o: ORDERS[o], key=f"evaluate.order.{run.id}", width=220)
         bucket = st.selectbox(
-            "With the error",
+            "Error",
             ["", *BUCKETS],
-            format_func=lambda b: BUCKETS.get(b, "any or none"),
+            format_func=lambda b: BUCKETS.get(b, "any"),
             key=f"evaluate.bucket.{run.id}",
             width=280,
         )
@@ -37,7 +37,7 @@ def rows(run: StoredEvaluation) -> None:
     store, only = shared.store(), True if failed else None
     total = store.count_evaluation_rows(run.id, bucket=bucket, failed=only)
     if not total:
-        st.info("No question of this run is like that." if run.n else "This run was stored without its questions.")
+        st.info("No question of this run matches." if run.n else "This run was stored without its questions.")
         return
     pages = -(-total // PAGE)
     page = st.pagination(pages, key=f"evaluate.page.{run.id}.{order}.{bucket}.{failed}") if pages > 1 else 1
@@ -66,7 +66,11 @@ def rows(run: StoredEvaluation) -> None:
     )
     st.caption(f"Questions {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(found)} of {total:,}")
     chosen = st.selectbox(
-        "Look into", [r.question_id for r in found], index=None, format_func=_labels(found), key=f"evaluate.question.{run.id}"
+        "Show a question",
+        [r.question_id for r in found],
+        index=None,
+        format_func=_labels(found),
+        key=f"evaluate.question.{run.id}",
     )
     if chosen:
         question(st.container(border=True), run.id, str(chosen), f"one.{run.id}", narrow=False)
@@ -115,7 +119,9 @@ def _answers(row: EvaluationRow) -> None:
 
 def _trace(body: dict[str, object] | None, prefix: str, narrow: bool) -> None:
     if body is None:
-        st.caption("This run kept no traces. Evaluate with --traces, or switch it on in Start, to look into each step.")
+        st.caption(
+            "This run has no traces. To see each step, evaluate with --traces, or turn on Save traces under Start and store."
+        )
         return
     try:
         prediction = prediction_from_json(body)

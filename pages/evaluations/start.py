@@ -1,4 +1,4 @@
-"""Starting an evaluation, watching it, going on with one that stopped, and storing run folders made elsewhere."""
+"""Start an evaluation, watch it, resume one that stopped, and store run folders made elsewhere."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from core.datasets.catalogue import DATASETS, downloaded
 from core.errors import CancelledError, InputError, StorageError
 from core.evaluation.folder import RunState, run_states
 from core.evaluation.plan import JUDGES, EvaluationPlan
+from core.text import listed
 from pages.app import shared
 from pages.app.actions import deed
 from pages.app.markup import plain
 from pages.corpus.builds import safe_names
+from pages.evaluations import worker
 from pages.evaluations.worker import Evaluation, folder_for
 from pages.runs.options import ready_systems
 from storage.commands.evaluations import import_run
@@ -59,26 +61,24 @@ def form() -> None:
                 corpora,
                 index=start if corpora else None,
                 key="evaluate.new.corpus",
-                help="Not read when every question brings its passages.",
+                help="Not used when every question has its own passages.",
             )
         with middle:
-            st.number_input("At most so many questions (0: all)", min_value=0, value=0, key="evaluate.new.limit")
+            st.number_input("Maximum questions (0 = all)", min_value=0, value=0, key="evaluate.new.limit")
             st.number_input("Passages to read", min_value=1, max_value=200, value=_usual(), key="evaluate.new.top_k")
-            st.number_input("Seed of the intervals", value=0, step=1, key="evaluate.new.seed")
+            st.number_input("Random seed for intervals", value=0, step=1, key="evaluate.new.seed")
         with right:
-            st.text_input("Name of the run", key="evaluate.new.label", max_chars=120)
-            st.selectbox("Judge of grounding", ["as the references allow", *JUDGES], key="evaluate.new.judge")
+            st.text_input("Run name", key="evaluate.new.label", max_chars=120)
+            st.selectbox("Grounding judge", ["automatic", *JUDGES], key="evaluate.new.judge")
             st.text_input("Tags", key="evaluate.new.tags", max_chars=300, placeholder="training questions=100, ablation=none")
         st.toggle(
             "Disambiguated questions",
             value=False,
             key="evaluate.new.clarify",
-            help="Several times slower; needed for F1 bleu and F1 edit-f1.",
+            help="Several times slower. Needed for F1 bleu and F1 edit-f1.",
         )
-        st.toggle(
-            "Keep the traces", value=True, key="evaluate.new.traces", help="To look into each step of each question later."
-        )
-        st.form_submit_button("Start the evaluation", on_click=_start, icon=":material/play_arrow:", type="primary")
+        st.toggle("Save traces", value=True, key="evaluate.new.traces", help="Lets you see each step of each question later.")
+        st.form_submit_button("Start evaluation", on_click=_start, icon=":material/play_arrow:", type="primary")
 
 
 def _usual() -> int:
@@ -95,7 +95,7 @@ def _start() -> None:
     state = st.session_state
     path = question_files().get(str(state["evaluate.new.questions"]))
     if path is None:
-        raise InputError("this question file is not there any more; choose another one")
+        raise InputError("this question file no longer exists; choose another one")
     load(path)  # what is wrong in it is said now, with its line
     judge = str(state["evaluate.new.judge"])
     plan = EvaluationPlan(
@@ -123,7 +123,7 @@ def tags(text: str) -> dict[str, object]:
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, equals, value = (x.strip() for x in part.partition("="))
         if not equals or not name or not value:
-            raise InputError(f"the tag '{part[:60]}' has no value; write name=value, with commas between")
+            raise InputError(f"the tag '{part[:60]}' has no value; write name=value, separated by commas")
         try:
             found[name] = float(value)
         except ValueError:
@@ -134,10 +134,10 @@ def tags(text: str) -> dict[str, object]:
 def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
     """Raises InputError where this folder is being worked on, NotAllowedError.  The run goes on when who began it has left."""
     shared.store().allow("run evaluations")
-    jobs = shared.evaluations()
+    jobs = worker.running()
     running = jobs.get(folder.name)
     if running is not None and not running.done:
-        raise InputError(f"the run {folder.name} is going on already")
+        raise InputError(f"the run {folder.name} is already running")
     jobs[folder.name] = Evaluation(shared.engine(), shared.servers_store, plan, folder, label)
 
 
@@ -147,7 +147,7 @@ def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
 @st.fragment(run_every=1.0)
 def _progress() -> None:
     """Looks once a second while something runs; then the whole page is drawn again."""
-    jobs = [job for job in shared.evaluations().values() if not job.done]
+    jobs = [job for job in worker.running().values() if not job.done]
     for job in jobs:
         share = job.count / job.total if job.total else 0.0
         stage = "stopping after this question" if job.stopping else job.stage
@@ -158,7 +158,7 @@ def _progress() -> None:
 
 def watch() -> None:
     """Running evaluations with a button to stop each, and what became of those that ended."""
-    jobs = shared.evaluations()
+    jobs = worker.running()
     running = {name: job for name, job in jobs.items() if not job.done}
     may = shared.store().may("run evaluations")
     if running:
@@ -186,7 +186,7 @@ def watch() -> None:
             continue
         with st.container(horizontal=True):
             if job.error is not None:
-                st.button("Go on", key=f"evaluate.again.{name}", on_click=_go_on, args=(name,), icon=":material/play_arrow:")
+                st.button("Resume", key=f"evaluate.again.{name}", on_click=_go_on, args=(name,), icon=":material/play_arrow:")
             st.button("Close", key=f"evaluate.close.{name}", on_click=_close, args=(name,))
 
 
@@ -197,13 +197,13 @@ def _stop(job: Evaluation) -> None:
 
 @deed("run evaluations", "evaluate.error")
 def _close(name: str) -> None:
-    shared.evaluations().pop(name, None)
+    worker.running().pop(name, None)
 
 
 @deed("run evaluations", "evaluate.error")
 def _go_on(name: str) -> None:
     folder = shared.settings().runs_dir / name
-    job = shared.evaluations().get(name)
+    job = worker.running().get(name)
     state = next((s for s in run_states(folder.parent) if s.name == name), None)
     plan = job.plan if job is not None else EvaluationPlan.from_json(state.about if state else {})
     begin(plan, folder, job.label if job is not None else "")
@@ -215,16 +215,16 @@ def _go_on(name: str) -> None:
 @deed("run evaluations", "evaluate.error")
 def _store_folder(path: Path) -> None:
     made = import_run(shared.store(), path)
-    words = "stored" if made.new else "was stored before"
+    words = "stored" if made.new else "already stored"
     st.session_state["evaluate.said"] = f"{path.name}: {words}, {made.system}, {made.n} questions."
 
 
 def folders() -> None:
     """Run folders of the command line under AMBISCOPE_HOME: to store, or to go on with."""
-    running = {name for name, job in shared.evaluations().items() if not job.done}
+    running = {name for name, job in worker.running().items() if not job.done}
     found = [s for s in run_states(shared.settings().runs_dir) if s.name not in running]
     if not found:
-        st.caption("There are none. `python -m core evaluate --out` with a folder here makes one.")
+        st.caption("There are no run folders. `python -m core evaluate --out` creates one.")
         return
     for state in found[:30]:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -239,14 +239,14 @@ def folders() -> None:
                 )
             else:
                 st.button(
-                    "Go on",
+                    "Resume",
                     key=f"evaluate.resume.{state.name}",
                     on_click=_go_on,
                     args=(state.name,),
                     icon=":material/play_arrow:",
                 )
     if len(found) > 30:
-        st.caption(f"and {len(found) - 30} older ones: python -m storage import-evaluation NAME")
+        st.caption(f"{len(found) - 30} older folders are not shown. Store one with: python -m storage import-evaluation NAME")
 
 
 def _described(state: RunState) -> str:
@@ -262,13 +262,13 @@ def uploads() -> None:
     limit = shared.settings().max_upload_mb
     left, right = st.columns(2)
     with left, st.form("evaluate.upload.questions", border=False, clear_on_submit=True):
-        st.file_uploader(f"A question file (up to {limit} MB)", type=SUFFIXES, key="evaluate.upload.file")
-        st.form_submit_button("Keep the question file", on_click=_keep, icon=":material/upload:")
+        st.file_uploader(f"Question file (up to {limit} MB)", type=SUFFIXES, key="evaluate.upload.file")
+        st.form_submit_button("Save question file", on_click=_keep, icon=":material/upload:")
     with right, st.form("evaluate.upload.report", border=False, clear_on_submit=True):
         st.file_uploader(
-            f"A report.json of `python -m core evaluate --out` (up to {limit} MB)", type=["json"], key="evaluate.upload.run"
+            f"report.json from `python -m core evaluate --out` (up to {limit} MB)", type=["json"], key="evaluate.upload.run"
         )
-        st.form_submit_button("Store the report", on_click=_store_report, icon=":material/upload:")
+        st.form_submit_button("Store report", on_click=_store_report, icon=":material/upload:")
 
 
 @deed("run evaluations", "evaluate.error")
@@ -282,7 +282,7 @@ def _keep() -> None:
         target = _own_place(draft / name, home / "questions")
         target.parent.mkdir(parents=True, exist_ok=True)
         (draft / name).replace(target)
-        st.session_state["evaluate.said"] = f"{target.name}: {count} questions are kept."
+        st.session_state["evaluate.said"] = f"{target.name}: {listed(count, 'question')} saved."
     except OSError as error:
         raise StorageError(f"the upload cannot be written ({error.strerror or error})") from error
     finally:
@@ -317,7 +317,7 @@ def _received(file: object, folder: Path) -> str:
     limit = shared.settings().max_upload_mb
     body = file.getbuffer()  # type: ignore[attr-defined]
     if len(body) > limit * 1_000_000:
-        raise InputError(f"the file has {len(body) / 1e6:.0f} MB; at most {limit} are taken (AMBISCOPE_MAX_UPLOAD_MB)")
+        raise InputError(f"the file has {len(body) / 1e6:.0f} MB; the limit is {limit} MB (AMBISCOPE_MAX_UPLOAD_MB)")
     (name,) = safe_names([str(getattr(file, "name", "file"))], KINDS)
     try:
         folder.mkdir(parents=True)

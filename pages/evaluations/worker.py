@@ -10,11 +10,12 @@ from pathlib import Path
 from core.engine import Engine
 from core.errors import CancelledError
 from core.evaluation.plan import EvaluationPlan, run_plan
+from pages.app import shared
 from pages.app.worker import Worker
 from storage.commands.evaluations import ImportedRun, import_run
 from storage.store import Store
 
-_STOPPED = "the evaluation was stopped; what was answered is kept, and it can go on"
+_STOPPED = "the evaluation was stopped; its answers are kept, and you can resume it"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -59,3 +60,8 @@ class Evaluation(Worker):
         self.stage = "storing the run"
         self.troubles = report.troubles
         self.result = import_run(self._store(), self.folder, self.label)
+
+
+def running() -> dict[str, Evaluation]:
+    """Evaluations that this process has begun, by the name of their run folder."""
+    return shared.running("evaluations")

@@ -8,6 +8,7 @@ import streamlit as st
 from pages.annotation.about import STAGES
 from pages.app import shared
 from pages.app.markup import plain
+from pages.projects import system_answers
 from storage.records.projects import Project
 
 SECTION = "manage.section"
@@ -64,7 +65,7 @@ def draw(project: Project, who: str) -> None:
 
 def _warn(project: Project, bare: int, items: int) -> None:
     systems = " or ".join(plain(s) for s in project.systems)
-    running = shared.preannotations().get(project.id)
+    running = system_answers.running().get(project.id)
     if running is not None and not running.done:
         then = "A system is answering them now; see Suggestions."
     else:

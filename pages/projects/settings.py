@@ -16,6 +16,7 @@ from pages.app import shared
 from pages.app.actions import deed
 from pages.app.begun import begun, forget
 from pages.app.markup import plain
+from pages.projects import system_answers
 from pages.projects.items import ERROR, SAID
 from pages.projects.system_answers import Preannotation
 from storage.projects.projects import THRESHOLDS
@@ -178,7 +179,7 @@ def suggestions(project: Project, who: str) -> None:
         "A system answers the questions that it has not answered yet, in the background; you can leave this page meanwhile. Its answers "
         "are suggestions where people write answers, and what is judged at the judging stage. Nothing counts as done by this."
     )
-    running = shared.preannotations().get(project.id)
+    running = system_answers.running().get(project.id)
     if running is not None and not running.done:
         watch(running)
         return
@@ -215,12 +216,12 @@ def suggestions(project: Project, who: str) -> None:
 
 @deed("manage projects", ERROR)
 def _begin(project: Project, who: str, system: str, k: int, clarify: bool) -> None:
-    running = shared.preannotations().get(project.id)
+    running = system_answers.running().get(project.id)
     if running is not None and not running.done:
         raise InputError("a run over this project is going on; wait until it has ended, or stop it")
     usual = min(shared.settings().top_k, 200)  # left as it is: the system's own default, at most the whole corpus
     options = Options(top_k=None if k == usual else k, max_answers=shared.settings().max_answers, clarify=clarify)
-    shared.preannotations()[project.id] = Preannotation(shared.engine(), shared.servers_store(), project, system, who, options)
+    system_answers.running()[project.id] = Preannotation(shared.engine(), shared.servers_store(), project, system, who, options)
 
 
 @deed("manage projects", ERROR)
@@ -230,7 +231,7 @@ def _stop(run: Preannotation) -> None:
 
 @deed("manage projects", ERROR)
 def _close(project: str) -> None:
-    shared.preannotations().pop(project, None)
+    system_answers.running().pop(project, None)
 
 
 @deed("manage projects", ERROR)

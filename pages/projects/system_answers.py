@@ -5,6 +5,7 @@ from __future__ import annotations
 from core import types as t
 from core.engine import Engine
 from core.systems.shared.base import Options
+from pages.app import shared
 from pages.app.worker import Worker
 from storage.analysis.answering import Answering
 from storage.records.projects import Project
@@ -24,3 +25,8 @@ class Preannotation(Worker, Answering):
 
     def work(self) -> None:
         self.answer_items(lambda: self.stopping)
+
+
+def running() -> dict[str, Preannotation]:
+    """Runs of a system over a project's items that this process has begun, by the project's id."""
+    return shared.running("preannotations")

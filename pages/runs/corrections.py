@@ -93,25 +93,25 @@ def controls(prefix: str, position: int) -> None:
         icon=":material/undo:" if struck else ":material/strikethrough_s:",
         on_click=_strike,
         args=(prefix, position),
-        help="A struck answer is banned when you run on.",
+        help="A struck answer is excluded when you continue.",
     )
     adder(prefix, position)
 
 
 def adder(prefix: str, position: int) -> None:
-    with st.popover("Add", icon=":material/add:", help="Add an answer that follows this one"):
+    with st.popover("Add", icon=":material/add:", help="Add an answer after this one"):
         st.text_input(
-            "Answer that follows here",
+            "Next answer",
             key=f"{prefix}.new.{position}",
             max_chars=MAX_CHARS,
             on_change=_add,
             args=(prefix, position),
-            help="It is pinned: the next answers are looked for beside it.",
+            help="The answer is pinned: the next search looks for further ones.",
         )
 
 
 def bar(prefix: str, prediction: t.Prediction) -> None:
-    """What the corrections mean, and the button that runs on; nothing where there are none."""
+    """What the corrections mean, and the button that continues; nothing where there are none."""
     wanted = of(prefix)
     if not wanted:
         return
@@ -119,10 +119,10 @@ def bar(prefix: str, prediction: t.Prediction) -> None:
     with st.container(border=True):
         names = [("keeping", question.pinned), ("striking", question.banned)]
         said = "; ".join(f"{what} {', '.join(f'**{plain(x)}**' for x in texts)}" for what, texts in names if texts)
-        st.markdown(f"Run on from step {len(question.pinned) + 1}, {said}.")
+        st.markdown(f"Continue from step {len(question.pinned) + 1}, {said}.")
         with st.container(horizontal=True):
             st.button(
-                "Run on from here",
+                "Continue from here",
                 key=f"{prefix}.run_on",
                 type="primary",
                 icon=":material/play_arrow:",

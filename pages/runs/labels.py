@@ -1,4 +1,4 @@
-"""A person's verdict on each answer, saved at once.  What is shown comes from the store at every drawing; widgets only carry changes."""
+"""A person's judgment of each answer, saved at once.  What is shown comes from the store at every drawing; widgets only carry changes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from storage.records.results import Judgment, JudgmentConflictError
 
 MAX_NOTE = 2_000
 HELP = (
-    "correct: an answer to the question, and the passage says so. wrong: no answer to it. "
-    "unsupported: may be true, but the passage does not say so. duplicate: the same as another answer."
+    "correct: it answers the question, and the passage says so. wrong: it does not answer the question. "
+    "unsupported: it may be true, but the passage does not say so. duplicate: the same as another answer."
 )
 
 
@@ -53,9 +53,9 @@ def _store(prediction_id: str, position: int, verdict: str | None, note: str, ve
 
 def _said(judgment: Judgment | None) -> str:
     if judgment is None:
-        return "no verdict"
+        return "no label"
     note = f" ({plain(short(judgment.note, 200))})" if judgment.note else ""
-    return f"**{judgment.verdict or 'no verdict'}**{note}"
+    return f"**{judgment.verdict or 'no label'}**{note}"
 
 
 def _trouble(prediction_id: str, position: int) -> None:
@@ -65,7 +65,7 @@ def _trouble(prediction_id: str, position: int) -> None:
     if isinstance(error, JudgmentConflictError):
         mine, theirs = error.mine, error.theirs
         st.warning(
-            f"This verdict was changed in another window. There: {_said(theirs)}. Here: {_said(mine)}.",
+            f"This judgment was changed in another window. There: {_said(theirs)}. Here: {_said(mine)}.",
             icon=":material/sync_problem:",
         )
         with st.container(horizontal=True):
@@ -76,7 +76,7 @@ def _trouble(prediction_id: str, position: int) -> None:
                 args=(prediction_id, position, mine.verdict, mine.note, theirs.version if theirs else 0),
             )
             st.button(
-                "Keep the other",
+                "Keep theirs",
                 key=_key(prediction_id, position, "theirs"),
                 on_click=lambda: st.session_state.pop(key, None),
             )
@@ -85,7 +85,7 @@ def _trouble(prediction_id: str, position: int) -> None:
 
 
 def controls(prediction_id: str, position: int, judgments: list[Judgment]) -> None:
-    """Verdict and note of the present annotator."""
+    """Label and note of the current annotator."""
     own = next((j for j in judgments if j.annotator == shared.annotator()), None)
     choice, note = _key(prediction_id, position, "choice"), _key(prediction_id, position, "note")
     # the store's word goes before a widget's: another tab may have changed it; this tab's change was stored by its callback
@@ -93,7 +93,7 @@ def controls(prediction_id: str, position: int, judgments: list[Judgment]) -> No
     st.session_state[note] = own.note if own else ""
     version = own.version if own else 0
     st.segmented_control(
-        "Verdict",
+        "Label",
         LABELS,
         key=choice,
         on_change=_save,

@@ -106,7 +106,7 @@ def show_run_error(run: Run) -> None:
         shared.show_error(run.error)
     if run.save_error is not None:
         shared.show_error(run.save_error)
-        st.warning("The result below is not saved yet; it stays here until you ask something else.")
+        st.warning("The result below is not saved. It stays here until you ask something else.")
         st.button("Save again", key=f"again.{run.key}", on_click=save, args=(run,), icon=":material/save:")
 
 

@@ -10,11 +10,12 @@ import streamlit as st
 from core import types as t
 from core.engine import SystemStatus
 from core.errors import AmbiscopeError
-from core.systems import PASSAGES, SYSTEMS, passages_to_read
+from core.systems import SYSTEMS, passages_to_read
 from core.systems.shared.base import Options
+from core.text import listed
 from pages.app import shared
 from pages.app.markup import plain, short
-from pages.runs.interpretations import options as interpretation_options
+from pages.runs.interpretations.options import HELP, LABELS, SAID
 from pages.runs.runner import Plan
 
 MAX_PASSAGES = 200
@@ -43,7 +44,7 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
     settings = shared.settings()
     system = st.selectbox(label, names, key=f"{prefix}.system", persist_state="session")
     bound = min(passages or MAX_PASSAGES, MAX_PASSAGES)
-    key = f"{prefix}.top_k.{system}" if system in PASSAGES else f"{prefix}.top_k"
+    key = f"{prefix}.top_k.{system}" if SYSTEMS[str(system)].passages else f"{prefix}.top_k"
     k = st.number_input(
         "Passages to read",
         min_value=1,
@@ -56,7 +57,7 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
         help=f"The corpus has {passages}." if passages else None,
     )
     most = st.number_input(
-        "At most so many answers",
+        "Maximum answers",
         min_value=1,
         max_value=50,
         value=min(settings.max_answers, 50),
@@ -65,10 +66,10 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
     )
     above = None
     if st.toggle(
-        "Own stopping threshold",
+        "Custom stopping threshold",
         key=f"{prefix}.stopping",
         persist_state="session",
-        help="Off: a run ends when [EOI] is likelier than every answer. On: when its probability exceeds the threshold.",
+        help="Off: a run stops when [EOI] is more likely than every answer. On: it stops when the probability of [EOI] exceeds your threshold.",
     ):
         above = st.slider(
             "Stop when P([EOI]) exceeds", 0.0, 1.0, 0.5, 0.05, key=f"{prefix}.stop_above", persist_state="session"
@@ -78,20 +79,28 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
         value=True,
         key=f"{prefix}.clarify",
         persist_state="session",
-        help="Rewrite the question for each answer, and ask it back to check.",
+        help="Rewrites the question for each answer, then asks it again to check.",
     )
-    extra = interpretation_options.controls(prefix) if system == "verdict" else _choices(str(system), prefix)
+    extra = _choices(str(system), prefix)
     return str(system), Options(int(k), int(most), above, bool(clarify), extra)
 
 
 def _choices(system: str, prefix: str) -> dict[str, str]:
     """A selection for each option of the system that has a few named values; those left at their default are not passed on."""
-    chosen: dict[str, str] = {}
-    for name, values in SYSTEMS[system].choices.items():
-        label = f"{name.replace('_', ' ').capitalize()}"
-        value = st.selectbox(label, values, key=f"{prefix}.{system}.{name}", persist_state="session")
-        if value and value != values[0]:
-            chosen[name] = value
+    entry, chosen = SYSTEMS[system], dict[str, str]()
+    clustered = entry.view == "interpretations"
+    with st.expander("Clustering", icon=":material/bubble_chart:") if clustered else st.container():
+        for name, values in entry.choices.items():
+            value = st.selectbox(
+                LABELS.get(name, name.replace("_", " ").capitalize()),
+                values,
+                format_func=lambda value: SAID.get(value, value),
+                key=f"{prefix}.{system}.{name}",
+                help=HELP.get(name),
+                persist_state="session",
+            )
+            if value and value != values[0]:
+                chosen[name] = value
     return chosen
 
 
@@ -99,7 +108,7 @@ def sidebar() -> Choices:
     settings, found = shared.settings(), shared.systems()
     names = shared.light_engine().library.names()
     if not names:
-        st.sidebar.warning("There is no corpus yet. Upload one on the page Corpora.")
+        st.sidebar.warning("There is no corpus yet. Upload one on the Corpora page.")
     with st.sidebar:
         start = names.index(settings.corpus) if settings.corpus in names else 0
         corpus = st.selectbox("Corpus", names, index=start if names else None, key="explore.corpus", persist_state="session")
@@ -112,7 +121,7 @@ def sidebar() -> Choices:
                 sides.append(_side("Second system", ready, "explore.second", count))
         waiting = [s for s in found if not s.ready]
         if waiting:
-            with st.expander(f"{len(waiting)} not ready here"):
+            with st.expander(f"{listed(len(waiting), 'system')} not available"):
                 for status in waiting:
                     st.markdown(f"**{plain(status.name)}**: {plain(status.summary)}")
                     st.caption(f"Needs {plain(', '.join(status.needs))}. {plain(status.why_not)}")
@@ -123,14 +132,14 @@ def sidebar() -> Choices:
 def recent() -> None:
     """Links to stored predictions, the newest first."""
     with st.expander("Recent predictions", icon=":material/history:"):
-        text = st.text_input("Filter by words of the question", key="explore.filter", max_chars=200)
+        text = st.text_input("Search by words in the question", key="explore.filter", max_chars=200)
         try:
             rows = shared.store().recent_predictions(RECENT, text=text.strip())
         except AmbiscopeError as error:
             shared.show_error(error)
             return
         if not rows:
-            st.caption("None matches." if text.strip() else "None yet: ask something.")
+            st.caption("No matches." if text.strip() else "None yet. Ask a question.")
         for row in rows:
             st.page_link(
                 "pages/explore.py",

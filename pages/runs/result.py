@@ -16,8 +16,7 @@ from core.trace import to_json
 from pages.app import shared as app
 from pages.app.figures import percent, seconds
 from pages.app.markup import changes, plain, short
-from pages.runs import corrections, labels
-from pages.runs.interpretations import result
+from pages.runs import corrections, interpreted, labels
 from pages.runs.trace import TraceView, draw_evidence, round_trip
 from storage.records.results import Judgment
 
@@ -42,20 +41,22 @@ def draw_result(
                 app.show_error(error)
                 saved = ""
         cards = st.container()
-        if result.is_verdict(prediction):
+        if interpreted.has_choices(prediction):
             with cards:
-                result.draw(prediction, prefix)
+                interpreted.draw(prediction, prefix)
             if prediction.answers:
                 cards = st.expander("Judge and correct the answers", icon=":material/rule:", expanded=shared is not None)
         with cards:
             for position, answer in enumerate(prediction.answers):
                 _card(prediction, position, answer, saved, prefix, judged.get(position, []), shared)
-        if not prediction.answers and _finished(prediction) and not result.is_verdict(prediction):
-            st.info("No answer was found in these passages. Read more of them, ask in other words, or add an answer yourself.")
+        if not prediction.answers and _finished(prediction) and not interpreted.has_choices(prediction):
+            st.info(
+                "No answer was found in these passages. Read more passages, rephrase the question, or add an answer yourself."
+            )
             corrections.adder(prefix, -1)
         corrections.bar(prefix, prediction)
         _keep(prediction, saved, prefix)
-        st.subheader("How it came about", divider="gray")
+        st.subheader("How the answers were found", divider="gray")
         view = TraceView(st.container(), prediction.question.text, prefix, shared is not None, prediction.system.name)
         for event in prediction.events:
             view.add(event)
@@ -69,10 +70,10 @@ def _finished(prediction: t.Prediction) -> bool:
 
 def _headline(prediction: t.Prediction) -> None:
     count = len(prediction.answers)
-    if not count and result.is_verdict(prediction):
+    if not count and interpreted.has_choices(prediction):
         st.subheader("No interpretation")
     elif not count and not _finished(prediction):
-        st.subheader("The run did not end")
+        st.subheader("The run did not finish")
     else:
         st.subheader(f"{count} answer{'' if count == 1 else 's'}" if count else "No answer")
     info = prediction.system
@@ -127,18 +128,18 @@ def _evidence(prediction: t.Prediction, answer: t.Answer) -> None:
     passages = {p.passage.id: p for p in prediction.passages}
     first = next((passages[e.passage_id] for e in answer.evidence if e.passage_id in passages), None)
     if first is None:
-        st.caption(":material/link_off: No retrieved passage holds these words.", width="content")
+        st.caption(":material/link_off: No retrieved passage contains these words.", width="content")
         return
     more = len({e.passage_id for e in answer.evidence}) - 1
     label = f"{plain(short(first.passage.title or first.passage.id, 70))}{f' and {more} more' if more else ''}"
-    with st.popover(label, icon=":material/menu_book:", type="tertiary", help="The passage that this answer was read from"):
+    with st.popover(label, icon=":material/menu_book:", type="tertiary", help="The passage this answer comes from"):
         draw_evidence(answer.evidence, passages)
 
 
 def _keep(prediction: t.Prediction, saved: str, prefix: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
-            "Download the trace",
+            "Download trace",
             data=json.dumps(to_json(prediction), ensure_ascii=False, indent=1),
             file_name=f"ambiscope-{saved or 'unsaved'}.json",
             mime="application/json",

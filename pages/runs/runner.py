@@ -66,7 +66,7 @@ class Run(Worker):
         share = f" {done / total:.0%}" if total else ""
         self.stage = f"building the corpus, {stage}{share}"
         if self.stopping:
-            raise CancelledError("the run was stopped while its corpus was being built; ask again to go on with it")
+            raise CancelledError("the run was stopped while its corpus was being built; ask again to resume")
 
     def work(self) -> None:
         self._prepare()

@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
+from core.systems import entry_of
 from pages.app.figures import percent, seconds
 from pages.app.markup import around, changes, highlighted, plain, short
 from pages.runs.candidates import candidates_table
@@ -37,7 +38,7 @@ def draw_passages(place: DeltaGenerator, event: t.PassagesRetrieved, query: str 
 def draw_evidence(evidence: tuple[t.Evidence, ...], passages: dict[str, t.RetrievedPassage], whole: bool = True) -> None:
     """Each passage that holds the answer, with the answer marked; the first one whole, the others their surroundings."""
     if not evidence:
-        st.caption("No passage holds these words.")
+        st.caption("No passage contains these words.")
     spans: dict[str, list[tuple[int, int]]] = {}
     for e in evidence:
         spans.setdefault(e.passage_id, []).append((e.start, e.end))
@@ -59,17 +60,17 @@ def draw_clarification(c: t.Clarification, prompt_question: str) -> None:
 def round_trip(c: t.Clarification) -> None:
     """Whether the reader, asked the disambiguated question, returned this answer and none of the others."""
     if c.passed:
-        st.caption(":green[:material/check_circle:] Asked back over the same passages, only this answer returns.")
+        st.caption(":green[:material/check_circle:] Asked again over the same passages, the question returns only this answer.")
         return
     returned = f" It returned: {', '.join(plain(r) for r in c.returned[:4])}." if c.returned else ""
-    why = plain(c.why or "the reader gave something else")
-    st.caption(f":orange[:material/warning:] Round trip not passed: {why}.{returned}")
+    why = plain(c.why or "the reader returned something else")
+    st.caption(f":orange[:material/warning:] The round trip failed: {why}.{returned}")
 
 
 def draw_proposed(
     place: DeltaGenerator, found: t.Interpretation, passages: dict[str, t.RetrievedPassage], checked: bool = False
 ) -> None:
-    """An interpretation, or why there is none.  `checked`: each one of this run was verified, so that no verdict is a failed one."""
+    """An interpretation, or why there is none.  `checked`: each one of this run was verified, so that none without a result is a failed call."""
     known = passages.get(found.passage_id)
     where = plain(short((known.passage.title if known else "") or found.passage_id, 80)) if found.passage_id else "No passage"
     said = f"**{plain(found.answer)}**: {plain(found.question)}" if found.answer else ""
@@ -82,7 +83,7 @@ def draw_proposed(
     elif found.verified:
         mark, why = ":green[:material/check_circle: verified]", ""
     elif found.verified is False:
-        mark, why = ":orange[:material/cancel: rejected]", "verification found that its passage does not support it"
+        mark, why = ":orange[:material/cancel: rejected]", "its passage does not support it"
     else:
         mark, why = (":red[:material/error: not verified]", "the call failed") if checked else ("", "")
     parts = [mark, said, f"({where})" if said else where, plain(short(why, 200))]
@@ -111,7 +112,7 @@ class TraceView:
         self.place, self.question, self.prefix, self.narrow = place, question, prefix, narrow
         self.passages: dict[str, t.RetrievedPassage] = {}
         self._clarified: DeltaGenerator | None = None
-        self._grids, self._grid = system == "verdict", None
+        self._grids, self._grid = entry_of(system).view == "interpretations", None
         self._open: dict[int, Any] = {}
         self._ranks, self._imagined = Ranks(), None
         self._searched_for, self._checked = question, False
@@ -154,7 +155,7 @@ class TraceView:
             case t.QuestionClarified(clarification=clarification):
                 if self._clarified is None:
                     self._clarified = self.place.container(border=True)
-                    self._clarified.markdown("**Disambiguated questions** :gray[against the question as asked]")
+                    self._clarified.markdown("**Disambiguated questions** :gray[changes to your question]")
                 with self._clarified:
                     draw_clarification(clarification, self.question)
             case t.InterpretationProposed(interpretation=found) if self._grid is not None and self._grid.knows(

@@ -306,7 +306,7 @@ def stands(text: str, seen: str) -> bool:
 
 
 def explore(page: Any, house: House) -> None:
-    page.get_by_role("button", name="Download the trace").wait_for()
+    page.get_by_role("button", name="Download trace").wait_for()
     quiet(page)
     open_all(page)
 
@@ -314,7 +314,7 @@ def explore(page: Any, house: House) -> None:
 def ask(page: Any, house: House) -> None:
     page.get_by_label("Question", exact=True).fill(QUESTION)
     page.get_by_label("Question", exact=True).press("Enter")
-    page.get_by_role("button", name="Download the trace").wait_for(timeout=WAIT)
+    page.get_by_role("button", name="Download trace").wait_for(timeout=WAIT)
     quiet(page)
     open_all(page)
 
@@ -376,14 +376,14 @@ def shown(name: str) -> Callable[[Any, House], None]:
 def one_run(page: Any, house: House) -> None:
     view(page, "One run")
     open_all(page)
-    page.get_by_label("Look into").fill(TEXT["run-question"][:12])
+    page.get_by_label("Show a question").fill(TEXT["run-question"][:12])
     page.keyboard.press("Enter")
     quiet(page)
 
 
 def failed_row(page: Any, house: House) -> None:
     view(page, "One run")
-    page.get_by_label("Look into").fill("Question 2")
+    page.get_by_label("Show a question").fill("Question 2")
     page.keyboard.press("Enter")
     quiet(page)
 

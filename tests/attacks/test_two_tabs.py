@@ -139,7 +139,7 @@ def test_a_verdict_in_two_tabs(app: AppTest, open_app: Open, store: Store) -> No
     (row,) = store.recent_predictions(1)
     first, second = open_app("explore", prediction=row.id), open_app("explore", prediction=row.id)
     for tab, verdict in ((first, "correct"), (second, "wrong")):
-        next(c for c in tab.segmented_control if c.label == "Verdict").set_value(verdict).run()
+        next(c for c in tab.segmented_control if c.label == "Label").set_value(verdict).run()
     assert "changed in another window" in texts(second)
     assert [j.verdict for j in store.judgments(row.id)] == ["correct"]
     button(second, "Save mine").click().run()

@@ -95,9 +95,9 @@ def test_question_files_stay_in_their_folder_whatever_their_names(open_app: Open
     for number, stem in enumerate(STEMS):
         body = json.dumps({"question": f"Who {number}?", "answers": [["x"]]}).encode() + b"\n"
         app.file_uploader(key="evaluate.upload.file").set_value([(f"{stem}.jsonl", body, "application/json")])
-        button(app, "Keep the question file").click().run()
+        button(app, "Save question file").click().run()
         assert not app.exception
-        assert "1 questions are kept" in texts(app), stem
+        assert "1 question saved" in texts(app), stem
         kept = list((settings.home / "questions").iterdir())
         assert len(kept) == number + 1, stem  # under another name where two would have the same
         assert body in [p.read_bytes() for p in kept]
@@ -106,13 +106,13 @@ def test_question_files_stay_in_their_folder_whatever_their_names(open_app: Open
 
 
 def test_a_question_file_never_replaces_another_one(open_app: Open, settings: Settings) -> None:
-    """Runs and their `Go on` name the file: another one in its place would be asked under the first one's name."""
+    """Runs and their `Resume` name the file: another one in its place would be asked under the first one's name."""
     app = start_and_store(open_app("evaluate"))
     bodies = [json.dumps({"question": q, "answers": [["x"]]}).encode() + b"\n" for q in ("One?", "Two?", "One?")]
     for body in bodies:
         app.file_uploader(key="evaluate.upload.file").set_value([("mine.jsonl", body, "application/json")])
-        button(app, "Keep the question file").click().run()
-        assert "1 questions are kept" in texts(app)
+        button(app, "Save question file").click().run()
+        assert "1 question saved" in texts(app)
     kept = sorted((settings.home / "questions").iterdir())
     assert sorted(p.read_bytes() for p in kept) == sorted(set(bodies))
     assert (settings.home / "questions" / "mine.jsonl").read_bytes() == bodies[0]

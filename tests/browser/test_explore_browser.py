@@ -76,7 +76,7 @@ def ask(page: Any, question: str = QUESTION) -> None:
     box.wait_for(timeout=WAIT)
     box.fill(question)
     box.press("Enter")
-    page.get_by_role("button", name="Download the trace").wait_for(timeout=WAIT)
+    page.get_by_role("button", name="Download trace").wait_for(timeout=WAIT)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def link(server: str, browser: Any) -> str:
 
 
 def headings(page: Any) -> str:
-    page.get_by_role("button", name="Download the trace").wait_for(timeout=WAIT)
+    page.get_by_role("button", name="Download trace").wait_for(timeout=WAIT)
     return str(page.locator("h3").first.inner_text())
 
 
@@ -102,7 +102,7 @@ def test_asks_and_opens_the_link_in_a_second_tab(link: str, tab: Any) -> None:
     assert "answer" in headings(first)
     shown = second.get_by_test_id("stMain").inner_text()
     assert "Anna Alder" in shown
-    assert "How it came about" in shown
+    assert "How the answers were found" in shown
 
 
 def test_text_of_a_corpus_shows_as_itself(link: str, tab: Any) -> None:

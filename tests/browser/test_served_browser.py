@@ -151,7 +151,7 @@ def test_a_question_its_link_and_its_trace_below_a_path(tab: Tab) -> None:
     link = page.url
     page = tab.open(link.removeprefix(tab.address))
     with page.expect_download() as downloading:
-        page.get_by_role("button", name="Download the trace").click()
+        page.get_by_role("button", name="Download trace").click()
     assert "Natalie Wood" in Path(downloading.value.path()).read_text()
     assert tab.foreign == []
     assert tab.stopped == []

@@ -19,6 +19,8 @@ from test_evaluate import save
 from core.errors import StorageError
 from core.settings import ROOT, Settings
 from pages.app import shared
+from pages.corpus import builds
+from pages.evaluations import worker
 from storage.people import passwords
 from storage.people.permissions import ACTIONS, can
 from storage.people.visitors import Visitor
@@ -95,7 +97,7 @@ def _delete_run(app: AppTest, store: Store) -> None:
 
 
 def _start_run(app: AppTest, store: Store) -> None:
-    button(app, "Start the evaluation").click()
+    button(app, "Start evaluation").click()
 
 
 def _backup(app: AppTest, store: Store) -> None:
@@ -159,8 +161,8 @@ def test_a_tab_from_before_there_were_accounts_does_nothing(
     assert not app.exception
     assert everything(store, settings) == before
     assert "signin.typed" in [t.key for t in app.text_input]
-    assert not shared.builds()
-    assert not shared.evaluations()
+    assert not builds.running()
+    assert not worker.running()
 
 
 FALLS: dict[str, Callable[[Store], Any]] = {
@@ -275,7 +277,7 @@ def test_each_role_is_shown_what_it_may_do(filled: str, store: Store, role: str)
     assert ({"Rename", "Delete"} <= {b.label for b in app.button}) == manager
     _run_evaluate("Start and store")(app)
     assert ("needs the role manager" in " ".join(e.value for e in app.error)) != manager
-    assert ("Start the evaluation" in [b.label for b in app.button]) == manager
+    assert ("Start evaluation" in [b.label for b in app.button]) == manager
 
 
 def _deeds() -> None:

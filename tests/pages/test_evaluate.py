@@ -14,11 +14,13 @@ import pytest
 from page_helpers import ANSWERS, QUESTION, button, texts
 from streamlit.testing.v1 import AppTest
 
-from core.evaluation.published import published, tables_of
+from core.evaluation.published import PublishedTable, published, tables_of
 from core.settings import Settings
-from pages.evaluations import charts, more_charts
 from pages.evaluations import start as starting
-from pages.evaluations.data import CHARTS, VIEWS, csv, names
+from pages.evaluations import worker
+from pages.evaluations.charts.base import Asked, Chart
+from pages.evaluations.charts.catalogue import CHARTS, MENU
+from pages.evaluations.data import VIEWS, csv, names
 from storage.store import Store
 
 Open = Callable[..., AppTest]
@@ -108,7 +110,7 @@ def test_an_empty_database_says_what_to_do(open_app: Open) -> None:
     assert "No run is stored yet" in texts(app)
     for view in VIEWS:
         fine(show(app, view))
-    assert "There are none" in texts(app)  # no run folders
+    assert "There are no run folders" in texts(app)  # no run folders
 
 
 def test_one_run(open_app: Open, store: Store) -> None:
@@ -153,7 +155,7 @@ def test_every_chart_draws_and_says_what_is_missing(open_app: Open, store: Store
             ablation="none" if i else "prompt",
         )
     app = show(fine(open_app("evaluate")), "Charts")
-    for kind in CHARTS:
+    for kind in MENU:
         app = fine(app.selectbox(key="evaluate.kind").set_value(kind).run())
         assert len(app.get("plotly_chart")) >= 1, kind
         assert len(app.get("download_button")) >= 1, kind
@@ -164,6 +166,7 @@ def test_every_chart_draws_and_says_what_is_missing(open_app: Open, store: Store
 
 def test_charts_without_their_data_explain_how_to_get_it(open_app: Open, store: Store) -> None:
     save(store, "one-pass")
+    save(store, "a-system-that-is-gone")
     app = show(fine(open_app("evaluate")), "Charts")
     for kind, words in (
         ("Training-set size", "--tag 'training questions=100'"),
@@ -234,7 +237,7 @@ def begin(app: AppTest, name: str = "uploaded: mine.jsonl") -> AppTest:
     app = show(app, "Start and store")
     app.selectbox(key="evaluate.new.questions").set_value(name)
     app.text_input(key="evaluate.new.tags").set_value("ablation=none")
-    return button(app, "Start the evaluation").click().run()
+    return button(app, "Start evaluation").click().run()
 
 
 def until(app: AppTest, found: Callable[[AppTest], bool]) -> AppTest:
@@ -257,7 +260,7 @@ def test_an_evaluation_is_started_watched_and_stored(open_app: Open, corpus: str
     button(app, "Close").click().run()
     assert "is stored" not in texts(fine(app))
     button(app, "Store").click().run()  # its folder: it is stored already
-    assert "was stored before" in texts(fine(app))
+    assert "already stored" in texts(fine(app))
     assert store.count_evaluations() == 1
 
 
@@ -287,14 +290,12 @@ def test_a_stopped_evaluation_goes_on_where_it_stopped(
         asked.append(question.id)
         if question.id in stop_at:
             stop_at.clear()
-            from pages.app import shared
-
-            next(iter(shared.evaluations().values())).stop()
+            next(iter(worker.running().values())).stop()
         return real(system, question, *rest)
 
     monkeypatch.setattr(evaluation_run, "run_one", run_one)
     app = begin(fine(open_app("evaluate")))
-    app = until(app, lambda a: "it can go on" in texts(a))
+    app = until(app, lambda a: "you can resume it" in texts(a))
     assert asked == ["m0", "m1"]
     assert store.count_evaluations() == 0
     (folder,) = settings.runs_dir.iterdir()
@@ -316,11 +317,11 @@ def test_uploads_are_checked(open_app: Open, settings: Settings, store: Store) -
     app = show(fine(open_app("evaluate")), "Start and store")
     good = b'{"question": "Who?", "answers": [["x"]]}\n'
     for name, body, words in (
-        ("a b.jsonl", good, "a_b.jsonl: 1 questions are kept"),
+        ("a b.jsonl", good, "a_b.jsonl: 1 question saved"),
         ("bad.jsonl", b"{}\n", "a row needs 'answers'"),
     ):
         app.file_uploader(key="evaluate.upload.file").set_value([(name, body, "application/json")])
-        button(app, "Keep the question file").click().run()
+        button(app, "Save question file").click().run()
         said = texts(app).replace("\\", "")
         assert words in said
     assert [p.name for p in (settings.home / "questions").iterdir()] == ["a_b.jsonl"]
@@ -329,10 +330,10 @@ def test_uploads_are_checked(open_app: Open, settings: Settings, store: Store) -
     report = store.get_evaluation(saved).report
     store.delete_evaluation(saved)
     app.file_uploader(key="evaluate.upload.run").set_value([("report.json", json.dumps(report).encode(), "application/json")])
-    button(app, "Store the report").click().run()
+    button(app, "Store report").click().run()
     assert "stored, fid, 6 questions" in texts(fine(app))
     app.file_uploader(key="evaluate.upload.run").set_value([("x.json", b'{"rows": 1}', "application/json")])
-    button(app, "Store the report").click().run()
+    button(app, "Store report").click().run()
     assert "no report of an evaluation" in app.error[0].value.replace("\\", "")
 
 
@@ -362,15 +363,17 @@ def test_tags_are_read() -> None:
 def test_published_figures_are_drawn_apart_and_say_so(store: Store) -> None:
     save(store)
     runs = store.evaluations()
+
+    def drawn(key: str, table: PublishedTable | None = None) -> Chart:
+        (record,) = [r for r in CHARTS if r.key == key]
+        return record.chart(Asked(runs, runs, names(runs), "F1 answer", "all", store, table))
+
     for table in tables_of("quality"):
-        for chart in (
-            charts.quality(runs, names(runs), "F1 answer", table),
-            charts.latency(runs, names(runs), "F1 answer", "all", table),
-        ):
+        for chart in (drawn("quality", table), drawn("latency", table)):
             assert chart.figure is not None
             assert f"published: {table.label} (other data)" in set(chart.table["source"]) or "F1 answer" not in table.metrics
             assert "on other data" in chart.caption or "(other data)" in chart.caption
-    chart = more_charts.retrieval(runs, names(runs), "all", tables_of("retrieval"))
+    chart = drawn("retrieval")
     assert {"ours", "published: Sun et al. 2023 (AmbigPrompt), Table 6, NQ-open (other data)"} <= set(chart.table["source"])
 
 

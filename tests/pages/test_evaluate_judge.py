@@ -138,19 +138,19 @@ def test_a_report_that_names_no_judge_and_one_that_was_not_judged(open_app: Open
     assert list(found["Run"]) == ["by old"]
 
 
-def test_more_runs_than_are_reckoned_at_once(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_runs_than_are_calculated_at_once(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judges_view, "MOST", 1)
     save(store)
     save(store, "verdict", level=0.25)
     app = choose(open_app("evaluate"), "Leaderboard")
-    assert "Kappa is reckoned for the first 1 of 2 judged runs" in texts(app)
+    assert "Kappa is calculated for the first 1 of 2 judged runs" in texts(app)
     table = app.dataframe[0].value
     assert list(table["judge"]) == ["language-model"] * 2
-    assert list(table["kappa with people"]) == [f"undefined: {NOBODY}", "not reckoned: filter in the sidebar"]
+    assert list(table["kappa with people"]) == [f"undefined: {NOBODY}", "not calculated: filter in the sidebar"]
     found = judges(choose(app, "Charts", kind="Quality"))
     assert found is not None
     assert list(found["Kappa with people"]) == ["undefined", "undefined"]
-    assert list(found["Why undefined"]) == [NOBODY, "not reckoned: filter in the sidebar"]
+    assert list(found["Why undefined"]) == [NOBODY, "not calculated: filter in the sidebar"]
 
 
 # ---------------------------------------------------------------- parts

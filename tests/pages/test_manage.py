@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import types as t
 from core.errors import InputError
+from pages.projects import system_answers
 from pages.projects.guidelines import example_of, first_examples, template
 from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer
 from storage.records.projects import Project, WorkStage
@@ -255,12 +256,10 @@ def test_example_of() -> None:
 
 
 def test_suggestions_in_the_background(corpus: str, open_app: Open, store: Store) -> None:
-    from pages.app import shared
-
     project = make_project(store, systems=("scripted",))
     app = section(open_app("manage"), "Suggestions")
     click(app, "manage.pre.go")
-    run = shared.preannotations()[project.id]
+    run = system_answers.running()[project.id]
     assert run.wait(TIMEOUT)
     app.run()
     fine(app)
@@ -271,20 +270,18 @@ def test_suggestions_in_the_background(corpus: str, open_app: Open, store: Store
     assert store.progress(project.id, "me")["generation"].submitted == 0
     click(app, "manage.pre.close")
     click(app, "manage.pre.go")  # nothing is left to answer
-    again = shared.preannotations()[project.id]
+    again = system_answers.running()[project.id]
     assert again.wait(TIMEOUT)
     assert (again.total, again.answered, again.error) == (0, 0, None)
 
 
 def test_suggestions_without_disambiguated_questions(corpus: str, open_app: Open, store: Store) -> None:
-    from pages.app import shared
-
     project = make_project(store, systems=("scripted",))
     app = section(open_app("manage"), "Suggestions")
     assert app.checkbox(key="manage.pre.clarify").value is True
     app.checkbox(key="manage.pre.clarify").set_value(False).run()
     click(app, "manage.pre.go")
-    run = shared.preannotations()[project.id]
+    run = system_answers.running()[project.id]
     assert run.wait(TIMEOUT)
     assert (run.answered, run.linked, run.error) == (2, 2, None)
     for item in store.items(project.id, "me", stage="generation"):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
+from core.consolidation import Clustering, Embed, Unclustered
 from core.errors import AmbiscopeError, InputError
 from core.settings import Settings
-from core.systems import SYSTEMS
+from core.systems import SYSTEMS, entry_of
 from core.systems.shared.base import Options, Parts
 
 DECLARED = [(system, name, values) for system, entry in SYSTEMS.items() for name, values in entry.choices.items()]
@@ -27,3 +30,15 @@ def test_each_declared_value_is_taken_and_no_other(system: str, name: str, value
 def test_the_fast_loop_is_a_choice() -> None:
     assert SYSTEMS["ambigprompt"].choices["loop"] == ("exact", "fast")
     assert not SYSTEMS["one-pass"].choices
+
+
+def test_the_menus_show_every_way_of_clustering() -> None:
+    shown = SYSTEMS["verdict"].choices
+    assert (shown["clustering"], shown["embed"]) == (get_args(Clustering), get_args(Embed))
+    assert shown["unclustered"][1:] == get_args(Unclustered)  # after the default, which is the generator's
+
+
+def test_a_system_that_is_gone_declares_nothing() -> None:
+    gone = entry_of("refuel-2")
+    assert (gone.view, gone.passages, gone.decoding, dict(gone.choices)) == ("answers", 0, "", {})
+    assert "refuel-2" not in SYSTEMS

@@ -1,1 +1,1 @@
-"""The view of systems that end in interpretations: grid, map, options, result."""
+"""The view of systems that end in interpretations: grid, imagined questions, map, clustering options."""

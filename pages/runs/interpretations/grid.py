@@ -1,4 +1,4 @@
-"""The grid of passages of `verdict`: a cell each, filled as the passage is read."""
+"""The grid of passages of a system that interprets each one: a cell each, filled as the passage is read."""
 
 from __future__ import annotations
 

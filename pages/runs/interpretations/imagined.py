@@ -50,7 +50,9 @@ class ImaginedQuestions:
         self._passages, self._ranks = passages, ranks
         self._all = [Imagined(q) for q in questions]
         box = place.container(border=True)
-        box.markdown("**Imagined questions** :gray[what the language model takes the question to mean, before any passage]")
+        box.markdown(
+            "**Imagined questions** :gray[what the question may mean to the language model, before it reads any passage]"
+        )
         self._counts = box.empty()
         self._lines = [box.empty() for _ in self._all]
         self._show()

@@ -22,7 +22,7 @@ DRAWN = """
 import sys
 from core.engine import Engine, statuses
 from core.settings import Settings
-from pages import _live, _options, _shared
+from pages.runs import live, options
 settings = Settings.from_env()
 assert any(s.ready for s in statuses(settings))
 Engine(settings).library.list()

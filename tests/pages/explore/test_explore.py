@@ -66,7 +66,7 @@ def test_ask_judge_and_open_again(app: AppTest, open_app: Open, store: Store) ->
     assert "3 answers" in shown
     for answer in ANSWERS:
         assert f"**{answer}**" in shown
-    assert "Round trip" in shown or "Asked back" in shown
+    assert "Round trip" in shown or "Asked again" in shown
     assert ":orange-background[**Natalie Wood**]" in shown
     assert [s.label for s in app.status if "EOI" in s.label]
 
@@ -132,8 +132,8 @@ def test_strike_and_run_on(app: AppTest, store: Store) -> None:
     ask(app)
     first = link(app)
     app.button(key=f"{first}.strike.1").click().run()
-    assert "Run on from step 2, keeping **Natalie Wood**; striking **Rachel Zegler**" in texts(app)
-    button(app, "Run on from here").click().run()
+    assert "Continue from step 2, keeping **Natalie Wood**; striking **Rachel Zegler**" in texts(app)
+    button(app, "Continue from here").click().run()
     assert not app.exception
     assert link(app) != first
     question = store.get_prediction(link(app)).prediction.question
@@ -146,7 +146,7 @@ def test_strike_and_run_on(app: AppTest, store: Store) -> None:
 def test_add_an_answer_and_run_on(app: AppTest, store: Store) -> None:
     ask(app)
     app.text_input(key=f"{link(app)}.new.0").set_value("  Rita   Moreno ").run()
-    button(app, "Run on from here").click().run()
+    button(app, "Continue from here").click().run()
     stored = store.get_prediction(link(app)).prediction
     assert stored.question.pinned == ("Natalie Wood", "Rita Moreno")
     assert [a.text for a in stored.answers] == ["Natalie Wood", "Rita Moreno", "Rachel Zegler", "Carol Lawrence"]
@@ -156,7 +156,7 @@ def test_corrections_can_be_undone(app: AppTest) -> None:
     ask(app)
     app.button(key=f"{link(app)}.strike.0").click().run()
     button(app, "Undo corrections").click().run()
-    assert not [b for b in app.button if b.label == "Run on from here"]
+    assert not [b for b in app.button if b.label == "Continue from here"]
 
 
 def test_compare_two_runs(app: AppTest, open_app: Open, store: Store) -> None:
@@ -227,7 +227,7 @@ def test_bad_questions(app: AppTest, store: Store, question: str, said: str) -> 
 def test_only_stop_words(app: AppTest) -> None:
     ask(app, "Who is the of it?")
     assert not app.exception
-    assert "How it came about" in texts(app)
+    assert "How the answers were found" in texts(app)
 
 
 def test_nothing_retrieved(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,6 +175,18 @@ def test_a_failed_reading_of_the_grid_is_told_by_its_cell_only() -> None:
     assert "no answer came" in texts(at)
 
 
+def test_a_stored_trace_of_a_system_that_is_gone_is_drawn_line_by_line() -> None:
+    shown = texts(
+        drawn(
+            t.PassagesRetrieved((found("a", 1),), 0.1, "Who played Maria?"),
+            t.InterpretationProposed(t.Interpretation("a", "Who else?", "Wood")),
+            system="verdict-of-old",
+        )
+    )
+    assert "**Wood**: Who else?" in shown
+    assert "passages read" not in shown  # no grid
+
+
 def test_the_nodes_of_a_tree_with_their_verdicts() -> None:
     def node(answer: str, verified: bool | None = None, abstained: str = "") -> t.InterpretationProposed:
         return t.InterpretationProposed(

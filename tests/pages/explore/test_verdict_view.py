@@ -105,7 +105,7 @@ def test_clustering_anew_reads_nothing(app: AppTest) -> None:
     app.selectbox(key=f"{prefix}.recluster.unclustered").set_value("drop").run()
     assert not app.exception
     shown = texts(app)
-    assert "Clustered anew from the same readings" in shown
+    assert "Clustered again from the same interpretations" in shown
     assert "No interpretation is left" in shown
     app.selectbox(key=f"{prefix}.recluster.unclustered").set_value("keep").run()
     assert "Which of these do you mean?" in texts(app)
@@ -148,7 +148,7 @@ def test_rejecting_and_none_of_these(app: AppTest, store: Store) -> None:
     assert [i.answer for i in again.interpretations] == ["Rachel Zegler"]
     button(app, "None of these").click().run()
     assert "None of these is what you mean" in texts(app)
-    button(app, "Take that back").click().run()
+    button(app, "Undo").click().run()
     assert "None of these is what you mean" not in texts(app)
 
 
@@ -187,7 +187,7 @@ def test_a_model_that_fails_everywhere_is_an_error_and_no_answer(app: AppTest, m
     (error,) = app.error
     assert "failed at 'interpret' (all of 4 calls): the endpoint said <b>HTTP 500</b>" in error.value.replace("\\", "")
     shown = texts(app)
-    assert "The run did not end" in shown
+    assert "The run did not finish" in shown
     assert "4 of 4 calls of the model failed" in shown
     assert "No answer" not in shown
     assert "answers any meaning" not in shown

@@ -1,4 +1,4 @@
-"""The result of `verdict`: the final interpretations as choices, the map of all of them, the nearest passages where there is none."""
+"""The result of a run that clustered interpretations: the final ones as choices, the map of all, the nearest passages where there is none."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ MANY = 6  # interpretations above which their cards stand in two columns
 WIDTH = 200  # characters of a passage around its citation
 
 
-def is_verdict(prediction: t.Prediction) -> bool:
+def has_choices(prediction: t.Prediction) -> bool:
+    """Whether a run ended in clustered interpretations; asked of what is stored, as its system may be gone."""
     return (
         any(isinstance(e, t.InterpretationsChosen) for e in prediction.events) and "consolidation" in prediction.system.settings
     )
@@ -90,7 +91,7 @@ def draw(prediction: t.Prediction, prefix: str) -> None:
                 shared.show_error(error)
             else:
                 placed, final = result.placed, _worded([found[i] for i in result.kept], final)
-                st.caption("Clustered anew from the same readings. The stored prediction stays as it was.")
+                st.caption("Clustered again from the same interpretations. The stored prediction is unchanged.")
         clusters = {p.cluster for p in placed} - {-1}
         alone = sum(p.cluster < 0 for p in placed)
         st.plotly_chart(
@@ -101,8 +102,8 @@ def draw(prediction: t.Prediction, prefix: str) -> None:
             alt=f"Map of {len(found)} interpretations in {len(clusters)} clusters, {alone} unclustered",
         )
         st.caption(
-            f"{len(found)} interpretations, {len(clusters)} clusters, {alone} unclustered. Near points ask and answer alike; "
-            "a star is kept. The axes are the first two principal components and have no meaning of their own."
+            f"{len(found)} interpretations, {len(clusters)} clusters, {alone} unclustered. Points that are close ask and answer alike; "
+            "stars are kept. The axes are the first two principal components and have no meaning of their own."
         )
     with place:
         _choices(prediction, final, why, prefix)
@@ -130,7 +131,7 @@ def _choices(prediction: t.Prediction, final: Sequence[t.Interpretation], why: s
     with st.container(horizontal=True, vertical_alignment="center"):
         if final:
             st.button(
-                "None of these" if not said.none else "Take that back",
+                "None of these" if not said.none else "Undo",
                 key=f"{prefix}.none",
                 icon=":material/block:" if not said.none else ":material/undo:",
                 on_click=_none,
@@ -139,16 +140,16 @@ def _choices(prediction: t.Prediction, final: Sequence[t.Interpretation], why: s
         if rejected or said.none or not final:
             banned = [i.answer for i in (final if said.none else rejected)]
             st.button(
-                "Look further",
+                "Search further",
                 key=f"{prefix}.further",
                 type="primary",
                 icon=":material/travel_explore:",
                 on_click=_further,
                 args=(prediction, banned),
-                help="Read twice as many passages, without the rejected answers.",
+                help="Reads twice as many passages, without the rejected answers.",
             )
     if said.none:
-        st.info("None of these is what you mean. Look further in the corpus, or say it in other words above.")
+        st.info("None of these is what you mean. Search further in the corpus, or rephrase your question above.")
 
 
 def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: str, said: Choices) -> None:
@@ -167,11 +168,11 @@ def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: 
                 on_click=ask_on,
                 args=(prediction.system, one.question),
                 disabled=gone,
-                help="Ask this question by itself.",
+                help="Asks only this question.",
             )
             with st.popover("Edit", icon=":material/edit:", disabled=gone):
                 st.text_input(
-                    "The question that you mean",
+                    "The question you mean",
                     value=one.question,
                     key=f"{prefix}.edit.{number}.{_mark(one)}",
                     max_chars=4 * MAX_CHARS,
@@ -196,7 +197,7 @@ def _citation(prediction: t.Prediction, one: t.Interpretation) -> None:
     """The passage's words around the answer, marked."""
     passage = prediction.passage(one.passage_id)
     if passage is None:
-        st.caption(":material/link_off: No passage is known that supports this.")
+        st.caption(":material/link_off: No known passage supports this.")
         return
     spans = [(one.evidence.start, one.evidence.end)] if one.evidence and one.evidence.passage_id == one.passage_id else []
     st.markdown(f":material/format_quote: {around(passage.text, spans, WIDTH)}")

@@ -1,31 +1,21 @@
-"""The reliability diagram of the evaluate page: what was said with a probability, and which share of it was so.  No Streamlit call."""
+"""The reliability diagram: what was said with a probability, and which share of it was so."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from pages.app.markup import chart_text
-from pages.evaluations.charts import Names
-from pages.evaluations.data import COLOURS, PUBLISHED, Chart, layout
+from pages.evaluations.charts.base import COLOURS, PUBLISHED, Asked, Chart, Record, Runs, layout
 
 
-def reliability(summaries: Mapping[str, Mapping[str, Any]], names: Names) -> Chart:
+def reliability(asked: Asked, kept: Runs) -> Chart:
     """Of what was said with a probability, which share was so: answers solid, [EOI] dotted, the diagonal where both are equal."""
-    known = {(key, said): own for key, found in summaries.items() for said, own in (found.get("reliability") or {}).items()}
-    if not known:
-        return Chart(
-            "reliability",
-            "Reliability",
-            None,
-            empty="None of these runs says how probable its answers are; evaluate again with this version.",
-        )
+    names = asked.names
+    known = {(run.id, said): own for run in kept for said, own in asked.summaries[run.id]["reliability"].items()}
     figure, rows = go.Figure(), []
     figure.add_trace(
-        go.Scatter(x=[0, 1], y=[0, 1], mode="lines", name="as often as said", line={"dash": "dash", "color": PUBLISHED})
+        go.Scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfectly calibrated", line={"dash": "dash", "color": PUBLISHED})
     )
     runs = list(dict.fromkeys(key for key, _ in known))
     for (key, said), own in known.items():
@@ -43,7 +33,7 @@ def reliability(summaries: Mapping[str, Mapping[str, Any]], names: Names) -> Cha
                 },
                 name=f"{chart_text(names[key], 36)}, {said}: error {own['error']:.3f}",
                 customdata=[b["n"] for b in bins],
-                hovertemplate="said %{x:.2f}, so %{y:.2f} of %{customdata}<extra></extra>",
+                hovertemplate="stated %{x:.2f}, right %{y:.2f} of %{customdata}<extra></extra>",
             )
         )
         rows += [
@@ -58,12 +48,24 @@ def reliability(summaries: Mapping[str, Mapping[str, Any]], names: Names) -> Cha
     layout(
         figure,
         520,
-        xaxis={"title": "probability said (mean of a tenth)", "range": [0, 1.02]},
-        yaxis={"title": "share that was so", "range": [0, 1.02]},
+        xaxis={"title": "stated probability (mean of each bin)", "range": [0, 1.02]},
+        yaxis={"title": "share that was right", "range": [0, 1.02]},
     )
     figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"})
     caption = (
-        "Solid: answers and whether they are right. Dotted: [EOI] and whether nothing was left. Below the dashed line more was promised than was "
-        "so. Error: the expected calibration error, the mean distance from that line."
+        "Solid: answers and whether they are right. Dotted: [EOI] and whether nothing was left. Below the dashed line the system is too sure. "
+        "Error: the expected calibration error, the mean distance from that line."
     )
     return Chart("reliability", "Reliability of probabilities", figure, pd.DataFrame(rows), caption)
+
+
+CHARTS = (
+    Record(
+        menu="Reliability",
+        key="reliability",
+        title="Reliability",
+        applies=lambda asked, r: bool(asked.summaries[r.id].get("reliability")),
+        empty="None of these runs says how probable its answers are. Evaluate it again with this version.",
+        draw=reliability,
+    ),
+)

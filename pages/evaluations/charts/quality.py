@@ -1,36 +1,39 @@
-"""The first charts of the evaluate page: quality, cost, training size, answers.  Runs in, a Chart out; no Streamlit call."""
+"""How good runs are: quality, seconds, training-set size, precision and recall."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from core.evaluation.published import PublishedTable
 from pages.app.markup import chart_text
-from pages.evaluations.data import ALL, COLOURS, MULTI, PUBLISHED, SCOPES, Chart, bars, layout, shown
+from pages.evaluations.charts.base import (
+    ALL,
+    COLOURS,
+    MULTI,
+    PUBLISHED,
+    SCOPES,
+    Asked,
+    Chart,
+    Record,
+    Runs,
+    all_runs,
+    bars,
+    layout,
+    shown,
+    theirs,
+)
 from storage.records.results import Score, StoredEvaluation
 
-Names = Mapping[str, str]
 ROW = 44  # pixels a run
 
 
-def theirs(table: PublishedTable) -> str:
-    return f"published: {table.label} (other data)"
-
-
-def quality(runs: Sequence[StoredEvaluation], names: Names, metric: str, table: PublishedTable | None = None) -> Chart:
+def quality(asked: Asked, kept: Runs) -> Chart:
     """Bars with 95% intervals, full and multi; the papers' figures as diamonds."""
-    kept = [r for r in runs if r.mean(metric) is not None or r.mean(metric, "multi") is not None]
-    if not kept:
-        return Chart(
-            "quality",
-            "Quality",
-            None,
-            empty=f"None of these runs has the metric {metric}. Choose another metric or other runs.",
-        )
+    names, metric, table = asked.names, asked.metric, asked.table
     figure, rows = go.Figure(), []
     for scope, colour in (("all", ALL), ("multi", MULTI)):
         scores = [r.scores.get(metric, {}).get(scope) for r in kept]
@@ -66,7 +69,7 @@ def quality(runs: Sequence[StoredEvaluation], names: Names, metric: str, table: 
         yaxis={"autorange": "reversed", "automargin": True},
         xaxis={"title": metric, "rangemode": "tozero"},
     )
-    caption = "Bars: means with 95% bootstrap intervals over questions." + (
+    caption = "Bars show means with 95% bootstrap intervals over questions." + (
         f" Diamonds: {theirs(table)}; not comparable with ours." if table is not None else ""
     )
     return Chart("quality", f"Quality: {metric}", figure, pd.DataFrame(rows), caption)
@@ -115,15 +118,9 @@ def _diamonds(table: PublishedTable, points: Sequence[tuple[str, float]], scope:
     )
 
 
-def latency(
-    runs: Sequence[StoredEvaluation], names: Names, metric: str, scope: str, table: PublishedTable | None = None
-) -> Chart:
+def latency(asked: Asked, kept: Runs) -> Chart:
     """AmbigPrompt's Figure 4a: seconds against F1; the circle's area goes with the number of parameters."""
-    kept = [r for r in runs if r.seconds_median and r.mean(metric, scope) is not None]
-    if not kept:
-        return Chart(
-            "latency", "Seconds and quality", None, empty=f"None of these runs has seconds and {metric} of {SCOPES[scope]}."
-        )
+    names, metric, scope, table = asked.names, asked.metric, asked.scope, asked.table
     figure, rows = go.Figure(), []
     for i, run in enumerate(kept):
         value = run.mean(metric, scope)
@@ -165,7 +162,7 @@ def latency(
         xaxis={"title": "seconds a question (median; logarithmic)", "type": "log"},
         yaxis={"title": f"{metric}, {scope}"},
     )
-    caption = "A circle's area goes with the number of parameters; a small cross: not known." + (
+    caption = "The area of a circle shows the number of parameters. A small cross: not known." + (
         f" Open circles †: {theirs(table)}, seconds on the authors' machine." if table is not None else ""
     )
     return Chart("latency", "Seconds and quality (Figure 4a)", figure, pd.DataFrame(rows), caption)
@@ -189,20 +186,17 @@ def _circle(name: str, x: float, y: float, parameters: float | None, colour: str
 TRAINING = "training questions"
 
 
-def training_size(runs: Sequence[StoredEvaluation], metric: str) -> Chart:
+def _trained_on(run: StoredEvaluation) -> float | None:
+    size = run.tags.get(TRAINING)
+    return float(size) if isinstance(size, int | float) and not isinstance(size, bool) else None
+
+
+def training_size(asked: Asked, kept: Runs) -> Chart:
     """Figure 4b: runs that say on how many questions their weights were trained, a line a system."""
+    metric = asked.metric
     found: dict[str, list[tuple[float, StoredEvaluation]]] = {}
-    for run in runs:
-        size = run.tags.get(TRAINING)
-        if isinstance(size, int | float) and not isinstance(size, bool) and run.mean(metric) is not None:
-            found.setdefault(f"{run.system} · {run.questions}", []).append((float(size), run))
-    if not found:
-        return Chart(
-            "training-size",
-            "Training-set size",
-            None,
-            empty=f"No run says how many questions its weights were trained on. Evaluate checkpoints with: --tag '{TRAINING}=100'",
-        )
+    for run in kept:
+        found.setdefault(f"{run.system} · {run.questions}", []).append((_trained_on(run) or 0.0, run))
     figure, rows = go.Figure(), []
     for i, (name, points) in enumerate(sorted(found.items())):
         for scope, dash in (("all", "solid"), ("multi", "dot")):
@@ -229,13 +223,9 @@ def training_size(runs: Sequence[StoredEvaluation], metric: str) -> Chart:
     )
 
 
-def answers(runs: Sequence[StoredEvaluation], names: Names, scope: str) -> Chart:
+def answers(asked: Asked, kept: Runs) -> Chart:
     """Figure 5: precision, recall, and the number of answers beside the references'."""
-    kept = [r for r in runs if r.mean("precision", scope) is not None or r.mean("recall", scope) is not None]
-    if not kept:
-        return Chart(
-            "answers", "Precision, recall and number of answers", None, empty="None of these runs has precision and recall."
-        )
+    names, scope = asked.names, asked.scope
     figure, rows = go.Figure(), []
     labels = [chart_text(names[r.id], 44) for r in kept]
     for metric, colour in (("precision", ALL), ("recall", MULTI)):
@@ -301,3 +291,45 @@ def answers(runs: Sequence[StoredEvaluation], names: Names, scope: str) -> Chart
         pd.DataFrame(rows),
         f"Means over {SCOPES[scope]}.",
     )
+
+
+CHARTS = (
+    Record(
+        menu="Quality",
+        key="quality",
+        title="Quality",
+        applies=lambda asked, r: r.mean(asked.metric) is not None or r.mean(asked.metric, "multi") is not None,
+        empty="None of these runs has the metric {metric}. Choose another metric or other runs.",
+        draw=quality,
+        by_metric=True,
+        published="quality",
+    ),
+    Record(
+        menu="Seconds and quality",
+        key="latency",
+        title="Seconds and quality",
+        applies=lambda asked, r: bool(r.seconds_median) and r.mean(asked.metric, asked.scope) is not None,
+        empty="None of these runs has seconds and {metric} of {scope}.",
+        draw=latency,
+        by_metric=True,
+        published="quality",
+    ),
+    Record(
+        menu="Training-set size",
+        key="training-size",
+        title="Training-set size",
+        applies=lambda asked, r: _trained_on(r) is not None and r.mean(asked.metric) is not None,
+        empty=f"No run says how many questions its weights were trained on. Evaluate checkpoints with: --tag '{TRAINING}=100'",
+        draw=training_size,
+        of=all_runs,
+        by_metric=True,
+    ),
+    Record(
+        menu="Precision and recall",
+        key="answers",
+        title="Precision, recall and number of answers",
+        applies=lambda asked, r: any(r.mean(m, asked.scope) is not None for m in ("precision", "recall")),
+        empty="None of these runs has precision and recall.",
+        draw=answers,
+    ),
+)
