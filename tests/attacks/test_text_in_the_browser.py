@@ -568,7 +568,6 @@ def test_text_is_seen_as_itself(page: Any, server: str, house: House, name: str)
     assert [u for u in elsewhere if "attack.invalid" in u] == []
 
 
-@pytest.mark.xfail(strict=True, reason="a picture in a guideline tells its server who reads: pages._annotate_about, net")
 def test_a_guideline_loads_no_remote_picture(page: Any, server: str, house: House) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

@@ -124,7 +124,7 @@ def test_unless_it_is_told_to_and_then_says_so(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AMBISCOPE_HOME", str(settings.home))
-    monkeypatch.setattr("pages.app.shared.store", lambda: store)
+    monkeypatch.setattr("pages.app.shared.servers_store", lambda: store)
     for address in ("127.0.0.1", "localhost", "::1"):
         guard.check(address)
     for address in ("", "0.0.0.0", "::", "192.168.1.5", "ambiscope.example"):
@@ -145,7 +145,7 @@ def test_a_database_that_cannot_be_read_lets_nobody_listen_elsewhere(
 ) -> None:
     settings.home.mkdir(exist_ok=True)
     (settings.home / "ambiscope.db").write_bytes(b"garbage" * 1000)
-    monkeypatch.setattr("pages.app.shared.store", lambda: Store(settings.url))
+    monkeypatch.setattr("pages.app.shared.servers_store", lambda: Store(settings.url))
     with pytest.raises(SystemExit, match="Ambiscope"):
         guard.check("0.0.0.0")
 
