@@ -195,7 +195,7 @@ def snapshots(filters: Filters) -> None:
                 continue
             st.download_button(
                 format,
-                path.read_bytes,
+                shared.handed_out("take snapshots", path),
                 file_name=f"snapshot-{number:04d}-{path.name}",
                 key=f"quality.file.{number}.{format}",
                 on_click="ignore",

@@ -7,8 +7,9 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -25,6 +26,7 @@ from pages.corpus.builds import Build
 from pages.evaluations.worker import Evaluation
 from pages.projects.system_answers import Preannotation
 from storage.people.door import Door
+from storage.people.permissions import Name
 from storage.people.visitors import Visitor
 from storage.store import Store
 
@@ -143,6 +145,18 @@ def store() -> Door:
     Who asks is looked up at each call: a callback or a fragment may hold a door of an earlier drawing, for somebody else.
     """
     return Door(servers_store(), visitor)
+
+
+def handed_out(action: Name, path: Path) -> Callable[[], bytes]:
+    """What a download button calls for a file when it is asked for, which Streamlit does in no session: whoever was here at the drawing
+    must stand then, and may do `action`.  The call raises NotAllowedError, SignedOutError, OSError."""
+    held, made = visitor(), servers_store()
+
+    def read() -> bytes:
+        Door(made, lambda: held).allow(action)
+        return path.read_bytes()
+
+    return read
 
 
 @st.cache_resource(show_spinner=False)

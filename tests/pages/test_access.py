@@ -354,7 +354,7 @@ def _strong(tree: ast.AST) -> set[str]:
 
 
 def test_what_is_strong_is_an_action() -> None:
-    open_ones, callbacks, met = [], [], set[str]()
+    open_ones, callbacks, given, met = [], [], [], set[str]()
     for path in sorted(PAGES.rglob("*.py")):
         name, tree = path.relative_to(PAGES).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
@@ -364,6 +364,9 @@ def test_what_is_strong_is_an_action() -> None:
                 and isinstance(node.value, ast.Attribute)
             ):
                 callbacks.append(f"{name}: {ast.unparse(node.value)}")
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "st.download_button":
+                data = next((k.value for k in node.keywords if k.arg == "data"), node.args[-1])
+                given.append(data if isinstance(data, ast.Call) else f"{name}: {ast.unparse(data)}")
         if name in BELOW:
             continue
         for node in ast.walk(tree):
@@ -377,9 +380,28 @@ def test_what_is_strong_is_an_action() -> None:
                     open_ones.append(f"{name}: {node.name} calls {', '.join(sorted(strong))}")
     assert not open_ones
     assert not [c for c in callbacks if c.endswith((".stop", ".pop", ".clear"))]  # methods of what others may hold
+    assert given
+    assert not [g for g in given if isinstance(g, str)]  # what is called when it is asked for asks nobody by itself
     # they are still called so: else nothing would be looked for
     assert met >= set(STRONG) - {".unlink", "library.create", "Store", "_engine"}
     assert all((PAGES / name).is_file() for name in BELOW | set(KNOWN))
+
+
+def test_a_download_is_for_who_stands_when_it_is_asked_for(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Streamlit makes it in no session, long after it was drawn."""
+    file = tmp_path / "snapshot.jsonl"
+    file.write_bytes(b"words")
+    mia = signed_in(store, "Mia", "manager")
+    store.add_person("Mia", "Ada", "manager", PASSWORD)
+    monkeypatch.setattr("pages.app.shared.visitor", lambda: mia)
+    read = shared.handed_out("take snapshots", file)
+    monkeypatch.setattr("pages.app.shared.visitor", lambda: None)
+    assert read() == b"words"
+    store.set_role("Ada", "Mia", "annotator")
+    with pytest.raises(SignedOutError):
+        read()
 
 
 # ---------------------------------------------------------------- a database that says nothing
