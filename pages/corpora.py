@@ -9,7 +9,7 @@ from core.errors import AmbiscopeError, InputError
 from core.retrieval.library import STARTER, CorpusInfo
 from core.retrieval.readers import READERS
 from pages.app import shared
-from pages.app.actions import deed
+from pages.app.actions import action
 from pages.app.figures import seconds
 from pages.app.markup import plain
 from pages.corpus import builds as corpus_builds
@@ -82,7 +82,7 @@ def search(name: str) -> None:
     draw_found(found)
 
 
-@deed("delete corpora", "corpora.error")
+@action("delete corpora", "corpora.error")
 def _delete(name: str) -> None:
     typed = str(st.session_state.get(f"corpora.typed.{name}") or "").strip()
     if typed != name:
@@ -148,22 +148,22 @@ def look(found: list[CorpusInfo], names: list[str]) -> None:
 # ---------------------------------------------------------------- uploading and building
 
 
-@deed("build corpora", "corpora.error")
+@action("build corpora", "corpora.error")
 def _go_on(upload: corpus_builds.Upload) -> None:
     corpus_builds.running()[upload.corpus] = corpus_builds.Build(shared.engine(), upload)
 
 
-@deed("build corpora", "corpora.error")
+@action("build corpora", "corpora.error")
 def _stop(build: corpus_builds.Build) -> None:
     build.stop()
 
 
-@deed("build corpora", "corpora.error")
+@action("build corpora", "corpora.error")
 def _close(name: str) -> None:
     corpus_builds.running().pop(name, None)
 
 
-@deed("build corpora", "corpora.error")
+@action("build corpora", "corpora.error")
 def _upload() -> None:
     """Callback of the form."""
     name = str(st.session_state.get("corpora.name") or "").strip()

@@ -7,13 +7,13 @@ import streamlit as st
 
 from core.errors import AmbiscopeError
 from pages.app import shared
-from pages.app.actions import deed
+from pages.app.actions import action
 from pages.app.installation import age, settings_in_force, versions, without_password
 from pages.app.markup import plain
 from storage.records.results import Health
 
 
-@deed("back up", "health.error")
+@action("back up", "health.error")
 def _backup() -> None:
     """Callback."""
     manifest = shared.store().backup()

@@ -12,7 +12,7 @@ import streamlit as st
 from core.errors import AmbiscopeError
 from pages.agreement import loop, tables
 from pages.app import shared
-from pages.app.actions import deed
+from pages.app.actions import action
 from pages.app.markup import plain
 from storage.analysis.agreement import Quality, quality
 from storage.exchange.votes import Filters
@@ -128,7 +128,7 @@ def agreement(filters: Filters) -> None:
 # ---------------------------------------------------------------- snapshots
 
 
-@deed("take snapshots", "quality.error")
+@action("take snapshots", "quality.error")
 def _take(filters: Filters) -> None:
     """Callback of the form."""
     state = st.session_state
@@ -195,7 +195,7 @@ def snapshots(filters: Filters) -> None:
                 continue
             st.download_button(
                 format,
-                path.read_bytes,
+                shared.handed_out("take snapshots", path),
                 file_name=f"snapshot-{number:04d}-{path.name}",
                 key=f"quality.file.{number}.{format}",
                 on_click="ignore",

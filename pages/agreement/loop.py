@@ -12,7 +12,7 @@ from core.errors import CancelledError, InputError
 from core.settings import Settings
 from pages.agreement.tables import UNDEFINED
 from pages.app import shared
-from pages.app.actions import deed
+from pages.app.actions import action
 from pages.app.markup import plain
 from pages.app.worker import Worker
 from storage.analysis.loop import LoopOptions, LoopResult, run_loop
@@ -51,7 +51,7 @@ def _loops() -> dict[str, LoopRun]:
     return shared.running("loops")
 
 
-@deed("run the loop", "quality.error")
+@action("run the loop", "quality.error")
 def _begin(filters: Filters) -> None:
     """Callback of the form."""
     state, settings = st.session_state, shared.settings()
@@ -73,12 +73,12 @@ def _begin(filters: Filters) -> None:
     _loops()["loop"] = LoopRun(shared.servers_store(), settings, options)
 
 
-@deed("run the loop", "quality.error")
+@action("run the loop", "quality.error")
 def _stop(run: LoopRun) -> None:
     run.stop()
 
 
-@deed("run the loop", "quality.error")
+@action("run the loop", "quality.error")
 def _close() -> None:
     _loops().pop("loop", None)
 

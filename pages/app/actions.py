@@ -16,15 +16,15 @@ from storage.people.permissions import Name
 P = ParamSpec("P")
 
 
-def deed(action: Name, trouble: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """A callback that only who may do `action` can run: callbacks come before the gate.  An error raised on purpose, also of not
+def action(name: Name, trouble: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """A callback that only who may do the action `name` can run: callbacks come before the gate.  An error raised on purpose, also of not
     being allowed, is kept under the key `trouble` of the session for the next drawing."""
 
     def around(do: Callable[P, None]) -> Callable[P, None]:
         @wraps(do)
         def callback(*args: P.args, **kw: P.kwargs) -> None:
             try:
-                shared.store().allow(action)
+                shared.store().allow(name)
                 do(*args, **kw)
             except AmbiscopeError as error:
                 st.session_state[trouble] = error

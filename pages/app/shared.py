@@ -7,23 +7,23 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
-from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
-from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
 from core.engine import Engine, SystemStatus, statuses
 from core.errors import AmbiscopeError
 from core.metrics.significance.compare import MetricDifference, compare_values
 from core.retrieval.library import CorpusInfo
 from core.settings import Settings
-from pages.app import libraries
+from pages.app import connection, libraries
 from pages.app.markup import plain
 from storage.people.door import Door
+from storage.people.permissions import Name
 from storage.people.visitors import Visitor
 from storage.store import Store
 
@@ -42,7 +42,7 @@ PAGES = {
 }
 FIRST = "explore"
 _INSIDE = "app.inside"
-VISITOR, BROWSER = "app.visitor", "app.browser"  # what a sign-in gave this session, and the browser in which it was made
+VISITOR, MADE_IN = "app.visitor", "app.made_in"  # what a sign-in gave this session, and the connection in which it was made
 
 
 def navigation() -> StreamlitPage:
@@ -113,27 +113,47 @@ def servers_store() -> Store:
     return Store(settings().url)
 
 
-def browser() -> str:
-    """The random token of this connection's browser, of Streamlit's XSRF cookie; empty where there is none.  The cookie is masked
-    anew at each page load, the token in it stays."""
-    token, _ = decode_xsrf_token_string(str(st.context.cookies.get(XSRF_COOKIE_NAME, "")))
-    return token.hex() if token else ""
+def _connection() -> tuple[str, str]:
+    return connection.browser(), connection.subject()
 
 
-def visitor() -> Visitor:
-    """Who this session is: what a sign-in gave it in this browser, else a typed name, which stands in an open house only.
+def keep_visitor(made: Visitor) -> None:
+    """What a sign-in gave this session, for this browser and as long as the provider says the same of it."""
+    st.session_state[VISITOR], st.session_state[MADE_IN] = made, _connection()
+
+
+def visitor() -> Visitor | None:
+    """Who this session is at this moment: what a sign-in gave it in this connection, else a typed name, which stands in an open house
+    only.  None: nobody, as a sign-in provider is set up and vouches for nobody.
 
     Streamlit gives a session to whoever names its number, which stands in the addresses of uploads: docs/security.md.
     """
-    held = st.session_state.get(VISITOR)
-    if isinstance(held, Visitor) and st.session_state.get(BROWSER, "") == browser():
+    made_in, held = _connection(), st.session_state.get(VISITOR)
+    if isinstance(held, Visitor) and st.session_state.get(MADE_IN) == made_in:
         return held
+    if connection.provider() and not made_in[1]:
+        return None
     return Visitor(str(st.session_state.get("annotator") or "").strip() or settings().annotator)
 
 
 def store() -> Door:
-    """The store as this session may use it: each call is checked.  Raises as `servers_store`."""
-    return Door(servers_store(), visitor())
+    """The store as this session may use it: each call is checked.  Raises as `servers_store`.
+
+    Who asks is looked up at each call: a callback or a fragment may hold a door of an earlier drawing, for somebody else.
+    """
+    return Door(servers_store(), visitor)
+
+
+def handed_out(action: Name, path: Path) -> Callable[[], bytes]:
+    """What a download button calls for a file when it is asked for, which Streamlit does in no session: whoever was here at the drawing
+    must stand then, and may do `action`.  The call raises NotAllowedError, SignedOutError, OSError."""
+    held, made = visitor(), servers_store()
+
+    def read() -> bytes:
+        Door(made, lambda: held).allow(action)
+        return path.read_bytes()
+
+    return read
 
 
 @st.cache_resource(show_spinner=False)
@@ -232,4 +252,5 @@ def show_error(error: BaseException) -> None:
 
 def annotator() -> str:
     """The name of who is here: of the sign-in, else the one in the sidebar, or the settings' where it is blank."""
-    return visitor().name
+    found = visitor()
+    return found.name if found else ""

@@ -7,43 +7,24 @@ where it does not stand, or not any more.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import streamlit as st
 
 from core.errors import AmbiscopeError
-from pages.app import shared
+from pages.app import connection, shared
 from pages.app.markup import plain
 from storage.people.visitors import Visitor
 from storage.records.annotation import SignedOutError, SignInError
 
-SUBJECT = "signin.subject"
+SUBJECT = "signin.subject"  # that was looked up in this session
 NAME_CHARS = 60
 ADDRESS = "me"  # of the address: the name of a session without passwords
 
 
-def provider() -> bool:
-    """Streamlit's own login is set up."""
-    try:
-        return bool(st.secrets.load_if_toml_exists()) and "auth" in st.secrets
-    except Exception:  # a broken secrets file must not open the house: passwords and roles still hold
-        return False
-
-
-def subject() -> str:
-    """Of the visitor whom the provider vouched for: issuer and subject; empty for nobody."""
-    if not provider() or not st.user.is_logged_in:
-        return ""
-    return f"{st.user.get('iss') or ''} {st.user.get('sub') or ''}".strip()
-
-
-def address() -> str:
-    """Where the visitor's connection comes from; empty for this machine.  Behind a proxy on this machine it is the last address of
-    X-Forwarded-For; behind one elsewhere where FORWARDED_ALLOW_IPS names it (uvicorn's setting), else the proxy's own."""
-    return st.context.ip_address or ""
-
-
 def sign_out() -> None:
     """Callback.  Nothing of the person stays in the tab."""
-    known = provider() and st.user.is_logged_in
+    known = connection.provider() and st.user.is_logged_in
     st.session_state.clear()
     if known:
         st.logout()
@@ -51,10 +32,10 @@ def sign_out() -> None:
 
 def _enter(visitor: Visitor) -> None:
     """What the tab held before it was signed in, or for somebody else, is gone."""
-    subject = st.session_state.get(SUBJECT, "")
+    looked_up = st.session_state.get(SUBJECT, "")
     st.session_state.clear()
-    st.session_state[shared.VISITOR], st.session_state[shared.BROWSER] = visitor, shared.browser()
-    st.session_state[SUBJECT] = subject
+    shared.keep_visitor(visitor)
+    st.session_state[SUBJECT] = looked_up
 
 
 def _try_password() -> None:
@@ -63,7 +44,7 @@ def _try_password() -> None:
     name = str(state.get("signin.typed") or "").strip()
     password = str(state.pop("signin.password", "") or "")
     try:
-        _enter(shared.store().sign_in(name, password, address()))
+        _enter(shared.store().sign_in(name, password, connection.address()))
     except AmbiscopeError as error:
         state["signin.error"] = error
 
@@ -73,8 +54,8 @@ def _form() -> None:
     st.subheader("Sign in")
     if error := st.session_state.pop("signin.error", None):
         shared.show_error(error)
-    if provider():
-        who = subject()
+    if connection.provider():
+        who = connection.subject()
         if who:
             st.warning("You are known to the provider, but have no account here. Send this line to your manager, who adds it:")
             st.code(who, language=None, wrap_lines=True)
@@ -90,18 +71,10 @@ def _form() -> None:
 
 def _by_subject(who: str) -> None:
     """Looks the subject up once a session, and again when its visitor does not stand any more."""
-    held = st.session_state.get(SUBJECT, "")
-    if held == who:
+    if not who or st.session_state.get(SUBJECT) == who:
         return
-    if held:  # signed out at the provider, or there as somebody else: in another tab
-        st.session_state.pop(shared.VISITOR, None)
-        st.session_state.pop(SUBJECT, None)
-    if not who:
-        return
-    try:
+    with suppress(SignInError):
         _enter(shared.store().sign_in_subject(who))
-    except SignInError:
-        st.session_state.pop(shared.VISITOR, None)
     st.session_state[SUBJECT] = who
 
 
@@ -111,8 +84,8 @@ def _change_password() -> None:
     old, new = str(state.pop("signin.old", "") or ""), str(state.pop("signin.new", "") or "")
     try:
         name, store = shared.annotator(), shared.store()
-        store.set_password(name, name, new, old=old, address=address())
-        state[shared.VISITOR] = store.sign_in(name, new, address())
+        store.set_password(name, name, new, old=old, address=connection.address())
+        shared.keep_visitor(store.sign_in(name, new, connection.address()))
         state["signin.said"] = "The password is changed."
     except AmbiscopeError as error:
         state["signin.error"] = error
@@ -128,7 +101,7 @@ def _signed_in(name: str) -> None:
             shared.show_error(error)
         with st.container(horizontal=True):
             st.button("Sign out", on_click=sign_out, key="signin.out")
-            if not subject():
+            if not connection.subject():
                 with st.popover("Password"), st.form("signin.change", border=False):
                     st.text_input("Present password", type="password", key="signin.old", autocomplete="current-password")
                     st.text_input("New password", type="password", key="signin.new", autocomplete="new-password")
@@ -151,7 +124,7 @@ def _keep_name(own: str) -> None:
 
 
 def _forget_fallen() -> None:
-    """Takes away, and says so, what a sign-in gave where the account was changed since."""
+    """Takes away, and says so, what a sign-in gave where the account was changed since, or the connection is another one's."""
     if shared.VISITOR in st.session_state and not shared.store().may("annotate"):
         st.session_state.clear()
         st.session_state["signin.error"] = SignedOutError()
@@ -165,7 +138,7 @@ def gate() -> None:
     own = shared.settings().annotator
     first = "annotator" not in st.session_state
     st.session_state.setdefault("annotator", own)
-    who = subject()
+    who = connection.subject()
     if shared.store().accounts_in_use():
         st.query_params.pop(ADDRESS, None)  # who one is, is not read from an address where people sign in
         _forget_fallen()
@@ -176,7 +149,7 @@ def gate() -> None:
         _signed_in(shared.annotator())
         return
     st.session_state.pop(shared.VISITOR, None)
-    if provider() and not who:
+    if connection.provider() and not who:
         _form()
         st.stop()
     if first:

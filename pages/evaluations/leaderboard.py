@@ -12,7 +12,7 @@ import streamlit as st
 from core.errors import InputError
 from core.evaluation.summary import failed_calls
 from pages.app import shared
-from pages.app.actions import deed
+from pages.app.actions import action
 from pages.app.markup import plain
 from pages.evaluations import judges
 from pages.evaluations.charts.base import SCOPES, shown
@@ -115,13 +115,13 @@ def _row(place: int, run: StoredEvaluation, name: str, metric: str, scope: str) 
 # ---------------------------------------------------------------- one run
 
 
-@deed("change evaluations", "evaluate.error")
+@action("change evaluations", "evaluate.error")
 def _rename(key: str) -> None:
     shared.store().label_evaluation(key, str(st.session_state.get(f"evaluate.label.{key}") or ""))
     st.session_state["evaluate.said"] = "The run was renamed."
 
 
-@deed("change evaluations", "evaluate.error")
+@action("change evaluations", "evaluate.error")
 def _delete(key: str, name: str) -> None:
     if not st.session_state.get(f"evaluate.sure.{key}"):
         raise InputError("nothing was deleted: tick the box first")

@@ -16,7 +16,7 @@ from core.evaluation.folder import RunState, run_states
 from core.evaluation.plan import JUDGES, EvaluationPlan
 from core.text import listed
 from pages.app import shared
-from pages.app.actions import deed
+from pages.app.actions import action
 from pages.app.markup import plain
 from pages.corpus.builds import safe_names
 from pages.evaluations import worker
@@ -90,7 +90,7 @@ def _changed(k: int) -> int | None:
     return None if k == _usual() else k
 
 
-@deed("run evaluations", "evaluate.error")
+@action("run evaluations", "evaluate.error")
 def _start() -> None:
     state = st.session_state
     path = question_files().get(str(state["evaluate.new.questions"]))
@@ -190,17 +190,17 @@ def watch() -> None:
             st.button("Close", key=f"evaluate.close.{name}", on_click=_close, args=(name,))
 
 
-@deed("run evaluations", "evaluate.error")
+@action("run evaluations", "evaluate.error")
 def _stop(job: Evaluation) -> None:
     job.stop()
 
 
-@deed("run evaluations", "evaluate.error")
+@action("run evaluations", "evaluate.error")
 def _close(name: str) -> None:
     worker.running().pop(name, None)
 
 
-@deed("run evaluations", "evaluate.error")
+@action("run evaluations", "evaluate.error")
 def _go_on(name: str) -> None:
     folder = shared.settings().runs_dir / name
     job = worker.running().get(name)
@@ -212,7 +212,7 @@ def _go_on(name: str) -> None:
 # ---------------------------------------------------------------- run folders
 
 
-@deed("run evaluations", "evaluate.error")
+@action("run evaluations", "evaluate.error")
 def _store_folder(path: Path) -> None:
     made = import_run(shared.store(), path)
     words = "stored" if made.new else "already stored"
@@ -271,7 +271,7 @@ def uploads() -> None:
         st.form_submit_button("Store report", on_click=_store_report, icon=":material/upload:")
 
 
-@deed("run evaluations", "evaluate.error")
+@action("run evaluations", "evaluate.error")
 def _keep() -> None:
     file = st.session_state.get("evaluate.upload.file")
     home = shared.settings().home
@@ -299,7 +299,7 @@ def _own_place(file: Path, folder: Path) -> Path:
     return folder / f"{stem}-{hashlib.sha256(body).hexdigest()[:8]}{dot}{kinds}"
 
 
-@deed("run evaluations", "evaluate.error")
+@action("run evaluations", "evaluate.error")
 def _store_report() -> None:
     draft = shared.settings().home / "uploads" / uuid.uuid4().hex
     try:

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.errors import AmbiscopeError
-from pages.app import shared, sign_in
+from pages.app import connection, shared, sign_in
 from pages.app.markup import plain
 from pages.projects.items import ERROR, SAID
 from storage.people.log import ACTIONS
@@ -44,7 +44,7 @@ def people(who: str) -> None:
             "everybody has to sign in from then on.",
             icon=":material/lock_open:",
         )
-    if found := sign_in.subject():
+    if found := connection.subject():
         st.caption("You are known to the sign-in provider as:")
         st.code(found, language=None, wrap_lines=True)
     for person in store.people(who, limit=200):

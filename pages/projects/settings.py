@@ -13,7 +13,7 @@ from core.retrieval.library import STARTER
 from core.systems.shared.base import Options
 from pages.annotation.about import STAGES
 from pages.app import shared
-from pages.app.actions import deed
+from pages.app.actions import action
 from pages.app.begun import begun, forget
 from pages.app.markup import plain
 from pages.projects import system_answers
@@ -202,7 +202,7 @@ def suggestions(project: Project, who: str) -> None:
             type="primary",
             key="manage.pre.go",
             on_click=_begin,
-            args=(project, who, system, int(k), clarify),
+            args=(project, system, int(k), clarify),
         )
     st.button(
         "Link predictions that are stored already",
@@ -214,27 +214,28 @@ def suggestions(project: Project, who: str) -> None:
     )
 
 
-@deed("manage projects", ERROR)
-def _begin(project: Project, who: str, system: str, k: int, clarify: bool) -> None:
+@action("manage projects", ERROR)
+def _begin(project: Project, system: str, k: int, clarify: bool) -> None:
     running = system_answers.running().get(project.id)
     if running is not None and not running.done:
         raise InputError("a run over this project is going on; wait until it has ended, or stop it")
     usual = min(shared.settings().top_k, 200)  # left as it is: the system's own default, at most the whole corpus
     options = Options(top_k=None if k == usual else k, max_answers=shared.settings().max_answers, clarify=clarify)
+    who = shared.annotator()  # the server's store takes any name
     system_answers.running()[project.id] = Preannotation(shared.engine(), shared.servers_store(), project, system, who, options)
 
 
-@deed("manage projects", ERROR)
+@action("manage projects", ERROR)
 def _stop(run: Preannotation) -> None:
     run.stop()
 
 
-@deed("manage projects", ERROR)
+@action("manage projects", ERROR)
 def _close(project: str) -> None:
     system_answers.running().pop(project, None)
 
 
-@deed("manage projects", ERROR)
+@action("manage projects", ERROR)
 def _link(project: Project, who: str) -> None:
     count = shared.store().link_predictions(who, project.id)
     st.session_state[SAID] = f"{count:,} stored predictions linked."

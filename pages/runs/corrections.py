@@ -10,7 +10,7 @@ from core import types as t
 from core.systems.shared.base import Options
 from core.text import normalize_answer
 from pages.app import shared
-from pages.app.actions import deed
+from pages.app.actions import action
 from pages.app.markup import plain
 from pages.runs import live
 from pages.runs.runner import Plan
@@ -132,6 +132,6 @@ def bar(prefix: str, prediction: t.Prediction) -> None:
             st.button("Undo corrections", key=f"{prefix}.undo", on_click=_undo, args=(prefix,))
 
 
-@deed("ask questions", "explore.error")
+@action("ask questions", "explore.error")
 def run_on(question: t.Question, info: t.SystemInfo) -> None:
     live.start([Plan(question, info.name, info.corpus, options_of(info))])

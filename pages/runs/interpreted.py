@@ -15,7 +15,7 @@ from core.errors import AmbiscopeError, InputError
 from core.systems.shared.base import Options, check_question
 from core.text import normalize_answer
 from pages.app import shared
-from pages.app.actions import deed
+from pages.app.actions import action
 from pages.app.figures import percent
 from pages.app.markup import around, changes, plain, short
 from pages.runs import live
@@ -223,7 +223,7 @@ def _mark(one: t.Interpretation) -> str:
 # ---------------------------------------------------------------- callbacks
 
 
-@deed("ask questions", "explore.error")
+@action("ask questions", "explore.error")
 def ask_on(info: t.SystemInfo, text: str) -> None:
     """Starts a run with a picked question, by the same system and options."""
     st.session_state.pop("explore.error", None)
@@ -245,7 +245,7 @@ def _none(prefix: str) -> None:
     said.none = not said.none
 
 
-@deed("ask questions", "explore.error")
+@action("ask questions", "explore.error")
 def _further(prediction: t.Prediction, answers: Sequence[str]) -> None:
     """Twice the passages; the rejected answers are banned beside those that were."""
     options: Options = options_of(prediction.system)

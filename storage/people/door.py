@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -18,20 +19,20 @@ else:
 
 
 class Door(_Methods):
-    """Methods of `Store` for one visitor (None: nobody is signed in).
+    """Methods of `Store` for the visitor that `who` names at each call (None: nobody is signed in).
 
     A call raises SignedOutError where the visitor does not stand any more, NotAllowedError where the role is a lesser one than the
     action's, the method is for the local operator, or it would act under another name; else it is the store's.
     """
 
-    def __init__(self, store: Store, visitor: Visitor | None) -> None:
-        self._store, self._visitor = store, visitor
+    def __init__(self, store: Store, who: Callable[[], Visitor | None]) -> None:
+        self._store, self._who = store, who
 
     def _for(self, action: Action) -> Store:
         if action.role is None:
             return self._store
         bound = copy.copy(self._store)
-        bound.gate = partial(check_visitor, visitor=self._visitor, needed=action.role)
+        bound.gate = partial(check_visitor, visitor=self._who(), needed=action.role)
         return bound
 
     def __getattr__(self, name: str) -> Any:
@@ -39,15 +40,14 @@ class Door(_Methods):
             raise AttributeError(f"the store has no {name!r}")
         if name not in ACTION_OF:
             raise NotAllowedError(f"'{name}' is for the local operator (python -m storage), not for a session")
-        bound = self._for(ACTION_OF[name])
-        method = getattr(bound, name)
 
-        @wraps(method)
+        @wraps(getattr(self._store, name))
         def call(*args: Any, **kw: Any) -> Any:
+            bound = self._for(ACTION_OF[name])
             if bound.gate is not None:  # before anything else: some write a file first
                 with bound.reading():
                     pass
-            return method(*args, **kw)
+            return getattr(bound, name)(*args, **kw)
 
         return call
 

@@ -32,6 +32,19 @@ from storage.schema import engine, tables, workbench
 MAX_SUBJECT_CHARS = 1000
 
 
+def joined_subject(issuer: object, subject: object) -> str:
+    """How an account keeps whom a provider of OpenID Connect vouches for: issuer and subject, a blank between.
+
+    Raises InputError where one is missing or holds white space (other pairs would read the same), or cannot be stored.
+    """
+    for part, what in ((issuer, "issuer"), (subject, "subject")):
+        if not isinstance(part, str) or not part or any(c.isspace() for c in part):
+            raise InputError(
+                f"the {what} of the sign-in provider is missing or holds white space: 'ISSUER SUBJECT' is expected"
+            )
+    return check_text(f"{issuer} {subject}", "the subject", limit=MAX_SUBJECT_CHARS)
+
+
 @dataclass(frozen=True, slots=True)
 class Actor:
     id: int  # of the annotator's row
@@ -208,7 +221,8 @@ class People(engine.Database):
     def _free_subject(session: Session, subject: str | None, own: int | None) -> str | None:
         if subject is None:
             return None
-        check_text(subject, "the subject", limit=MAX_SUBJECT_CHARS, empty=False)
+        issuer, _, own_part = subject.partition(" ")
+        joined_subject(issuer, own_part)
         owner = session.scalar(select(workbench.Account.id).filter_by(subject=subject))
         if owner is not None and owner != own:
             raise InputError("this subject belongs to another account")

@@ -9,6 +9,8 @@ An address from which a name has signed in rightly within `KNOWN_FOR` is known f
 looked at nor raised for it, so that whatever is tried from elsewhere, the right password from there is taken at once.
 
 An attempt is counted before its password is looked at, so that many at once gain nothing.
+
+Where the clock was set back, what was stored may lie further ahead than anything could: such a wait is over, and such an address is not known.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ HERE = Budget(5, 900.0)  # one name from one address
 KNOWN = Budget(5, 60.0)  # the same where the address is known for the name
 NAME = Budget(20, 60.0)  # one name from all addresses that are not known for it
 ADDRESS = Budget(50, 60.0)  # all names from one address that is not known for them
+LONGEST = max(b.longest for b in (HERE, KNOWN, NAME, ADDRESS))
 
 
 def network(address: str) -> str:
@@ -84,12 +87,13 @@ class Attempt:
         moment = engine.now()
         session.execute(delete(workbench.SignInWait).where(workbench.SignInWait.until < moment - FORGET_AFTER))
         mark = self._row(session, self._mark)
-        self._known = mark is not None and mark.until > moment
+        self._known = mark is not None and moment < mark.until <= moment + KNOWN_FOR
         budgets = {self._pair: KNOWN if self._known else HERE}
         if not self._known:
             budgets |= dict(zip(self._elsewhere, (NAME, ADDRESS), strict=True))
         rows = {key: self._row(session, key) for key in budgets}
-        wait = max(((row.until - moment).total_seconds() for row in rows.values() if row is not None), default=0.0)
+        waits = [(row.until - moment).total_seconds() for row in rows.values() if row is not None]
+        wait = max((w for w in waits if w <= LONGEST), default=0.0)
         if wait > 0:
             raise SignInError(wait)
         for key, budget in budgets.items():

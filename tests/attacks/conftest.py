@@ -1,27 +1,11 @@
-"""The attacks use the page tests' home, scripted system and app."""
+"""The attacks use the home, the scripted system and the app of the page tests."""
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
+from page_fixtures import annotate, app, corpus, fresh_process, light, open_app, settings, store
 
-_path = Path(__file__).parents[1] / "pages" / "conftest.py"
-_spec = importlib.util.spec_from_file_location("page_fixtures", _path)
-assert _spec is not None
-assert _spec.loader is not None
-_shared = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_shared)
-
-fresh_process, settings, corpus, open_app, app = (
-    _shared.fresh_process,
-    _shared.settings,
-    _shared.corpus,
-    _shared.open_app,
-    _shared.app,
-)
-store, light, annotate = _shared.store, _shared.light, _shared.annotate
+__all__ = ["annotate", "app", "corpus", "fresh_process", "light", "open_app", "settings", "store"]
 
 
 @pytest.fixture(autouse=True)

@@ -183,7 +183,7 @@ def visitor(open_app: Open, store: Store, light: None, monkeypatch: pytest.Monke
     """visitor(claims): a session for which the provider vouched with these claims; none: with nobody."""
     by = people.manager(store, "Mia")
     people.add(store, by, "Ada", "annotator", password=None, subject="https://issuer.example ada-1")
-    monkeypatch.setattr("pages.app.sign_in.provider", lambda: True)
+    monkeypatch.setattr("pages.app.connection.provider", lambda: True)
 
     def come(**claims: object) -> AppTest:
         from core.settings import ROOT
@@ -207,9 +207,6 @@ def test_issuer_and_subject_count_together(visitor: Callable[..., AppTest]) -> N
         assert not app.exception
 
 
-@pytest.mark.xfail(
-    strict=True, reason="issuer and subject are joined before they are looked at: pages.app.sign_in.subject, access"
-)
 @pytest.mark.parametrize(
     "claims",
     [
@@ -231,7 +228,6 @@ def test_a_session_belongs_to_the_subject_of_this_moment(visitor: Callable[..., 
     assert not people.signed_in(app.run())
 
 
-@pytest.mark.xfail(strict=True, reason="the session outlives the provider's: pages.app.sign_in.gate, access")
 def test_who_signed_out_at_the_provider_is_out_here(visitor: Callable[..., AppTest]) -> None:
     app = visitor(iss="https://issuer.example", sub="ada-1")
     assert people.signed_in(app)

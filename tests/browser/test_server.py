@@ -124,7 +124,7 @@ def test_unless_it_is_told_to_and_then_says_so(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AMBISCOPE_HOME", str(settings.home))
-    monkeypatch.setattr("pages.app.shared.store", lambda: store)
+    monkeypatch.setattr("pages.app.shared.servers_store", lambda: store)
     for address in ("127.0.0.1", "localhost", "::1"):
         guard.check(address)
     for address in ("", "0.0.0.0", "::", "192.168.1.5", "ambiscope.example"):
@@ -145,7 +145,7 @@ def test_a_database_that_cannot_be_read_lets_nobody_listen_elsewhere(
 ) -> None:
     settings.home.mkdir(exist_ok=True)
     (settings.home / "ambiscope.db").write_bytes(b"garbage" * 1000)
-    monkeypatch.setattr("pages.app.shared.store", lambda: Store(settings.url))
+    monkeypatch.setattr("pages.app.shared.servers_store", lambda: Store(settings.url))
     with pytest.raises(SystemExit, match="Ambiscope"):
         guard.check("0.0.0.0")
 
@@ -182,7 +182,8 @@ def test_who_is_on_this_machine(client: Any, server: Any, host: str, expected: b
     assert guard.from_here(scope | {"headers": [*scope["headers"], (b"x-real-ip", b"127.0.0.1")]}) is expected
 
 
-def test_other_machines_and_names_are_answered_when_people_have_accounts(settings: Settings, store: Store) -> None:
+def test_the_first_account_lets_others_come_and_files_wait_for_a_sign_in(settings: Settings, store: Store) -> None:
+    """Other machines and other names are answered from then on; a file is taken from nobody before the sign-in."""
     with serve(settings.home, "small") as address:
         inside, outside = urlsplit(address).port or 0, free_port()
 
@@ -197,7 +198,10 @@ def test_other_machines_and_names_are_answered_when_people_have_accounts(setting
                 assert "add a manager with a password first" in refused.text
             with pytest.raises(Exception, match="403"), stranger(proxied):
                 pass
-            store.add_person("me", "Mia", "manager", "a long password")
+            with stranger(address) as before:
+                assert before.upload().status_code == 204  # nobody has an account
+                store.add_person("me", "Mia", "manager", "a long password")
+                assert before.upload().status_code == 403  # without another run of the page
             with httpx.Client(trust_env=False) as client:
                 for _ in range(100):  # the answer about accounts holds for two seconds
                     if client.get(proxied).status_code == 200:
@@ -205,24 +209,14 @@ def test_other_machines_and_names_are_answered_when_people_have_accounts(setting
                     client.get(address).raise_for_status()
             assert asked(address, "ambiscope.example").status_code == 200
             with stranger(proxied) as tab:
-                assert "Sign in" in " ".join(tab.words)
+                assert "signin.password" in " ".join(tab.words)
+                refused = tab.upload()  # Streamlit itself takes a file from every session
+                assert (refused.status_code, refused.text.strip()) == (403, "Sign in before you upload a file.")
+            made_up = f"{address}_stcore/upload_file/{'0' * 8}/x"
+            assert httpx.put(made_up, content=b"x", trust_env=False).status_code == 403
+            assert httpx.delete(made_up, trust_env=False).status_code == 403
             assert asked(f"{proxied}_stcore/metrics").status_code == 403
             assert asked(f"{address}_stcore/metrics").status_code == 200
-
-
-def test_a_file_is_refused_before_sign_in(settings: Settings, store: Store) -> None:
-    """Streamlit itself takes one from every session."""
-    with serve(settings.home, "small") as address, stranger(address) as before:
-        assert before.upload().status_code == 204  # nobody has an account
-        store.add_person("me", "Mia", "manager", "a long password")
-        assert before.upload().status_code == 403  # without another run of the page
-        with stranger(address) as after:
-            assert "signin.password" in " ".join(after.words)
-            refused = after.upload()
-            assert (refused.status_code, refused.text.strip()) == (403, "Sign in before you upload a file.")
-        made_up = f"{address}_stcore/upload_file/{'0' * 8}/x"
-        assert httpx.put(made_up, content=b"x", trust_env=False).status_code == 403
-        assert httpx.delete(made_up, trust_env=False).status_code == 403
 
 
 def test_what_no_page_sends_is_dropped() -> None:

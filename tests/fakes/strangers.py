@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ import httpx
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
+from websockets.typing import Subprotocol
 
 
 class Stranger:
@@ -24,12 +26,16 @@ class Stranger:
         self.address, self.socket, self.cookies = address, socket, cookies
         self.session = ""
         self.words: list[str] = []  # of the last run
-        self.run()
+        self.ids: dict[str, str] = {}  # of all fields and buttons that were drawn, by key
 
-    def run(self) -> None:
-        """Runs the app's script and reads what it draws."""
+    def run(self, page: str = "", typed: Mapping[str, str] | None = None, pressed: str = "") -> None:
+        """Runs the app's script and reads what it draws.  `typed`: texts by the ids of fields; `pressed`: the id of a button."""
         asked = BackMsg()
-        asked.rerun_script.query_string = ""
+        asked.rerun_script.page_name = page
+        for field, text in (typed or {}).items():
+            asked.rerun_script.widget_states.widgets.add(id=field, string_value=text)
+        if pressed:
+            asked.rerun_script.widget_states.widgets.add(id=pressed, trigger_value=True)
         self.socket.send(asked.SerializeToString())
         self.words = []
         while True:
@@ -40,6 +46,7 @@ class Stranger:
                 self.session = said.new_session.initialize.session_id
             elif kind == "delta":
                 self.words.append(str(said.delta))
+                self.ids |= {key: whole for whole, key in re.findall(r'"(\$\$ID-[0-9a-f]+-([^"]+))"', self.words[-1])}
             elif kind == "script_finished":
                 return
 
@@ -51,16 +58,25 @@ class Stranger:
 
 
 @contextmanager
-def stranger(address: str) -> Iterator[Stranger]:
-    cookies = dict(httpx.get(f"{address}_stcore/health", trust_env=False).cookies)
+def stranger(address: str, cookies: dict[str, str] | None = None, session: str = "") -> Iterator[Stranger]:
+    """Of a browser of its own, or the one with these cookies; goes on with the session of this number."""
+    cookies = cookies or dict(httpx.get(f"{address}_stcore/health", trust_env=False).cookies)
     token = cookies.get("_streamlit_xsrf", "none")
     origin = "{0.scheme}://{0.netloc}".format(urlsplit(address))
     where = address.replace("http://", "ws://") + "_stcore/stream"
     headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
     with connect(
-        where, origin=origin, subprotocols=["streamlit", token], additional_headers=headers, max_size=None, proxy=None
+        where,
+        origin=origin,
+        subprotocols=[Subprotocol(part) for part in ("streamlit", token, session) if part],
+        additional_headers=headers,
+        max_size=None,
+        proxy=None,
     ) as opened:
-        yield Stranger(address, opened, cookies)
+        found = Stranger(address, opened, cookies)
+        if not session:
+            found.run()
+        yield found
 
 
 @contextmanager

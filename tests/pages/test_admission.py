@@ -57,7 +57,7 @@ def test_a_database_that_fails_lets_nobody_in(open_app: Open, monkeypatch: pytes
     open_app()
     assert admission.session_is_let_in(SESSION)
     with monkeypatch.context() as changed:
-        changed.setattr("pages.app.shared.store", broken)
+        changed.setattr("pages.app.shared.servers_store", broken)
         assert not admission.session_is_let_in(SESSION)
         open_app()
     assert not admission.session_is_let_in(SESSION)

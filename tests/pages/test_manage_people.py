@@ -58,12 +58,12 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
 
 
 def test_open_id_connect(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pages.app import sign_in
+    from pages.app import connection
 
     store.add_person("me", "Mia", "manager", subject="https://id.example abc")
-    monkeypatch.setattr(sign_in, "provider", lambda: True)
+    monkeypatch.setattr(connection, "provider", lambda: True)
     known = {"who": ""}
-    monkeypatch.setattr(sign_in, "subject", lambda: known["who"])
+    monkeypatch.setattr(connection, "subject", lambda: known["who"])
     app = open_app("explore")
     assert "Sign in with your organisation" in [b.label for b in app.button]
     known["who"] = "https://id.example stranger"

@@ -14,6 +14,7 @@ from storage_samples import prediction
 
 from core.errors import InputError, NotAllowedError, NotFoundError, StorageError
 from storage.people import passwords, throttle
+from storage.people.people import joined_subject
 from storage.records.annotation import SignInError
 from storage.store import Store
 
@@ -317,3 +318,37 @@ def test_the_log_is_paged_and_cannot_be_changed(store: Store) -> None:
         for statement in (f"UPDATE {table} SET created = created", f"DELETE FROM {table}"):
             with pytest.raises(StorageError, match="never changed or deleted"), store.writing() as session:
                 session.execute(text(statement))
+
+
+@pytest.mark.parametrize(
+    "subject", ["https://issuer", " sub", "https://issuer ", "https://issuer a b", "https://issuer\t1", "i s\n", "", " "]
+)
+def test_a_subject_is_an_issuer_and_a_subject(store: Store, subject: str) -> None:
+    """Else two parts of another cut would read the same."""
+    store.add_person("Ada", "Ada", "manager", SECRET)
+    with pytest.raises(InputError, match="ISSUER SUBJECT"):
+        store.set_subject("Ada", "Ada", subject)
+    assert not store.person("Ada").has_subject
+
+
+@pytest.mark.parametrize(
+    ("issuer", "subject"), [(None, "1"), ("https://issuer", 5), ("", "1"), ("https://issuer", "1\x00"), ("i", "\ud800")]
+)
+def test_claims_that_no_account_can_keep(issuer: object, subject: object) -> None:
+    with pytest.raises(InputError):
+        joined_subject(issuer, subject)
+
+
+def test_an_address_is_not_known_for_longer_than_was_promised(store: Store, clock: Clock) -> None:
+    """The clock was set back: what says that an address is known lies further ahead than it could."""
+    store.add_person("Ada", "Ada", "manager", SECRET)
+    store.sign_in("Ada", SECRET, "192.0.2.7")
+    clock.pass_(days=-200)
+    for wait in (5, 10, 20, 40, 80):
+        for _ in range(5 if wait == 5 else 1):
+            with pytest.raises(SignInError):
+                store.sign_in("Ada", "wrong password", "192.0.2.7")
+        with pytest.raises(SignInError) as waiting:
+            store.sign_in("Ada", SECRET, "192.0.2.7")
+        assert waiting.value.seconds == wait  # of a known address at most 60
+        clock.pass_(seconds=wait + 1)

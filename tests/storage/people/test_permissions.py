@@ -43,6 +43,11 @@ OPERATORS = {
     "writing",
 }
 
+
+def through(store: Store, visitor: Visitor | None) -> Door:
+    return Door(store, lambda: visitor)
+
+
 # method -> a call of it by `who` that does as little as it can; what is made is a prediction, a run, a project, or a file in `folder`
 Call = Callable[[Any, str, Path], Any]
 CALLS: dict[str, Call] = {
@@ -189,7 +194,7 @@ def test_nobody_acts_who_is_not_signed_in_as_they_are_now(
     allowed = []
     for name in GUARDED:
         try:
-            CALLS[name](Door(store, visitor), visitor.name if visitor else "Mia", tmp_path)
+            CALLS[name](through(store, visitor), visitor.name if visitor else "Mia", tmp_path)
             allowed.append(name)
         except SignedOutError:
             pass
@@ -204,7 +209,7 @@ def test_nobody_acts_who_is_not_signed_in_as_they_are_now(
 @pytest.mark.parametrize("role", ROLES)
 def test_every_action_asks_for_its_role(house: tuple[Store, dict[str, Visitor]], role: str, name: str, tmp_path: Path) -> None:
     store, visitors = house
-    door, before = Door(store, visitors[role]), store.counts()
+    door, before = through(store, visitors[role]), store.counts()
     needed = ACTION_OF[name].role
     assert needed is not None
     if not can(role, needed):
@@ -226,27 +231,27 @@ def test_every_action_asks_for_its_role(house: tuple[Store, dict[str, Visitor]],
 def test_what_is_the_operators_is_no_sessions(house: tuple[Store, dict[str, Visitor]], name: str) -> None:
     store, visitors = house
     with pytest.raises(NotAllowedError, match="local operator"):
-        getattr(Door(store, visitors["manager"]), name)
+        getattr(through(store, visitors["manager"]), name)
     with pytest.raises(AttributeError):
-        Door(store, visitors["manager"])._reads  # noqa: B018
+        through(store, visitors["manager"])._reads  # noqa: B018
 
 
 @pytest.mark.parametrize("action", [a for a in ACTIONS if ACTIONS[a].role is not None])
 def test_what_is_done_outside_of_the_store_asks_the_same_table(house: tuple[Store, dict[str, Visitor]], action: Any) -> None:
     store, visitors = house
     for who in OUT:
-        door = Door(store, visitors.get(who))
+        door = through(store, visitors.get(who))
         assert not door.may(action)
         for call in (lambda: door.allow(action), lambda: door.lent(action).writing().__enter__()):  # noqa: B023
             with pytest.raises(SignedOutError):
                 call()
     for role in ROLES:
-        assert Door(store, visitors[role]).may(action) == can(role, ACTIONS[action].role or "")
+        assert through(store, visitors[role]).may(action) == can(role, ACTIONS[action].role or "")
 
 
 def test_nothing_is_done_in_anothers_name(house: tuple[Store, dict[str, Visitor]], tmp_path: Path) -> None:
     store, visitors = house
-    mia = Door(store, visitors["manager"])
+    mia = through(store, visitors["manager"])
     saved = store.save_prediction(prediction())
     for call in (
         lambda: mia.judge(saved, 0, "Ann", "wrong"),
@@ -265,22 +270,22 @@ def test_nothing_is_done_in_anothers_name(house: tuple[Store, dict[str, Visitor]
 
 
 def test_an_open_house_stays_as_easy_as_it_was(store: Store) -> None:
-    door = Door(store, Visitor("Ada"))
+    door = through(store, Visitor("Ada"))
     made = door.create_project("Ada", "parts")
     assert door.require("Ada", "manager").role == "manager"
     with pytest.raises(NotAllowedError, match="in the name of"):
         door.create_project("Bob", "other")
     assert [p.id for p in door.projects()] == [made.id]
     with pytest.raises(SignedOutError):
-        Door(store, None).projects()
+        through(store, None).projects()
 
 
 def test_the_tab_that_was_open_before_makes_no_manager(store: Store) -> None:
-    tab = Door(store, Visitor("me"))
+    tab = through(store, Visitor("me"))
     tab.add_person("me", "Mia", "manager", SECRET)
     for call in (
         lambda: tab.add_person("Mia", "Eve", "manager", SECRET),
-        lambda: Door(store, Visitor("Mia")).add_person("Mia", "Eve", "manager", SECRET),
+        lambda: through(store, Visitor("Mia")).add_person("Mia", "Eve", "manager", SECRET),
     ):
         with pytest.raises(SignedOutError):
             call()
@@ -293,8 +298,8 @@ def test_the_epoch_is_of_the_state_and_shown_nowhere(store: Store) -> None:
     assert first == second  # two tabs, both stand
     assert first.epoch not in repr(first)
     store.set_password("Ada", "Ada", "another password", SECRET)
-    assert not Door(store, first).may("annotate")
-    assert Door(store, store.sign_in("Ada", "another password")).may("annotate")
+    assert not through(store, first).may("annotate")
+    assert through(store, store.sign_in("Ada", "another password")).may("annotate")
 
 
 def test_the_security_notes_hold_the_table() -> None:
