@@ -158,7 +158,7 @@ def _weights(name: str | None, kind: str) -> Any:
     name = name.removeprefix("small:")  # a new decoder over this checkpoint's encoder
     if (folder := named_folder(name, kind)) is None:
         return name
-    files = sorted(f for f in folder.iterdir() if f.suffix in (".json", ".safetensors", ".bin", ".model"))
+    files = sorted(f for f in folder.iterdir() if f.suffix in (".json", ".safetensors", ".packed", ".bin", ".model"))
     return {f.name: _digest(f) for f in files}
 
 
