@@ -44,6 +44,12 @@ def amount(size: int) -> str:
     return f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
 
 
+def plain_or_gz(path: Path) -> Path:
+    """The file, or its gzipped copy beside it (`path` with .gz) where only that is there; the path as given where neither is."""
+    packed = path.with_name(path.name + ".gz")
+    return packed if not path.exists() and packed.exists() else path
+
+
 def free(where: Path) -> int:
     """Bytes that are free on the disk of a path, which need not exist yet.  Raises OSError."""
     there = next(p for p in (where.absolute(), *where.absolute().parents) if p.exists())

@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--system", help="name of a system (default: AMBISCOPE_SYSTEM)")
     parser.add_argument("--questions", type=int, default=500, help="so many distinct questions")
-    parser.add_argument("--file", type=Path, default=ROOT / "data" / "practice" / "questions.json")
+    parser.add_argument("--file", type=Path, default=ROOT / "data" / "practice" / "questions.json.gz")
     parser.add_argument(
         "--corpus", default="practice", help="practice (built where it is missing), starter, or another one's name"
     )
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = Settings.from_env()
     engine = Engine(settings)
     if args.corpus == "practice":
-        passages = ROOT / "data" / "practice" / "passages.tsv"
+        passages = ROOT / "data" / "practice" / "passages.tsv.gz"
         engine.library.create("practice", [passages], limits=Limits.for_own_files(settings))
     texts = list(dict.fromkeys(q.question for q in load(args.file)))
     if len(texts) < args.questions:

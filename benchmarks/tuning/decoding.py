@@ -2,7 +2,7 @@
 
     python -m benchmarks.tuning.decoding [--answerer FOLDER] [--corpus practice]
 
-Needs the practice corpus: python -m core index --passages data/practice/passages.tsv --name practice
+Needs the practice corpus: python -m core index --passages data/practice/passages.tsv.gz --name practice
 The network's scores are kept for each (question, previous answers), so that a further setting costs little.
 """
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import itertools
 import json
 import random
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from core.disk import plain_or_gz
 from core.errors import InputError
 from core.settings import Settings
 
@@ -155,7 +158,7 @@ def _weights(name: str | None, kind: str) -> Any:
     name = name.removeprefix("small:")  # a new decoder over this checkpoint's encoder
     if (folder := named_folder(name, kind)) is None:
         return name
-    files = sorted(f for f in folder.iterdir() if f.suffix in (".json", ".safetensors", ".bin", ".model"))
+    files = sorted(f for f in folder.iterdir() if f.suffix in (".json", ".safetensors", ".packed", ".bin", ".model"))
     return {f.name: _digest(f) for f in files}
 
 
@@ -180,10 +183,19 @@ def _identity(args: argparse.Namespace) -> dict[str, Any]:
     for name in files:
         given = getattr(args, name)
         out[name] = [_digest(p) for p in given] if isinstance(given, list) else given and _digest(given)
-    out["annotated"] = [[_digest(p / n) for n in STARTER_FILES if (p / n).exists()] for p in args.annotated]
+    out["annotated"] = [[_digest(f) for n in STARTER_FILES if (f := plain_or_gz(p / n)).exists()] for p in args.annotated]
     out["init"] = _weights(args.init, args.what)
     out["reader"] = _weights(args.reader, "reader")
     return out
+
+
+def _unpacked_start(path: Path, size: int) -> bytes:
+    """At most `size` first bytes of a plain or gzipped file; nothing of one that is damaged, which its reader names."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            return file.read(size)
+    except (OSError, EOFError, zlib.error):
+        return b""
 
 
 def _refuse_kept_out(paths: list[Path], settings: Settings) -> None:
@@ -191,9 +203,8 @@ def _refuse_kept_out(paths: list[Path], settings: Settings) -> None:
     for path, folder in itertools.product(paths, (settings.starter_dir, settings.starter_dir.with_name("starter_test"))):
         same = any(
             own.exists()
-            and (f := path / own.name if path.is_dir() else path).is_file()
-            and f.stat().st_size == own.stat().st_size
-            and f.read_bytes() == own.read_bytes()
+            and (f := plain_or_gz(path / own.name) if path.is_dir() else path).is_file()
+            and _unpacked_start(f, own.stat().st_size + 1) == own.read_bytes()
             for own in (folder / name for name in STARTER_FILES)
         )
         if same or folder.resolve() in (path.resolve(), path.resolve().parent):

@@ -14,6 +14,7 @@ from core.settings import ROOT
 
 BUNDLED = ROOT / "checkpoints"
 WEIGHTS = "model.safetensors"
+PACKED = "model.packed"  # the same, made smaller (core.models.span.packed): of large bundled checkpoints
 RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
 SEQ2SEQ_ANSWERER = "answerer-seq2seq"  # the bundled encoder-decoder that writes one answer a step
 SMALL_SEQ2SEQ = "small-seq2seq"  # the kind that config.json of core.models.seq2seq.small names

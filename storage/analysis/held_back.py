@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core import datasets, json_io
+from core.disk import plain_or_gz
 from core.errors import FormatError
 from core.json_io import dumps
 from core.text import words
@@ -47,7 +48,7 @@ def trained_on(training: Path, replay: Path | None) -> tuple[set[str], set[str]]
             ids.add(row["id"])
             keys.add(question_key(row["question"]))
     if replay is not None:
-        for question in datasets.load(replay / "questions.json"):
+        for question in datasets.load(plain_or_gz(replay / "questions.json")):
             ids.add(question.id)
             keys.add(question_key(question.question))
             keys |= {question_key(p.question) for a in question.annotations for p in a.pairs if p.question}

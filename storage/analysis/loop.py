@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from core.disk import HOLDER, LOCK, claimed
+from core.disk import HOLDER, LOCK, claimed, plain_or_gz
 from core.errors import AmbiscopeError, FormatError, InputError, StorageError
 from core.metrics.significance.bootstrap import compare
 from core.settings import ROOT, Settings, child_environment
@@ -60,7 +60,7 @@ class LoopOptions:
             raise InputError(f"--minutes is {self.minutes}; it must be above 0 and at most a month")
         if self.limit is not None and self.limit < 2:
             raise InputError(f"--limit is {self.limit}; a comparison needs 2 questions at least")
-        if self.replay is not None and not (self.replay / "questions.json").is_file():
+        if self.replay is not None and not plain_or_gz(self.replay / "questions.json").is_file():
             raise InputError(f"{self.replay} has no questions.json: name a folder in the layout of data/practice, or none")
 
 
@@ -151,7 +151,7 @@ class _Loop:
             "asked_snapshot": self.options.snapshot,
             "filters": self.options.filters.to_json(),
             "questions": digest(self.questions_file),
-            "replay": digest(replay / "questions.json") if replay else None,
+            "replay": digest(plain_or_gz(replay / "questions.json")) if replay else None,
         }
 
     def _claim(self) -> dict[str, Any]:

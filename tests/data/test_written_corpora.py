@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import csv
-import json
+import gzip
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core import json_io
 from core.datasets import load
+from core.disk import plain_or_gz
 from core.settings import ROOT
 from core.text import contains_tokens, normalize_answer
 
@@ -29,12 +31,17 @@ KINDS = {
 
 
 def read(folder: Path) -> tuple[dict[str, tuple[str, str]], list[dict[str, Any]]]:
-    with (folder / "passages.tsv").open(encoding="utf-8", newline="") as file:
+    path = plain_or_gz(folder / "passages.tsv")
+    with (
+        gzip.open(path, "rt", encoding="utf-8", newline="")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8", newline="") as file
+    ):
         rows = list(csv.reader(file, delimiter="\t"))
     assert rows[0] == ["id", "text", "title"]
     assert all(len(r) == 3 for r in rows)
     assert len({r[0] for r in rows}) == len(rows)
-    return {r[0]: (r[2], r[1]) for r in rows[1:]}, json.loads((folder / "questions.json").read_text(encoding="utf-8"))
+    return {r[0]: (r[2], r[1]) for r in rows[1:]}, json_io.read(plain_or_gz(folder / "questions.json"))
 
 
 def pairs_of(question: dict[str, Any]) -> list[dict[str, Any]]:
@@ -140,7 +147,7 @@ def test_each_supporting_passage_holds_its_answer(folder: Path) -> None:
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f.name)
 def test_the_question_loader_reads_them(folder: Path) -> None:
     _, questions = read(folder)
-    loaded = load(folder / "questions.json")
+    loaded = load(plain_or_gz(folder / "questions.json"))
     assert [q.id for q in loaded] == [q["id"] for q in questions]
     assert [q.ambiguous for q in loaded] == [q["ambiguity"] is not None for q in questions]
 

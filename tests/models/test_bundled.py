@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load
 
-from core.models.finding import BUNDLED, SMALL_SEQ2SEQ
+from core.models.finding import BUNDLED, PACKED, SMALL_SEQ2SEQ
 from core.models.seq2seq.small import load_small
+from core.models.span.checkpoints import digest
+from core.models.span.packed import unpack
 
 FOLDERS = sorted(p.parent for p in BUNDLED.glob("*/config.json"))
 DECODERS = [f for f in FOLDERS if json.loads((f / "config.json").read_text()).get("kind") == SMALL_SEQ2SEQ]
@@ -25,5 +30,13 @@ def test_a_decoder_fits_the_encoder_that_it_was_trained_over(folder: Path) -> No
 def test_each_has_a_model_card_and_all_are_small() -> None:
     sizes = {f.name: sum(p.stat().st_size for p in f.iterdir()) for f in FOLDERS}
     assert all((f / "README.md").is_file() for f in FOLDERS)
-    assert sizes["answerer"] + sizes["reader"] <= 50e6
-    assert sum(sizes.values()) <= 100e6
+    assert sizes["answerer"] + sizes["reader"] <= 37e6
+    assert sum(sizes.values()) <= 53e6
+
+
+@pytest.mark.parametrize("name", ["reader", "answerer"])
+def test_packed_weights_are_the_original_file(name: str) -> None:
+    """The digest that decoders, cards and predictions refer to is that of the unpacked file."""
+    original = unpack(BUNDLED / name / PACKED)
+    assert digest(BUNDLED / name) == hashlib.sha256(original).hexdigest()[:16]
+    assert {t.dtype for t in load(original).values()} == {torch.float16}

@@ -118,7 +118,7 @@ def test_passage_files(tmp_path: Path) -> None:
 
 def annotated(folder: Path, count: int = 60) -> Path:
     """A folder in the layout of data/starter: every question has its own two passages."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     lines, rows = ["id\ttext\ttitle"], []
     for i in range(count):
         for part in "ab":
@@ -162,6 +162,17 @@ def test_bad_annotated_folders(tmp_path: Path, content: str, says: str) -> None:
         read_annotated(folder)
     assert says in str(caught.value)
     assert "questions.json" in str(caught.value)
+
+
+def test_a_packed_folder_is_read_as_a_plain_one(tmp_path: Path) -> None:
+    plain, packed = (annotated(tmp_path / kind / "mine", 5) for kind in ("plain", "packed"))
+    for file in list(packed.iterdir()):
+        (packed / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+        file.unlink()
+    assert read_annotated(packed) == read_annotated(plain)
+    (packed / "questions.json.gz").write_bytes(b"no gzip")
+    with pytest.raises(FormatError, match=r"questions\.json\.gz.*gzip"):
+        read_annotated(packed)
 
 
 def test_whole_blocks_are_held_out(tmp_path: Path) -> None:

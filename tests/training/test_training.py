@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import math
@@ -413,10 +414,16 @@ def test_what_is_kept_for_judging_is_never_trained_on(
     copy.mkdir()
     (copy / "questions.json").write_bytes((starter / "questions.json").read_bytes())
     (copy / "passages.tsv").write_text("id\ttext\ttitle\n")
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    (packed / "questions.json.gz").write_bytes(gzip.compress((starter / "questions.json").read_bytes()))
+    (packed / "passages.tsv.gz").write_bytes(gzip.compress(b"id\ttext\ttitle\n"))
     for words in (
         ("--annotated", starter),
         ("--annotated", link),
         ("--annotated", copy),
+        ("--annotated", packed),
+        ("--reading", packed / "questions.json.gz"),
         ("--passages", starter / "passages.tsv"),
         ("--ambignq", starter / "questions.json"),
         ("--ambignq", copy / "questions.json"),

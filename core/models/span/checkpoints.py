@@ -1,4 +1,5 @@
-"""Checkpoints of span models: a folder with config.json, model.safetensors (without the unchanged base) and a model card README.md.
+"""Checkpoints of span models: a folder with config.json, model.safetensors (without the unchanged base) or model.packed, and a
+model card README.md.
 
 Weights are stored in half precision; embeddings of the base are frozen in training and left out.
 """
@@ -15,14 +16,15 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load, load_file, save
 from torch import nn
 
 from core import disk
 from core.errors import CheckpointError
-from core.models.finding import WEIGHTS, damaged, read_config
+from core.models.finding import PACKED, WEIGHTS, damaged, read_config
 from core.models.span.model import load_base
 from core.models.span.network import Prompting, SpanConfig, SpanNetwork
+from core.models.span.packed import read_header, unpack
 
 TICK_NS = 2_000_000_000  # coarser than the time stamps of any file system in use (FAT: 2 s)
 
@@ -73,7 +75,7 @@ def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanN
         config = SpanConfig(**json.loads((folder / "config.json").read_text())["config"])
         if prompting is not None:
             config = replace(config, prompting=prompting)
-        tensors = load_file(folder / WEIGHTS)
+        tensors = read_weights(folder)
     except FileNotFoundError as error:
         raise CheckpointError(
             f"checkpoint {folder} is incomplete: {error.filename or WEIGHTS} is missing; fetch or train it again"
@@ -97,14 +99,32 @@ Stamp = tuple[int, int, int]  # time in ns, size in bytes, inode: another one me
 _DIGESTS: dict[Path, tuple[Stamp, str]] = {}
 
 
+def read_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a folder, plain (`model.safetensors`, which counts where both are there) or packed.
+
+    Raises CheckpointError for damaged packed weights, OSError or SafetensorError for others.
+    """
+    if _is_packed(folder):
+        return load(unpack(folder / PACKED))
+    return load_file(folder / WEIGHTS)
+
+
+def _is_packed(folder: Path) -> bool:
+    return not (folder / WEIGHTS).exists() and (folder / PACKED).exists()
+
+
 def digest(folder: Path) -> str:
     """First 16 hex digits of the sha256 of the weights: what a prediction remembers of its model.  Raises CheckpointError.
+
+    Packed weights have the digest of the file that they were made of: it stands in their header, and loading checks it.
 
     The file is read again when its stamp has changed; a file written within the clock's last tick is not remembered, as a second writing
     could have the same stamp.
     """
     path = folder / WEIGHTS
     try:
+        if _is_packed(folder):
+            return read_header(folder / PACKED).sha256[:16]
         stamp = _stamp(path)
         known = _DIGESTS.get(path)
         if known is not None and known[0] == stamp:

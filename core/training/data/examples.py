@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from core import json_io
+from core.disk import plain_or_gz
 from core.errors import FormatError
 from core.text import find_spans, normalize_answer
 
@@ -165,18 +167,16 @@ def read_passages_tsv(path: Path) -> dict[str, Titled]:
 
 
 def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]:
-    """A folder with questions.json and passages.tsv (the layout of data/starter): examples with their supporting passages only.
+    """A folder with questions.json and passages.tsv, each also as .gz (the layout of data/starter): examples with their supporting passages only.
 
     `extra["supporting"]` holds the ids, `extra["supporting_of"]` those of each pair; context passages are added by retrieval (core.training.data.mining).
     `extra["split"]` is the question's field of that name ("train" or "held out"), where it has one.
     """
-    passages = read_passages_tsv(folder / "passages.tsv")
-    try:
-        rows = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
-    except ValueError as error:  # not JSON, or not UTF-8
-        raise FormatError(f"not JSON: {error}", file=folder / "questions.json") from None
+    passages = read_passages_tsv(plain_or_gz(folder / "passages.tsv"))
+    path = plain_or_gz(folder / "questions.json")
+    rows = json_io.read(path)
     if not isinstance(rows, list):
-        raise FormatError("must be a list of questions", file=folder / "questions.json")
+        raise FormatError("must be a list of questions", file=path)
     examples = []
     for number, row in enumerate(rows, 1):
         try:
@@ -202,7 +202,7 @@ def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]
         except (KeyError, IndexError, TypeError) as error:
             raise FormatError(
                 f"question {number} lacks {error} (a field of the layout, or a passage of passages.tsv)",
-                file=folder / "questions.json",
+                file=path,
             ) from None
     return examples, passages
 

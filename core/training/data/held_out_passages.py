@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from core.disk import plain_or_gz
 from core.errors import InputError
 from core.settings import ROOT
 from core.systems.shared.base import brought
@@ -45,7 +46,7 @@ def held_out_passages(
             order = list(range(len(examples)))
             random.Random(seed).shuffle(order)
             examples = [examples[i] for i in sorted(order[first : first + most])]
-        engine.library.create(name, [folder / "passages.tsv"])  # left as it is where it was built before
+        engine.library.create(name, [plain_or_gz(folder / "passages.tsv")])  # left as it is where it was built before
         found += engine.corpus(name).search_many([e.question for e in examples], top_k)
         chosen += examples
     return chosen, found

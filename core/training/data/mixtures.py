@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from core.disk import plain_or_gz
 from core.errors import FormatError
 from core.text import has_answer
 from core.training.data.examples import (
@@ -144,7 +145,8 @@ def annotated_examples(folder: Path, held_out: float, context: int = 8) -> tuple
         split = [e.extra.get("split") for e in out]
         if odd := next((s for s in split if s not in ("train", "held out")), None) or (None in split and "no split"):
             raise FormatError(
-                f"a question has {odd!r} as its split: each has 'train' or 'held out'", file=folder / "questions.json"
+                f"a question has {odd!r} as its split: each has 'train' or 'held out'",
+                file=plain_or_gz(folder / "questions.json"),
             )
         return [e for e in out if e.extra["split"] == "train"], [e for e in out if e.extra["split"] == "held out"]
     # every k-th block of 15 neighbouring questions: a block shares its topic, so whole blocks are held out

@@ -24,10 +24,11 @@ def check_share(share: float) -> None:
 def read(*folders: Path) -> list[dict[str, Any]]:
     """The tensors of each checkpoint by name.  Raises CheckpointError."""
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
+
+    from core.models.span.checkpoints import read_weights
 
     try:
-        return [load_file(folder / WEIGHTS) for folder in folders]
+        return [read_weights(folder) for folder in folders]
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"weights cannot be read ({error}); give folders with {WEIGHTS}") from None
 

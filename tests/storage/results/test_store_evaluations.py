@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from schema_files import unpack
 from storage_samples import evaluation_report, evaluation_row, raw
 
 from core.errors import InputError, NotFoundError
@@ -18,7 +18,6 @@ from storage.records.results import EvaluationFilter
 from storage.results.evaluation_rows import BUCKETS
 from storage.store import Store
 
-DATA = Path(__file__).parents[1] / "schema" / "data"
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 VALUES = (1.0, 0.5, None, 0.0, 0.25)
 
@@ -217,8 +216,7 @@ def test_an_export_is_imported_into_an_empty_database(store: Store, tmp_path: Pa
 
 
 def test_an_evaluation_of_the_first_schema_reads_as_it_was(path: Path, url: str) -> None:
-    path.parent.mkdir()
-    shutil.copy(DATA / "schema-0001.db", path)
+    unpack("0001", path)
     with Store(url) as store:
         (listed,) = store.evaluations()
         assert (listed.n, listed.label, listed.scores, listed.metrics) == (None, "", {}, {"F1": 0.5})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from pathlib import Path
 
 import pytest
 from annotation_samples import do, fill_workbench, project
 from postgres_databases import database
+from schema_files import schemas, unpack
 from sqlalchemy import text
 from storage_samples import fill, raw
 
@@ -18,13 +18,11 @@ from storage.schema.engine import make_engine, parse_url
 from storage.schema.upgrade import head, migrate
 from storage.store import Store
 
-DATA = Path(__file__).parent / "data"
 OWN = [t.__tablename__ for t in vars(workbench).values() if isinstance(t, type) and t.__module__ == workbench.__name__]
 
 
 def test_a_file_of_the_first_schema_gets_a_workbench(path: Path, url: str) -> None:
-    path.parent.mkdir()
-    shutil.copy(DATA / "schema-0001.db", path)
+    unpack("0001", path)
     before = raw(path, "SELECT * FROM annotation ORDER BY id")
     with Store(url) as store:
         assert store.upgraded_from is not None
@@ -88,10 +86,9 @@ def test_a_postgresql_server_that_is_not_there(postgres_server: str) -> None:
         Store("postgresql://nobody:secret@127.0.0.1:1/nothing")
 
 
-@pytest.mark.parametrize("file", [f for f in sorted(DATA.glob("schema-*.db")) if f.stem > "schema-0003"], ids=lambda p: p.stem)
-def test_files_with_a_workbench_keep_it(file: Path, path: Path, url: str) -> None:
-    path.parent.mkdir()
-    shutil.copy(file, path)
+@pytest.mark.parametrize("revision", [r for r in schemas() if r > "0003"])
+def test_files_with_a_workbench_keep_it(revision: str, path: Path, url: str) -> None:
+    unpack(revision, path)
     with Store(url) as store:
         assert store.person(store.sign_in("Mia", "a long password").name).role == "manager"
         [made] = store.projects()

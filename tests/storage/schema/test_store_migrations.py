@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from schema_files import schemas, unpack
 from storage_samples import fill, prediction, raw
 
 from core.errors import InputError, NewerDatabaseError, StorageError
@@ -19,7 +20,6 @@ from storage.schema.engine import make_engine, parse_url
 from storage.schema.upgrade import MIGRATIONS, copy_database, ensure_current, head, migrate
 from storage.store import Store
 
-DATA = Path(__file__).parent / "data"
 SECOND = """
 from alembic import op
 import sqlalchemy as sa
@@ -90,10 +90,9 @@ def test_a_new_database_is_the_owners_only(store: Store, path: Path) -> None:
     assert stat.S_IMODE(Path(store.backup().file).stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("file", sorted(DATA.glob("schema-*.db")), ids=lambda p: p.stem)
-def test_files_of_every_released_schema_open_with_all_their_rows(file: Path, path: Path, url: str) -> None:
-    path.parent.mkdir()
-    shutil.copy(file, path)
+@pytest.mark.parametrize("revision", schemas())
+def test_files_of_every_released_schema_open_with_all_their_rows(revision: str, path: Path, url: str) -> None:
+    unpack(revision, path)
     before = dict(raw(path, "SELECT public_id, trace FROM prediction"))
     with Store(url) as store:
         counts = store.counts()
@@ -110,11 +109,11 @@ def test_files_of_every_released_schema_open_with_all_their_rows(file: Path, pat
         ]
         assert store.health(full=True).ok
         store.judge(oldest.id, 0, "Ada", "wrong")
-    assert (store.upgraded_from is None) == (file.stem == f"schema-{head()}")
+    assert (store.upgraded_from is None) == (revision == head())
 
 
 def test_there_is_a_file_of_the_present_schema() -> None:
-    assert (DATA / f"schema-{head()}.db").is_file()
+    assert head() in schemas()
 
 
 def test_an_upgrade_makes_a_backup_first_and_keeps_every_row(path: Path, url: str, next_scripts: Path) -> None:
