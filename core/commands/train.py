@@ -20,6 +20,7 @@ TARGETS = (
     "cotraining",
     "verifier",
     "reranker",
+    "signals",
     "calibration",
     "ambiguity",
 )
