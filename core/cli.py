@@ -46,11 +46,21 @@ def check_words(args: argparse.Namespace) -> None:
                 )
 
 
+def _unknown(args: argparse.Namespace, words: Sequence[str]) -> str:
+    """One line for options that a command does not have."""
+    command = f"core {args.command.replace('_', '-')}" + (f" {args.what}" if "what" in args else "")
+    options = [word.partition("=")[0] for word in words if word.startswith("-")]
+    what = f"has no option {', '.join(options)}" if options else f"takes no word '{words[0]}'"
+    return f"{command} {what}; its options: python -m {command} --help"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code of a command line: 0 only on success."""
     quiet_libraries()
-    args = parser().parse_args(argv)
+    args, unknown = parser().parse_known_args(argv)
     try:
+        if unknown:
+            raise InputError(_unknown(args, unknown))
         check_words(args)
         return int(args.run(args, Settings.from_env()))
     except AmbiscopeError as error:

@@ -27,7 +27,7 @@ class Settings:
     system: str = "ambigprompt"
     answerer: str = "default"  # bundled checkpoint name, folder or hub name
     reader: str = "default"  # bundled checkpoint name or folder
-    verifier: str = "default"  # of ambigprompt's rescoring: bundled checkpoint name or folder; off: none
+    verifier: str = "default"  # of ambigprompt's reranking: bundled checkpoint name or folder; off: none
     seq2seq: str = "fid"  # of fid and spanseqgen: bundled checkpoint name, folder or hub name of an encoder-decoder
     rewriter: str = "rewriter"  # of clarifier=seq2seq: the same, of a model that writes disambiguated questions
     top_k: int = 10

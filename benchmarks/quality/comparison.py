@@ -89,7 +89,7 @@ class Test:
         )
 
     def measure(self, folder: Path) -> dict[str, Any]:
-        """F1 answer (all and multi), mean number of answers and weights of one answering model: greedy, without rescoring and clarification, in half
+        """F1 answer (all and multi), mean number of answers and weights of one answering model: greedy, without reranking and clarification, in half
         precision where that is quick."""
         answerer, digest = load_answerer(str(folder), self.device)
         with quick(torch.device("cpu")):

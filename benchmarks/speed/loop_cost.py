@@ -41,7 +41,7 @@ Way = Callable[[], Any]
 
 
 class Replayed(FastSpanLoop):
-    """Reads again what a run under the rescorer read again; the rescorer's own work is not the loop's and is left out."""
+    """Reads again what a run under the reranker read again; the reranker's own work is not the loop's and is left out."""
 
     def __init__(self, model: Any, choices: Sequence[set[int]]) -> None:
         super().__init__(model)
@@ -61,7 +61,7 @@ def three_steps(model: Any, question: str, passages: Sequence[Any]) -> None:
 
 
 def reread(guided: Any, question: str, passages: Sequence[Any]) -> list[set[int]]:
-    """The passages that each later step of a fast loop under the bundled rescorer reads."""
+    """The passages that each later step of a fast loop under the bundled reranker reads."""
     chosen: list[set[int]] = []
     choose = guided.model._chosen
 
@@ -154,7 +154,7 @@ def make_ways(args: argparse.Namespace) -> list[dict[str, Way]]:
     settings = replace(Settings.from_env(), device="cpu")
     answerer, _ = load_answerer(settings.answerer, "cpu")
     questions = starter(settings, args.questions, args.passages)
-    if args.only:  # its memory is measured: without the rescorer's models
+    if args.only:  # its memory is measured: without the reranker's models
         return [bundled_ways(q, found, answerer) for q, found, _ in questions]
     from core.engine import Engine
     from core.systems.shared.base import Options

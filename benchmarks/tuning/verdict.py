@@ -1,249 +1,25 @@
-"""Fits what `verdict` trusts without a language model, on practice questions held out from training; never on a test set.
+"""Every pair of thresholds of `verdict` without a language model, on practice questions held out from training; never on a test set.
 
     python -m benchmarks.tuning.verdict [--reader FOLDER] [--answerer FOLDER] [--annotated FOLDER ...] [--limit 300] [--write]
 
-What the two models say of each question's 20 passages is kept under AMBISCOPE_HOME/cache, so that fitting again costs seconds.  The weights of the
-signals (core.models.ranking.passage_signals) are fitted on all held-out questions; the thresholds are chosen by cross-validation over blocks of
-neighbouring questions: the best grounded F1 among those with a G-precision of at least PRECISE, as what is shown should be right.  `--write` puts weights and
-thresholds into core/models/ranking/signal_weights.py.
+Weights and thresholds are fitted as by `core train signals` (core.training.tasks.signals); `--write` puts them into checkpoints/reader/signals.json.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from core.cli import quiet_libraries
-from core.consolidation import by_answer
-from core.metrics.answers import is_match
-from core.metrics.grounding import harmonic
-from core.models.ranking.passage_signals import Asked, Reading, View, Weighing, look, readings
+from core.models.ranking.signal_weights import FILE, write_signals
 from core.settings import ROOT, Settings
-from core.training.data.examples import MultiExample
-from core.training.data.held_out_passages import WRITTEN, held_out_passages
-from core.types import Candidate, Evidence, Passage, RetrievedPassage
+from core.training.data.held_out_passages import WRITTEN
+from core.training.tasks.signals import fit_signals, see
 
-TOP_K = 20
-SPANS = 6
-FOLDS = 6
-STRENGTH = 0.3  # inverse strength of the L2 penalty of the passages' regression, over standardised signals
-PENALTY = 20.0  # of the squared weights of the readings' logit, over standardised signals; 1 and 5 were no better
-PRECISE = 0.85
-TARGET = ROOT / "core" / "models" / "ranking" / "signal_weights.py"
-
-
-@dataclass(frozen=True)
-class Seen:
-    """One question as both models saw it."""
-
-    example: MultiExample
-    views: list[View]
-
-
-def see(settings: Settings, folders: Sequence[Path], limit: int) -> list[Seen]:
-    """Reads every question's passages with both models, or takes them from the cache of an earlier call with these weights."""
-    import torch
-
-    from core.engine import Engine
-    from core.models.span.answerer import load_answerer
-    from core.models.span.reader import load_reader
-
-    reader, first = load_reader(settings.reader, settings.device)
-    answerer, second = load_answerer(settings.answerer, settings.device)
-    engine = Engine(settings)
-    examples, passages = held_out_passages(engine, folders, TOP_K, limit)
-    corpora = sha256("".join(engine.corpus(f.resolve().name).digest for f in folders).encode()).hexdigest()
-    path = settings.home / "cache" / f"verdict-{corpora[:12]}-{first[:12]}-{second[:12]}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    kept = {row["question"]: row for row in map(json.loads, path.open(encoding="utf-8"))} if path.exists() else {}
-    print(f"{len(kept)} questions in {path}", file=sys.stderr)
-    todo = [(e, p) for e, p in zip(examples, passages) if e.question not in kept]
-    with path.open("a", encoding="utf-8") as stream, torch.inference_mode():
-        for number, (example, found) in enumerate(todo, 1):
-            views = look(answerer, example.question, found, SPANS)
-            outs = reader.read(example.question, [f.passage for f in found], SPANS)
-            views = [replace(v, abstain=o.abstain_probability, reader=o.candidates) for v, o in zip(views, outs)]
-            row = {"question": example.question, "passages": [_to_json(v) for v in views]}
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
-            stream.flush()
-            kept[example.question] = row
-            print(f"read {number} of {len(todo)}", end="\r", file=sys.stderr)
-    rows = [(e, kept[e.question]) for e in examples if e.question in kept]
-    return [Seen(e, [_from_json(p, rank) for rank, p in enumerate(row["passages"], 1)]) for e, row in rows]
-
-
-def _span(c: Candidate, value: float) -> list[Any]:
-    return [c.text, c.evidence.start if c.evidence else 0, c.evidence.end if c.evidence else 0, value]
-
-
-def _to_json(view: View) -> dict[str, Any]:
-    p = view.found.passage
-    return {
-        "id": p.id,
-        "title": p.title,
-        "text": p.text,
-        "cos": view.found.similarity,
-        "abstain": view.abstain,
-        "reader": [_span(c, c.probability) for c in view.reader],
-        "answerer": [_span(c, logp) for c, logp in view.answerer],
-    }
-
-
-def _from_json(row: dict[str, Any], rank: int) -> View:
-    def candidate(s: list[Any], probability: float) -> Candidate:
-        return Candidate(s[0], probability, Evidence(row["id"], s[1], s[2], s[0]))
-
-    return View(
-        RetrievedPassage(Passage(row["id"], row["title"], row["text"]), rank, 0.0, row["cos"]),
-        row["abstain"],
-        tuple(candidate(s, s[3]) for s in row["reader"][:SPANS]),
-        tuple((candidate(s, 0.0), s[3]) for s in row["answerer"][:SPANS]),
-    )
-
-
-# ---------------------------------------------------------------- fitting
-
-
-@dataclass(frozen=True)
-class Row:
-    """One passage of one question: its signals, its readings, and what the annotations say."""
-
-    question: int
-    passage: str
-    signals: dict[str, float]
-    readings: list[Reading]
-    relevant: bool
-    right: list[bool]
-
-
-def rows_of(seen: Sequence[Seen]) -> list[Row]:
-    out = []
-    for number, one in enumerate(seen):
-        asked = Asked(one.example.question, one.views)
-        for rank, view in enumerate(one.views):
-            pid = view.found.passage.id
-            gold = [g for g, ids in zip(one.example.gold, one.example.extra["supporting_of"]) if pid in ids]
-            found = readings(one.example.question, view)
-            right = [any(is_match(g, r.candidate.text) for g in gold) for r in found]
-            out.append(Row(number, pid, asked.passage(rank, view), found, bool(gold), right))
-    return out
-
-
-def _fit(signals: Sequence[dict[str, float]], labels: Sequence[bool]) -> tuple[dict[str, float], float]:
-    """Weights and bias over the signals as they are (the regression sees them standardised)."""
-    from sklearn.linear_model import LogisticRegression
-
-    names = list(signals[0])
-    x = np.array([[s[n] for n in names] for s in signals])
-    mean, spread = x.mean(0), np.maximum(x.std(0), 1e-6)
-    model = LogisticRegression(C=STRENGTH, max_iter=5000).fit((x - mean) / spread, labels)
-    weights = model.coef_[0] / spread
-    bias = float(model.intercept_[0] - (weights * mean).sum())
-    return {n: round(float(w), 4) for n, w in zip(names, weights)}, round(bias, 4)
-
-
-def _fit_readings(rows: Sequence[Row]) -> tuple[dict[str, float], float]:
-    """A conditional logit: the right spans of a passage against its other ones and against none (McFadden 1974), by L-BFGS."""
-    import torch
-
-    rows = [r for r in rows if r.readings]
-    names = list(rows[0].readings[0].signals)
-    count = max(len(r.readings) for r in rows)
-    x = np.zeros((len(rows), count, len(names)))  # (passages, spans, signals)
-    there, right = np.zeros((len(rows), count), bool), np.zeros((len(rows), count + 1), bool)
-    for i, row in enumerate(rows):
-        n = len(row.readings)
-        x[i, :n] = [[reading.signals[name] for name in names] for reading in row.readings]
-        there[i, :n], right[i, :n], right[i, count] = True, row.right, not any(row.right)
-    spread = np.maximum(x[there].std(0), 1e-6)
-    inputs, mask, target = torch.from_numpy(x / spread), torch.from_numpy(there), torch.from_numpy(right)
-    weight = torch.zeros(len(names), dtype=torch.float64, requires_grad=True)
-    nothing = torch.zeros(1, dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.LBFGS([weight, nothing], max_iter=500, line_search_fn="strong_wolfe")
-
-    def loss() -> Any:
-        optimizer.zero_grad()
-        logits = (inputs @ weight).masked_fill(~mask, -1e9)
-        shares = torch.log_softmax(torch.cat([logits, nothing.expand(len(rows), 1)], 1), 1)
-        value = -torch.logsumexp(shares.masked_fill(~target, -1e9), 1).sum() + PENALTY / 2 * (weight**2).sum()
-        value.backward()
-        return value
-
-    optimizer.step(loss)
-    found = weight.detach().numpy() / spread
-    return {n: round(float(w), 4) for n, w in zip(names, found)}, round(float(nothing.detach()[0]), 4)
-
-
-def fit(rows: Sequence[Row]) -> Weighing:
-    """The readings' logit sees the passages that speak of a meaning alone: it says which span, not whether there is one."""
-    passage = _fit([r.signals for r in rows], [r.relevant for r in rows])
-    return Weighing(*passage, *_fit_readings([r for r in rows if r.relevant]))
-
-
-@dataclass(frozen=True)
-class Proposed:
-    question: int
-    passage: str
-    answer: str
-    probability: float
-
-
-def propose(weighing: Weighing, rows: Sequence[Row]) -> list[Proposed]:
-    out = []
-    for row in rows:
-        if row.readings:
-            right = weighing.right(row.readings)
-            best = int(np.argmax(right))
-            p = right[best] * weighing.relevance(row.signals)
-            out.append(Proposed(row.question, row.passage, row.readings[best].candidate.text, p))
-    return out
-
-
-def held_out(rows: Sequence[Row], questions: int) -> list[Proposed]:
-    """Each block of neighbouring questions by weights that were fitted on the others."""
-    fold = [q * FOLDS // questions for q in range(questions)]
-    out: list[Proposed] = []
-    for f in range(FOLDS):
-        weighing = fit([r for r in rows if fold[r.question] != f])
-        out += propose(weighing, [r for r in rows if fold[r.question] == f])
-    return out
-
-
-def figures(found: Sequence[Proposed], seen: Sequence[Seen], abstain: float, verified: float) -> dict[str, float]:
-    """Judged by the annotations, after merging: unclustered interpretations count from `verified` on, others from `abstain` on."""
-    precisions, recalls, counts = [], [], []
-    by_question: dict[int, list[Proposed]] = {}
-    for p in found:
-        if p.probability >= abstain:
-            by_question.setdefault(p.question, []).append(p)
-    for number, one in enumerate(seen):
-        some = by_question.get(number, [])
-        labels = by_answer(np.zeros(len(some), np.int64), [p.answer for p in some]).tolist()
-        groups: dict[int, list[Proposed]] = {}
-        for i, (label, p) in enumerate(zip(labels, some)):
-            if label >= 0 or p.probability >= verified:
-                groups.setdefault(label if label >= 0 else -1 - i, []).append(p)
-        shown = [max(g, key=lambda p: p.probability) for g in groups.values()]
-        pairs = list(zip(one.example.gold, one.example.extra["supporting_of"]))
-        hits = [[is_match(g, p.answer) and p.passage in ids for g, ids in pairs] for p in shown]
-        if shown:
-            precisions.append(sum(map(any, hits)) / len(shown))
-        recalls.append(sum(any(h[k] for h in hits) for k in range(len(pairs))) / len(pairs))
-        counts.append(len(shown))
-    precision = sum(precisions) / len(precisions) if precisions else 0.0
-    recall = sum(recalls) / len(recalls)
-    f1 = harmonic(precision, recall) or 0.0
-    f05 = 1.25 * precision * recall / (0.25 * precision + recall) if recall else 0.0
-    return {"abstain_below": abstain, "verified_above": verified, "g_precision": round(precision, 4), "g_recall": round(recall, 4), "g_f1": round(f1, 4), "g_f05": round(f05, 4), "interpretations": round(sum(counts) / len(counts), 2), "silent": round(counts.count(0) / len(counts), 4)}  # fmt: skip
+TARGET = ROOT / "checkpoints" / "reader"
 
 
 def main() -> int:
@@ -252,42 +28,21 @@ def main() -> int:
     parser.add_argument("--reader", default="default")
     parser.add_argument("--answerer", default="default")
     parser.add_argument("--annotated", type=Path, nargs="+", default=list(WRITTEN), metavar="FOLDER")
-    parser.add_argument("--limit", type=int, default=0, help="at most so many questions, drawn evenly from the folders")
-    parser.add_argument("--write", action="store_true", help=f"write {TARGET.relative_to(ROOT)}")
+    parser.add_argument("--limit", type=int, default=0, help="at most this many questions, drawn evenly from the folders")
+    parser.add_argument("--write", action="store_true", help=f"write {(TARGET / FILE).relative_to(ROOT)}")
     args = parser.parse_args()
     settings = replace(Settings.from_env(), reader=args.reader, answerer=args.answerer)
-    seen = see(settings, args.annotated, args.limit)
-    rows = rows_of(seen)
-    found = held_out(rows, len(seen))
-    grid = [round(x, 2) for x in np.arange(0.1, 0.82, 0.04)]
-    table = [figures(found, seen, a, v) for a, v in itertools.product(grid, grid) if v >= a]
+    seen = see(settings, args.annotated, args.limit, lambda text: print(text, file=sys.stderr))
+    found, table = fit_signals(seen, f"{len(seen)} practice questions held out from training")
     for row in table:
         if row["abstain_below"] == row["verified_above"]:
             print(json.dumps(row))
-    precise = [r for r in table if r["g_precision"] >= PRECISE] or table
-    best = max(precise, key=lambda r: r["g_f1"])
     print(f"best G-F1 at any precision: {json.dumps(max(table, key=lambda r: r['g_f1']))}")
-    print(f"chosen on {len(seen)} held-out practice questions, cross-validated: {json.dumps(best)}")
+    chosen = {"abstain_below": found.abstain_below, "verified_above": found.verified_above, **found.figures}
+    print(f"chosen on {len(seen)} held-out practice questions, cross-validated: {json.dumps(chosen)}")
     if args.write:
-        TARGET.write_text(_module(fit(rows), best, len(seen)), encoding="utf-8")
-        print(f"written: {TARGET}")
+        print(f"written: {write_signals(TARGET, found)}")
     return 0
-
-
-def _module(weighing: Weighing, best: dict[str, float], questions: int) -> str:
-    def table(weights: Any) -> str:
-        return "".join(f'        "{name}": {weight},\n' for name, weight in weights.items())
-
-    return (
-        '"""Weights of the signals of core.models.ranking.passage_signals: written by `python -m benchmarks.tuning.verdict --write`, not by hand.\n\n'
-        f"Fitted on {questions} practice questions held out from training; cross-validated there, as judged by their annotations: G-precision\n"
-        f"{best['g_precision']:.1%}, G-recall {best['g_recall']:.1%}, G-F1 {best['g_f1']:.1%}, {best['interpretations']} interpretations a question.\n"
-        '"""\n\nfrom core.models.ranking.passage_signals import Weighing\n\n'
-        f"ABSTAIN_BELOW = {best['abstain_below']}\nVERIFIED_ABOVE = {best['verified_above']}\n"
-        "WEIGHING = Weighing(\n    passage={\n"
-        f"{table(weighing.passage)}    }},\n    passage_bias={weighing.passage_bias},\n    reading={{\n"
-        f"{table(weighing.reading)}    }},\n    nothing={weighing.nothing},\n)\n"
-    )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROUND_TRIPS = ("answerer", "reader")  # the first one is the default
 LOOPS = ("exact", "fast")
-RESCORING = ("on", "off")  # on: where the checkpoint has a rescorer (core.models.ranking.reranker)
+RERANKING = ("on", "off")  # on: where the checkpoint has a reranker (core.models.ranking.reranker)
 # the ablations of Table 3 are mechanisms that weights are trained under; "trained": the checkpoint's own
 PROMPTINGS = ("trained", "interleaved", "separate", "learned")
 
@@ -68,8 +68,8 @@ def _end(
     return end, {"stop": end.rule, "calibration": describe(end.calibration)}
 
 
-def _rescorer(folder: Path, parts: Parts) -> tuple[Kind | None, Weights | None, Judge | None, dict[str, Any]]:
-    """(which rescorer beside a checkpoint's weights is used, the rescorer, the verifier that it asks, what SystemInfo remembers of that one).
+def _reranker(folder: Path, parts: Parts) -> tuple[Kind | None, Weights | None, Judge | None, dict[str, Any]]:
+    """(which reranker beside a checkpoint's weights is used, the reranker, the verifier that it asks, what SystemInfo remembers of that one).
 
     The first that there is: one for questions that bring their passages before one for retrieved ones, one that asks the verifier before one that does
     not, where the verifier can run.  Raises CheckpointError for damaged files.
@@ -102,7 +102,7 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
     """Raises InputError for an option that it does not have, CheckpointError."""
     from core.models.finding import find_checkpoint
     from core.models.ranking.features import read_with
-    from core.models.ranking.reranker import RescoredAnswerer, describe
+    from core.models.ranking.reranker import RerankedAnswerer, describe
     from core.models.span.answerer import Decoding, load_answerer
     from core.models.span.checkpoints import training_of
     from core.models.span.fast_loop import FastSpanLoop
@@ -110,10 +110,10 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
     default = Decoding()
     known = {n: getattr(default, n) for n in ("retrieval_prior", "eoi_bias", "reader_weight")}
     chosen = read_extra(
-        options, "ambigprompt", known | {"rescoring": RESCORING} | _loop_options() | clarifier_options(ROUND_TRIPS)
+        options, "ambigprompt", known | {"reranking": RERANKING} | _loop_options() | clarifier_options(ROUND_TRIPS)
     )
     clarifying = {name: chosen.pop(name) for name in clarifier_options()}
-    prompting, rescoring, settings = chosen.pop("prompting"), chosen.pop("rescoring"), parts.settings
+    prompting, reranking, settings = chosen.pop("prompting"), chosen.pop("reranking"), parts.settings
     rereading, loop_used = _rereading(chosen)
     stopping = {name: chosen.pop(name) for name in ("stop", "calibration")}
     decoding = replace(default, **chosen)
@@ -122,36 +122,36 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
     _check_prompting(prompting, trained.prompting, settings.answerer)
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
     used: dict[str, Any] = {"decoding": asdict(decoding), **loop_used, "prompting": trained.prompting, "stage": trained.stage}
-    kind, rescorer, judge = None, None, None
-    if rescoring == "on" and parts.embed is not None:
-        kind, rescorer, judge, verified = _rescorer(folder, parts)
+    kind, reranker, judge = None, None, None
+    if reranking == "on" and parts.embed is not None:
+        kind, reranker, judge, verified = _reranker(folder, parts)
         used |= verified
     end, ending = _end(stopping, options, folder, (f"ambigprompt {kind or 'plain'}", "answerer"), digest)
     used |= ending
-    used["rescoring"] = describe(rescorer) if rescorer else None
+    used["reranking"] = describe(reranker) if reranker else None
     reader, model.reader = None, None
-    if decoding.reader_weight or rescorer:
+    if decoding.reader_weight or reranker:
         reader, reader_digest = load_reader(settings.reader, settings.device)
         used |= {"reader": settings.reader, "reader_digest": reader_digest}
     if decoding.reader_weight:
         model.reader = reader
     clarifier, more = make_clarifier(clarifying, settings, options.clarify, model)
 
-    def rescored(proposing: AnsweringModel) -> AnsweringModel:
-        if rescorer is None or parts.embed is None or reader is None:
+    def reranked(proposing: AnsweringModel) -> AnsweringModel:
+        if reranker is None or parts.embed is None or reader is None:
             return proposing
-        return RescoredAnswerer(proposing, rescorer, parts.embed, read_with(reader), judge)
+        return RerankedAnswerer(proposing, reranker, parts.embed, read_with(reader), judge)
 
     return AmbigPrompt(
         "ambigprompt",
         parts,
         options,
-        rescored(model),
+        reranked(model),
         None,
         (settings.answerer, digest),
         used=used | more,
         clarifier=clarifier,
-        loop=(lambda: rescored(FastSpanLoop(model, rereading))) if rereading else None,
+        loop=(lambda: reranked(FastSpanLoop(model, rereading))) if rereading else None,
         end=end,
     )
 

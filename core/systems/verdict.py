@@ -144,8 +144,9 @@ def _said(final: Sequence[t.Interpretation], proposed: int, abstained: int, trou
 def build(parts: Parts, options: Options) -> Verdict:
     """Raises InputError for an option that it does not have, CheckpointError, and what loading a language model raises."""
     from core.models.language.extractive import ReaderGenerator, Sureness, load_reader_generator
+    from core.models.ranking.signal_weights import signals_of
 
-    default = Sureness()
+    default = signals_of(parts.settings.reader)
     known = {
         "clustering": get_args(Clustering),
         "embed": get_args(Embed),

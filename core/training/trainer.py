@@ -218,164 +218,190 @@ def fit(
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
     with disk.claimed(out, "a training") if accelerator.is_main_process else nullcontext():
-        return _fit(accelerator, network, task, config, out, save, log, identity)
+        return _Run(accelerator, network, task, config, out, save, log, identity).to_the_end()
 
 
-def _fit(
-    accelerator: Any,
-    network: nn.Module,
-    task: Task,
-    config: TrainConfig,
-    out: Path,
-    save: Callable[[nn.Module, Path, dict[str, Any]], None],
-    log: Callable[[str], None],
-    identity: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    """`fit`, with the folder held."""
-    from accelerate.utils import broadcast_object_list, gather_object
-    from tqdm import tqdm
+class _Run:
+    """One training in a folder that it holds: where it stands, its log, its saved state, and the steps."""
 
-    main = accelerator.is_main_process
-    state, aside, log_file = out / "state", out / "state-before", out / "log.jsonl"
-    if main:
-        _claim(out, {**asdict(config), "processes": accelerator.num_processes, "identity": dict(identity or {})})
-        if not state.exists() and aside.exists():  # a kill between the two renames of `store`
-            aside.rename(state)
-    accelerator.wait_for_everyone()
+    def __init__(
+        self,
+        accelerator: Any,
+        network: nn.Module,
+        task: Task,
+        config: TrainConfig,
+        out: Path,
+        save: Callable[[nn.Module, Path, dict[str, Any]], None],
+        log: Callable[[str], None],
+        identity: Mapping[str, Any] | None,
+    ) -> None:
+        from tqdm import tqdm
 
-    torch.manual_seed(config.seed)
-    groups = parameter_groups(network, config)
-    rates = [group["lr"] for group in groups]
-    optimizer = torch.optim.AdamW(groups, weight_decay=config.weight_decay, foreach=True)
-    step, position, elapsed_before, best, judged = 0, 0, 0.0, -math.inf, 0
-    losses: list[float] = []
-    model, optimizer = accelerator.prepare(network, optimizer)
-    if state.exists():
-        saved = _load(accelerator, state)
-        step, position, elapsed_before, best = saved["step"], saved["position"], saved["elapsed"], saved["best"]
-        losses, judged = saved["losses"], saved["judged"]
-    bar = tqdm(total=config.steps, initial=step, unit="step", file=sys.stderr, disable=not (main and sys.stderr.isatty()))
-    if main:
-        if step:
-            log(f"resumed at step {step} of {config.steps}, after {elapsed_before / 60:.1f} minutes of training")
-        elif log_file.exists():
-            log(f"{out}: an earlier run ended before its state was saved; begins anew")
-        _cut(log_file, step)
-    started, saved_at, signals = monotonic(), elapsed_before, _Signals()
-    # every process takes its own batches: the seed differs, so none repeats another's work
-    source = task.batches(config.seed + 1009 * accelerator.process_index, position)
+        self.accelerator, self.task, self.config, self.out, self.save, self.log = accelerator, task, config, out, save, log
+        self.main = accelerator.is_main_process
+        self.state, self.aside, self.log_file = out / "state", out / "state-before", out / "log.jsonl"
+        if self.main:
+            _claim(out, {**asdict(config), "processes": accelerator.num_processes, "identity": dict(identity or {})})
+            if not self.state.exists() and self.aside.exists():  # a kill between the two renames of `_store`
+                self.aside.rename(self.state)
+        accelerator.wait_for_everyone()
 
-    def agreed() -> tuple[float, str]:
+        torch.manual_seed(config.seed)
+        self.groups = parameter_groups(network, config)
+        self.rates = [group["lr"] for group in self.groups]
+        optimizer = torch.optim.AdamW(self.groups, weight_decay=config.weight_decay, foreach=True)
+        self.step, self.position, self.elapsed_before, self.best, self.judged = 0, 0, 0.0, -math.inf, 0
+        self.losses: list[float] = []
+        self.model, self.optimizer = accelerator.prepare(network, optimizer)
+        if self.state.exists():
+            saved = _load(accelerator, self.state)
+            self.step, self.position, self.losses = saved["step"], saved["position"], saved["losses"]
+            self.elapsed_before, self.best, self.judged = saved["elapsed"], saved["best"], saved["judged"]
+        quiet = not (self.main and sys.stderr.isatty())
+        self.bar = tqdm(total=config.steps, initial=self.step, unit="step", file=sys.stderr, disable=quiet)
+        if self.main:
+            if self.step:
+                log(f"resumed at step {self.step} of {config.steps}, after {self.elapsed_before / 60:.1f} minutes of training")
+            elif self.log_file.exists():
+                log(f"{out}: an earlier run ended before its state was saved; begins anew")
+            _cut(self.log_file, self.step)
+        self.started, self.saved_at, self.signals = monotonic(), self.elapsed_before, _Signals()
+
+    # ---------------------------------------------------------------- the clock and the log
+
+    def _agreed(self) -> tuple[float, str]:
         """Seconds of the whole run on the main process's clock, and the signal that it heard: all processes must agree on rates and on the end."""
-        seconds, heard = broadcast_object_list([elapsed_before + monotonic() - started, signals.name])
+        from accelerate.utils import broadcast_object_list
+
+        seconds, heard = broadcast_object_list([self.elapsed_before + monotonic() - self.started, self.signals.name])
         return float(seconds), str(heard)
 
-    def elapsed() -> float:
-        return agreed()[0]
+    def _elapsed(self) -> float:
+        return self._agreed()[0]
 
-    def record(figures: dict[str, float] | None, now: float) -> dict[str, Any]:
-        mean = sum(losses) / len(losses) if losses else None
-        entry = {"step": step, "minutes": round(now / 60, 2), "loss": mean, **(figures or {})}
-        if main:
-            disk.append_line(log_file, json.dumps(entry) + "\n", GO_ON)
-            bar.clear()
-            log(" ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items()))
-            bar.refresh()
-        losses.clear()
+    def _record(self, figures: dict[str, float] | None, now: float) -> dict[str, Any]:
+        """The log row of this step, written."""
+        mean = sum(self.losses) / len(self.losses) if self.losses else None
+        entry = {"step": self.step, "minutes": round(now / 60, 2), "loss": mean, **(figures or {})}
+        if self.main:
+            disk.append_line(self.log_file, json.dumps(entry) + "\n", GO_ON)
+            self.bar.clear()
+            self.log(" ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items()))
+            self.bar.refresh()
+        self.losses.clear()
         return entry
 
-    def store(now: float) -> None:
-        # beside the old state, then in its place: a kill leaves one whole state
-        nonlocal saved_at
-        fresh = out / "state-new"
-        if main:
+    # ---------------------------------------------------------------- state and weights on disk
+
+    def _store(self, now: float) -> None:
+        """Saves the state beside the old one, then in its place: a kill leaves one whole state.  Raises StorageError."""
+        from accelerate.utils import gather_object
+
+        fresh = self.out / "state-new"
+        if self.main:
             shutil.rmtree(fresh, ignore_errors=True)
-        accelerator.wait_for_everyone()
-        where: dict[str, Any] = {"step": step, "elapsed": now, "best": best, "losses": losses, "judged": judged}
-        where["positions"] = gather_object([position])
+        self.accelerator.wait_for_everyone()
+        where: dict[str, Any] = {"step": self.step, "elapsed": now, "best": self.best}
+        where |= {"losses": self.losses, "judged": self.judged, "positions": gather_object([self.position])}
         try:
-            accelerator.save_state(str(fresh))  # each process its random numbers, the main one everything else
-            accelerator.wait_for_everyone()
-            if main:
+            self.accelerator.save_state(str(fresh))  # each process its random numbers, the main one everything else
+            self.accelerator.wait_for_everyone()
+            if self.main:
                 disk.write_text(fresh / "position.json", json.dumps(where), GO_ON)  # the best figure may be -inf
-                shutil.rmtree(aside, ignore_errors=True)
-                if state.exists():
-                    state.rename(aside)
-                fresh.rename(state)
-                shutil.rmtree(aside, ignore_errors=True)
+                shutil.rmtree(self.aside, ignore_errors=True)
+                if self.state.exists():
+                    self.state.rename(self.aside)
+                fresh.rename(self.state)
+                shutil.rmtree(self.aside, ignore_errors=True)
         except (
             OSError,
             RuntimeError,
             SafetensorError,
             StorageError,
         ) as error:  # torch and safetensors have their own words for a full disk
-            reason = disk.why(error, out)
+            reason = disk.why(error, self.out)
             shutil.rmtree(fresh, ignore_errors=True)
-            kept = "the state saved before is kept" if state.exists() or aside.exists() else "no state was saved before"
-            raise StorageError(f"the state of step {step} cannot be saved in {out} ({reason}); {kept}: {GO_ON}") from error
-        saved_at = now
+            whole = self.state.exists() or self.aside.exists()
+            kept = "the state saved before is kept" if whole else "no state was saved before"
+            raise StorageError(
+                f"the state of step {self.step} cannot be saved in {self.out} ({reason}); {kept}: {GO_ON}"
+            ) from error
+        self.saved_at = now
 
-    def judge(now: float) -> dict[str, Any]:
-        nonlocal best, judged
-        model.eval()
-        signals.interruptible = accelerator.num_processes == 1
-        if signals.name and signals.interruptible:
+    def _judge(self, now: float) -> dict[str, Any]:
+        """The log row with held-out figures; the weights are saved where they are the best so far."""
+        self.model.eval()
+        self.signals.interruptible = self.accelerator.num_processes == 1
+        if self.signals.name and self.signals.interruptible:
             raise _Asked
-        figures = task.evaluate(accelerator.unwrap_model(model))
-        signals.interruptible = False
-        model.train()
-        judged = step
-        entry = record(figures, now)
+        figures = self.task.evaluate(self.accelerator.unwrap_model(self.model))
+        self.signals.interruptible = False
+        self.model.train()
+        self.judged = self.step
+        entry = self._record(figures, now)
         figure = figures.get("figure", -math.inf)
-        if main and (figure > best or not figures):
-            best = figure
-            save(accelerator.unwrap_model(model), out / "best", entry)
+        if self.main and (figure > self.best or not figures):
+            self.best = figure
+            self.save(self.accelerator.unwrap_model(self.model), self.out / "best", entry)
         return entry
 
-    def train() -> dict[str, Any]:
+    # ---------------------------------------------------------------- the steps
+
+    def _advance(self, batch: Any) -> None:
+        """One step of the optimizer."""
+        config, accelerator = self.config, self.accelerator
+        scale = _rate(self.step, self._elapsed() if config.minutes else 0.0, config)
+        for group, rate in zip(self.optimizer.param_groups, self.rates):
+            group["lr"] = rate * scale
+        with accelerator.autocast():
+            loss = self.task.loss(self.model, batch, accelerator.device)
+        accelerator.backward(loss)
+        accelerator.clip_grad_norm_([p for g in self.groups for p in g["params"]], config.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.losses.append(float(loss.detach()))
+        self.step += 1
+        self.bar.set_postfix_str(f"loss {self.losses[-1]:.4g}", refresh=False)
+        self.bar.update()
+        if self.step % memory.EVERY == 0:
+            memory.trim()
+
+    def _train(self) -> dict[str, Any]:
         """Returns the last log row.  Raises _Asked between two steps, or while figures are computed."""
-        nonlocal step, position
-        if 0 < step < config.steps and step % config.evaluate_every == 0 and judged < step:  # a signal came before its figures
-            judge(elapsed())
-        while step < config.steps and not (config.minutes and elapsed() > 60 * config.minutes):
-            position, batch = next(source)
-            scale = _rate(step, elapsed() if config.minutes else 0.0, config)
-            for group, rate in zip(optimizer.param_groups, rates):
-                group["lr"] = rate * scale
-            with accelerator.autocast():
-                loss = task.loss(model, batch, accelerator.device)
-            accelerator.backward(loss)
-            accelerator.clip_grad_norm_([p for g in groups for p in g["params"]], config.clip)
-            optimizer.step()
-            optimizer.zero_grad()
-            losses.append(float(loss.detach()))
-            step += 1
-            bar.set_postfix_str(f"loss {losses[-1]:.4g}", refresh=False)
-            bar.update()
-            if step % memory.EVERY == 0:
-                memory.trim()
-            if step % config.evaluate_every == 0:
-                judge(elapsed())
-            elif step % 50 == 0:
-                record(None, elapsed())
-            now, heard = agreed()
+        config = self.config
+        # every process takes its own batches: the seed differs, so none repeats another's work
+        source = self.task.batches(config.seed + 1009 * self.accelerator.process_index, self.position)
+        # a signal came before its figures
+        if 0 < self.step < config.steps and self.step % config.evaluate_every == 0 and self.judged < self.step:
+            self._judge(self._elapsed())
+        while self.step < config.steps and not (config.minutes and self._elapsed() > 60 * config.minutes):
+            self.position, batch = next(source)
+            self._advance(batch)
+            if self.step % config.evaluate_every == 0:
+                self._judge(self._elapsed())
+            elif self.step % 50 == 0:
+                self._record(None, self._elapsed())
+            now, heard = self._agreed()
             if heard:
                 raise _Asked
-            if now - saved_at >= 60 * config.save_minutes:
-                store(now)
-        return judge(elapsed())
+            if now - self.saved_at >= 60 * config.save_minutes:
+                self._store(now)
+        return self._judge(self._elapsed())
 
-    model.train()
-    with bar, signals:
-        try:
-            row = train()
-        except _Asked:
-            store(elapsed())
-            raise CancelledError(
-                f"the training was stopped ({signals.name}) and saved at step {step} in {out}: run the same command again to go on"
-            ) from None
-        store(elapsed())
-    if main:
-        save(accelerator.unwrap_model(model), out / "last", row)
-    accelerator.wait_for_everyone()
-    return row
+    def to_the_end(self) -> dict[str, Any]:
+        """`fit`, with the folder held."""
+        self.model.train()
+        with self.bar, self.signals:
+            try:
+                row = self._train()
+            except _Asked:
+                self._store(self._elapsed())
+                raise CancelledError(
+                    f"the training was stopped ({self.signals.name}) and saved at step {self.step} in {self.out}: "
+                    "run the same command again to go on"
+                ) from None
+            self._store(self._elapsed())
+        if self.main:
+            self.save(self.accelerator.unwrap_model(self.model), self.out / "last", row)
+        self.accelerator.wait_for_everyone()
+        return row

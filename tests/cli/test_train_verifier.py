@@ -49,5 +49,3 @@ def test_a_checkpoint_is_written_and_trained_on(tmp_path: Path, tiny_base: Path,
 def test_without_questions_it_says_what_to_give(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "verifier"]) == 2
     assert "train verifier needs --reading FILE" in capsys.readouterr().err
-    assert main(["train", "verifier", "--freeze", "2"]) == 2
-    assert "freezes no layers" in capsys.readouterr().err

@@ -42,7 +42,7 @@ def check_the_rest(tmp_path: Path, at: int) -> None:
 
 
 def test_a_process_that_is_told_to_end_saves_and_the_next_goes_on_to_the_same_weights(tmp_path: Path) -> None:
-    argv = [sys.executable, str(ROOT / "tests" / "stopped_training.py"), str(tmp_path / "cut"), "step"]
+    argv = [sys.executable, str(ROOT / "tests" / "fakes" / "stopped_training.py"), str(tmp_path / "cut"), "step"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -479,7 +479,7 @@ def test_the_command_trains_from_files(
     assert command("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a") == 0
     out = capsys.readouterr().out.splitlines()
     assert json.loads(out[-1])["step"] == 2
-    assert read_weights(tmp_path / "a" / "last") == kept  # weights that are trained further keep their rescorer
+    assert read_weights(tmp_path / "a" / "last") == kept  # weights that are trained further keep their reranker
     again = ("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a")
     assert command(*again) == 0  # the same run: nothing is left to do
     assert command(*again, "--eoi-share", 0.5) == 2

@@ -1,1 +1,1 @@
-"""The targets of `core train` that have options of their own."""
+"""The targets of `core train`, a module each; `options` and `runs` hold what several of them share."""

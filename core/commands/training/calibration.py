@@ -7,12 +7,29 @@ import json
 from pathlib import Path
 from typing import Any
 
+from core.commands.training import options
+from core.commands.training.runs import say
 from core.errors import InputError
 from core.settings import Settings
 
+ABOUT = "the calibrations of systems: how true their probabilities are"
 TOP_K = 10
 MOST = 50  # candidates of a system that reads once
 SYSTEMS = ("ambigprompt", "dpr-threshold", "one-pass", "jpr", "rectify")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    limit = "at most this many questions, drawn at random (default: %(default)s, all)"
+    options.data(parser, "annotated", "multi", limit=limit)
+    parser.add_argument("--systems", nargs="+", metavar="NAME", help=f"the systems to calibrate (default: {' '.join(SYSTEMS)})")
+    parser.add_argument(
+        "--skip",
+        type=int,
+        default=0,
+        metavar="N",
+        help="leave out the questions of --annotated that --limit N draws with the same seed (default: %(default)s)",
+    )
+    options.output(parser)
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -41,13 +58,13 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         for corpus, questions in asked.items():
             system = engine.system(name, corpus or None, raw_options(name), own_passages=not corpus)
             file = out / "runs" / f"{name}-{corpus or 'own'}-{system.info.checkpoint_digest}.jsonl"
-            followed += follow(system, questions, file, _say)
+            followed += follow(system, questions, file, say)
         said = f"{len(followed)} questions of {', '.join(asked) if args.annotated else ', '.join(f.name for f in args.multi)}"
         calibration = fit_calibration(followed, said, system.info.checkpoint_digest)
         of, kind = getattr(system, "stopping").calibrated  # noqa: B009 - every system of SYSTEMS has it, the protocol has not
         write_calibration(out / kind, of, calibration)
         report[of] = reliable(followed, cross_fitted(followed))
-        _say(f"{of}: {report[of]}")
+        say(f"{of}: {report[of]}")
     print(json.dumps(report))
     return 0
 
@@ -83,7 +100,3 @@ def _asked(engine: Any, args: argparse.Namespace) -> dict[str, list[Any]]:
         examples, _ = held_out_passages(engine, [folder], 1, most, args.seed, args.skip)
         out[name] = [Asked(f"{name}/{i}", t.Question(e.question), name, (e.gold,)) for i, e in enumerate(examples)]
     return out
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)

@@ -1,26 +1,41 @@
-"""`python -m core train verifier`: what it is trained on, and how its checkpoint is written."""
+"""`python -m core train verifier`: judges single candidates, over MPNet."""
 
 from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from core.commands.training import options
+from core.commands.training.runs import Made, miner, say, train_network
 from core.errors import InputError
 from core.settings import Settings
+
+ABOUT = "the verifier, which judges single candidates of ambigprompt"
 
 PROMPTS = 2_200  # questions of --annotated, and 0.6 times as many of their disambiguated ones
 CLARIFIED = 0.6
 HELD_OUT = 60  # annotated questions, for the figure
 
 
-def build(
-    args: argparse.Namespace, settings: Settings, miner: Callable[..., Any], say: Callable[[str], None]
-) -> tuple[Any, Any, Any]:
-    """(network, task, how to save).  Raises InputError, CheckpointError."""
+def add_options(parser: argparse.ArgumentParser) -> None:
+    limit = "at most this many rows of --reading, drawn at random (default: %(default)s, all)"
+    options.data(parser, "reading", "multi", "annotated", "passages", limit=limit)
+    init = "verifier to start from: a folder, or default for the bundled one (default: a new one)"
+    options.start_from(parser, init, "reader whose other spans are the wrong candidates (default: AMBISCOPE_READER)")
+    options.network(parser, "learning rate of the low-rank differences")
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Raises InputError without questions, CheckpointError."""
+    if not (args.reading or args.annotated or args.multi):
+        raise InputError("train verifier needs --reading FILE, --annotated FOLDER or --multi FILE")
+    return train_network(args, settings, _make)
+
+
+def _make(args: argparse.Namespace, settings: Settings) -> Made:
     from core.models.encoders.mpnet import load_mpnet
     from core.models.encoders.packaged import packaged_folder
     from core.models.encoders.word_pieces import WordPieces
@@ -32,13 +47,11 @@ def build(
     from core.training.data.verifier_examples import mine
     from core.training.tasks.verifier import VerifierTask
 
-    if not (args.reading or args.annotated or args.multi):
-        raise InputError("train verifier needs --reading FILE, --annotated FOLDER or --multi FILE")
     config = VerifierConfig()
     base = packaged_folder(config.base)
     network = load_verifier_network(find_verifier(args.init), base) if args.init else VerifierNetwork(load_mpnet(base), config)
     reader, _ = load_reader(args.reader or settings.reader, settings.device)
-    asked, held = _questions(args, settings, miner, say)
+    asked, held = _questions(args, settings)
     say(f"{len(asked)} questions, {len(held)} held out")
     found = mine(asked, reader, config.window_words, say)
     task = VerifierTask(found, mine(held, reader, config.window_words, say), WordPieces(base), config, args.batch_tokens)
@@ -49,9 +62,7 @@ def build(
     return network, task, save
 
 
-def _questions(
-    args: argparse.Namespace, settings: Settings, miner: Callable[..., Any], say: Callable[[str], None]
-) -> tuple[list[Any], list[Any]]:
+def _questions(args: argparse.Namespace, settings: Settings) -> tuple[list[Any], list[Any]]:
     """(training, held-out) questions in a random order; --limit bounds the rows of --reading."""
     from core.training.data import mixtures
     from core.training.data.verifier_examples import of_multi, of_reading

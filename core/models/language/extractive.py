@@ -18,7 +18,7 @@ from core.clarification.edits import Edit, Place, propose_edits
 from core.errors import InputError
 from core.models.language.roles import Claim, Run
 from core.models.ranking.passage_signals import Asked, View, Weighing, best_reading, look
-from core.models.ranking.signal_weights import ABSTAIN_BELOW, VERIFIED_ABOVE, WEIGHING
+from core.models.ranking.signal_weights import signals_of
 from core.models.span.answerer import SpanAnswerer, load_answerer
 from core.models.span.reader import PassageReader, Readout, load_reader
 from core.settings import Settings
@@ -33,11 +33,11 @@ RIVALS = 12  # other passages that an edit must tell its own from, while their a
 
 @dataclass(frozen=True)
 class Sureness:
-    """Probabilities, from `benchmarks.tuning.verdict`.  Below `abstain_below` a passage abstains; from `verified_above` on an interpretation needs
+    """Probabilities, by default those of core.models.ranking.signal_weights.  Below `abstain_below` a passage abstains; from `verified_above` on an interpretation needs
     no other one beside it.  Raises InputError for what is no probability."""
 
-    abstain_below: float = ABSTAIN_BELOW
-    verified_above: float = VERIFIED_ABOVE
+    abstain_below: float
+    verified_above: float
 
     def __post_init__(self) -> None:
         for name in ("abstain_below", "verified_above"):
@@ -54,12 +54,12 @@ class ReaderGenerator:
         self,
         reader: PassageReader,
         answerer: SpanAnswerer,
-        sureness: Sureness | None = None,
-        weighing: Weighing = WEIGHING,
+        sureness: Sureness,
+        weighing: Weighing,
         about: Mapping[str, Any] | None = None,
     ) -> None:
         self.reader, self.answerer, self.weighing = reader, answerer, weighing
-        self.sureness = sureness or Sureness()
+        self.sureness = sureness
         self.about: Mapping[str, Any] = {
             "generator": self.name,
             "abstain_below": self.sureness.abstain_below,
@@ -261,8 +261,10 @@ def _why_not(answer: str, view: View, kind: float, probability: float) -> str:
 
 
 def load_reader_generator(settings: Settings, sureness: Sureness | None = None) -> ReaderGenerator:
-    """Raises CheckpointError where the bundled weights are missing or damaged."""
+    """`sureness` None: the reader's own thresholds.  Raises CheckpointError where the bundled weights are missing or damaged."""
+    signals = signals_of(settings.reader)
+    sureness = sureness or Sureness(signals.abstain_below, signals.verified_above)
     reader, digest = load_reader(settings.reader, settings.device)
     answerer, second = load_answerer(settings.answerer, settings.device)
     about = {"reader": settings.reader, "reader_digest": digest, "answerer": settings.answerer, "answerer_digest": second}
-    return ReaderGenerator(reader, answerer, sureness, about=about)
+    return ReaderGenerator(reader, answerer, sureness, signals.weighing, about)

@@ -4,7 +4,8 @@ Verified diversification (Lee et al. 2025, section 4.1) keeps an interpretation 
 language model that feedback is made of small signals: how near the retriever found the passage to the question, whether its title names what was
 asked about, and what two readers with different training say (the per-passage reader, which may abstain, and the answering model, which reads all
 passages in one softmax).  A logistic regression weighs those of the passage (does it speak of a meaning of the question?), a conditional logit those of
-its spans against one another and against none (which is the answer, if it does?); the product is the probability of an interpretation.  benchmarks/tuning/verdict.py fits the weights.
+its spans against one another and against none (which is the answer, if it does?); the product is the probability of an interpretation.  The weights
+lie beside the reader's (core.models.ranking.signal_weights).
 """
 
 from __future__ import annotations

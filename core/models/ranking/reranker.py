@@ -1,9 +1,9 @@
-"""Rescoring: a log-linear model over what the answering model, the reader, the retriever and the wording say of each candidate of a step.
+"""Reranking: a log-linear model over what the answering model, the reader, the retriever and the wording say of each candidate of a step.
 
 The span model finds nearly every answer among its eight best candidates but ranks some fluent wrong ones above them, and its [EOI] is badly
 calibrated.  So each step's candidates, and the reader's second readings of their places (core.models.ranking.second_reading), get a new score,
 w . f(candidate), [EOI] the score 0, and one softmax over both decides as before (Sun et al. 2023, section 3.2: the loop itself is unchanged).  The
-weights are fitted by `python -m core train rescorer` and lie beside the model's.
+weights are fitted by `python -m core train reranker` and lie beside the model's.
 There are sets for two kinds of passages: of ten passages that a retriever found most say nothing, while passages that a question brings were chosen
 by somebody, and the same signals mean other things there.  For each kind there is one with what the verifier says (core.models.ranking.verifier) and one
 without it, for where its base is not installed.
@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from core import disk
+from core import disk, renamed
 from core.errors import CheckpointError
 from core.models.ranking.features import FEATURES, OF_VERIFIER, Embed, Judge, Read, Seen
 from core.text import normalize_answer
@@ -30,10 +30,10 @@ from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 Kind = Literal["retrieved", "own", "retrieved_verified", "own_verified"]
 # where the passages are from (found in a corpus, or brought by the question), and whether the verifier is asked
 FILES: dict[Kind, str] = {
-    "retrieved": "rescorer.json",
-    "own": "rescorer_own.json",
-    "retrieved_verified": "rescorer_verified.json",
-    "own_verified": "rescorer_own_verified.json",
+    "retrieved": "reranker.json",
+    "own": "reranker_own.json",
+    "retrieved_verified": "reranker_verified.json",
+    "own_verified": "reranker_own_verified.json",
 }
 
 
@@ -55,12 +55,12 @@ class Weights:
         for part in (self.weights, self.mean, self.scale, self.first or self.weights):
             if odd := sorted(set(part) ^ set(self.weights) | set(part) - set(FEATURES)):
                 raise CheckpointError(
-                    f"the rescorer has features that this version does not know ({', '.join(odd)}); fit it again"
+                    f"the reranker has features that this version does not know ({', '.join(odd)}); fit it again"
                 )
             if not all(math.isfinite(v) for v in part.values()):
-                raise CheckpointError("the rescorer has a weight that is no number; fit it again")
+                raise CheckpointError("the reranker has a weight that is no number; fit it again")
         if not math.isfinite(self.bias) or not all(self.scale.values()):
-            raise CheckpointError("the rescorer has a scale of 0 or a bias that is no number; fit it again")
+            raise CheckpointError("the reranker has a scale of 0 or a bias that is no number; fit it again")
 
     @property
     def asks_verifier(self) -> bool:
@@ -78,16 +78,15 @@ class Weights:
 
 
 def read_weights(folder: Path, kind: Kind = "retrieved") -> Weights | None:
-    """The rescorer beside a checkpoint's weights, or None where there is none.  Raises CheckpointError for a damaged one."""
-    path = folder / FILES[kind]
-    if not path.is_file():
+    """The reranker beside a checkpoint's weights, or None where there is none.  Raises CheckpointError for a damaged one."""
+    if (path := renamed.find_file(folder, FILES[kind])) is None:
         return None
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
         named = {name: body[name] for name in ("weights", "mean", "scale", "bias", "fitted_on")}
         return Weights(**named, first=body.get("first", {}))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{path} is damaged ({error}); fit it again with: python -m core train rescorer") from None
+        raise CheckpointError(f"{path} is damaged ({error}); fit it again with: python -m core train reranker") from None
 
 
 def write_weights(folder: Path, weights: Weights, kind: Kind = "retrieved") -> Path:
@@ -97,7 +96,7 @@ def write_weights(folder: Path, weights: Weights, kind: Kind = "retrieved") -> P
     return path
 
 
-def rescore(proposal: Proposal, scores: NDArray[np.float64]) -> Proposal:
+def rerank(proposal: Proposal, scores: NDArray[np.float64]) -> Proposal:
     """One softmax over the candidates' scores and [EOI]'s 0.  Equal normalised texts never occur twice in a proposal."""
     if not len(scores):
         return replace(proposal, eoi_probability=1.0)
@@ -112,14 +111,14 @@ def rescore(proposal: Proposal, scores: NDArray[np.float64]) -> Proposal:
 
 @runtime_checkable
 class Guided(Protocol):
-    """A loop that reads next where the rescorer's best candidates stand (core.models.span.fast_loop)."""
+    """A loop that reads next where the reranker's best candidates stand (core.models.span.fast_loop)."""
 
     def judged(self, candidates: Sequence[Candidate], scores: Sequence[float]) -> None:
         """The candidates of the step just proposed and their scores, in that order."""
         ...
 
 
-class RescoredAnswerer:
+class RerankedAnswerer:
     """An answering model, or a loop over one, whose candidates are scored anew.  What was seen of the last question is kept for its next step."""
 
     def __init__(self, model: AnsweringModel, weights: Weights, embed: Embed, read: Read, judge: Judge | None = None) -> None:
@@ -132,7 +131,7 @@ class RescoredAnswerer:
         scores = self.weights.scores(seen.step(previous, proposal))
         if isinstance(self.model, Guided):
             self.model.judged(proposal.candidates, scores.tolist())
-        return rescore(proposal, scores)
+        return rerank(proposal, scores)
 
     def _seen(self, question: str, passages: Sequence[RetrievedPassage]) -> Seen:
         key, last = (question, tuple(passages)), self._last  # read once: another thread may ask another question
@@ -149,7 +148,7 @@ def correct(candidate: Candidate, gold: Sequence[Sequence[str]]) -> bool:
 
 
 def describe(weights: Weights) -> dict[str, Any]:
-    """What a prediction remembers of the rescorer, as plain JSON values."""
+    """What a prediction remembers of the reranker, as plain JSON values."""
 
     def rounded(part: Mapping[str, float]) -> dict[str, float]:
         return {n: round(v, 4) for n, v in part.items()}

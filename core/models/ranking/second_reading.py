@@ -26,7 +26,7 @@ def _meets(span: Evidence, places: Sequence[Evidence]) -> bool:
 def with_readings(proposal: Proposal, readouts: Iterable[Readout], previous: Sequence[str]) -> Proposal:
     """The proposal with up to MOST second readings behind its candidates, those that the reader is surest of first.
 
-    The answering model did not rank them, so each gets half the probability of its last candidate; a rescorer judges them by what else is known.
+    The answering model did not rank them, so each gets half the probability of its last candidate; a reranker judges them by what else is known.
     What shares words with `previous` was given already.
     """
     places = [c.evidence for c in proposal.candidates if c.evidence is not None]

@@ -2,7 +2,7 @@
 
 The exact loop of Sun et al. 2023 encodes all N passages at every step, because the prompt changes and every passage sees it.  Here a later step
 encodes the prompt with a few passages only: those where the first step found the best answers that the previous ones do not cover.
-A question's answers are chosen among these passages, and [EOI] is judged over them.  Where a rescorer judges the candidates of each step
+A question's answers are chosen among these passages, and [EOI] is judged over them.  Where a reranker judges the candidates of each step
 (core.models.ranking.reranker), its scores say where to read, not the model's own logits: what it would choose next is read again, and the answers
 are more often those of the exact loop.  One loop object serves one question.
 """
@@ -25,7 +25,7 @@ from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 @dataclass(frozen=True)
 class Rereading:
     """How many passages a later step reads: `share` of all, at least `least`, but none whose best remaining span is more than `margin` (logits)
-    below the best of all; the first one always.  Under a rescorer it is its scores that must not be more than `judged_margin` (log odds) below.
+    below the best of all; the first one always.  Under a reranker it is its scores that must not be more than `judged_margin` (log odds) below.
     """
 
     share: float = 0.2
@@ -56,16 +56,16 @@ class _FastLoop:
 
 
 class FastSpanLoop(_FastLoop):
-    """Over a SpanAnswerer: passages in the order of the best span that the first step left them, or of what a rescorer says (`judged`)."""
+    """Over a SpanAnswerer: passages in the order of the best span that the first step left them, or of what a reranker says (`judged`)."""
 
     def __init__(self, model: SpanAnswerer, rereading: Rereading | None = None) -> None:
         super().__init__(rereading)
         self.model = model
         self._first: Scored | None = None
-        self._judged: list[list[tuple[Candidate, float]]] = []  # of each step, where a rescorer says it
+        self._judged: list[list[tuple[Candidate, float]]] = []  # of each step, where a reranker says it
 
     def judged(self, candidates: Sequence[Candidate], scores: Sequence[float]) -> None:
-        """What a rescorer says of the last step's candidates: the next step reads the passages of the best ones that are left."""
+        """What a reranker says of the last step's candidates: the next step reads the passages of the best ones that are left."""
         self._judged.append([(c, float(s)) for c, s in zip(candidates, scores, strict=True)])
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:

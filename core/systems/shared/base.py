@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from core import renamed
 from core import types as t
 from core.errors import CancelledError, InputError, NothingRetrievedError
 from core.registry import did_you_mean
@@ -31,6 +32,7 @@ class Options:
     extra: dict[str, Any] = field(default_factory=dict)  # options of one system, by name; read_extra checks them
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "extra", renamed.current_options(self.extra))
         if self.top_k is not None and self.top_k < 1:
             raise InputError(f"the number of passages is {self.top_k}; it must be at least 1")
         if not 1 <= self.max_answers <= 50:

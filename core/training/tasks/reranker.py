@@ -1,4 +1,4 @@
-"""Fitting the rescorer (core.models.ranking.reranker): runs of the answering model over annotated questions that it was not trained on.
+"""Fitting the reranker (core.models.ranking.reranker): runs of the answering model over annotated questions that it was not trained on.
 
 The candidates of every step of those runs, labelled by the references, fit a conditional logit with [EOI] as the alternative; its runs are then
 collected too (two rounds, as in dataset aggregation, Ross et al. 2011), since other choices lead to other steps.  The figure is cross-validated by
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.errors import InputError
 from core.models.ranking.features import FEATURES, Embed, Judge, Read, Seen
-from core.models.ranking.reranker import Weights, correct, rescore
+from core.models.ranking.reranker import Weights, correct, rerank
 from core.training.data.examples import MultiExample
 from core.training.held_out import answer_f1
 from core.types import BatchAnsweringModel, Proposal, RetrievedPassage
@@ -61,7 +61,7 @@ class Runs:
         while len(found) < MAX_ANSWERS:
             proposal, values = self.step(i, found)
             if weights is not None:
-                proposal = rescore(proposal, weights.scores(values))
+                proposal = rerank(proposal, weights.scores(values))
             top = proposal.candidates[0] if proposal.candidates else None
             if top is None or top.probability <= proposal.eoi_probability:
                 break
@@ -83,7 +83,7 @@ class Runs:
 
 
 def fit_weights(steps: Sequence[Labelled], fitted_on: str = "", without: Sequence[str] = ()) -> Weights:
-    """The weights under which each step's right candidates, or [EOI] where none is left, get most of the softmax that decides (`rescore`):
+    """The weights under which each step's right candidates, or [EOI] where none is left, get most of the softmax that decides (`rerank`):
     the marginal likelihood of Eq. 10's targets, with a ridge penalty, a stronger one on what the first step adds.  `without`: features that get no
     weight.  Raises InputError when all candidates are right, or all wrong.
     """
@@ -142,16 +142,16 @@ def _shifted(runs: Runs, ids: Sequence[int], weights: Weights) -> Weights:
     return tried[1 + int(np.argmax(np.convolve(scores, np.ones(3), "valid")))]
 
 
-def fit_rescorer(
+def fit_reranker(
     runs: Runs, rounds: int = 2, fitted_on: str = "", without: Sequence[str] = ()
 ) -> tuple[Weights, dict[str, dict[str, float]]]:
-    """(weights fitted on all questions, figures: the model's own runs, and the cross-validated rescored ones).  `without`: features to leave out.
+    """(weights fitted on all questions, figures: the model's own runs, and the cross-validated reranked ones).  `without`: features to leave out.
 
     Raises InputError for fewer than 2 x FOLDS questions.
     """
     everything = list(range(len(runs.examples)))
     if len(everything) < 2 * FOLDS:
-        raise InputError(f"{len(everything)} annotated questions are too few to fit a rescorer; give at least {2 * FOLDS}")
+        raise InputError(f"{len(everything)} annotated questions are too few to fit a reranker; give at least {2 * FOLDS}")
     figures = {"plain": _figures(runs, runs.f1(everything, None))}
     runs.log(f"plain: {figures['plain']}")
     for _ in range(rounds):

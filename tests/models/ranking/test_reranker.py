@@ -1,4 +1,4 @@
-"""The rescorer: features of candidates, one softmax with [EOI], its file, and the fit."""
+"""The reranker: features of candidates, one softmax with [EOI], its file, and the fit."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from core.errors import CheckpointError, InputError
 from core.models.ranking.features import FEATURES, OF_VERIFIER, UNJUDGED, Seen, shape
-from core.models.ranking.reranker import FILES, RescoredAnswerer, Weights, read_weights, rescore, write_weights
+from core.models.ranking.reranker import FILES, RerankedAnswerer, Weights, read_weights, rerank, write_weights
 from core.models.span.reader import Readout
 from core.training.data.examples import MultiExample
-from core.training.tasks.reranker import Runs, fit_rescorer, fit_weights
+from core.training.tasks.reranker import Runs, fit_reranker, fit_weights
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
 
 
@@ -167,7 +167,7 @@ def test_weights_that_are_no_mapping_are_damage(tmp_path: Path, part: str) -> No
 def test_features_can_be_left_out_of_a_fit() -> None:
     examples = [MultiExample(f"Who won the tour {i}?", (), (("Matteo Brisk",), ("Joren Vanhaak",)), "made") for i in range(12)]
     runs = Runs(Fixed(), examples, [PASSAGES] * 12, embed, read, lambda _: None)
-    fitted, _ = fit_rescorer(runs, without=OF_VERIFIER)
+    fitted, _ = fit_reranker(runs, without=OF_VERIFIER)
     assert set(fitted.weights) == set(FEATURES) - set(OF_VERIFIER)
     assert not fitted.asks_verifier
     assert weights(verifier=0.5).asks_verifier
@@ -188,9 +188,9 @@ def test_shape() -> None:
 
 
 @given(st.lists(st.floats(-30, 30).map(lambda x: round(x, 6)), min_size=1, max_size=8))
-def test_rescoring_is_one_softmax_with_eoi(scores: list[float]) -> None:
+def test_reranking_is_one_softmax_with_eoi(scores: list[float]) -> None:
     proposal = Proposal(tuple(Candidate(f"c{i}", 0.1) for i in range(len(scores))), 0.2)
-    found = rescore(proposal, np.array(scores))
+    found = rerank(proposal, np.array(scores))
     assert sum(c.probability for c in found.candidates) + found.eoi_probability == pytest.approx(1.0)
     assert [c.probability for c in found.candidates] == sorted((c.probability for c in found.candidates), reverse=True)
     # a candidate beats [EOI] exactly where its score is above 0
@@ -198,7 +198,7 @@ def test_rescoring_is_one_softmax_with_eoi(scores: list[float]) -> None:
 
 
 def test_no_candidate_leaves_only_eoi() -> None:
-    assert rescore(Proposal((), 0.3), np.zeros(0)) == Proposal((), 1.0)
+    assert rerank(Proposal((), 0.3), np.zeros(0)) == Proposal((), 1.0)
 
 
 class Fixed:
@@ -212,7 +212,7 @@ class Fixed:
 
 
 def test_the_kind_of_answer_can_overrule_the_model() -> None:
-    model = RescoredAnswerer(Fixed(), weights(bias=-2.0, kind=4.0), embed, read)
+    model = RerankedAnswerer(Fixed(), weights(bias=-2.0, kind=4.0), embed, read)
     first = model.propose("Who won the tour?", PASSAGES, [])
     assert {c.text for c in first.candidates[:2]} == {"Matteo Brisk", "Joren Vanhaak"}
     last = model.propose("Who won the tour?", PASSAGES, ["Matteo Brisk", "Joren Vanhaak"])
@@ -224,7 +224,7 @@ def test_the_readers_shorter_reading_can_win() -> None:
         def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
             return Proposal((candidate("Matteo Brisk won it", 0.9),), 0.1)
 
-    model = RescoredAnswerer(Long(), weights(bias=5.0, reader=1.0), embed, read)
+    model = RerankedAnswerer(Long(), weights(bias=5.0, reader=1.0), embed, read)
     assert [c.text for c in model.propose("Who won the tour?", PASSAGES, []).candidates] == [
         "Matteo Brisk",
         "Matteo Brisk won it",
@@ -259,7 +259,7 @@ def test_the_fit_learns_what_the_model_gets_wrong() -> None:
     examples = [MultiExample(f"Who won the tour {i}?", (), (("Matteo Brisk",), ("Joren Vanhaak",)), "made") for i in range(12)]
     runs = Runs(Fixed(), examples, [PASSAGES] * 12, embed, read, lambda _: None)
     assert runs.answers(0, None)[0] == "1999"  # the model's own first choice is wrong
-    fitted, figures = fit_rescorer(runs)
+    fitted, figures = fit_reranker(runs)
     assert set(runs.answers(0, fitted)) == {"Matteo Brisk", "Joren Vanhaak"}
     assert figures["plain"]["f1"] < figures["cross_validated"]["f1"] == 1.0
 
@@ -267,7 +267,7 @@ def test_the_fit_learns_what_the_model_gets_wrong() -> None:
 def test_too_little_to_fit_is_said() -> None:
     few = [MultiExample("Who won?", (), (("Matteo Brisk",),), "made")] * 3
     with pytest.raises(InputError, match="too few"):
-        fit_rescorer(Runs(Fixed(), few, [PASSAGES] * 3, embed, read))
+        fit_reranker(Runs(Fixed(), few, [PASSAGES] * 3, embed, read))
     with pytest.raises(InputError, match="nothing to fit"):
         fit_weights([(np.zeros((4, len(FEATURES))), np.zeros(4, dtype=bool))])
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from reading_fakes import TableModel
 
-from core.models.ranking.reranker import Guided, RescoredAnswerer, Weights
+from core.models.ranking.reranker import Guided, RerankedAnswerer, Weights
 from core.models.span.answerer import Decoding, SpanAnswerer
 from core.models.span.fast_loop import FastSpanLoop, FastTextLoop, Rereading, part_of, remaining
 from core.models.span.model import load_base
@@ -141,7 +141,7 @@ def _read(loop: FastSpanLoop, previous: list[str]) -> set[int]:
     return loop._chosen(PASSAGES, previous)
 
 
-def test_a_rescorer_says_where_to_read_next(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reranker_says_where_to_read_next(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Counting(answerer, monkeypatch)
     loop = FastSpanLoop(answerer)
     loop.propose(QUESTION, PASSAGES, ())
@@ -163,7 +163,7 @@ def test_a_rescorer_says_where_to_read_next(answerer: SpanAnswerer, monkeypatch:
     assert seen.rows[:3] == [6, 2, 2]
 
 
-def test_a_rescorer_tells_its_loop(answerer: SpanAnswerer) -> None:
+def test_a_reranker_tells_its_loop(answerer: SpanAnswerer) -> None:
     class Seen:
         def __init__(self) -> None:
             self.told: list[tuple[list[str], list[float]]] = []
@@ -179,8 +179,8 @@ def test_a_rescorer_tells_its_loop(answerer: SpanAnswerer) -> None:
     assert isinstance(loop, Guided)
     assert isinstance(FastSpanLoop(answerer), Guided)
     assert not isinstance(answerer, Guided)
-    rescored = RescoredAnswerer(loop, weights, lambda texts: np.eye(len(texts), 8), lambda question, passages: [])
-    proposal = rescored.propose(QUESTION, PASSAGES, ())
+    reranked = RerankedAnswerer(loop, weights, lambda texts: np.eye(len(texts), 8), lambda question, passages: [])
+    proposal = reranked.propose(QUESTION, PASSAGES, ())
     ((texts, scores),) = loop.told
     assert sorted(texts) == sorted(c.text for c in proposal.candidates)
     assert texts[int(np.argmax(scores))] == proposal.candidates[0].text

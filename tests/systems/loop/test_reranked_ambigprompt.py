@@ -1,4 +1,4 @@
-"""ambigprompt with a rescorer beside its weights: it is used, remembered, and can be switched off."""
+"""ambigprompt with a reranker beside its weights: it is used, remembered, and can be switched off."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from core import renamed
 from core import types as t
 from core.engine import Engine
 from core.errors import CheckpointError, InputError
@@ -39,31 +40,31 @@ def engine(checkpoint: Path, home: Path) -> Engine:
     return Engine(Settings(home=home, encoder="hashing", device="cpu", answerer=str(checkpoint)))
 
 
-def test_the_rescorer_decides_and_is_remembered(checkpoint: Path, tmp_path: Path) -> None:
+def test_the_reranker_decides_and_is_remembered(checkpoint: Path, tmp_path: Path) -> None:
     system = engine(checkpoint, tmp_path).system("ambigprompt", options=Options(clarify=False), own_passages=True)
     prediction = answer(system, QUESTION)
     assert prediction.answers == ()  # a bias of -50: [EOI] wins at once
     assert prediction.steps[0].eoi_probability > 0.99
-    assert prediction.system.settings["rescoring"]["bias"] == -50.0
+    assert prediction.system.settings["reranking"]["bias"] == -50.0
 
 
 @pytest.mark.parametrize("loop", ["exact", "fast"])
 def test_it_can_be_switched_off(checkpoint: Path, tmp_path: Path, loop: str) -> None:
-    options = Options(clarify=False, extra={"rescoring": "off", "loop": loop})
+    options = Options(clarify=False, extra={"reranking": "off", "loop": loop})
     prediction = answer(engine(checkpoint, tmp_path).system("ambigprompt", options=options, own_passages=True), QUESTION)
-    assert prediction.system.settings["rescoring"] is None
+    assert prediction.system.settings["reranking"] is None
     assert prediction.steps[0].eoi_probability < 0.99
 
 
-def test_questions_that_bring_their_passages_have_a_rescorer_of_their_own(checkpoint: Path, tmp_path: Path) -> None:
+def test_questions_that_bring_their_passages_have_a_reranker_of_their_own(checkpoint: Path, tmp_path: Path) -> None:
     copy = tmp_path / "both"
     shutil.copytree(checkpoint, copy)
     zero = dict.fromkeys(FEATURES, 0.0)
     write_weights(copy, Weights(zero, zero, dict.fromkeys(FEATURES, 1.0), 7.0, "questions with passages"), "own")
     made = engine(copy, tmp_path)
-    assert made.system("ambigprompt", own_passages=True).info.settings["rescoring"]["bias"] == 7.0
+    assert made.system("ambigprompt", own_passages=True).info.settings["reranking"]["bias"] == 7.0
     made.library.create("small", [_passages(tmp_path)])
-    assert made.system("ambigprompt", "small").info.settings["rescoring"]["bias"] == -50.0
+    assert made.system("ambigprompt", "small").info.settings["reranking"]["bias"] == -50.0
 
 
 def _passages(folder: Path) -> Path:
@@ -73,11 +74,29 @@ def _passages(folder: Path) -> Path:
 
 
 def test_another_word_is_refused(checkpoint: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="rescoring"):
-        engine(checkpoint, tmp_path).system("ambigprompt", options=Options(extra={"rescoring": "maybe"}), own_passages=True)
+    with pytest.raises(InputError, match="reranking"):
+        engine(checkpoint, tmp_path).system("ambigprompt", options=Options(extra={"reranking": "maybe"}), own_passages=True)
 
 
-def test_a_damaged_rescorer_is_refused(checkpoint: Path, tmp_path: Path) -> None:
+def test_a_folder_and_an_option_of_an_earlier_version_mean_what_they_meant(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "earlier"
+    shutil.copytree(checkpoint, copy)
+    (copy / FILES["retrieved"]).rename(copy / "rescorer.json")
+    renamed._warn.cache_clear()
+    made = engine(copy, tmp_path)
+    assert made.system("ambigprompt", own_passages=True).info.settings["reranking"]["bias"] == -50.0
+    assert "'rescorer.json' is now called 'reranker.json'" in capsys.readouterr().err
+    old, new = (
+        made.system("ambigprompt", options=Options(extra={name: "off"}), own_passages=True).info
+        for name in ("rescoring", "reranking")
+    )
+    assert old == new
+    assert old.settings["reranking"] is None
+
+
+def test_a_damaged_reranker_is_refused(checkpoint: Path, tmp_path: Path) -> None:
     copy = tmp_path / "damaged"
     copy.mkdir()
     for file in checkpoint.iterdir():
@@ -103,7 +122,7 @@ def verified(checkpoint: Path, tmp_path: Path) -> Path:
     return copy
 
 
-def test_a_rescorer_that_asks_the_verifier_comes_first(verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reranker_that_asks_the_verifier_comes_first(verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verifier, "load_verifier", lambda name, device: (Fake(), "abc"))
     prediction = answer(
         engine(verified, tmp_path).system("ambigprompt", options=Options(clarify=False), own_passages=True), QUESTION
@@ -112,7 +131,7 @@ def test_a_rescorer_that_asks_the_verifier_comes_first(verified: Path, tmp_path:
     assert prediction.system.settings["verifier_digest"] == "abc"
 
 
-def test_without_the_verifiers_base_the_other_rescorer_answers_and_why_is_remembered(
+def test_without_the_verifiers_base_the_other_reranker_answers_and_why_is_remembered(
     verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(name: str, device: str) -> None:
@@ -120,7 +139,7 @@ def test_without_the_verifiers_base_the_other_rescorer_answers_and_why_is_rememb
 
     monkeypatch.setattr(verifier, "load_verifier", missing)
     used = engine(verified, tmp_path).system("ambigprompt", own_passages=True).info.settings
-    assert used["rescoring"]["bias"] == -50.0
+    assert used["reranking"]["bias"] == -50.0
     assert used["verifier"] is None
     assert "part-001" in used["verifier_missing"]
     named = Settings(home=tmp_path, encoder="hashing", device="cpu", answerer=str(verified), verifier="mine")
@@ -128,4 +147,4 @@ def test_without_the_verifiers_base_the_other_rescorer_answers_and_why_is_rememb
         Engine(named).system("ambigprompt", own_passages=True)
     off = Settings(home=tmp_path, encoder="hashing", device="cpu", answerer=str(verified), verifier="off")
     used = Engine(off).system("ambigprompt", own_passages=True).info.settings
-    assert (used["verifier"], used["rescoring"]["bias"]) == (None, -50.0)
+    assert (used["verifier"], used["reranking"]["bias"]) == (None, -50.0)

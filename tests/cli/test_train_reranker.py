@@ -1,4 +1,4 @@
-"""`python -m core train rescorer`: on annotated questions, on questions that bring their passages, on both."""
+"""`python -m core train reranker`: on annotated questions, on questions that bring their passages, on both."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def questions(path: Path) -> Path:
     return path
 
 
-def test_questions_with_passages_fit_the_rescorer_for_such_and_leave_the_other(
+def test_questions_with_passages_fit_the_reranker_for_such_and_leave_the_other(
     checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     arguments = [
         "train",
-        "rescorer",
+        "reranker",
         "--init",
         str(checkpoint),
         "--multi",
@@ -64,7 +64,7 @@ def test_questions_with_passages_fit_the_rescorer_for_such_and_leave_the_other(
     assert not (checkpoint / FILES["own"]).exists()  # what it began from is left as it was
 
 
-def test_annotated_questions_fit_the_rescorer_for_retrieved_passages(
+def test_annotated_questions_fit_the_reranker_for_retrieved_passages(
     checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AMBISCOPE_ENCODER", "hashing")
@@ -83,7 +83,7 @@ def test_annotated_questions_fit_the_rescorer_for_retrieved_passages(
     ]
     (folder / "questions.json").write_text(json.dumps(asked), encoding="utf-8")
     out = tmp_path / "out"
-    assert main(["train", "rescorer", "--init", str(checkpoint), "--annotated", str(folder), "--out", str(out)]) == 0
+    assert main(["train", "reranker", "--init", str(checkpoint), "--annotated", str(folder), "--out", str(out)]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert report["retrieved"]["fitted_on"] == "12 questions of races held out from training"
     found = read_weights(out)
@@ -94,9 +94,9 @@ def test_annotated_questions_fit_the_rescorer_for_retrieved_passages(
 
 
 def test_without_questions_it_says_what_to_give(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "rescorer", "--init", str(checkpoint)]) == 2
+    assert main(["train", "reranker", "--init", str(checkpoint)]) == 2
     assert "--annotated FOLDER" in capsys.readouterr().err
     empty = tmp_path / "empty.jsonl"
     empty.write_text('{"question": "Who?", "passages": [], "answers": [["Anna"]]}\n')
-    assert main(["train", "rescorer", "--init", str(checkpoint), "--multi", str(empty)]) == 2
+    assert main(["train", "reranker", "--init", str(checkpoint), "--multi", str(empty)]) == 2
     assert "no question of --multi has an answer and passages of its own" in capsys.readouterr().err

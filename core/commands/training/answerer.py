@@ -1,0 +1,66 @@
+"""`python -m core train answerer`: the answering model with a span head, in AmbigPrompt's two stages."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from core.commands.training import options
+from core.commands.training.reader import span_network
+from core.commands.training.runs import Made, miner, say, train_network
+from core.errors import InputError
+from core.settings import Settings
+
+ABOUT = "the answering model of ambigprompt"
+DATA = ("reading", "multi", "multi-dev", "annotated", "ambignq", "passages")
+LIMIT = "at most this many questions of --reading (default: 4000, with --stage pretrain 6000)"
+READER = "with --stage pretrain: the reader that makes the pseudo answers"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    options.data(parser, *DATA, limit=LIMIT)
+    options.stage(parser)
+    options.start_from(parser, "checkpoint to start from: a folder or a bundled name (default: the untrained base)", READER)
+    options.prompting(parser)
+    options.freeze(parser)
+    options.context(parser)
+    options.eoi_share(parser)
+    options.network(parser)
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Raises InputError for a first stage without --reader."""
+    check_stage(args)
+    return train_network(args, settings, _make, _reranker_of(args))
+
+
+def check_stage(args: argparse.Namespace) -> None:
+    """Raises InputError."""
+    if args.stage == "pretrain" and not args.reader:
+        raise InputError("--stage pretrain needs --reader CHECKPOINT: the reader that makes the pseudo answers (Eq. 8)")
+
+
+def _make(args: argparse.Namespace, settings: Settings) -> Made:
+    from core.models.span.checkpoints import save_span_network
+    from core.training.tasks.answerer import build
+
+    network = span_network(args)
+    return network, build(args, settings, network.config, miner, say), save_span_network
+
+
+def _reranker_of(args: argparse.Namespace) -> Callable[[Path], object] | None:
+    """Weights that are trained further keep the rerankers of those they began from: without them they would do worse for that alone."""
+    if args.stage != "tune" or not args.init:
+        return None
+    from core.models.finding import find_checkpoint
+    from core.models.ranking.reranker import FILES, read_weights, write_weights
+
+    folder = find_checkpoint(args.init, "answerer")
+    found = {kind: weights for kind in FILES if (weights := read_weights(folder, kind))}
+
+    def keep(out: Path) -> None:
+        for kind, weights in found.items():
+            write_weights(out, weights, kind)
+
+    return keep if found else None

@@ -1,0 +1,161 @@
+"""What the targets of `core train` share besides options: files that are refused, what makes a run this run, and a run from start to end."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import itertools
+import json
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.commands.training.options import DEFAULTS
+from core.disk import plain_or_gz
+from core.errors import InputError
+from core.settings import Settings
+
+if TYPE_CHECKING:
+    from core.training.trainer import TrainConfig
+
+STARTER_FILES = ("questions.json", "passages.tsv")
+FILES = ("reading", "reading_dev", "multi", "multi_dev", "annotated", "ambignq", "ambignq_dev", "passages")
+FOLDERS = ("annotated",)
+HELD_BACK = ("starter", "starter_test")  # below data/
+
+Made = tuple[Any, Any, Callable[..., object]]  # (network, task, how to save)
+
+
+def check_files(args: argparse.Namespace, settings: Settings) -> None:
+    """Raises InputError for a file that is not there, and for what is only evaluated on: under its own name, through a link, or as a copy."""
+    given: list[Path] = []
+    for name in FILES:
+        value = getattr(args, name, None)
+        given += value if isinstance(value, list) else [value] if value is not None else []
+    for path in given:
+        if not path.exists():
+            raise InputError(f"{path}: no such file")
+    for path, folder in itertools.product(given, (settings.starter_dir.with_name(name) for name in HELD_BACK)):
+        same = any(
+            own.exists()
+            and (f := plain_or_gz(path / own.name) if path.is_dir() else path).is_file()
+            and _unpacked_start(f, own.stat().st_size + 1) == own.read_bytes()
+            for own in (folder / name for name in STARTER_FILES)
+        )
+        if same or folder.resolve() in (path.resolve(), path.resolve().parent):
+            raise InputError(f"{path} holds data/{folder.name}, which is never trained on")
+
+
+def _unpacked_start(path: Path, size: int) -> bytes:
+    """At most `size` first bytes of a plain or gzipped file; nothing of one that is damaged, which its reader names."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            return file.read(size)
+    except (OSError, EOFError, zlib.error):
+        return b""
+
+
+def _digest(path: Path) -> dict[str, Any]:
+    """Size in bytes and sha256 of a file's content."""
+    with path.open("rb") as file:
+        return {"size": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _weights(name: str | None, kind: str) -> Any:
+    """Digests of the files of a checkpoint, bundled or a folder; a hub name stands for itself."""
+    from core.models.finding import named_folder
+
+    if name is None:
+        return None
+    name = name.removeprefix("small:")  # a new decoder over this checkpoint's encoder
+    if (folder := named_folder(name, kind)) is None:
+        return name
+    files = sorted(f for f in folder.iterdir() if f.suffix in (".json", ".safetensors", ".packed", ".bin", ".model"))
+    return {f.name: _digest(f) for f in files}
+
+
+def identity(args: argparse.Namespace) -> dict[str, Any]:
+    """What makes a run this run besides its TrainConfig: arguments, and digests of what is read (where it lies does not matter).
+
+    Every target names every option, so that a run folder of an earlier version goes on.
+    """
+    out = {"what": args.what, **{name: getattr(args, name, default) for name, default in DEFAULTS.items()}}
+    for name in ("reading", "reading_dev", "multi", "multi_dev"):
+        out[name] = [_digest(path) for path in getattr(args, name, [])]
+    for name in ("ambignq", "passages"):
+        path = getattr(args, name, None)
+        out[name] = path and _digest(path)
+    out["annotated"] = [[_digest(f) for n in STARTER_FILES if (f := plain_or_gz(p / n)).exists()] for p in getattr(args, "annotated", [])]
+    out["init"] = _weights(args.init, args.what)
+    out["reader"] = _weights(getattr(args, "reader", None), "reader")
+    return out
+
+
+def about(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments as a checkpoint remembers them: names, not paths, since where the files lay is nobody's business and a checkpoint travels."""
+    return {name: _named(value) for name, value in vars(args).items() if name not in ("run", "command", "typed")}
+
+
+def _named(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_named(v) for v in value]
+    looks_like_a_path = isinstance(value, Path) or (isinstance(value, str) and Path(value).is_absolute())
+    return Path(value).name if looks_like_a_path else value
+
+
+def config_of(args: argparse.Namespace, settings: Settings) -> TrainConfig:
+    """Raises InputError for a number that is out of bounds."""
+    from core.training.trainer import TrainConfig
+
+    return TrainConfig(
+        steps=args.steps,
+        minutes=args.minutes,
+        lr=args.lr,
+        head_lr=args.head_lr,
+        seed=args.seed,
+        evaluate_every=args.evaluate_every,
+        precision=args.precision,
+        device=settings.device,
+        save_minutes=args.save_minutes,
+    )
+
+
+def train_network(
+    args: argparse.Namespace,
+    settings: Settings,
+    make: Callable[[argparse.Namespace, Settings], Made],
+    beside: Callable[[Path], object] | None = None,
+) -> int:
+    """Trains the network that `make` makes and prints the last log row; `beside` writes what else belongs to a checkpoint folder.
+
+    Raises AmbiscopeError as core.training.trainer.fit does.
+    """
+    from core.training.trainer import fit
+
+    stage = f"-{args.stage}" if "stage" in args else ""
+    out: Path = args.out or settings.runs_dir / f"{args.what}{stage}"
+    config, arguments = config_of(args, settings), about(args)
+    network, task, write = make(args, settings)
+
+    def save(network: Any, folder: Path, row: dict[str, Any]) -> None:
+        write(network, folder, {"arguments": arguments, "figures": row})
+        if beside:
+            beside(folder)
+
+    row = fit(network, task, config, out, save, identity=identity(args))
+    print(json.dumps({"out": str(out), **row}))
+    return 0
+
+
+def miner(args: argparse.Namespace, settings: Settings, reading: Any) -> tuple[Any, Path]:
+    """(where context passages are looked for, the cache folder)."""
+    from core.training.data.mining import Miner
+    from core.training.data.mixtures import context_passages
+
+    return Miner(context_passages(args.passages, reading)), settings.home / "cache"
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
