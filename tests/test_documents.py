@@ -206,6 +206,13 @@ def test_commands_that_are_named_exist(path: Path) -> None:
             assert named[2] in (known if named[1] == "core" else choices), span
 
 
+def test_every_command_is_in_some_document() -> None:
+    told = "\n".join(path.read_text(encoding="utf-8") for path in OURS)
+    subcommands = next(a for a in storage_cli._parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
+    wanted = [f"core {name.replace('_', '-')}" for name in COMMANDS] + [f"storage {name}" for name in subcommands]
+    assert [name for name in wanted if not re.search(rf"{name}(?![\w-])", told)] == []
+
+
 # ------------------------------------------------------------ files and links
 
 FOLDERS = "core|storage|pages|tests|benchmarks|docs|data|checkpoints|\\.ci|\\.streamlit"
