@@ -1,1 +1,1 @@
-"""Streamlit pages: read, call, draw.  Files with a leading underscore are parts of pages."""
+"""Streamlit pages, a file each: read, call, draw.  What they are made of lives in the folders below."""

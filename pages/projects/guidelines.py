@@ -39,6 +39,8 @@ ANSWER_SETS = """\
 2. **Answers are short**: a name, a date, a number. Part other spellings of the same answer with `|`.
 3. **Each question stands alone.** Do not write *other*, *another* or *the second one*.
 4. **Time.** Name years instead of *last* or *current*. Of a list that grows every year, give the three latest cases.
+5. **Two annotations agree** when both are of one kind, when their answers match one to one (an alias of one is an alias of the other, and of no
+   third answer), and when the questions of matching answers have the same words. An item on which everybody agrees needs no validation.
 """
 JUDGING = """\
 **Judging.** You see what a system answered to a question as somebody typed it. Say of each answer, and of each rewritten question, what it is worth.

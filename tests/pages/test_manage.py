@@ -243,6 +243,7 @@ def test_each_stage_has_its_part_of_the_guidelines(stages: tuple[WorkStage, ...]
     assert ("Combine" in text) is ("validation" in stages)
     assert ("Unsupported" in text) is ("judging" in stages)
     assert ("Answers are short" in text) is (stages != ("judging",))
+    assert ("Two annotations agree" in text) is (stages != ("judging",))
     assert bool(first_examples(stages)) is (stages != ("judging",))
 
 

@@ -87,7 +87,9 @@ def identity(args: argparse.Namespace) -> dict[str, Any]:
     for name in ("ambignq", "passages"):
         path = getattr(args, name, None)
         out[name] = path and _digest(path)
-    out["annotated"] = [[_digest(f) for n in STARTER_FILES if (f := plain_or_gz(p / n)).exists()] for p in getattr(args, "annotated", [])]
+    out["annotated"] = [
+        [_digest(f) for n in STARTER_FILES if (f := plain_or_gz(p / n)).exists()] for p in getattr(args, "annotated", [])
+    ]
     out["init"] = _weights(args.init, args.what)
     out["reader"] = _weights(getattr(args, "reader", None), "reader")
     return out

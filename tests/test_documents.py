@@ -1,0 +1,278 @@
+"""What the documents promise, compared with the code: systems, options, settings, metrics, pages, commands, formats, links and files."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core import cli
+from core.commands import COMMANDS
+from core.datasets import LAYOUTS
+from core.datasets.catalogue import DATASETS
+from core.errors import InputError
+from core.metrics import METRICS
+from core.metrics.errors import BUCKETS
+from core.retrieval.readers import READERS
+from core.settings import ROOT, Settings
+from core.systems import SYSTEMS
+from core.systems.one_pass import DPR_SCORING, TUNED
+from core.systems.shared import base
+from pages.app import shared
+from storage import __main__ as storage_cli
+from storage.exchange.exports.formats import FORMATS
+from storage.exchange.exports.snapshots import SNAPSHOT_FORMATS
+from storage.exchange.imports.importing import FORMATS as READ
+
+DOCS = ROOT / "docs"
+OURS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+SHOWN = [name for name, entry in SYSTEMS.items() if not entry.hidden]
+CODE = re.compile(r"`([^`\n]+)`")
+WIDE = 120
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def section(text: str, heading: str) -> str:
+    """What stands below a heading, to the next one of its level or above."""
+    found = re.search(rf"(?ms)^(#+) {re.escape(heading)}$(.*?)(?=^#{{1,2}} |\Z)", text)
+    assert found, heading
+    return found[2]
+
+
+def rows(text: str) -> Iterator[list[str]]:
+    """The cells of each row of a text's tables, without heads."""
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        divides = set(line) <= set("|-: ")
+        heads = at + 1 < len(lines) and lines[at + 1].startswith("|--")
+        if line.startswith("|") and not divides and not heads:
+            yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def names(cell: str) -> list[str]:
+    return CODE.findall(cell)
+
+
+def first_names(text: str) -> list[str]:
+    return [name for cells in rows(text) for name in names(cells[0])]
+
+
+def prose(path: Path) -> str:
+    """The document without its blocks of code."""
+    return re.sub(r"(?ms)^ *```.*?^ *```$", "", path.read_text(encoding="utf-8"))
+
+
+# ------------------------------------------------------------ README
+
+
+def test_the_readme_is_short() -> None:
+    lines = text_of("README.md").splitlines()
+    assert len(lines) <= 150
+    assert [line for line in lines if len(line) > WIDE] == []
+
+
+def test_the_readme_lists_every_system() -> None:
+    assert sorted(first_names(section(text_of("README.md"), "Systems"))) == sorted(SHOWN)
+
+
+def test_the_readme_counts_the_systems() -> None:
+    counts = {"Seventeen": 17, "Eighteen": 18, "Nineteen": 19, "Twenty": 20, "Twenty-one": 21, "Twenty-two": 22}
+    (word,) = re.findall(r"\*\*([A-Z][a-z-]+) systems\*\*", text_of("README.md"))
+    assert counts[word] == len(SHOWN)
+
+
+def test_the_readme_names_every_page() -> None:
+    tour = section(text_of("README.md"), "A tour")
+    assert set(re.findall(r"\*\*(\w+)\*\*:", tour)) == {title for title, _ in shared.PAGES.values()}
+
+
+# ------------------------------------------------------------ registries
+
+
+@pytest.mark.parametrize(
+    ("document", "heading", "known"),
+    [
+        ("docs/metrics.md", "Metrics", METRICS),
+        ("docs/metrics.md", "Errors", BUCKETS),
+        ("docs/formats.md", "Corpus files", READERS),
+        ("docs/formats.md", "Question files", LAYOUTS),
+        ("docs/formats.md", "Exports", FORMATS),
+        ("docs/formats.md", "Imports", READ),
+    ],
+)
+def test_a_table_has_what_the_code_has(document: str, heading: str, known: Any) -> None:
+    text = section(text_of(document), heading)
+    assert sorted(first_names(text)) == sorted(known)
+
+
+def test_the_formats_of_a_snapshot() -> None:
+    assert [n for n in names(section(text_of("docs/formats.md"), "Snapshots")) if n in FORMATS] == list(SNAPSHOT_FORMATS)
+
+
+def test_the_data_sets_that_are_named_exist() -> None:
+    named = [name for path in OURS for name in re.findall(r"core download ([\w-]+)", path.read_text(encoding="utf-8"))]
+    assert named
+    assert set(named) <= set(DATASETS)
+
+
+# ------------------------------------------------------------ settings
+
+
+def shown_default(value: object) -> str:
+    if isinstance(value, Path):
+        return f"`{value.relative_to(ROOT)}`"
+    return f"`{value}`" if value != "" else "empty"
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    told = {name: cells[1] for cells in rows(text_of("docs/settings.md")) for name in names(cells[0])}
+    assert told == {f"AMBISCOPE_{f.name.upper()}": shown_default(getattr(Settings, f.name)) for f in fields(Settings)}
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda p: p.name)
+def test_settings_that_are_named_exist(path: Path) -> None:
+    known = {f"AMBISCOPE_{f.name.upper()}" for f in fields(Settings)}
+    assert set(re.findall(r"\bAMBISCOPE_[A-Z0-9_]*[A-Z0-9]\b", path.read_text(encoding="utf-8"))) <= known
+
+
+# ------------------------------------------------------------ systems and their options
+
+
+def options_of(system: str, monkeypatch: pytest.MonkeyPatch, home: Path) -> dict[str, Any]:
+    """The options that a system's `build` knows, with their defaults: it is asked for one that it does not have."""
+    known: dict[str, Any] = {}
+
+    def look(_name: str, options: dict[str, Any]) -> str:
+        known.update(options)
+        return ""
+
+    monkeypatch.setattr(base, "did_you_mean", look)
+    parts = base.Parts(Settings(home=home, device="cpu"), None)
+    with pytest.raises(InputError, match="has no option 'no such option'"):
+        SYSTEMS.resolve(system)(parts, base.Options(extra={"no such option": 1}))
+    if system == "dpr-threshold":  # where no threshold is given, it is the tuned one
+        known["threshold"] = TUNED[DPR_SCORING]
+    return known
+
+
+@pytest.mark.parametrize("system", SHOWN)
+def test_every_option_of_a_system_is_documented(system: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = section(text_of("docs/systems.md"), system)
+    told = {cells[0].strip("`"): names(cells[1]) or float(cells[1]) for cells in rows(text)}
+    known = options_of(system, monkeypatch, tmp_path)
+    assert told == {n: list(v) if isinstance(v, tuple) else float(v) for n, v in known.items()}
+
+
+# ------------------------------------------------------------ commands
+
+
+def commands() -> list[tuple[str, str, list[str]]]:
+    """(document, module, arguments) of each command in a block of code."""
+    found = []
+    for path in OURS:
+        for block in re.findall(r"(?ms)^ *```sh$(.*?)^ *```$", path.read_text(encoding="utf-8")):
+            for line in block.splitlines():
+                words = shlex.split(line, comments=True)
+                while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
+                    words.pop(0)
+                if words[:2] == ["python", "-m"]:
+                    found.append((path.name, words[2], words[3:]))
+    return found
+
+
+@pytest.mark.parametrize(("document", "module", "words"), commands(), ids=lambda v: v if isinstance(v, str) else " ".join(v))
+def test_commands_of_the_documents_can_be_given(document: str, module: str, words: list[str]) -> None:
+    parser: argparse.ArgumentParser = {"core": cli.parser, "storage": storage_cli._parser}[module]()
+    assert parser.parse_args(words).run
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda p: p.name)
+def test_commands_that_are_named_exist(path: Path) -> None:
+    known = {name.replace("_", "-") for name in COMMANDS}
+    choices = next(a for a in storage_cli._parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
+    for span in names(prose(path)):
+        named = re.match(r"(?:python -m )?(core|storage) ([a-z][\w-]*)", span)
+        if named:
+            assert named[2] in (known if named[1] == "core" else choices), span
+
+
+def test_every_command_is_in_some_document() -> None:
+    told = "\n".join(path.read_text(encoding="utf-8") for path in OURS)
+    subcommands = next(a for a in storage_cli._parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
+    wanted = [f"core {name.replace('_', '-')}" for name in COMMANDS] + [f"storage {name}" for name in subcommands]
+    assert [name for name in wanted if not re.search(rf"{name}(?![\w-])", told)] == []
+
+
+# ------------------------------------------------------------ files and links
+
+FOLDERS = "core|storage|pages|tests|benchmarks|docs|data|checkpoints|\\.ci|\\.streamlit"
+OURS_BY_TABLE = [ROOT / "CONTRIBUTING.md", DOCS / "architecture.md", DOCS / "security.md", DOCS / "systems.md"]
+
+
+def files_of(path: Path) -> list[str]:
+    """The files and folders of the repository that a document names in code, without those that stand for any name."""
+    spans = [word for span in names(path.read_text(encoding="utf-8")) for word in span.split()]
+    found = [s for s in spans if re.fullmatch(rf"(?:{FOLDERS})/[\w./-]*|[\w-]+\.(?:py|txt|md|toml)", s)]
+    return [f for f in found if not re.search(r"NAME|NUMBER|secrets", f)]
+
+
+@pytest.mark.parametrize("path", OURS_BY_TABLE, ids=lambda p: p.name)
+def test_files_that_are_named_exist(path: Path) -> None:
+    found = files_of(path)
+    assert found
+    missing = [f for f in found if not (ROOT / f).exists() and not (ROOT / f"{f}.py").exists() and not (DOCS / f).exists()]
+    assert missing == []
+
+
+def test_recipes_name_what_the_files_hold() -> None:
+    """A registry that CONTRIBUTING names in capitals stands in a file or folder of its row."""
+    missing = []
+    for cells in rows(section(text_of("CONTRIBUTING.md"), "Where things go")):
+        where = [ROOT / f for cell in cells for f in names(cell) if (ROOT / f).exists()]
+        sources = [p for w in where for p in ([w] if w.is_file() else sorted(w.rglob("*.py")))]
+        text = "".join(p.read_text(encoding="utf-8") for p in sources if p.suffix == ".py")
+        missing += [name for name in names(cells[-1]) if re.fullmatch(r"[A-Z_]{4,}", name) and name not in text]
+    assert missing == []
+
+
+def test_the_architecture_names_every_folder() -> None:
+    """Each package of core and storage stands in the table of rooms."""
+    table = " ".join(cells[0] for cells in rows(text_of("docs/architecture.md")))
+    folders = [p.parent for top in ("core", "storage") for p in (ROOT / top).glob("*/__init__.py")]
+    assert [f"{f.parent.name}/{f.name}/" for f in folders if f"`{f.parent.name}/{f.name}/`" not in table] == []
+
+
+def anchors(path: Path) -> set[str]:
+    """Of a document's headings, as GitHub makes them."""
+    heads = re.findall(r"(?m)^#+ (.*)$", prose(path))
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def tracked_documents() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:  # not a clone: the documents that a person reads first
+        return OURS
+    return sorted({*OURS, *(p for name in listed.stdout.split("\n") if name and (p := ROOT / name).is_file())})
+
+
+@pytest.mark.parametrize("path", tracked_documents(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(path: Path) -> None:
+    wrong = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (path.parent / name).resolve() if name else path
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
+            wrong.append(target)
+    assert wrong == []
