@@ -139,7 +139,6 @@ ACTIONS: Mapping[str, Action] = {
             "create_project",
             "update_project",
             "add_items",
-            "add_question_file",
             "set_gold",
             "save_guidelines",
             "guideline_versions",

@@ -111,7 +111,6 @@ CALLS: dict[str, Call] = {
     "create_project": lambda s, who, folder: s.create_project(who, f"of {who}"),
     "update_project": lambda s, who, folder: s.update_project(who, NOWHERE, 1, name="mine"),
     "add_items": lambda s, who, folder: s.add_items(who, NOWHERE, []),
-    "add_question_file": lambda s, who, folder: s.add_question_file(who, NOWHERE, folder / "none.txt"),
     "set_gold": lambda s, who, folder: s.set_gold(who, NOWHERE, None),
     "save_guidelines": lambda s, who, folder: s.save_guidelines(who, NOWHERE, "x"),
     "guideline_versions": lambda s, who, folder: s.guideline_versions(NOWHERE),
