@@ -21,6 +21,7 @@ from storage.analysis.loop import PRACTICE, LoopOptions, run_loop
 from storage.exchange.exports.formats import FORMATS
 from storage.exchange.exports.snapshots import SNAPSHOT_FORMATS
 from storage.exchange.imports.importing import FORMATS as READ
+from storage.exchange.imports.question_files import questions_to_annotate
 from storage.exchange.votes import STAGES, Filters
 from storage.records.projects import Project
 from storage.store import Store
@@ -102,7 +103,7 @@ def _managed(store: Store, args: argparse.Namespace) -> tuple[str, Project]:
 def _add_questions(url: str, args: argparse.Namespace) -> Result:
     with Store(url) as store:
         by, project = _managed(store, args)
-        report = store.add_question_file(by, project.id, args.file, gold=args.gold)
+        report = store.add_items(by, project.id, questions_to_annotate(args.file), gold=args.gold)
     body = {"project": project.id, "added": report.added, "known": report.known, "linked": report.linked}
     words = f"{project.name}: {report.added} questions added, {report.known} were there already"
     return body, f"{words}; {report.linked} predictions linked"

@@ -8,17 +8,14 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
-from core import datasets
 from core.errors import AmbiscopeError, InputError
 from core.trace import to_json
 from core.types import ReferenceQuestion
-from storage.exchange.imports.question_files import questions_to_annotate
 from storage.people.log import note
 from storage.people.people import actor
 from storage.projects.linked_predictions import Links, item_row, unlinked
@@ -241,19 +238,6 @@ class Items(Links):
         ]
         bulk(session, insert(table_of(workbench.ItemStage)), rows)
         return len(made)
-
-    def add_question_file(
-        self, by: str, project: str, path: Path, layout: str | None = None, *, gold: bool = False
-    ) -> ItemsReport:
-        """`add_items` of a question file (storage.exchange.imports.question_files; with `layout`, core.datasets).
-
-        Raises as `add_items` and `questions_to_annotate`.
-        """
-        with self.reading() as session:
-            actor(session, by, "manager")
-            project_row(session, project)
-        questions = datasets.load(path, layout) if layout else questions_to_annotate(path)
-        return self.add_items(by, project, questions, gold=gold)
 
     def set_gold(self, by: str, item: str, gold: Gold | None) -> None:
         """Makes an item a qualification item, or (None) an ordinary one.  Raises InputError once somebody worked on it."""

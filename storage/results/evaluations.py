@@ -161,13 +161,6 @@ class Evaluations(Database):
                 for row in session.execute(query)
             }
 
-    def means(self, evaluation_ids: Sequence[str], metrics: Sequence[str], *, multi: bool = False) -> list[GroupMean]:
-        """Means of values over all questions that have one; `group` is the metric."""
-        with self.reading() as session:
-            query = _means(_VALUE.metric).where(_RUN.public_id.in_(evaluation_ids), _VALUE.metric.in_(metrics))
-            query = query.where(_ROW.ambiguous == True) if multi else query  # noqa: E712  IS 1 is SQLite only
-            return _groups(session, query.group_by(_RUN.public_id, _VALUE.metric))
-
     def group_means(self, evaluation_ids: Sequence[str], metric: str, by: Literal["source", "ambiguity"]) -> list[GroupMean]:
         """Means of a metric for each source or kind of ambiguity; questions without one are left out."""
         column = {"source": _ROW.source, "ambiguity": _ROW.ambiguity}[by]

@@ -215,16 +215,6 @@ class Queue(engine.Database):
             found = row or task_row(session, place.item.id, stage, place.who.id)
             return load_task(session, found) if found else None
 
-    def renew_lease(self, item: str, annotator: str, stage: WorkStage) -> Task:
-        """A sign of life: extends the lease, or takes a slot again after an expiry where one is free (else the task stays as it is).
-
-        Raises InputError for an item that was never opened, NotFoundError, NotAllowedError.
-        """
-        with self.writing() as session:
-            place = find_place(session, item, annotator, stage)
-            renew(session, place)
-            return load_task(session, place.need_task())
-
     def release_item(self, item: str, annotator: str, stage: WorkStage) -> Task:
         """Back into the queue; the draft stays with its author.  Raises InputError for submitted or skipped work."""
         with self.writing() as session:

@@ -13,11 +13,11 @@ import pytest
 from storage_samples import prediction
 
 from benchmarks.robustness import fuzz_import
+from core import json_io
 from core.commands.ask import as_json
 from core.errors import FormatError, InputError
 from core.trace import to_json
 from storage.exchange.imports.importing import detect_format
-from storage.records import checks
 from storage.records.results import RejectedRowsError
 from storage.schema import engine
 from storage.store import Store
@@ -132,7 +132,7 @@ def test_gzip_is_read_and_bombs_are_not(store: Store, tmp_path: Path, monkeypatc
     (tmp_path / "cut.gz").write_bytes(good.read_bytes()[:-6])
     with pytest.raises(FormatError, match="damaged or truncated"):
         store.import_file(tmp_path / "cut.gz", format="questions")
-    monkeypatch.setattr(checks, "FREE_BYTES", 1_000_000)
+    monkeypatch.setattr(json_io, "FREE_BYTES", 1_000_000)
     bomb = tmp_path / "bomb.json.gz"
     bomb.write_bytes(gzip.compress(b'[{"question": "' + b"0" * 5_000_000, 9))
     assert bomb.stat().st_size < 10_000
@@ -156,7 +156,7 @@ def test_unknown_formats(store: Store, tmp_path: Path) -> None:
 def test_fuzzing_finds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same cases each time; `python -m benchmarks.robustness.fuzz_import` runs ten thousand."""
     for name in ("MAX_LINE_BYTES", "MAX_FILE_BYTES", "FREE_BYTES"):
-        monkeypatch.setattr(checks, name, getattr(checks, name))  # put back afterwards
+        monkeypatch.setattr(json_io, name, getattr(json_io, name))  # put back afterwards
     fuzz_import.tighten()
     outcomes, failed = fuzz_import.run(150, 1, tmp_path, fuzz_import.sample_dump(tmp_path))
     assert failed == []

@@ -101,15 +101,15 @@ def test_into_a_project(store: Store, tmp_path: Path) -> None:
     made = project(store, 0)
     file = tmp_path / "q.txt"
     file.write_text("Who ran?\nWho won?\n", encoding="utf-8")
-    assert store.add_question_file("Mia", made.id, file).added == 2
+    assert store.add_items("Mia", made.id, questions_to_annotate(file)).added == 2
     file.write_text("Who lost?\nWho ran?\nWho won?\n", encoding="utf-8")
-    again = store.add_question_file("Mia", made.id, file)
+    again = store.add_items("Mia", made.id, questions_to_annotate(file))
     assert (again.added, again.known) == (1, 2)  # known by their text
     with pytest.raises(InputError, match="gold item needs a reference"):
-        store.add_question_file("Mia", made.id, file, gold=True)
+        store.add_items("Mia", made.id, questions_to_annotate(file), gold=True)
     checking = project(store, 0, name="checking", stages=("validation",))
     with pytest.raises(InputError, match="question 1 has no answers"):
-        store.add_question_file("Mia", checking.id, file)
+        store.add_items("Mia", checking.id, questions_to_annotate(file))
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

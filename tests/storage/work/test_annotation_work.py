@@ -13,6 +13,7 @@ from storage_samples import prediction
 from core import types as t
 from core.errors import CancelledError, ConflictError, FormatError, InputError, NotAllowedError
 from storage.analysis.answering import Answering
+from storage.exchange.imports.question_files import questions_to_annotate
 from storage.records.annotation import (
     DraftConflictError,
     GenerationWork,
@@ -101,12 +102,12 @@ def test_items_are_added_all_or_none(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "questions.jsonl"
     file.write_text('{"question": "Where?", "answers": [["a"]]}\n{"question": "Why?"}\n', encoding="utf-8")
     with pytest.raises(FormatError, match="line 2"):
-        store.add_question_file("Mia", made.id, file)
+        store.add_items("Mia", made.id, questions_to_annotate(file))
     assert store.progress(made.id, "Mia")["generation"].items == 5
     file.write_text(
         '{"question": "Where?", "answers": [["a"], ["b"]], "passages": [{"title": "T", "text": "In a."}]}\n', encoding="utf-8"
     )
-    assert store.add_question_file("Mia", made.id, file).added == 1
+    assert store.add_items("Mia", made.id, questions_to_annotate(file)).added == 1
     found = store.items(made.id, "Mia", stage="generation", text="where")
     item = store.get_item(found[0].id, "Mia")
     assert item.passages is not None
