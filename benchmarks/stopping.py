@@ -20,16 +20,15 @@ from core import types as t
 from core.commands.training.calibration import raw_options
 from core.datasets import load
 from core.engine import Engine
-from core.metrics.answers import f1
+from core.metrics.answers import f1, matching
 from core.metrics.calibration import reliability
 from core.metrics.significance.bootstrap import compare, interval
-from core.models.finding import find_checkpoint
-from core.models.ranking.calibration import Calibration, read_calibration
-from core.models.span.checkpoints import digest
+from core.models.ranking.calibration import Calibration
 from core.settings import Settings
 from core.systems.jpr import DEFAULTS as JPR
 from core.systems.one_pass import THRESHOLD, TUNED
 from core.systems.rectify import DEFAULTS as RECTIFY
+from core.systems.shared.base import Options
 from core.systems.shared.stopping import LoopEnd, Selection
 from core.training.tasks.calibration import Asked, Followed, cross_fitted, follow, read
 
@@ -40,7 +39,6 @@ THRESHOLDS = {
     "jpr": float(JPR["threshold"]),
     "rectify": float(RECTIFY["threshold"]),
 }
-CALIBRATED_AS = {"dpr-threshold": "reading dpr", "one-pass": "reading passage", "jpr": "jpr reader", "rectify": "rectify"}
 
 Said = list[tuple[str, float]]  # answers with their probabilities
 
@@ -87,7 +85,8 @@ def correct(run: Followed, said: Said) -> list[tuple[float, bool]]:
     """The probability of each answer, and whether it is right by the annotation with the highest F1."""
     texts = [text for text, _ in said]
     gold = max(run.references, key=lambda answers: f1(answers, texts), default=())
-    return [(p, bool(f1(list(gold), [text]))) for text, p in said]
+    right = {j for _, j in matching(gold, texts)}
+    return [(p, j in right) for j, (_, p) in enumerate(said)]
 
 
 def table(name: str, runs: Sequence[Followed], calibrations: Sequence[Calibration | None]) -> list[str]:
@@ -104,7 +103,7 @@ def table(name: str, runs: Sequence[Followed], calibrations: Sequence[Calibratio
         apart = compare(values, first)
         low, high = interval(values) or (0.0, 0.0)
         of_multi = sum(values[i] for i in multi) / max(1, len(multi))
-        error = reliability([pair for run, own in zip(runs, said) for pair in correct(run, own)]).error
+        error = reliability([pair for run, own in zip(runs, said) for pair in correct(run, own)]).error or 0.0
         difference = (
             ""
             if apart.interval is None or values is first
@@ -112,7 +111,7 @@ def table(name: str, runs: Sequence[Followed], calibrations: Sequence[Calibratio
         )
         lines.append(
             f"| `{name}`, {rule} | {len(runs)} | {100 * sum(values) / len(values):.1f} [{100 * low:.1f}, {100 * high:.1f}] / {100 * of_multi:.1f} | "
-            f"{difference} | {sum(map(len, said)) / len(said):.2f} | {100 * (error or 0):.1f} |"
+            f"{difference} | {sum(map(len, said)) / len(said):.2f} | {100 * error:.1f} |"
         )
     return lines
 
@@ -121,11 +120,11 @@ def _points(share: float) -> str:
     return f"{100 * share:+.1f}"
 
 
-def shipped(name: str, own_passages: bool, settings: Settings) -> Calibration | None:
-    kind = "answerer" if name in ("ambigprompt", "rectify") else "reader"
-    folder = find_checkpoint(settings.answerer if kind == "answerer" else settings.reader, kind)
-    of = CALIBRATED_AS.get(name, f"ambigprompt {'own' if own_passages else 'retrieved'}_verified")
-    return read_calibration(folder, of, digest(folder))
+def shipped(name: str, own_passages: bool, corpus: str, engine: Engine) -> Calibration | None:
+    """The calibration that the system answers with."""
+    system: Any = engine.system(name, None if own_passages else corpus, Options(clarify=False), own_passages=own_passages)
+    found: Calibration | None = system.stopping.calibration
+    return found
 
 
 def main() -> int:
@@ -139,7 +138,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="with --follow: where the runs are kept")
     parser.add_argument("--cross", action="store_true")
     args = parser.parse_args()
-    settings = Settings.from_env()
+    engine = Engine(Settings.from_env())
     found: dict[str, list[Followed]] = {}
     own = args.own
     for file in args.runs:
@@ -148,7 +147,6 @@ def main() -> int:
     if args.follow:
         questions = [q for q in load(args.questions)[: args.limit] if q.passages is None or q.passages]
         own = all(q.passages is not None for q in questions)
-        engine = Engine(settings)
         asked = [
             Asked(
                 q.id,
@@ -164,8 +162,9 @@ def main() -> int:
     print("| system, rule | n | F1 answer all [95%] / multi | against the first rule | answers | calibration error, points |")
     print("|---|--:|--:|--:|--:|--:|")
     for name, runs in found.items():
-        everywhere = shipped(name, own, settings)
-        fitted: Sequence[Calibration | None] = cross_fitted(runs) if args.cross else [everywhere] * len(runs)
+        fitted: Sequence[Calibration | None] = (
+            cross_fitted(runs) if args.cross else [shipped(name, own, args.corpus, engine)] * len(runs)
+        )
         print("\n".join(table(name, runs, fitted)))
         sources = sorted({run.source for run in runs})
         for source in sources if own and len(sources) > 1 else ():

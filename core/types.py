@@ -66,7 +66,10 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One turn of the iterative loop.  `choice` is None when the loop ended here."""
+    """One turn of the iterative loop.  `choice` is None when the loop ended here.
+
+    Where a system's probabilities are calibrated (core.models.ranking.calibration), each candidate's is that it is right, and `eoi_probability` that nothing right is left.
+    """
 
     number: int  # from 1
     previous: tuple[str, ...]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import CheckpointError
-from core.models.finding import SEQ2SEQ_ANSWERER, named_folder
+from core.models.finding import SEQ2SEQ_ANSWERER
 from core.models.ranking.calibration import describe
 from core.models.span.reader import load_reader
 from core.settings import OFF
@@ -19,7 +19,7 @@ from core.systems.shared.base import Options, Parts, read_extra
 from core.systems.shared.candidates import check_share
 from core.systems.shared.clarifying import clarifier_options, make_clarifier
 from core.systems.shared.iterative import AmbigPrompt
-from core.systems.shared.stopping import CALIBRATED, OF_LOOPS, LoopEnd, calibrated_as
+from core.systems.shared.stopping import CALIBRATED, OF_LOOPS, LoopEnd, Place, digest_of
 from core.types import AnsweringModel
 
 if TYPE_CHECKING:
@@ -58,13 +58,10 @@ def _rereading(chosen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return rereading, {"loop": loop} | (asdict(rereading) if rereading else {})
 
 
-def _end(
-    chosen: dict[str, Any], options: Options, folder: Path | None, calibrated: tuple[str, str], digest: str
-) -> tuple[LoopEnd, dict[str, Any]]:
+def _end(chosen: dict[str, Any], options: Options, checkpoint: str, place: Place) -> tuple[LoopEnd, dict[str, Any]]:
     """(when the loop ends, what SystemInfo remembers of it).  Takes the options out of `chosen`.  Raises InputError, CheckpointError."""
-    stop, wanted = chosen.pop("stop"), chosen.pop("calibration")
-    calibration = calibrated_as(folder, calibrated[0], digest, stop, wanted)
-    end = LoopEnd.chosen(options.stop_above, stop, calibration, calibrated)
+    stop = chosen.pop("stop")
+    end = LoopEnd.chosen(options.stop_above, stop, place.find(checkpoint, stop, chosen.pop("calibration")), place)
     return end, {"stop": end.rule, "calibration": describe(end.calibration)}
 
 
@@ -126,8 +123,6 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
     if reranking == "on" and parts.embed is not None:
         kind, reranker, judge, verified = _reranker(folder, parts)
         used |= verified
-    end, ending = _end(stopping, options, folder, (f"ambigprompt {kind or 'plain'}", "answerer"), digest)
-    used |= ending
     used["reranking"] = describe(reranker) if reranker else None
     reader, model.reader = None, None
     if decoding.reader_weight or reranker:
@@ -135,6 +130,9 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
         used |= {"reader": settings.reader, "reader_digest": reader_digest}
     if decoding.reader_weight:
         model.reader = reader
+    decides = digest_of(digest, *(used.get(n) for n in ("decoding", "reranking", "verifier_digest", "reader_digest")))
+    end, ending = _end(stopping, options, settings.answerer, Place(f"ambigprompt {kind or 'plain'}", "answerer", decides))
+    used |= ending
     clarifier, more = make_clarifier(clarifying, settings, options.clarify, model)
 
     def reranked(proposing: AnsweringModel) -> AnsweringModel:
@@ -172,8 +170,8 @@ def build_seq2seq(parts: Parts, options: Options) -> AmbigPrompt:
             "fid and spanseqgen, or train one with --target step"
         )
     _check_prompting(chosen["prompting"], model.config.prompting, settings.answerer)
-    folder = named_folder(settings.answerer, SEQ2SEQ_ANSWERER)
-    end, ending = _end(chosen, options, folder, ("ambigprompt-seq2seq", SEQ2SEQ_ANSWERER), digest)
+    place = Place("ambigprompt-seq2seq", SEQ2SEQ_ANSWERER, digest_of(digest, asdict(generation)))
+    end, ending = _end(chosen, options, settings.answerer, place)
     clarifier, more = make_clarifier(chosen, settings, options.clarify, model)
     used = {"decoding": asdict(generation), **loop_used, "prompting": model.config.prompting, **ending, **more}
     return AmbigPrompt(

@@ -28,6 +28,7 @@ from core.systems.shared.candidates import (
     selection,
 )
 from core.systems.shared.passage_system import PassageSystem
+from core.systems.shared.stopping import Place, digest_of
 
 KEPT = 8  # questions between retrieval and reading
 # threshold and diversity: chosen by benchmarks.tuning.thresholds on the practice questions held out from training
@@ -62,7 +63,9 @@ class Jpr(PassageSystem):
         if answerer is not None:
             used |= {"answerer": parts.settings.answerer, "answerer_digest": answerer_digest}
         checkpoint = (parts.settings.reader, digest)
-        self.stopping = selection(chosen, f"jpr {chosen['reranker']}", checkpoint, "reader", self.threshold)
+        decides = digest_of(digest, answerer_digest, self.pool, self.diversity, self.beta)
+        place = Place(f"jpr {chosen['reranker']}", "reader", decides)
+        self.stopping = selection(chosen, parts.settings.reader, place, self.threshold)
         used |= self.stopping.about()
         super().__init__("jpr", parts, options, ask_each_passage(read_with(reader)), checkpoint, used)
 

@@ -25,6 +25,7 @@ from core.systems.shared.candidates import (
     selection,
 )
 from core.systems.shared.passage_system import PassageSystem
+from core.systems.shared.stopping import Place
 
 THRESHOLD = 0.5  # of one-pass: not tuned
 SCORINGS: tuple[Scoring, Scoring] = ("passage", "dpr")
@@ -53,7 +54,8 @@ class OnePass(PassageSystem):
         self.scoring, self.threshold, chosen = chosen_options(options, name)
         checkpoint = (parts.settings.reader, digest)
         # both systems read alike: what differs is the scoring
-        self.stopping = selection(chosen, f"reading {self.scoring}", checkpoint, "reader", self.threshold)
+        place = Place(f"reading {self.scoring}", "reader", digest)
+        self.stopping = selection(chosen, parts.settings.reader, place, self.threshold)
         ask = ask_each_passage(read_with(reader)) if asks else None
         used = {"threshold": self.threshold, "scoring": self.scoring, **self.stopping.about()}
         super().__init__(name, parts, options, ask, checkpoint, used)

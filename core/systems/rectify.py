@@ -20,6 +20,7 @@ from core.models.span.reader import PassageReader, load_reader
 from core.systems.shared.base import Options, Parts, read_extra
 from core.systems.shared.candidates import STOPPING, answer_events, check_count, check_share, read_with, selection
 from core.systems.shared.passage_system import PassageSystem
+from core.systems.shared.stopping import Place, digest_of
 from core.text import normalize_answer, overlapping
 
 # chosen by benchmarks.tuning.thresholds on the practice questions held out from training
@@ -48,7 +49,8 @@ class Rectify(PassageSystem):
         self.evidence = check_count("evidence", chosen["evidence"], 50)
         self.reader, self.verifier = reader, verifier
         checkpoint = (parts.settings.answerer, digests[0])
-        self.stopping = selection(chosen, "rectify", checkpoint, "answerer", self.threshold)
+        place = Place("rectify", "answerer", digest_of(*digests, self.surplus, self.evidence, self.mix))
+        self.stopping = selection(chosen, parts.settings.answerer, place, self.threshold)
         used = {**chosen, **self.stopping.about(), "reader": parts.settings.reader, "reader_digest": digests[1]}
         super().__init__("rectify", parts, options, ask_each_passage(read_with(reader)), checkpoint, used)
 

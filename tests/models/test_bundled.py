@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +15,10 @@ from core.models.finding import BUNDLED, PACKED, SMALL_SEQ2SEQ
 from core.models.seq2seq.small import load_small
 from core.models.span.checkpoints import digest
 from core.models.span.packed import unpack
+from core.settings import Settings
+from core.systems import SYSTEMS
+from core.systems.shared.base import Options, Parts
+from core.types import RetrievedPassage
 
 FOLDERS = sorted(p.parent for p in BUNDLED.glob("*/config.json"))
 DECODERS = [f for f in FOLDERS if json.loads((f / "config.json").read_text()).get("kind") == SMALL_SEQ2SEQ]
@@ -25,6 +30,22 @@ def test_a_decoder_fits_the_encoder_that_it_was_trained_over(folder: Path) -> No
     network, tokenizer = load_small(folder)
     assert network.config.encoder in ("reader", "answerer")
     assert tokenizer.eos_token_id == network.end
+
+
+@pytest.mark.parametrize("name", ["ambigprompt", "dpr-threshold"])
+def test_the_calibration_is_of_the_weights_that_are_here(name: str) -> None:
+    """After new weights of the reader, the answering model, its rerankers or the verifier: core train calibration."""
+
+    class Nothing:
+        def search(self, query: str, k: int) -> list[RetrievedPassage]:
+            return []
+
+    given = Parts(Settings(device="cpu"), Nothing(), embed=lambda texts: [])
+    system: Any = SYSTEMS.resolve(name)(given, Options(clarify=False))
+    if missing := system.info.settings.get("verifier_missing"):  # then another reranker answers, which has no calibration
+        pytest.skip(missing)
+    assert system.stopping.calibration is not None
+    assert "held out from training" in system.stopping.calibration.fitted_on
 
 
 def test_each_has_a_model_card_and_all_are_small() -> None:

@@ -392,3 +392,24 @@ def test_the_published_figures_are_the_papers() -> None:
     ]
     assert len(shares) > 150
     assert all(0 < v < 1 for v in shares)
+
+
+def test_the_reliability_diagram_has_a_line_for_answers_and_one_for_eoi_of_each_run() -> None:
+    from pages.evaluations.reliability import reliability
+
+    own = {"n": 4, "error": 0.25, "bins": [{"low": 0.5, "high": 0.6, "n": 4, "said": 0.5, "so": 0.75}]}
+    chart = reliability(
+        {"a": {"reliability": {"answer": own, "[EOI]": own}}, "b": {"reliability": {"answer": own}}}, {"a": "A", "b": "B"}
+    )
+    assert chart.figure is not None
+    assert [trace.name for trace in chart.figure.data] == [
+        "as often as said",
+        "A, answer: error 0.250",
+        "A, [EOI]: error 0.250",
+        "B, answer: error 0.250",
+    ]
+    assert list(chart.figure.data[1].y) == [0.75]
+    assert chart.table["so"].tolist() == [0.75] * 3
+    empty = reliability({"a": {}}, {"a": "A"})
+    assert empty.figure is None
+    assert "evaluate again" in empty.empty

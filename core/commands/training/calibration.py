@@ -57,14 +57,13 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         followed = []
         for corpus, questions in asked.items():
             system = engine.system(name, corpus or None, raw_options(name), own_passages=not corpus)
-            file = out / "runs" / f"{name}-{corpus or 'own'}-{system.info.checkpoint_digest}.jsonl"
+            place = getattr(system, "stopping").place  # noqa: B009 - every system of SYSTEMS has it, the protocol has not
+            file = out / "runs" / f"{name}-{corpus or 'own'}-{place.weights}.jsonl"
             followed += follow(system, questions, file, say)
         said = f"{len(followed)} questions of {', '.join(asked) if args.annotated else ', '.join(f.name for f in args.multi)}"
-        calibration = fit_calibration(followed, said, system.info.checkpoint_digest)
-        of, kind = getattr(system, "stopping").calibrated  # noqa: B009 - every system of SYSTEMS has it, the protocol has not
-        write_calibration(out / kind, of, calibration)
-        report[of] = reliable(followed, cross_fitted(followed))
-        say(f"{of}: {report[of]}")
+        write_calibration(out / place.kind, place.name, fit_calibration(followed, said, place.weights))
+        report[place.name] = reliable(followed, cross_fitted(followed))
+        say(f"{place.name}: {report[place.name]}")
     print(json.dumps(report))
     return 0
 

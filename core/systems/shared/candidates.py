@@ -11,8 +11,7 @@ from core.clarification.clarifiers import Clarifier
 from core.clarification.round_trip import Read
 from core.errors import CancelledError, InputError
 from core.evidence import occurrences
-from core.models.finding import named_folder
-from core.systems.shared.stopping import CALIBRATED, OF_READERS, Selection, calibrated_as
+from core.systems.shared.stopping import CALIBRATED, OF_READERS, Place, Selection
 from core.text import normalize_answer
 
 if TYPE_CHECKING:
@@ -61,15 +60,14 @@ def choose(candidates: Sequence[t.Candidate], question: t.Question, threshold: f
     return Selection(threshold).keep(candidates, question, most)[0]
 
 
-def selection(options: Mapping[str, Any], name: str, checkpoint: tuple[str, str], kind: str, threshold: float) -> Selection:
+def selection(options: Mapping[str, Any], checkpoint: str, place: Place, threshold: float) -> Selection:
     """How a system that reads once keeps answers, from its options `stop` and `calibration`.
 
-    `name`: of its calibration; `checkpoint`: name and digest of the weights whose folder holds that; `kind`: of those weights.  Raises InputError where
-    the rule needs a calibration and there is none, CheckpointError.
+    `checkpoint`: name of the weights beside which its calibration lies.  Raises InputError where the rule needs a calibration and there is none,
+    CheckpointError.
     """
-    folder, stop = named_folder(checkpoint[0], kind), options["stop"]
-    calibration = calibrated_as(folder, name, checkpoint[1], stop, options["calibration"])
-    return Selection(threshold, stop, calibration, (name, kind))
+    stop = options["stop"]
+    return Selection(threshold, stop, place.find(checkpoint, stop, options["calibration"]), place)
 
 
 def answer_events(

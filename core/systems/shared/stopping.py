@@ -7,12 +7,13 @@ kept is what has the highest expected F1 (core.systems.shared.expected_f1), whic
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from core.errors import InputError
+from core.models.finding import named_folder
 from core.models.ranking.calibration import Calibration, describe, read_calibration
 from core.systems.shared.expected_f1 import most_expected
 from core.text import normalize_answer, overlapping
@@ -35,26 +36,42 @@ def distinct(candidates: Sequence[Candidate], taken: Sequence[str] = ()) -> list
     return kept
 
 
-def calibrated_as(folder: Path | None, name: str, weights: str, stop: str, wanted: str) -> Calibration | None:
-    """The calibration that a system answers with; `folder`: where its weights lie, None for a hub's.  Raises InputError where its rule needs one and there is none, CheckpointError."""
-    found = read_calibration(folder, name, weights) if folder is not None and wanted == "on" else None
-    if found is None and stop == "expected-f1":
-        raise InputError(
-            f"stop=expected-f1 needs calibrated probabilities, and there are none of '{name}' for these weights; use another rule, leave "
-            "calibration on, or fit one with: python -m core train calibration"
-        )
-    return found
+@dataclass(frozen=True)
+class Place:
+    """Where the calibration of a system lies: beside the weights of `kind`, under `name`; `weights`: a digest of all that decides its probabilities."""
+
+    name: str = ""
+    kind: str = ""
+    weights: str = ""
+
+    def find(self, checkpoint: str, stop: str, wanted: str) -> Calibration | None:
+        """The calibration that a system answers with.  `checkpoint`: name of the weights; `stop` and `wanted`: the options `stop` and `calibration`.
+
+        Raises InputError where the rule needs a calibration and there is none, CheckpointError.
+        """
+        folder = named_folder(checkpoint, self.kind)
+        found = read_calibration(folder, self.name, self.weights) if folder is not None and wanted == "on" else None
+        if found is None and stop == "expected-f1":
+            raise InputError(
+                f"stop=expected-f1 needs calibrated probabilities, and there are none of '{self.name}' for these weights; use another rule, "
+                "leave calibration on, or fit one with: python -m core train calibration"
+            )
+        return found
+
+
+def digest_of(*parts: object) -> str:
+    """First 16 hex digits of the sha256 of what decides a system's probabilities, as text."""
+    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class LoopEnd:
-    """When a loop ends.  `above`: of the rule `threshold`; `calibrated`: the name of its calibration, and the kind of
-    weights beside which that lies."""
+    """When a loop ends.  `above`: of the rule `threshold`; `place`: of its calibration."""
 
     rule: Rule = "compare"
     above: float = ABOVE
     calibration: Calibration | None = None
-    calibrated: tuple[str, str] = ("", "")
+    place: Place = Place()
 
     @classmethod
     def chosen(
@@ -62,14 +79,14 @@ class LoopEnd:
         stop_above: float | None,
         rule: Rule = "compare",
         calibration: Calibration | None = None,
-        calibrated: tuple[str, str] = ("", ""),
+        place: Place = Place(),
     ) -> LoopEnd:
         """`stop_above`: a person's value of `threshold`, which chooses that rule.  Raises InputError where one was chosen that has no value."""
         if stop_above is None:
-            return cls(rule, ABOVE, calibration, calibrated)
+            return cls(rule, ABOVE, calibration, place)
         if rule == "expected-f1":
             raise InputError("a stopping threshold was given and stop=expected-f1, which has none; leave one of them out")
-        return cls("threshold", stop_above, calibration, calibrated)
+        return cls("threshold", stop_above, calibration, place)
 
     def shown(self, candidates: Sequence[Candidate], eoi: float, later: bool) -> tuple[tuple[Candidate, ...], float]:
         """What a step's candidates and [EOI] are said to be worth: calibrated where that is known."""
@@ -96,12 +113,12 @@ class LoopEnd:
 
 @dataclass(frozen=True)
 class Selection:
-    """What a system keeps that reads once: pinned answers, then the candidates that its rule takes.  `calibrated`: as of LoopEnd."""
+    """What a system keeps that reads once: pinned answers, then the candidates that its rule takes.  `place`: of its calibration."""
 
     threshold: float
     rule: Rule = "threshold"
     calibration: Calibration | None = None
-    calibrated: tuple[str, str] = ("", "")
+    place: Place = Place()
 
     def keep(
         self, candidates: Sequence[Candidate], question: Question, most: int

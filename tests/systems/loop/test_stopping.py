@@ -13,7 +13,7 @@ from core.models.ranking.calibration import Calibration, Platt, log_odds, read_c
 from core.systems.shared.base import Options, answer
 from core.systems.shared.candidates import choose, selection
 from core.systems.shared.iterative import AmbigPrompt
-from core.systems.shared.stopping import LoopEnd, Selection, calibrated_as, distinct
+from core.systems.shared.stopping import LoopEnd, Place, Selection, distinct
 
 SAME = Platt({"odds": 1.0}, 0.0)  # leaves a probability as it is
 SURE = Platt({"odds": 1.0}, 4.0)  # the model is far too careful
@@ -100,11 +100,14 @@ def test_a_calibration_belongs_to_the_weights_that_it_was_fitted_with(tmp_path: 
     assert read_calibration(tmp_path, "reading dpr", "digest") == calibration
     assert read_calibration(tmp_path, "reading dpr", "other weights") is None
     assert read_calibration(tmp_path, "rectify", "digest") is None
-    assert calibrated_as(tmp_path, "reading dpr", "digest", "threshold", "off") is None
+    (tmp_path / "config.json").write_text("{}")  # a folder of weights
+    place = Place("reading dpr", "reader", "digest")
+    assert place.find(str(tmp_path), "expected-f1", "on") == calibration
+    assert place.find(str(tmp_path), "threshold", "off") is None
     with pytest.raises(InputError, match="core train calibration"):
-        calibrated_as(tmp_path, "reading dpr", "digest", "expected-f1", "off")
+        place.find(str(tmp_path), "expected-f1", "off")
     with pytest.raises(InputError, match="core train calibration"):
-        selection({"stop": "expected-f1", "calibration": "on"}, "x", ("no such checkpoint", ""), "reader", 0.5)
+        selection({"stop": "expected-f1", "calibration": "on"}, "no such checkpoint", place, 0.5)
 
 
 @pytest.mark.parametrize(
