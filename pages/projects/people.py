@@ -12,7 +12,7 @@ from core.errors import AmbiscopeError
 from pages.app import shared, sign_in
 from pages.app.markup import plain
 from pages.projects.items import ERROR, SAID
-from storage.people.activity import ACTIONS
+from storage.people.log import ACTIONS
 from storage.records.annotation import Person, Project, Role
 
 ROLES: dict[Role, str] = {
