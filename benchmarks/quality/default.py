@@ -20,7 +20,8 @@ from typing import Any
 from core.cli import quiet_libraries
 from core.datasets import load
 from core.engine import Engine
-from core.evaluation.run import Report, evaluate
+from core.evaluation.report import Report
+from core.evaluation.run import evaluate
 from core.settings import Settings
 from core.systems.shared.base import Options
 from core.types import ReferenceQuestion

@@ -17,7 +17,7 @@ from core import types as t
 from core.cli import quiet_libraries
 from core.datasets import load
 from core.engine import Engine
-from core.metrics import Example
+from core.metrics.base import Example
 from core.metrics.score.scoring import table, values_of
 from core.models.span.answerer import Decoding, load_answerer
 from core.settings import Settings

@@ -22,7 +22,7 @@ from core.cli import quiet_libraries
 from core.datasets import load
 from core.engine import Engine
 from core.errors import AmbiscopeError
-from core.retrieval.readers import Limits
+from core.retrieval.readers.lines import Limits
 from core.settings import ROOT, Settings
 from core.systems import passages_to_read
 from core.systems.shared.base import Options, answer

@@ -13,7 +13,7 @@ from core.errors import InputError
 from core.settings import Settings
 
 if TYPE_CHECKING:
-    from core.evaluation.run import Report
+    from core.evaluation.report import Report
 
 
 def add_parser(commands: Any) -> None:

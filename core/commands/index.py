@@ -50,7 +50,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from tqdm import tqdm
 
     from core.retrieval.library import CorpusLibrary
-    from core.retrieval.readers import Limits
+    from core.retrieval.readers.lines import Limits
 
     files = _files(args.passages)
     name = args.name or (re.sub(r"[^a-z0-9_-]+", "-", files[0].name.split(".")[0].lower()).strip("-")[:64] or "corpus")

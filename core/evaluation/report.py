@@ -16,7 +16,8 @@ from core import trace
 from core import types as t
 from core.errors import AmbiscopeError
 from core.evaluation.summary import failed_calls, summary_of
-from core.metrics import METRICS, QUESTION_METRICS, Value, metric
+from core.metrics import METRICS, QUESTION_METRICS, metric
+from core.metrics.base import Value
 from core.metrics.score.scoring import Table, table
 from core.metrics.significance.bootstrap import harmonic_interval, interval
 from core.settings import ROOT

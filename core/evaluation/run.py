@@ -33,7 +33,8 @@ from core.evaluation.cost import cost_of
 from core.evaluation.folder import ROWS, RUN, TRACES, pack, trim
 from core.evaluation.parameters import parameters_of
 from core.evaluation.report import Report, Row, build_report, digest_of, plain, row_head
-from core.metrics import METRICS, Example, metric
+from core.metrics import METRICS, metric
+from core.metrics.base import Example
 from core.metrics.calibration import ends_of, judged
 from core.metrics.errors import errors_of
 from core.metrics.score.scoring import values_of
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from core.evaluation.judge import Judge
     from core.metrics.judged import Grounding
 
-__all__ = ["Report", "evaluate"]
 
 _FORMAT = 3  # 1 had no error buckets, 2 not what was said of each answer and whether it was so
 MAX_BATCH = 64

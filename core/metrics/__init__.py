@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from core.metrics.base import Example, Metric, Scope, Value, aggregate, mean
+from core.metrics.base import Metric
 from core.registry import Entry, Registry
-
-__all__ = [
-    "COUNT_METRICS",
-    "METRICS",
-    "QUESTION_METRICS",
-    "SCORE_METRICS",
-    "Example",
-    "Metric",
-    "Scope",
-    "Value",
-    "aggregate",
-    "mean",
-    "metric",
-]
 
 _AMBIGQA = "Min et al. 2020, AmbigQA, section 4; the authors' ambigqa_evaluate_script.py"
 _VERDICT = "Lee et al. 2025, VerDICt, section 4.3 and appendix A"

@@ -20,7 +20,8 @@ from core.errors import FormatError, IndexMismatchError, InputError, StorageErro
 from core.retrieval import bm25, index
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
 from core.retrieval.encoder import Encoder, passage_text
-from core.retrieval.readers import Limits, Rejected, Source, Tally, read_passages, reader_for
+from core.retrieval.readers import read_passages, reader_for
+from core.retrieval.readers.lines import Limits, Rejected, Source, Tally
 from core.text import storable
 
 BM25_FOLDER = "bm25"

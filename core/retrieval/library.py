@@ -34,7 +34,7 @@ from core.retrieval.encoder import Encoder, Vectors, load_encoder
 from core.retrieval.hybrid import checked_mode, search
 from core.retrieval.index import MANIFEST, Manifest, VectorIndex, check_manifest
 from core.retrieval.precomputed import load_precomputed
-from core.retrieval.readers import Limits, Rejected
+from core.retrieval.readers.lines import Limits, Rejected
 from core.settings import Settings
 from core.types import Passage, RetrievedPassage
 

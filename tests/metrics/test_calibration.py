@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import types as t
-from core.metrics import Example, metric
+from core.metrics import metric
+from core.metrics.base import Example
 from core.metrics.calibration import ends_of, judged, reliability
 
 TWO = (t.Annotation("multiple", (t.QAPair("", ("Rome", "Roma")), t.QAPair("", ("Oslo",)))),)

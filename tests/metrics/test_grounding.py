@@ -22,7 +22,8 @@ from core.evaluation.judge import (
     pairs_of,
 )
 from core.evaluation.judge_cache import Judgments
-from core.metrics import Example, metric
+from core.metrics import metric
+from core.metrics.base import Example
 from core.metrics.grounding import harmonic
 from core.metrics.judged import Grounding, JudgedInterpretation
 from core.metrics.score.scoring import table

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.metrics import METRICS, Example, metric
+from core.metrics import METRICS, metric
 from core.metrics.answers import f1, matching
+from core.metrics.base import Example
 from core.types import Annotation, QAPair
 
 NAMES = st.sampled_from(["Rome", "rome", "the Rome", "Oslo", "Bonn", "Paris!", "Bern"])

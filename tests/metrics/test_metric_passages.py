@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from core.metrics import Example, aggregate, metric
+from core.metrics import metric
+from core.metrics.base import Example, aggregate
 from core.types import Annotation, QAPair
 
 THREE = Annotation("multiple", tuple(QAPair("q", a) for a in (("Rome", "Roma"), ("Oslo",), ("New York",))))

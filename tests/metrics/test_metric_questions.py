@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.metrics import Example, metric
+from core.metrics import metric
+from core.metrics.base import Example
 from core.metrics.questions import bleu, edit, edit_f1
 from core.types import Annotation, QAPair
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.retrieval.library import CorpusLibrary
-from core.retrieval.readers import UNLIMITED, Limits
+from core.retrieval.readers.lines import UNLIMITED, Limits
 from core.settings import Settings
 
 FACTS = [

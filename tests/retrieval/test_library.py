@@ -28,7 +28,7 @@ from core.retrieval.corpus import PassageWriter
 from core.retrieval.encoder import HashingEncoder
 from core.retrieval.hybrid import DENSE_WEIGHT
 from core.retrieval.library import CorpusLibrary, open_corpus
-from core.retrieval.readers import Limits, Rejected
+from core.retrieval.readers.lines import Limits, Rejected
 from core.settings import ROOT, Settings
 
 Write = Callable[[str, str | bytes], Path]

@@ -16,7 +16,8 @@ from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from core.errors import FormatError, InputError
-from core.retrieval.readers import READERS, UNLIMITED, Limits, Rejected, Tally, read_passages, reader_for
+from core.retrieval.readers import READERS, read_passages, reader_for
+from core.retrieval.readers.lines import UNLIMITED, Limits, Rejected, Tally
 from core.settings import Settings
 from core.types import Passage
 

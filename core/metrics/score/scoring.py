@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import InputError
-from core.metrics import SCORE_METRICS, Example, Value, metric
+from core.metrics import SCORE_METRICS, metric
+from core.metrics.base import Example, Value
 from core.metrics.grounding import harmonic
 from core.metrics.score.files import Predicted, read_predictions, read_references
 from core.types import ReferenceQuestion

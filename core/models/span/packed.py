@@ -135,9 +135,9 @@ def _reference(name: str, head: bytes) -> NDArray[np.uint16]:
 
 def _zigzag(differences: NDArray[np.uint16]) -> NDArray[np.uint16]:
     """0, -1, 1, -2 ... -> 0, 1, 2, 3 ..., modulo 2^16."""
-    signs: NDArray[np.uint16] = (differences.view(np.int16) >> 15).view(np.uint16)
-    return ((differences << 1) ^ signs).astype(np.uint16)
+    signs = (differences.view(np.int16) >> 15).view(np.uint16)
+    return ((differences << 1) ^ signs).astype(np.uint16, copy=False)
 
 
 def _unzigzag(numbers: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    return ((numbers >> 1) ^ -(numbers & 1)).astype(np.uint16)
+    return ((numbers >> 1) ^ -(numbers & 1)).astype(np.uint16, copy=False)

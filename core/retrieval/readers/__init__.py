@@ -12,12 +12,10 @@ from pathlib import Path
 
 from core.errors import InputError
 from core.retrieval.readers.documents import read_markdown, read_pdf, read_text
-from core.retrieval.readers.lines import UNLIMITED, Limits, Rejected, Row, Source, Tally
+from core.retrieval.readers.lines import Limits, Rejected, Row, Source, Tally
 from core.retrieval.readers.tables import MAX_ID_CHARS, read_jsonl, read_tsv
 from core.text import chunk_words, text_problem
 from core.types import Passage
-
-__all__ = ["READERS", "UNLIMITED", "Limits", "Rejected", "Row", "Source", "Tally", "read_passages", "reader_for"]
 
 PASSAGE_WORDS = 100  # DPR, section 4.1
 MAX_TITLE_CHARS = 300
