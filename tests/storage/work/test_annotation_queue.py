@@ -317,7 +317,7 @@ def test_unknown_things(store: Store) -> None:
         store.next_item(made.id, "Ada", "judging")
     with pytest.raises(InputError, match="stage"):
         store.next_item(made.id, "Ada", "nonsense")  # type: ignore[arg-type]
-    for call in (store.renew_lease, store.release_item, store.undo):
+    for call in (store.release_item, store.undo):
         with pytest.raises(InputError, match="open the item first"):
             call(item, "Ada", "generation")
     assert store.find_task(item, "Ada", "generation") is None
