@@ -77,7 +77,7 @@ class Decoder:
         try:
             value, end = self._json.raw_decode(text, start)
         except RecursionError:
-            raise FormatError("nested too deeply; no documented layout is", line=text.count("\n", 0, start) + 1) from None
+            raise FormatError("nested deeper than any documented layout", line=text.count("\n", 0, start) + 1) from None
         except json.JSONDecodeError as e:
             raise FormatError(f"not JSON ({e.msg} at column {e.colno}); mend the file", line=e.lineno) from None
         # A \ud800 escape is JSON but no text: it cannot be printed or stored.

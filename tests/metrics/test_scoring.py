@@ -186,7 +186,7 @@ def test_malformed_predictions_are_refused_with_their_place(case: str, tmp_path:
         ('{"cup": [1e999], "capital": ["a"]}', "too large"),
         ('{"cup": ["a"], "cup": ["b"], "capital": ["a"]}', "'cup' occurs twice"),
         ('{"cup": ["\\ud800"], "capital": ["a"]}', "lone surrogate"),
-        ("[" * 100_000, "nested too deeply"),
+        ("[" * 100_000, "nested deeper"),
     ],
 )
 def test_what_is_no_plain_json_is_refused(text: str, message: str, tmp_path: Path) -> None:

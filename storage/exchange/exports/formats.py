@@ -24,12 +24,9 @@ from sqlalchemy.orm import Session
 
 from core.errors import InputError
 from storage.exchange import dump
-from storage.exchange.dump import LAYOUT
 from storage.exchange.exports import tables, training_formats
 from storage.exchange.exports.files import HashedWriter
 from storage.exchange.votes import Filters, Names
-
-__all__ = ["FORMATS", "LAYOUT", "Filters", "write_rows"]
 
 Rows = Callable[[Session, Filters, Names, Counter[str]], Iterator[str]]
 Whole = Callable[[Session, Filters, Names, Counter[str], HashedWriter], None]
