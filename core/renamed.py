@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,6 @@ def find_file(folder: Path, name: str) -> Path | None:
     return None
 
 
-@cache
+@lru_cache(maxsize=64)
 def _warn(old: str, new: str, where: str) -> None:
     print(f"warning: {where}: '{old}' is now called '{new}'; the next release no longer knows the old name", file=sys.stderr)

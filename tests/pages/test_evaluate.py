@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -395,21 +396,23 @@ def test_the_published_figures_are_the_papers() -> None:
 
 
 def test_the_reliability_diagram_has_a_line_for_answers_and_one_for_eoi_of_each_run() -> None:
-    from pages.evaluations.reliability import reliability
+    from pages.evaluations.charts.reliability import CHARTS
 
     own = {"n": 4, "error": 0.25, "bins": [{"low": 0.5, "high": 0.6, "n": 4, "said": 0.5, "so": 0.75}]}
-    chart = reliability(
-        {"a": {"reliability": {"answer": own, "[EOI]": own}}, "b": {"reliability": {"answer": own}}}, {"a": "A", "b": "B"}
-    )
+    summaries = {"a": {"reliability": {"answer": own, "[EOI]": own}}, "b": {"reliability": {"answer": own}}, "c": {}}
+    asked: Any = SimpleNamespace(summaries=summaries, names={"a": "A", "b": "B", "c": "C"})
+    runs: Any = [SimpleNamespace(id=name) for name in summaries]
+    (record,) = CHARTS
+    kept = [r for r in runs if record.applies(asked, r)]
+    assert [r.id for r in kept] == ["a", "b"]
+    chart = record.draw(asked, kept)
     assert chart.figure is not None
     assert [trace.name for trace in chart.figure.data] == [
-        "as often as said",
+        "perfectly calibrated",
         "A, answer: error 0.250",
         "A, [EOI]: error 0.250",
         "B, answer: error 0.250",
     ]
     assert list(chart.figure.data[1].y) == [0.75]
     assert chart.table["so"].tolist() == [0.75] * 3
-    empty = reliability({"a": {}}, {"a": "A"})
-    assert empty.figure is None
-    assert "evaluate again" in empty.empty
+    assert "Evaluate it again" in record.empty

@@ -152,9 +152,9 @@ def test_the_loop_button(
         app.text_input(key="quality.loop.name").set_value(name)
         app.number_input(key="quality.loop.minutes").set_value(5)
         button(app, "Train and measure").click().run()
-        from pages.app.shared import loops
+        from pages.app.shared import running
 
-        assert loops()["loop"].wait(20)
+        assert running("loops")["loop"].wait(20)
         app.run()
         assert said in texts(app)
         button(app, "Close this report").click().run()

@@ -107,7 +107,7 @@ def test_handles_and_threads_stay_as_many(engine: Engine) -> None:
 
 
 CLI = "from core.cli import quiet_libraries as go"
-APP = "from pages import _launch as m; m.cli.main = m.preload = lambda *_: None; go = lambda: m.main([])"
+APP = "from pages.app import launch as m; m.cli.main = m.preload = lambda *_: None; go = lambda: m.main([])"
 
 
 @pytest.mark.parametrize("start", [CLI, APP], ids=["command line", "app"])

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def read_signals(folder: Path) -> Signals:
     return _read(path, stat.st_mtime_ns, stat.st_size)
 
 
-@cache
+@lru_cache(maxsize=4)
 def _read(path: Path, _changed: int, _size: int) -> Signals:
     try:
         body = json_io.read(path)

@@ -17,7 +17,7 @@ from core.errors import CheckpointError
 from core.settings import ROOT
 
 PRODUCT = [p for top in ("core", "storage", "pages", "benchmarks") for p in sorted((ROOT / top).rglob("*.py"))]
-DOOR = ROOT / "core" / "pretrained.py"
+DOOR = ROOT / "core" / "models" / "encoders" / "pretrained.py"
 LOADS = {"from_pretrained", "SentenceTransformer", "CrossEncoder", "SparseEncoder", "load_dataset", "pipeline"}
 ADVICE = ("trust_remote_code", "weights_only", "safe_globals", "allow_pickle", "still be loaded")
 

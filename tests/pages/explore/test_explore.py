@@ -66,7 +66,7 @@ def test_ask_judge_and_open_again(app: AppTest, open_app: Open, store: Store) ->
     assert "3 answers" in shown
     for answer in ANSWERS:
         assert f"**{answer}**" in shown
-    assert "Round trip" in shown or "Asked again" in shown
+    assert "The round trip failed" in shown or "Asked again" in shown
     assert ":orange-background[**Natalie Wood**]" in shown
     assert [s.label for s in app.status if "EOI" in s.label]
 
