@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from page_fixtures import annotate, app, corpus, fresh_process, light, open_app, settings, store
+from serving import browser
 
-__all__ = ["annotate", "app", "corpus", "fresh_process", "light", "open_app", "settings", "store"]
+__all__ = ["annotate", "app", "browser", "corpus", "fresh_process", "light", "open_app", "settings", "store"]
 
 
 @pytest.fixture(autouse=True)

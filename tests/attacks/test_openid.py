@@ -9,7 +9,7 @@ import people
 import pytest
 from page_helpers import ROWS
 from provider import CLIENT, SECRET, Provider, running
-from serving import MARKS, chromium, serve, with_corpus
+from serving import MARKS, serve, with_corpus
 from streamlit.testing.v1 import AppTest
 
 from core.settings import Settings
@@ -57,12 +57,6 @@ server_metadata_url = "{provider.address}/.well-known/openid-configuration"
 
     with serve(home.home, "small", configured) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as launched:
-        yield launched
 
 
 @pytest.fixture

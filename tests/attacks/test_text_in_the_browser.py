@@ -12,7 +12,7 @@ from typing import Any
 
 import people
 import pytest
-from serving import MARKS, chromium, serve, with_corpus
+from serving import MARKS, serve, with_corpus
 from storage_samples import evaluation_report
 
 from core import types as t
@@ -231,12 +231,6 @@ def furnish(made: Settings, store: Store) -> House:
 def server(house: House) -> Iterator[str]:
     with serve(house.home, "small") as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as launched:
-        yield launched
 
 
 @pytest.fixture

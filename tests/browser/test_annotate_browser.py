@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from serving import MARKS, chromium, serve, with_corpus
+from serving import MARKS, serve, with_corpus
 
 from core import types as t
 from core.settings import Settings
@@ -73,12 +73,6 @@ def store(settings: Settings) -> Iterator[Store]:
 def server(settings: Settings, store: Store) -> Iterator[str]:
     with serve(settings.home, "small") as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as launched:
-        yield launched
 
 
 @pytest.fixture

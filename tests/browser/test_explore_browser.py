@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import MARKS, chromium, serve, with_corpus
+from serving import MARKS, serve, with_corpus
 
 pytestmark = MARKS
 WAIT = 60_000  # milliseconds
@@ -37,12 +37,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with_corpus(home, "nasty", rows)
     with serve(home, "nasty") as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with chromium() as launched:
-        yield launched
 
 
 @pytest.fixture

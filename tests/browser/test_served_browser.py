@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from serving import MARKS, chromium, free_port, serve, with_corpus
+from serving import MARKS, free_port, serve, with_corpus
 from strangers import proxy
 
 from core import types as t
@@ -81,12 +81,6 @@ def address(settings: Settings, store: Store) -> Iterator[str]:
     options = ("--server.address", "127.0.0.1", "--server.baseUrlPath", BELOW)
     with serve(settings.home, "small", options, path=f"{BELOW}/") as inside, proxy(urlsplit(inside).port or 0, outside):
         yield f"http://127.0.0.1:{outside}/{BELOW}/"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as launched:
-        yield launched
 
 
 class Tab:

@@ -88,3 +88,10 @@ def chromium() -> Iterator[Any]:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
         yield launched
         launched.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One browser for the tests of a file."""
+    with chromium() as launched:
+        yield launched
