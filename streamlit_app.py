@@ -19,8 +19,7 @@ else:
     st.set_page_config(page_title="Ambiscope", page_icon=str(ROOT / "pages" / "app" / "icon.svg"), layout="wide")
     page = shared.navigation()
     try:
-        with admission.noted():
-            sign_in.gate()
+        admission.note_who_comes_through(sign_in.gate)
     except Exception as error:  # whatever it is: who is here is not known
         shared.show_error(error)
         st.info("Ambiscope shows nothing until it can read from its database who may do what.")

@@ -214,8 +214,8 @@ def append_line(path: Path, line: str, then: str) -> None:
 def claimed(folder: Path, what: str) -> Iterator[None]:
     """Keeps a folder to this thread until the end; within it the same thread may claim it again.
 
-    A folder that was made for it and in which nothing was written before an error goes again.  `what` is told to whoever comes second: "an evaluation", "a training".  Raises ConflictError that names who holds it, StorageError where the
-    folder cannot be written.
+    A folder that was made for it and in which nothing was written before an error goes again.  `what` is told to whoever comes second: "an
+    evaluation", "a training".  Raises ConflictError that names who holds it, StorageError where the folder cannot be written.
     """
     made = not folder.exists()
     try:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import streamlit as st
 from streamlit import runtime
@@ -18,20 +17,16 @@ _LET_IN: dict[str, bool] = {}  # session -> it came in while people signed in; F
 _LOCK = threading.Lock()
 
 
-@contextmanager
-def noted() -> Iterator[None]:
-    """Around the sign-in: whoever comes through is in, whoever is stopped there is out."""
+def note_who_comes_through(gate: Callable[[], bool]) -> None:
+    """Runs the sign-in, which says whether people sign in: whoever comes through is in, whoever is stopped there is out.  Raises as it does."""
     try:
-        yield
+        closed = gate()
     except RerunException:
         raise
     except BaseException:
         _note(None)
         raise
-    try:
-        _note(shared.servers_store().accounts_in_use())
-    except AmbiscopeError:  # a page says it
-        _note(None)
+    _note(closed)
 
 
 def _note(closed: bool | None) -> None:

@@ -130,8 +130,8 @@ def _forget_fallen() -> None:
         st.session_state["signin.error"] = SignedOutError()
 
 
-def gate() -> None:
-    """Draws the sidebar's part about the person, or stops the script at the sign-in form.  Called before the page.
+def gate() -> bool:
+    """Draws the sidebar's part about the person, or stops the script at the sign-in form.  Called before the page.  True where people sign in.
 
     Raises AmbiscopeError where the database cannot be read: then nothing is known of who may do what, and nothing is drawn.
     """
@@ -147,7 +147,7 @@ def gate() -> None:
             _form()
             st.stop()
         _signed_in(shared.annotator())
-        return
+        return True
     st.session_state.pop(shared.VISITOR, None)
     if connection.provider() and not who:
         _form()
@@ -159,3 +159,4 @@ def gate() -> None:
         "Your name", key="annotator", max_chars=NAME_CHARS, help="What you judge and write is kept under this name."
     )
     _keep_name(own)
+    return False

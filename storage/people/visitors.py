@@ -49,6 +49,15 @@ def in_use(session: Session) -> bool:
     return bool(session.scalar(select(somebody_signs_in())))
 
 
+def _account(session: Session, which: ColumnElement[bool]) -> Any:
+    """The state of an account and its name; None where there is none."""
+    return session.execute(
+        select(*_STATE, tables.Annotator.name)
+        .join(tables.Annotator, tables.Annotator.id == workbench.Account.annotator_id)
+        .where(which)
+    ).first()
+
+
 def _epoch(row: Any) -> str:
     state = "\0".join(str(value) for value in row[:6])
     return hashlib.sha256(state.encode("utf-8", "surrogatepass")).hexdigest()
@@ -56,11 +65,7 @@ def _epoch(row: Any) -> str:
 
 def visitor_of(session: Session, annotator: int) -> Visitor:
     """Of somebody who has just shown who they are.  Raises SignedOutError where the account is gone or inactive by now."""
-    row = session.execute(
-        select(*_STATE, tables.Annotator.name)
-        .join(tables.Annotator, tables.Annotator.id == workbench.Account.annotator_id)
-        .where(workbench.Account.annotator_id == annotator)
-    ).first()
+    row = _account(session, workbench.Account.annotator_id == annotator)
     if row is None or not row.active:
         raise SignedOutError
     return Visitor(row.name, row.id, _epoch(row))
@@ -77,11 +82,7 @@ def check_visitor(session: Session, visitor: Visitor | None, needed: Role) -> No
         if in_use(session):
             raise SignedOutError
     else:
-        row = session.execute(
-            select(*_STATE, tables.Annotator.name)
-            .join(tables.Annotator, tables.Annotator.id == workbench.Account.annotator_id)
-            .where(workbench.Account.id == visitor.account)
-        ).first()
+        row = _account(session, workbench.Account.id == visitor.account)
         if row is None or not row.active or _epoch(row) != visitor.epoch or row.name != visitor.name:
             raise SignedOutError
         check_role(visitor.name, row.role, needed)

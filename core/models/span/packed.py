@@ -67,6 +67,15 @@ def read_header(path: Path) -> Header:
 
 def unpack(path: Path) -> bytes:
     """The original safetensors file.  Raises CheckpointError where the packed one is damaged, OSError where it cannot be read."""
+    header, original = _decoded(path)
+    if hashlib.sha256(original).hexdigest() != header.sha256:
+        also = f", or the weights of '{header.against}' that it builds on are others" if header.against else ""
+        raise _damaged(path, f"its content is not what its sha256 says{also}")
+    return original
+
+
+def _decoded(path: Path) -> tuple[Header, bytes]:
+    """The header and what the file decodes to, its sum not yet compared.  Raises as `unpack`."""
     with path.open("rb") as file:
         header = _header(file, path)
         sizes = (header.head, header.high, header.low)
@@ -84,11 +93,7 @@ def unpack(path: Path) -> bytes:
         numbers = _unzigzag(numbers)
         reference = _reference(header.against, head)
         numbers += reference
-    original = head + numbers.tobytes()
-    if hashlib.sha256(original).hexdigest() != header.sha256:
-        also = f", or the weights of '{header.against}' that it builds on are others" if header.against else ""
-        raise _damaged(path, f"its content is not what its sha256 says{also}")
-    return original
+    return header, head + numbers.tobytes()
 
 
 def _header(file: Any, path: Path) -> Header:
@@ -118,10 +123,11 @@ def _split(original: bytes) -> tuple[bytes, NDArray[np.uint16]]:
 
 
 def _reference(name: str, head: bytes) -> NDArray[np.uint16]:
-    """The numbers of a bundled checkpoint.  Raises CheckpointError where it is missing, or its tensors are not laid out as `head` says."""
+    """The numbers of a bundled checkpoint; the sum of what builds on them is theirs too.  Raises CheckpointError where it is missing, or its tensors
+    are not laid out as `head` says."""
     path = BUNDLED / name / PACKED
     try:
-        own, numbers = _split(unpack(path))
+        own, numbers = _split(_decoded(path)[1])
     except OSError as error:
         raise CheckpointError(
             f"checkpoint '{name}', which packed weights build on, cannot be read ({path}: {error.strerror}); fetch it again"

@@ -14,7 +14,7 @@ from core.errors import CancelledError, InputError, NothingRetrievedError
 from core.registry import did_you_mean
 from core.settings import Settings
 from core.systems.shared.stopping import LoopEnd
-from core.text import normalize_answer, text_problem
+from core.text import answer_key, normalize_answer, text_problem
 from core.trace import fold
 
 TOP_K = 10  # passages to read where neither a person nor an engine says how many
@@ -139,7 +139,7 @@ def check_question(question: t.Question, limit: int) -> t.Question:
 def _by_key(answers: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for answer in filter(None, answers):
-        found.setdefault(normalize_answer(answer) or answer.casefold(), answer)
+        found.setdefault(answer_key(answer), answer)
     return found
 
 
