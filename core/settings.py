@@ -23,6 +23,7 @@ class Settings:
     threads: int = 0  # CPU threads of torch; 0: as many as this process may use
     encoder: str = "minilm"  # minilm: the packaged all-MiniLM-L6-v2; else a sentence-transformers name or folder
     index_kind: str = "flat"  # flat, ivfpq, hnsw
+    index_gpus: str = "replicate"  # FAISS with several GPUs: replicate (a copy on each), shard (a part on each), one
     retriever: str = "hybrid"  # dense, bm25, hybrid
     system: str = "ambigprompt"
     answerer: str = "default"  # bundled checkpoint name, folder or hub name
@@ -54,7 +55,11 @@ class Settings:
     open_to_all: int = 0  # 1: other machines are let in though nobody has an account, and can do everything
 
     def __post_init__(self) -> None:
-        for name, allowed in (("index_kind", ("flat", "ivfpq", "hnsw")), ("retriever", ("dense", "bm25", "hybrid"))):
+        for name, allowed in (
+            ("index_kind", ("flat", "ivfpq", "hnsw")),
+            ("index_gpus", ("replicate", "shard", "one")),
+            ("retriever", ("dense", "bm25", "hybrid")),
+        ):
             if getattr(self, name) not in allowed:
                 raise InputError(f"AMBISCOPE_{name.upper()} is '{getattr(self, name)}'; use one of {', '.join(allowed)}")
         for name in (

@@ -24,6 +24,7 @@ from core import disk
 from core.errors import IndexMismatchError, InputError
 from core.retrieval.corpus import read_facts
 from core.retrieval.encoder import Encoder, Vectors
+from core.retrieval.gpus import MOST_RESULTS, Spread, chosen_gpus, code_bytes, on_gpus
 
 MANIFEST, VECTORS, INDEX, PROGRESS = "manifest.json", "vectors.f32", "index.faiss", "vectors.progress.json"
 FORMAT = 1
@@ -32,10 +33,9 @@ SHARD = 2048  # texts encoded between two points of resumption
 ADD_ROWS = 65536  # vectors handed to FAISS at once
 EXACT_FACTOR = 8  # candidates scored exactly for each result wanted of an approximate index
 APPROXIMATE_FROM = 256  # passages; below, a scan is faster, and a quantizer cannot be trained
-GPU_MOST_RESULTS = 2048  # of one search, a limit of FAISS
 HNSW_LINKS = 32
 TRAIN_ROWS_PER_LIST = 64  # k-means of FAISS wants 39 to 256 points a centroid
-PQ_DIMENSIONS = 8  # of the vector in one code byte
+PQ_DIMENSIONS = 8  # of the vector in one code byte, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def build_index(kind: str, vectors: Vectors, path: Path) -> None:
         index.hnsw.efConstruction = 80
     else:
         lists = max(1, min(int(4 * math.sqrt(n)), n // 39))
-        codes = next(d // size for size in range(PQ_DIMENSIONS, 0, -1) if d % size == 0)
+        codes = code_bytes(d, d / PQ_DIMENSIONS)
         index = faiss.IndexIVFPQ(faiss.IndexFlatIP(d), d, lists, codes, 8, faiss.METRIC_INNER_PRODUCT)
         index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # FAISS warns on stdout otherwise
         rows = np.random.default_rng(0).permutation(n)[: max(lists * TRAIN_ROWS_PER_LIST, 39 * 256)]
@@ -198,22 +198,29 @@ def build_index(kind: str, vectors: Vectors, path: Path) -> None:
 class VectorIndex:
     """Nearest passages by cosine.  Rows are those of the passage store."""
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
-        """Raises IndexMismatchError when the files are not what the manifest says."""
+    def __init__(self, folder: Path, manifest: Manifest, device: str = "auto", spread: Spread = "replicate") -> None:
+        """`device` and `spread`: AMBISCOPE_DEVICE and AMBISCOPE_INDEX_GPUS.
+
+        Raises IndexMismatchError when the files are not what the manifest says, InputError for a GPU that there is not.
+        """
         import faiss
 
         self.manifest = manifest
         self.vectors = open_vectors(folder, manifest.count, manifest.dimension)
-        self._gpus = faiss.get_num_gpus() if hasattr(faiss, "StandardGpuResources") else 0
+        gpus = chosen_gpus(device, faiss.get_num_gpus() if hasattr(faiss, "StandardGpuResources") else 0)
         self._index: Any = None
         if manifest.kind != "flat" and manifest.count >= APPROXIMATE_FROM:
             self._index = self._read(folder / INDEX)
-        elif self._gpus and manifest.count:
+        elif gpus and manifest.count:
             self._index = faiss.IndexFlatIP(manifest.dimension)
             for part in _slices(self.vectors):
                 self._index.add(np.ascontiguousarray(part))
-        if self._gpus and self._index is not None and manifest.kind != "hnsw":  # FAISS has no HNSW for GPUs
-            self._index = faiss.index_cpu_to_all_gpus(self._index)
+        self._gpu = on_gpus(self._index, gpus, spread) if self._index is not None else None
+
+    @property
+    def gpus(self) -> tuple[int, ...]:
+        """Those that hold the index."""
+        return self._gpu.gpus if self._gpu is not None else ()
 
     def _read(self, path: Path) -> Any:
         import faiss
@@ -245,12 +252,14 @@ class VectorIndex:
         wanted = min(n, max(64, k * EXACT_FACTOR) if approximate else k)
         # whoever wants them all gets them all: an approximate index would not find some
         approximate = approximate and wanted < n
-        scan = self._index is None or (wanted == n and not approximate) or (self._gpus > 0 and wanted > GPU_MOST_RESULTS)
-        if scan:
-            scores, rows = faiss.knn(queries, self.vectors, wanted, faiss.METRIC_INNER_PRODUCT)  # (Q, wanted)
-        elif self.manifest.kind == "hnsw":
-            self._index.hnsw.efSearch = max(64, wanted)
-            scores, rows = self._index.search(queries, wanted)
+        scan = self._index is None or (wanted == n and not approximate)
+        if self._gpu is not None and wanted <= MOST_RESULTS and not scan:
+            scores, rows = self._gpu.search(queries, wanted)  # (Q, wanted)
+        elif scan or self.manifest.kind == "flat":
+            scores, rows = faiss.knn(queries, self.vectors, wanted, faiss.METRIC_INNER_PRODUCT)
+        elif self.manifest.kind == "hnsw":  # a search's own breadth: the index's is shared by all threads
+            breadth = faiss.SearchParametersHNSW(efSearch=max(64, wanted))
+            scores, rows = self._index.search(queries, wanted, params=breadth)
         else:
             scores, rows = self._index.search(queries, wanted)
         found = []

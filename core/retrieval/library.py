@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from core import disk
 from core.errors import (
@@ -31,6 +31,7 @@ from core.retrieval import build as building
 from core.retrieval.build import BuildReport, Prints, Progress, no_progress
 from core.retrieval.corpus import FACTS, PassageStore, folder_size, read_facts
 from core.retrieval.encoder import Encoder, Vectors, load_encoder
+from core.retrieval.gpus import Spread
 from core.retrieval.hybrid import checked_mode, search
 from core.retrieval.index import MANIFEST, Manifest, VectorIndex, check_manifest
 from core.retrieval.precomputed import load_precomputed
@@ -72,7 +73,7 @@ class Corpus:
         encoder: Callable[[], Encoder],
     ) -> None:
         self.name, self.store, self.manifest, self._folder = name, store, manifest, folder
-        self._mode, self._get_encoder = settings.retriever, encoder
+        self._settings, self._get_encoder = settings, encoder
         self._lock = threading.Lock()
         self._loaded: tuple[Encoder, VectorIndex] | None = None
         self._words: Bm25Index | None = None
@@ -99,7 +100,8 @@ class Corpus:
                     digest=self.digest,
                     name=self.name,
                 )
-                self._loaded = encoder, VectorIndex(self._folder, self.manifest)
+                device, spread = self._settings.device, cast(Spread, self._settings.index_gpus)
+                self._loaded = encoder, VectorIndex(self._folder, self.manifest, device, spread)
             return self._loaded
 
     def _bm25(self) -> Bm25Index:
@@ -125,7 +127,7 @@ class Corpus:
 
     def search_many(self, queries: Sequence[str], k: int, mode: str | None = None) -> list[list[RetrievedPassage]]:
         """`search` for several questions, which are encoded together."""
-        chosen = checked_mode(mode or self._mode)
+        chosen = checked_mode(mode or self._settings.retriever)
         if k < 1:
             raise InputError(f"{k} passages were asked for; ask for at least 1")
         if not len(self.store):

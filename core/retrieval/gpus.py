@@ -1,0 +1,122 @@
+"""FAISS on GPUs: which ones, a copy on each or a part on each, and one search at a time.
+
+Source: FAISS (https://github.com/facebookresearch/faiss/wiki/Faiss-on-the-GPU).  A GPU index is not safe to search from two threads, because they
+would share its scratch memory; an IVF-PQ index runs on a GPU only with certain lengths of code, and with the tables of the longer ones in float16.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import InputError
+from core.retrieval.encoder import Vectors
+
+Spread = Literal["replicate", "shard", "one"]
+CODE_BYTES = (1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96)  # of a vector, that FAISS's IVF-PQ kernels know
+MOST_RESULTS = 2048  # of one search
+_PLACES = 256  # of a lookup table for each code byte
+
+_log = logging.getLogger(__name__)
+
+
+def chosen_gpus(device: str, available: int) -> tuple[int, ...]:
+    """The GPUs that `AMBISCOPE_DEVICE` allows FAISS, of the `available` ones: all for auto and cuda, one for cuda:1, none else.
+
+    Raises InputError for a number that there is not, where there are GPUs at all.
+    """
+    kind, _, number = device.partition(":")
+    if kind not in ("auto", "cuda") or not available:
+        return ()
+    if not number:
+        return tuple(range(available))
+    if not number.isdecimal() or int(number) >= available:
+        last = f"cuda:{available - 1}"
+        raise InputError(
+            f"AMBISCOPE_DEVICE is '{device}', and FAISS finds {available} GPU(s); use auto, cpu, or cuda:0 to {last}"
+        )
+    return (int(number),)
+
+
+def code_bytes(dimension: int, wanted: float) -> int:
+    """The shortest code of at least `wanted` bytes that divides a vector of `dimension` evenly and that a GPU can search too, or the longest."""
+    fitting = [size for size in CODE_BYTES if dimension % size == 0]
+    return next((size for size in fitting if size >= wanted), fitting[-1])
+
+
+class GpuIndex:
+    """A FAISS index (flat or IVF-PQ) on one or several GPUs; safe to search from several threads.
+
+    Out of GPU memory: the questions of a search are halved; if one alone does not fit, the index on the CPU answers from then on.  Each is said once.
+    """
+
+    def __init__(self, index: Any, gpus: tuple[int, ...], spread: Spread) -> None:
+        """`index` stays on the CPU as well.  Raises RuntimeError where FAISS cannot copy it (`on_gpus` goes on without)."""
+        import faiss
+
+        gpus = gpus[:1] if spread == "one" else gpus
+        quantised = isinstance(index, faiss.IndexIVFPQ)
+        library: Any = faiss  # the CPU's build lacks these names
+        options = library.GpuMultipleClonerOptions()
+        options.shard = spread == "shard"
+        options.useFloat16 = quantised  # the lookup tables; of a flat index it would be the vectors themselves
+        self._resources = [library.StandardGpuResources() for _ in gpus]  # they must live as long as the index
+        self._cpu, self.gpus = index, gpus
+        self._gpu: Any = library.index_cpu_to_gpu_multiple_py(self._resources, index, options, list(gpus))
+        self._lock, self._batch = threading.Lock(), 0  # 0: as many questions as there are
+
+    def search(self, queries: Vectors, k: int) -> tuple[Vectors, NDArray[np.int64]]:
+        """Scores and rows (Q, k), as FAISS's own search."""
+        with self._lock:
+            return self._search(queries, k)
+
+    def _search(self, queries: Vectors, k: int) -> tuple[Vectors, NDArray[np.int64]]:
+        size = self._batch or len(queries)
+        found: list[tuple[Vectors, NDArray[np.int64]]] = []
+        start = 0
+        while start < len(queries):
+            part = queries[start : start + size]
+            try:
+                index = self._gpu if self._gpu is not None else self._cpu
+                found.append(index.search(part, k))
+                start += len(part)
+            except RuntimeError as error:
+                if self._gpu is None or not _is_memory(error):
+                    raise
+                if len(part) > 1:
+                    size = self._batch = max(1, len(part) // 2)
+                    _log.warning("the GPU's memory is too small for that many questions: %d at a time from now on", size)
+                else:
+                    self._gpu, self._resources, self._batch, size = None, [], 0, len(queries)
+                    _log.warning("the GPU's memory is too small for a search: the index is searched on the CPU from now on")
+        return np.concatenate([scores for scores, _ in found]), np.concatenate([rows for _, rows in found])
+
+
+def on_gpus(index: Any, gpus: tuple[int, ...], spread: Spread) -> GpuIndex | None:
+    """`index` on these GPUs; None where it stays on the CPU, with a line that says why."""
+    import faiss
+
+    if not gpus:
+        return None
+    if isinstance(index, faiss.IndexHNSW):
+        return _stays("FAISS has no HNSW index for GPUs")
+    if isinstance(index, faiss.IndexIVFPQ) and index.pq.code_size not in CODE_BYTES:
+        return _stays(f"its codes have {index.pq.code_size} bytes, GPUs know {', '.join(map(str, CODE_BYTES))}: build it again")
+    try:
+        return GpuIndex(index, gpus, spread)
+    except RuntimeError as error:
+        why = "their memory is too small" if _is_memory(error) else str(error).splitlines()[-1][-200:]
+        return _stays(f"it cannot be copied to the GPUs ({why})")
+
+
+def _stays(why: str) -> None:
+    _log.warning("the index is searched on the CPU: %s", why)
+
+
+def _is_memory(error: RuntimeError) -> bool:
+    text = str(error).lower()
+    return "out of memory" in text or "cudamalloc" in text or "alloc fail" in text
