@@ -15,9 +15,8 @@ Differences of the first from the paper, all of them choices that it leaves open
 (the paper prints the bare hidden states); a relative position bias (T5) applies inside a row and is 0 between rows, as it is for
 prefixes in prompt-tuning, because tokens of different rows have no distance; padding rows and padding tokens are never seen.
 
-Three layouts of the same computation.  `interleaved_attention` takes padded rows (B * R, L) and does all rows at once, which suits a GPU; on a
-CPU at inference it takes row by row, each at its own length, with torch's fused attention (no row waits for the longest one, and no (L, P + L)
-score matrix is kept).  With `packed` the rows come without padding at all, one after another in one long row (1, T): every layer of the
+Three layouts of the same computation, all with torch's fused attention, which keeps no matrix of scores.  `interleaved_attention` takes padded rows
+(B * R, L) and does all rows at once, which suits a GPU; on a CPU at inference it takes row by row, each at its own length.  With `packed` the rows come without padding at all, one after another in one long row (1, T): every layer of the
 encoder then computes real tokens only.
 """
 
@@ -63,34 +62,18 @@ def _seen(mask: Tensor | None, like: Tensor) -> Tensor:
     return keys.expand(rows, length)
 
 
-def _attend(scores: Tensor, value: Tensor, dropout: float, training: bool) -> Tensor:
-    weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(value.dtype)
-    if dropout:
-        weights = nn.functional.dropout(weights, p=dropout, training=training)
-    return weights @ value
+def _hidden(seen: Tensor, dtype: torch.dtype) -> Tensor:
+    """What is added to the scores of keys: the lowest number for padding; not -inf, which a row of padding alone would make NaN."""
+    return (~seen).to(dtype) * torch.finfo(dtype).min
 
 
-def _plain(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    seen: Tensor,
-    scaling: float,
-    dropout: float,
-    bias: Tensor | None,
+def _fused(
+    query: Tensor, key: Tensor, value: Tensor, scaling: float, bias: Tensor | None = None, dropout: float = 0.0
 ) -> Tensor:
-    scores = (query @ key.transpose(-1, -2)) * scaling  # (rows, H, L, L)
-    if bias is not None:
-        scores = scores + bias
-    scores = scores.masked_fill(~seen[:, None, None, :], torch.finfo(scores.dtype).min)
-    return _attend(scores, value, dropout, module.training)
-
-
-def _fused(query: Tensor, key: Tensor, value: Tensor, scaling: float, bias: Tensor | None = None) -> Tensor:
-    """(1, H, queries, D) over (1, H, keys, D), nothing masked."""
-    bias = None if bias is None else bias.to(query.dtype)  # under autocast a relative position bias stays in float32
-    return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=scaling)
+    """(rows, H, queries, D) over (rows, H, keys, D) by torch's fused kernels, which keep no matrix of scores; `bias` is added to the scores."""
+    if bias is not None:  # under autocast a relative position bias stays in float32; a kernel wants all queries' biases
+        bias = bias.to(query.dtype).expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+    return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout, scale=scaling)
 
 
 def _packed(query: Tensor, key: Tensor, value: Tensor, packing: Packing, scaling: float) -> Tensor:
@@ -196,47 +179,35 @@ def interleaved_attention(
             group = None if rows == 1 else rows
             out = _row_by_row(query, key, value, lengths, group, p, scaling, position_bias)
             return out.transpose(1, 2).contiguous(), None
+    hidden = _hidden(seen, query.dtype)
     if rows is None or rows == 1:
-        return _plain(module, query, key, value, seen, scaling, dropout, position_bias).transpose(1, 2).contiguous(), None
+        bias = hidden[:, None, None] if position_bias is None else hidden[:, None, None] + position_bias
+        return _fused(query, key, value, scaling, bias, dropping).transpose(1, 2).contiguous(), None
     questions, n = total // rows, rows - 1
     p = length if prompt_tokens is None else min(prompt_tokens, length)
-    lowest = torch.finfo(query.dtype).min
-
-    q = query.view(questions, rows, heads, length, width)
-    k = key.view(questions, rows, heads, length, width)
-    v = value.view(questions, rows, heads, length, width)
-    seen = seen.view(questions, rows, length)
-    prompt_seen = seen[:, 0, None, None, :p]  # (B, 1, 1, P)
-    k_prompt, v_prompt = k[:, 0, :, :p], v[:, 0, :, :p]  # (B, H, P, D)
-    context_seen = seen[:, 1:].reshape(questions, 1, 1, n * length)
+    q, k, v = (t.view(questions, rows, heads, length, width) for t in (query, key, value))
+    hidden = hidden.view(questions, rows, 1, 1, length)
+    prompt_hidden = hidden[:, :1, ..., :p]  # (B, 1, 1, 1, P)
 
     # Eq. 6: the prompt's queries over itself and over all passages of its question, one long row of keys a question
-    k_all = k[:, 1:].transpose(1, 2).reshape(questions, heads, n * length, width)
-    v_all = v[:, 1:].transpose(1, 2).reshape(questions, heads, n * length, width)
-    q_prompt = q[:, 0, :, :p]
-    own = (q_prompt @ k_prompt.transpose(-1, -2)) * scaling  # (B, H, P, P)
+    k_all, v_all = (
+        torch.cat([t[:, 0, :, :p], t[:, 1:].transpose(1, 2).flatten(2, 3)], dim=2) for t in (k, v)
+    )  # (B, H, P + N * L, D)
+    bias = torch.cat([prompt_hidden[:, 0], hidden[:, 1:, 0].reshape(questions, 1, 1, n * length)], dim=-1)
     if position_bias is not None:
-        own = own + position_bias[..., :p, :p]
-    over = (q_prompt @ k_all.transpose(-1, -2)) * scaling  # (B, H, P, N * L)
-    scores = torch.cat([own.masked_fill(~prompt_seen, lowest), over.masked_fill(~context_seen, lowest)], dim=-1)
-    e = _attend(scores, torch.cat([v_prompt, v_all], dim=2), dropout, module.training)  # (B, H, P, D)
+        bias = bias + nn.functional.pad(position_bias[..., :p, :p], (0, n * length))
+    e = _fused(q[:, 0, :, :p], k_all, v_all, scaling, bias, dropping)  # (B, H, P, D)
     e = nn.functional.pad(e, (0, 0, 0, length - p))  # padding tokens of the prompt row: zeros, seen by nobody
 
-    # Eq. 4: each passage's queries over the prompt and over itself; scores are joined instead of copying the prompt's keys N times
-    q_context, k_context, v_context = q[:, 1:], k[:, 1:], v[:, 1:]  # (B, N, H, L, D)
-    own = (q_context @ k_context.transpose(-1, -2)) * scaling  # (B, N, H, L, L)
+    # Eq. 4: each passage's queries over the prompt and over itself
+    k_own, v_own = (
+        torch.cat([t[:, :1, :, :p].expand(-1, n, -1, -1, -1), t[:, 1:]], dim=3).flatten(0, 1) for t in (k, v)
+    )  # (B * N, H, P + L, D)
+    bias = torch.cat([prompt_hidden.expand(-1, n, -1, -1, -1), hidden[:, 1:]], dim=-1).flatten(0, 1)
     if position_bias is not None:
-        own = own + position_bias[:, None]
-    over = (q_context @ k_prompt[:, None].transpose(-1, -2)) * scaling  # (B, N, H, L, P)
-    scores = torch.cat(
-        [over.masked_fill(~prompt_seen[:, None], lowest), own.masked_fill(~seen[:, 1:, None, None, :], lowest)], dim=-1
-    )
-    weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(value.dtype)
-    if dropout:
-        weights = nn.functional.dropout(weights, p=dropout, training=module.training)
-    x = weights[..., :p] @ v_prompt[:, None] + weights[..., p:] @ v_context  # (B, N, H, L, D)
-
-    out = torch.cat([e[:, None], x], dim=1).view(total, heads, length, width)
+        bias = bias + nn.functional.pad(position_bias, (p, 0))
+    x = _fused(q[:, 1:].flatten(0, 1), k_own, v_own, scaling, bias, dropping)
+    out = torch.cat([e[:, None], x.unflatten(0, (questions, n))], dim=1).view(total, heads, length, width)
     return out.transpose(1, 2).contiguous(), None
 
 
@@ -267,17 +238,18 @@ def authors_attention(
             f"{total} rows for {rows} rows a question: the authors' attention takes rows of a T5, with its position bias"
         )
     scaling = width**-0.5 if scaling is None else scaling
-    hidden = (~_seen(attention_mask, key)).to(query.dtype) * torch.finfo(query.dtype).min  # (B * R, L)
+    hidden = _hidden(_seen(attention_mask, key), query.dtype)  # (B * R, L)
     bias = (position_bias + hidden[:, None, None, :]).view(-1, rows, heads, length, length)
     q, k, v = (t.view(-1, rows, heads, length, width) for t in (query, key, value))
     k_all, v_all = (t.transpose(1, 2).reshape(-1, heads, rows * length, width) for t in (k, v))
     mixed = bias.transpose(1, 2).reshape(-1, heads, length, rows * length)
-    e = _attend((q[:, 0] @ k_all.transpose(-1, -2)) * scaling + mixed, v_all, dropout, module.training)  # (B, H, L, D)
+    dropping = dropout if module.training else 0.0
+    e = _fused(q[:, 0], k_all, v_all, scaling, mixed, dropping)  # (B, H, L, D)
     both_k, both_v = (torch.cat([t[:, :1].expand_as(t[:, 1:]), t[:, 1:]], dim=3) for t in (k, v))  # (B, N, H, 2 L, D)
     both = torch.cat([bias[:, :1].expand_as(bias[:, 1:]), bias[:, 1:]], dim=3)  # (B, N, H, 2 L, L)
     both = both.reshape(-1, rows - 1, heads, length, 2 * length)
-    x = _attend((q[:, 1:] @ both_k.transpose(-1, -2)) * scaling + both, both_v, dropout, module.training)
-    out = torch.cat([e[:, None], x], dim=1).view(total, heads, length, width)
+    x = _fused(q[:, 1:].flatten(0, 1), both_k.flatten(0, 1), both_v.flatten(0, 1), scaling, both.flatten(0, 1), dropping)
+    out = torch.cat([e[:, None], x.unflatten(0, (-1, rows - 1))], dim=1).view(total, heads, length, width)
     return out.transpose(1, 2).contiguous(), None
 
 
