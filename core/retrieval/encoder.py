@@ -152,11 +152,12 @@ class BertEncoder(_CachedEncoder):
         from safetensors import SafetensorError
 
         from core.models.encoders.bert import load_bert
+        from core.models.encoders.device import OnDevice, pick_device
         from core.models.encoders.word_pieces import WordPieces
 
+        place = pick_device(device)
         if threads > 0:
             torch.set_num_threads(threads)
-        self._device = torch_device(device)
         self.max_tokens = max_tokens
         try:
             self._tokenizer = WordPieces(folder)
@@ -165,8 +166,9 @@ class BertEncoder(_CachedEncoder):
             raise CheckpointError(
                 f"the encoder in {folder} cannot be loaded ({type(e).__name__}: {e}); install it again"
             ) from e
-        self._model = model.to(self._device).eval()
-        self._budget = BATCH_TOKENS["cuda" if self._device.type == "cuda" else "cpu"]
+        self._model = model
+        self._place = OnDevice("the encoder", model, place)
+        self._budget = BATCH_TOKENS["cuda" if place.type == "cuda" else "cpu"]
 
     @property
     def dimension(self) -> int:
@@ -192,20 +194,21 @@ class BertEncoder(_CachedEncoder):
                 padded[row, : lengths[i]] = ids[i]
                 mask[row, : lengths[i]] = 1
             started = time.perf_counter()
-            vectors = self._forward(torch.from_numpy(padded), torch.from_numpy(mask))
+            tensors = torch.from_numpy(padded), torch.from_numpy(mask)
+            parts = self._place.run(lambda part, both=tensors: self._forward(both[0][part], both[1][part]), len(batch))
             self.stats.model_seconds += time.perf_counter() - started
             self.stats.texts += len(batch)
             self.stats.tokens += int(mask.sum())
             self.stats.padded_tokens += mask.size
-            out[batch] = vectors
+            out[batch] = np.concatenate(parts)
         return out
 
     def _forward(self, ids: torch.Tensor, mask: torch.Tensor) -> Vectors:
         """Unit vectors (B, d) of token ids (B, L)."""
         import torch
 
-        ids, mask = ids.to(self._device), mask.to(self._device)
-        cuda = self._device.type == "cuda"
+        ids, mask = ids.to(self._place.device), mask.to(self._place.device)
+        cuda = self._place.device.type == "cuda"
         with torch.inference_mode(), torch.autocast("cuda", torch.bfloat16, enabled=cuda):
             states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float()  # (B, L, d)
         with torch.inference_mode():
@@ -223,9 +226,11 @@ class SentenceTransformerEncoder(_CachedEncoder):
         super().__init__(name)
         import torch
 
+        from core.models.encoders.device import pick_device
+
         if threads > 0:
             torch.set_num_threads(threads)
-        chosen = str(torch_device(device))
+        chosen = str(pick_device(device))
         try:
             self._model: Any = sentence_transformer(name, chosen)
         except CheckpointError:
@@ -274,21 +279,6 @@ class HashingEncoder(_CachedEncoder):
         self.stats.texts += len(texts)
         vectors: Vectors = out / np.linalg.norm(out, axis=1, keepdims=True)
         return vectors
-
-
-def torch_device(device: str) -> torch.device:
-    """'auto' is CUDA when there is one, else the CPU.  Raises InputError for a device that torch does not have."""
-    import torch
-
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-        torch.empty(1, device=chosen)
-    except (RuntimeError, AssertionError) as e:
-        why = str(e).splitlines()[0]
-        raise InputError(f"AMBISCOPE_DEVICE is '{device}', which torch cannot use here ({why}); use auto, cpu or cuda") from e
-    return chosen
 
 
 def load_encoder(settings: Settings) -> Encoder:

@@ -12,6 +12,7 @@ from its full score vector; no passage is penalised for missing one list.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -36,21 +37,40 @@ def checked_mode(mode: str) -> Mode:
     return mode  # type: ignore[return-value]
 
 
-def search(index: VectorIndex, bm25: Bm25Index | None, query: str, vector: Vectors, k: int, mode: Mode) -> Found:
-    """Rows, scores and cosines of the k best passages for a query and its vector (d,); `bm25` is not read when dense."""
+def search(
+    index: VectorIndex, bm25: Bm25Index | None, queries: Sequence[str], vectors: Vectors, k: int, mode: Mode
+) -> list[Found]:
+    """For each query and its vector of (Q, d): rows, scores and cosines of the k best passages; `bm25` is not read when dense."""
     if mode == "dense" or bm25 is None:
-        (rows, cosines), *_ = index.search(vector[None], k)
-        return rows, cosines, cosines
-    words = bm25.scores(query)
+        return [(rows, cosines, cosines) for rows, cosines in index.search(vectors, k)]
     if mode == "bm25":
-        rows = best(words, k) if words is not None else np.zeros(0, np.int64)
-        scores = words[rows] if words is not None else np.zeros(0, np.float32)
-        return rows, scores, index.similarities(vector, rows)
+        return [_by_words(index, bm25, query, vector, k) for query, vector in zip(queries, vectors, strict=True)]
     wanted = max(CANDIDATES, PER_RESULT * k)
-    (dense, cosines), *_ = index.search(vector[None], wanted)
+    return [
+        _fused(index, bm25.scores(query), vector, dense, k, wanted)
+        for query, vector, dense in zip(queries, vectors, index.search(vectors, wanted), strict=True)
+    ]
+
+
+def _by_words(index: VectorIndex, bm25: Bm25Index, query: str, vector: Vectors, k: int) -> Found:
+    words = bm25.scores(query)
+    rows = best(words, k) if words is not None else np.zeros(0, np.int64)
+    scores = words[rows] if words is not None else np.zeros(0, np.float32)
+    return rows, scores, index.similarities(vector, rows)
+
+
+def _fused(
+    index: VectorIndex,
+    words: NDArray[np.float32] | None,
+    vector: Vectors,
+    dense: tuple[NDArray[np.int64], Vectors],
+    k: int,
+    wanted: int,
+) -> Found:
     if words is None:  # no word to match: what remains is dense retrieval
-        return dense[:k], cosines[:k], cosines[:k]
-    rows = np.union1d(dense, best(words, wanted))
+        rows, cosines = dense
+        return rows[:k], cosines[:k], cosines[:k]
+    rows = np.union1d(dense[0], best(words, wanted))
     cosines = index.similarities(vector, rows)
     fused = DENSE_WEIGHT * (cosines + 1) / max(1e-6, float(cosines.max(initial=-1)) + 1)
     fused += (1 - DENSE_WEIGHT) * words[rows] / max(1e-6, float(words.max(initial=0)))

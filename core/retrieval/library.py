@@ -140,11 +140,9 @@ class Corpus:
         return [
             [
                 RetrievedPassage(self.store[int(row)], rank, float(score), float(cosine))
-                for rank, (row, score, cosine) in enumerate(
-                    zip(*search(index, words, query, vector, k, chosen), strict=True), 1
-                )
+                for rank, (row, score, cosine) in enumerate(zip(*found, strict=True), 1)
             ]
-            for query, vector in zip(queries, vectors, strict=True)
+            for found in search(index, words, queries, vectors, k, chosen)
         ]
 
 

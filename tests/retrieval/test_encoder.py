@@ -75,11 +75,6 @@ def test_missing_model_says_what_to_do(tmp_path, monkeypatch: pytest.MonkeyPatch
         packaged_folder(MINILM)
 
 
-def test_unusable_device_is_an_input_error() -> None:
-    with pytest.raises(InputError, match="AMBISCOPE_DEVICE is 'abacus'"):
-        enc.torch_device("abacus")
-
-
 def test_passage_text() -> None:
     assert enc.passage_text(Passage("1", "Title", "text")) == "Title. text"
     assert enc.passage_text(Passage("1", "", "text")) == "text"

@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from core.errors import CheckpointError
+from core.models.encoders.device import OnDevice, pick_device
 from core.models.encoders.mpnet import load_mpnet
 from core.models.encoders.packaged import packaged_folder
 from core.models.encoders.precision import native_bf16, quick
@@ -25,7 +26,6 @@ from core.models.finding import WEIGHTS, find_verifier, read_config
 from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
 from core.models.ranking.verifier_rows import Window, collate_windows, window_bounds
 from core.models.span.checkpoints import digest
-from core.models.span.model import pick_device
 from core.types import Passage
 
 BATCH = 16  # windows encoded together
@@ -37,9 +37,9 @@ class SpanVerifier:
 
     def __init__(self, network: VerifierNetwork, tokenizer: Any, device: str = "auto") -> None:
         self.config, self.tokenizer = network.config, tokenizer
-        self.device = pick_device(device)
-        self.network = network.to(self.device).eval()
-        if native_bf16(self.device):  # else every call casts all matrices anew
+        self.network = network
+        self._place = OnDevice("the verifier", network, pick_device(device))
+        if native_bf16(self._place.device):  # else every call casts all matrices anew
             for module in self.network.encoder.modules():
                 if isinstance(module, torch.nn.Linear):
                     module.to(torch.bfloat16)
@@ -59,13 +59,16 @@ class SpanVerifier:
             windows.append((Window(question, passages[key].title, passages[key].text[a:b], own), numbers))
         windows.sort(key=lambda item: len(item[0].title) + len(item[0].text))  # short rows together: padding is work too
         out = [UNREAD] * len(spans)
-        for k in range(0, len(windows), BATCH):
-            part = windows[k : k + BATCH]
-            with self._lock, torch.inference_mode(), quick(self.device):
-                batch, kept = collate_windows(self.tokenizer, [w for w, _ in part], self.config.max_tokens)
-                logits = self.network(batch.to(self.device))[0].cpu().tolist() if kept else []
+
+        def forward(part: slice) -> None:
+            batch, kept = collate_windows(self.tokenizer, [w for w, _ in windows[part]], self.config.max_tokens)
+            with quick(self._place.device):
+                logits = self.network(batch.to(self._place.device))[0].cpu().tolist() if kept else []
             for (i, j), logit in zip(kept, logits):
-                out[part[i][1][j]] = logit
+                out[windows[part.start + i][1][j]] = logit
+
+        with self._lock, torch.inference_mode():
+            self._place.run(forward, len(windows), BATCH)
         return out
 
 

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from core import disk
 from core.errors import CheckpointError, StorageError
 from core.evidence import occurrences
+from core.models.encoders.device import pick_device
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.transformers_lock import TRANSFORMERS
 from core.models.finding import SMALL_SEQ2SEQ, find_fid, find_released
@@ -35,7 +36,6 @@ from core.models.seq2seq.network import fan_out as _fan_out
 from core.models.seq2seq.released import load_released
 from core.models.seq2seq.small import load_small
 from core.models.span.answerer import shares_words
-from core.models.span.model import pick_device
 from core.text import find_spans, normalize_answer
 from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
 

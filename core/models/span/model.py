@@ -14,8 +14,9 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from core.errors import CheckpointError, InputError
+from core.errors import CheckpointError
 from core.models.encoders.bert import fits, load_bert
+from core.models.encoders.device import OnDevice, pick_device
 from core.models.encoders.packaged import PACKAGES, packaged_folder
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.word_pieces import FILE as WORD_PIECES
@@ -56,19 +57,6 @@ def load_base(base: str, dropout: float = 0.0) -> Any:
         return pretrained("AutoModel", base_folder(base), add_pooling_layer=False, **rates)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise CheckpointError(f"base model '{base}' cannot be loaded: {reason(error)}") from error
-
-
-def pick_device(name: str = "auto") -> torch.device:
-    """Raises InputError for a device that torch does not know or this machine does not have."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"device '{name}' is unknown; set AMBISCOPE_DEVICE to auto, cpu, cuda or cuda:1") from None
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"device '{name}' is not on this machine; set AMBISCOPE_DEVICE to auto or cpu")
-    return device
 
 
 @dataclass(frozen=True)
@@ -129,10 +117,14 @@ class SpanModel:
 
     def __init__(self, network: SpanNetwork, config: SpanConfig, device: str = "auto") -> None:
         self.config = config
-        self.device = pick_device(device)
-        self.network = network.to(self.device).eval()
+        self.network = network
+        self._place = OnDevice(type(self).__name__, network, pick_device(device))
         self.tokenizer = load_tokenizer(config.base)
         self.lock = threading.Lock()
+
+    @property
+    def device(self) -> torch.device:
+        return self._place.device
 
     def rows(self, question: str, passages: Sequence[Passage]) -> Rows:
         pairs = [(p.title, p.text) for p in passages]
@@ -145,9 +137,14 @@ class SpanModel:
 
     def scores(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
         """Span scores and "nothing" scores as float32 on the CPU."""
+        with self.lock, torch.inference_mode():
+            parts = self._place.run(lambda part: self._forward(batch.questions(part)), len(batch.mask) // batch.rows)
+        spans, nothing = zip(*parts, strict=True)
+        return torch.cat(spans), torch.cat(nothing)
+
+    def _forward(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
         on_gpu = self.device.type == "cuda"
-        autocast = torch.autocast("cuda", dtype=torch.bfloat16) if on_gpu else nullcontext()  # on CPUs the caller decides
-        with self.lock, torch.inference_mode(), autocast:
+        with torch.autocast("cuda", dtype=torch.bfloat16) if on_gpu else nullcontext():  # on CPUs the caller decides
             spans, nothing = self.network(batch.to(self.device))
         return spans.float().cpu(), nothing.float().cpu()
 

@@ -56,6 +56,12 @@ class RowBatch:
     prompted: bool
     steps: Tensor | None = None  # (B,) index of the step, for prompting="learned"
 
+    def questions(self, part: slice) -> RowBatch:
+        """Some of the questions; R and L stay."""
+        rows = slice(part.start * self.rows, part.stop * self.rows)
+        cut = {k: v[part if k == "steps" else rows] if isinstance(v, Tensor) else v for k, v in self.__dict__.items()}
+        return RowBatch(**cut)  # type: ignore[arg-type]
+
     def to(self, device: torch.device) -> RowBatch:
         move = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in self.__dict__.items()}
         return RowBatch(**move)  # type: ignore[arg-type]

@@ -15,13 +15,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from core.errors import CheckpointError, InputError
+from core.errors import CheckpointError
 from core.models.finding import find_checkpoint
 from core.models.span import answerer as span_answerer
 from core.models.span import reader as passage_reader
 from core.models.span.answerer import Decoding, SpanAnswerer, load_answerer, shares_words
 from core.models.span.checkpoints import digest, load_span_network, save_span_network
-from core.models.span.model import collate, load_base, load_tokenizer, pick_device
+from core.models.span.model import collate, load_base, load_tokenizer
 from core.models.span.network import SpanConfig, SpanHead, SpanNetwork
 from core.models.span.reader import PassageReader, Readout, load_reader
 from core.types import Candidate, Passage, RetrievedPassage
@@ -305,12 +305,7 @@ def test_a_checkpoint_that_is_not_there(tmp_path: Path) -> None:
     assert "bundled:" in str(caught.value)
 
 
-def test_devices_and_tokenizers_that_are_not_there(tmp_path: Path) -> None:
-    assert pick_device("cpu").type == "cpu"
-    with pytest.raises(InputError, match="device 'gpu' is unknown"):
-        pick_device("gpu")
-    with pytest.raises(InputError, match="not on this machine"):
-        pick_device("cuda:99")
+def test_a_tokenizer_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="tokenizer"):
         load_tokenizer(str(tmp_path))
 
