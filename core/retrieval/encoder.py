@@ -16,6 +16,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -194,8 +195,8 @@ class BertEncoder(_CachedEncoder):
                 padded[row, : lengths[i]] = ids[i]
                 mask[row, : lengths[i]] = 1
             started = time.perf_counter()
-            tensors = torch.from_numpy(padded), torch.from_numpy(mask)
-            parts = self._place.run(lambda part, both=tensors: self._forward(both[0][part], both[1][part]), len(batch))
+            forward = partial(self._forward, torch.from_numpy(padded), torch.from_numpy(mask))
+            parts = self._place.run(forward, len(batch))
             self.stats.model_seconds += time.perf_counter() - started
             self.stats.texts += len(batch)
             self.stats.tokens += int(mask.sum())
@@ -203,11 +204,11 @@ class BertEncoder(_CachedEncoder):
             out[batch] = np.concatenate(parts)
         return out
 
-    def _forward(self, ids: torch.Tensor, mask: torch.Tensor) -> Vectors:
-        """Unit vectors (B, d) of token ids (B, L)."""
+    def _forward(self, ids: torch.Tensor, mask: torch.Tensor, part: slice) -> Vectors:
+        """Unit vectors (B, d) of some rows of token ids (B, L)."""
         import torch
 
-        ids, mask = ids.to(self._place.device), mask.to(self._place.device)
+        ids, mask = ids[part].to(self._place.device), mask[part].to(self._place.device)
         cuda = self._place.device.type == "cuda"
         with torch.inference_mode(), torch.autocast("cuda", torch.bfloat16, enabled=cuda):
             states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float()  # (B, L, d)

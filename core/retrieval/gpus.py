@@ -103,14 +103,17 @@ def on_gpus(index: Any, gpus: tuple[int, ...], spread: Spread) -> GpuIndex | Non
     if not gpus:
         return None
     if isinstance(index, faiss.IndexHNSW):
-        return _stays("FAISS has no HNSW index for GPUs")
+        _stays("FAISS has no HNSW index for GPUs")
+        return None
     if isinstance(index, faiss.IndexIVFPQ) and index.pq.code_size not in CODE_BYTES:
-        return _stays(f"its codes have {index.pq.code_size} bytes, GPUs know {', '.join(map(str, CODE_BYTES))}: build it again")
+        _stays(f"its codes have {index.pq.code_size} bytes, GPUs know {', '.join(map(str, CODE_BYTES))}: build it again")
+        return None
     try:
         return GpuIndex(index, gpus, spread)
     except RuntimeError as error:
         why = "their memory is too small" if _is_memory(error) else str(error).splitlines()[-1][-200:]
-        return _stays(f"it cannot be copied to the GPUs ({why})")
+        _stays(f"it cannot be copied to the GPUs ({why})")
+        return None
 
 
 def _stays(why: str) -> None:

@@ -258,7 +258,8 @@ class VectorIndex:
         elif scan or self.manifest.kind == "flat":
             scores, rows = faiss.knn(queries, self.vectors, wanted, faiss.METRIC_INNER_PRODUCT)
         elif self.manifest.kind == "hnsw":  # a search's own breadth: the index's is shared by all threads
-            breadth = faiss.SearchParametersHNSW(efSearch=max(64, wanted))
+            library: Any = faiss  # its stubs lack the name
+            breadth = library.SearchParametersHNSW(efSearch=max(64, wanted))
             scores, rows = self._index.search(queries, wanted, params=breadth)
         else:
             scores, rows = self._index.search(queries, wanted)
