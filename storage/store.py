@@ -17,8 +17,8 @@ from types import TracebackType
 from storage.exchange.backup import Maintenance
 from storage.people.activity import Activity
 from storage.people.people import People
-from storage.projects.item_views import ItemViews
-from storage.projects.items import Items
+from storage.projects.intake import Items
+from storage.projects.items import ItemViews
 from storage.projects.projects import Projects
 from storage.projects.qualification import Qualifying
 from storage.results.annotations import Annotations

@@ -22,7 +22,7 @@ from core.retrieval.library import CorpusInfo
 from core.settings import Settings
 from pages.app import connection, libraries
 from pages.app.markup import plain
-from storage.people.door import Door
+from storage.door import Door
 from storage.people.permissions import Name
 from storage.people.visitors import Visitor
 from storage.store import Store

@@ -4,7 +4,7 @@ Open house: while no account has a password or a subject, every name has all rig
 The first account that can sign in must be a manager's; from then on each name has the rights of its account, and a name
 without one has none.  There is always a manager who can sign in.
 
-A session of the app acts as the visitor that a sign-in gave it, checked in each transaction (`storage.people.door`, `storage.people.visitors`).
+A session of the app acts as the visitor that a sign-in gave it, checked in each transaction (`storage.door`, `storage.people.visitors`).
 Without a door the store is the local operator's: it acts in the name that it is given, with the rights of that name's account.
 """
 

@@ -1,4 +1,4 @@
-"""Who may do what: one table, from which the store's door (`storage.people.door`) decides and docs/security.md is tested.
+"""Who may do what: one table, from which the store's door (`storage.door`) decides and docs/security.md is tested.
 
 An action that needs a role names the store's methods that belong to it.  Actions without methods are done outside of the store (corpora,
 models, runs): whoever does them asks the door first.  Within an action a method may ask for more: work on the stage of validation is a

@@ -282,9 +282,7 @@ _turns: dict[str, _Turn] = {}  # by URL
 class Database:
     """One engine and its two transaction scopes.  Nothing may hold a scope across a page rerun or a model call."""
 
-    gate: Callable[[Session], None] | None = (
-        None  # called first in each transaction; what it raises ends it (storage.people.door)
-    )
+    gate: Callable[[Session], None] | None = None  # called first in each transaction; what it raises ends it (storage.door)
 
     def __init__(self, url: URL) -> None:
         self.url = url

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from core.evaluation.published import PublishedTable
 from core.metrics import COUNT_METRICS
 from pages.app.markup import chart_text
-from storage.people.door import Door
+from storage.door import Door
 from storage.records.results import GroupMean, StoredEvaluation
 from storage.store import Store
 

@@ -13,8 +13,8 @@ from argon2 import PasswordHasher
 from storage_samples import prediction
 
 from core.errors import AmbiscopeError, NotAllowedError
+from storage.door import Door
 from storage.people import passwords
-from storage.people.door import Door
 from storage.people.permissions import ACTION_OF, ACTIONS, can
 from storage.people.visitors import Visitor
 from storage.records.annotation import SignedOutError

@@ -17,7 +17,7 @@ from core.errors import ConflictError, InputError
 from core.types import ReferenceQuestion
 from storage.exchange import votes
 from storage.projects import items
-from storage.projects.items import Items
+from storage.projects.intake import Items
 from storage.schema import engine, workbench
 from storage.store import Store
 from storage.tasks import batches
