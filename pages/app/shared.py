@@ -193,7 +193,7 @@ def _compared(a: str, b: str, metrics: tuple[str, ...], scope: str) -> dict[str,
     """A stored run never changes."""
     found = {}
     for metric in metrics:
-        values = servers_store().paired_values(a, b, metric, multi=scope == "multi")
+        values = servers_store().evaluations.paired_values(a, b, metric, multi=scope == "multi")
         found[metric] = compare_values(*values, samples=SAMPLES)
     return found
 

@@ -18,13 +18,14 @@ from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotAllowedError, NotFoundError
 from storage.people import passwords
-from storage.people.log import note
-from storage.people.permissions import check_role
+from storage.people.log import ACTIONS, note
+from storage.people.permissions import can, check_role
 from storage.people.throttle import Attempt, digest
 from storage.people.visitors import Visitor, in_use, only_oneself, somebody_signs_in, visitor_of
 from storage.records.annotation import SignInError
 from storage.records.checks import check_text
-from storage.records.projects import AUTOMATIC, Person, Role
+from storage.records.projects import AUTOMATIC, Activity, Person, Role
+from storage.records.results import Annotator
 from storage.results.labels import annotator_row, check_annotator, check_choice
 from storage.results.predictions import check_page
 from storage.schema import engine, tables, workbench
@@ -105,8 +106,8 @@ def _load(session: Session, name: str) -> Person:
     return _person(found[0], found[1], not in_use(session))
 
 
-class People(engine.Database):
-    """The part of the Store about people."""
+class People(engine.Part):
+    """The part of the Store about people and the log of what they did."""
 
     def accounts_in_use(self) -> bool:
         """False: open house, every name has all rights."""
@@ -140,6 +141,24 @@ class People(engine.Database):
                 .offset(offset)
             )
             return [_person(row, account, open_house) for row, account in rows]
+
+    def annotator(self, name: str) -> Annotator:
+        """Gets or creates.  Raises InputError for a name that is blank or unprintable."""
+        check_annotator(name)
+        with self.reading() as session:  # a page asks at each rerun: no writer lock for that
+            row = session.scalar(select(tables.Annotator).filter_by(name=name))
+        if row is None:
+            with self.writing() as session:
+                row = annotator_row(session, name)
+        return Annotator(row.name, row.created)
+
+    def annotators(self) -> list[Annotator]:
+        """In the order in which they came."""
+        with self.reading() as session:
+            return [
+                Annotator(row.name, row.created)
+                for row in session.scalars(select(tables.Annotator).order_by(tables.Annotator.id))
+            ]
 
     def sign_in(self, name: str, password: str, address: str = "") -> Visitor:
         """`address`: where the person is, as far as it is known.
@@ -313,3 +332,49 @@ class People(engine.Database):
             self._keep_a_manager(session, before)
             note(session, who.id, "subject set", details={"name": name, "linked": subject is not None})
             return _load(session, name)
+
+    def activity(
+        self,
+        by: str,
+        *,
+        project: str | None = None,
+        item: str | None = None,
+        who: str | None = None,
+        action: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[Activity]:
+        """The newest first; `before` is the id of the last one of the page before.  Who is no manager sees their own lines.
+
+        Raises InputError for a limit outside 1..500 or an unknown action, NotAllowedError.
+        """
+        check_page(limit, 0)
+        if action is not None and action not in ACTIONS:
+            raise InputError(f"unknown action '{action[:80]}'; known: {', '.join(ACTIONS)}")
+        with self.reading() as session:
+            person = actor(session, by)
+            line = workbench.Activity
+            query = (
+                select(line, tables.Annotator.name, workbench.Project.public_id, workbench.ProjectItem.public_id)
+                .outerjoin(tables.Annotator, tables.Annotator.id == line.annotator_id)
+                .outerjoin(workbench.Project, workbench.Project.id == line.project_id)
+                .outerjoin(workbench.ProjectItem, workbench.ProjectItem.id == line.item_id)
+                .order_by(line.id.desc())
+                .limit(limit)
+            )
+            if not can(person.role, "manager"):
+                query = query.where(line.annotator_id == person.id)
+            for value, column in (
+                (project, workbench.Project.public_id),
+                (item, workbench.ProjectItem.public_id),
+                (who, tables.Annotator.name),
+                (action, line.action),
+            ):
+                if value is not None:
+                    query = query.where(column == value)
+            if before is not None:
+                query = query.where(line.id < before)
+            return [
+                Activity(row.id, name or "", row.action, of or "", about or "", row.details, row.created)
+                for row, name, of, about in session.execute(query)
+            ]

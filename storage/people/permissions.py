@@ -41,7 +41,7 @@ Name = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`role` is the least one that may; None: nobody has to be signed in.  `calls` are methods of the store."""
+    """`role` is the least one that may; None: nobody has to be signed in.  `calls` are methods of the store's parts."""
 
     about: str
     role: Role | None
@@ -139,7 +139,6 @@ ACTIONS: Mapping[str, Action] = {
             "create_project",
             "update_project",
             "add_items",
-            "set_gold",
             "save_guidelines",
             "guideline_versions",
             "link_predictions",

@@ -15,17 +15,29 @@ from sqlalchemy.orm import Session
 
 from core.errors import AmbiscopeError, InputError
 from core.trace import to_json
-from core.types import ReferenceQuestion
+from core.types import Prediction, ReferenceQuestion
 from storage.people.log import note
 from storage.people.people import actor
-from storage.projects.linked_predictions import Links, item_row, unlinked
-from storage.projects.projects import project_row
+from storage.projects.linked_predictions import link, link_all, own_job, unlinked
+from storage.projects.rows import item_row, project_row
 from storage.records.checks import check_text, plain_problem
 from storage.records.projects import Gold, ItemsReport
 from storage.results.annotations import check_annotation
-from storage.results.predictions import MAX_ID_CHARS, MAX_QUESTION_CHARS
+from storage.results.predictions import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, plain_trace, put_prediction
 from storage.schema import engine, tables, workbench
-from storage.tasks.batches import AT_ONCE, WAIT_SECONDS, BusyError, Pace, begin, is_stale, job_of
+from storage.tasks.batches import (
+    AT_ONCE,
+    WAIT_SECONDS,
+    BusyError,
+    Pace,
+    begin,
+    is_stale,
+    job_of,
+    linked,
+    resume_order,
+    take_back,
+    there,
+)
 from storage.tasks.contents import check_gold, gold_to_json
 from storage.tasks.queue_order import bulk, chunks, rank_of, table_of
 
@@ -69,8 +81,8 @@ def _something_to_validate(questions: Sequence[ReferenceQuestion]) -> None:
             )
 
 
-class Items(Links):
-    """The part of the Store about a project's items."""
+class Intake(engine.Part):
+    """The part of the Store about what comes into a project: questions, and the predictions that are linked to them."""
 
     def add_items(self, by: str, project: str, questions: Sequence[ReferenceQuestion], *, gold: bool = False) -> ItemsReport:
         """Adds questions at the end, all or none, and links stored predictions.  A question that is there already is left alone.
@@ -111,33 +123,33 @@ class Items(Links):
             elif at_once:
                 added = self._put(session, row, questions, bodies, gold)
                 wanted = unlinked(session, row)
-                report = ItemsReport(added, len(questions) - added, self._link(session, row, wanted[:AT_ONCE], None))
+                report = ItemsReport(added, len(questions) - added, link(session, row, wanted[:AT_ONCE], None))
                 self._appear(session, who.id, job, report, gold)
         if left is None and at_once:
-            more = self._link_all(number) if len(wanted) > AT_ONCE else 0  # items of earlier that predictions came for
+            more = link_all(self.database, number) if len(wanted) > AT_ONCE else 0  # items of earlier that predictions came for
             return replace(report, linked=report.linked + more)
         if left is not None:
-            self._take_back(number, token)
+            take_back(self.database, number, token)
             return self._add(by, project, questions, bodies, gold)
-        self._resume_order(number)
+        resume_order(self.database, number)
         try:
             added, done, pace = 0, 0, Pace()
             while done < len(questions):
                 upto = done + pace.size
                 with self.writing() as session:
                     began = time.perf_counter()
-                    self._mine(session, token)
+                    own_job(session, token)
                     row = session.get_one(workbench.Project, number)  # as it is now
                     added += self._put(session, row, questions[done:upto], bodies[done:upto], gold)
                 pace.rest(time.perf_counter() - began)
                 done = upto
-            report = ItemsReport(added, len(questions) - added, self._link_all(number, token))
+            report = ItemsReport(added, len(questions) - added, link_all(self.database, number, token))
             with self.writing() as session:
-                self._appear(session, who.id, self._mine(session, token), report, gold)
+                self._appear(session, who.id, own_job(session, token), report, gold)
             return report
         except BaseException:
             with contextlib.suppress(AmbiscopeError):  # else the next call does it
-                self._take_back(number, token)
+                take_back(self.database, number, token)
             raise
 
     @staticmethod
@@ -239,21 +251,62 @@ class Items(Links):
         bulk(session, insert(table_of(workbench.ItemStage)), rows)
         return len(made)
 
-    def set_gold(self, by: str, item: str, gold: Gold | None) -> None:
-        """Makes an item a qualification item, or (None) an ordinary one.  Raises InputError once somebody worked on it."""
-        if gold is not None:
-            check_gold(gold)
+    def link_predictions(self, by: str, project: str) -> int:
+        """Links the newest stored prediction of each of the project's systems to each item that has none of it yet, and
+        returns how many were linked; many of them in portions.  With the order `uncertainty` their margins are read from the traces.
+
+        Raises NotAllowedError unless `by` is a manager, NotFoundError.
+        """
+        with self.reading() as session:
+            actor(session, by, "manager")
+            number = project_row(session, project).id
+        resume_order(self.database, number)
+        count = link_all(self.database, number)
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            note(session, who.id, "predictions linked", project=number, details={"linked": count})
+        return count
+
+    def unanswered(self, by: str, project: str, items: Sequence[str] | None = None) -> frozenset[str]:
+        """The items (or those of these) that lack a prediction of one of the project's systems, so that nobody can judge them yet.
+
+        Raises NotAllowedError unless `by` is a manager, NotFoundError.
+        """
+        queue, item = workbench.ItemStage, workbench.ProjectItem
+        with self.reading() as session:
+            actor(session, by, "manager")
+            row = project_row(session, project)
+            query = select(item.id, item.public_id).join(queue, queue.item_id == item.id)
+            query = query.where(queue.project_id == row.id, queue.stage == "judging", queue.state == "open")
+            query = query.where(queue.gold.is_(False), there(session, row.id, queue.item_id))
+            if items is not None:
+                query = query.where(item.public_id.in_(list(items)))
+            names = {int(key): str(name) for key, name in session.execute(query)}
+            found: dict[int, list[int]] = {}
+            for part in chunks(sorted(names)):
+                found |= linked(session, part)
+            return frozenset(name for number, name in names.items() if len(found.get(number, ())) < len(row.systems))
+
+    def save_for_item(self, by: str, item: str, prediction: Prediction, key: str | None = None) -> bool:
+        """Stores a prediction of an item's question and links it, unless the item has one of its system already; True if it did.
+
+        One transaction that looks at this item alone, so that it costs the same however large the project is.  `key` as in
+        `save_prediction`.  Raises NotAllowedError unless `by` is a manager, NotFoundError, InputError for another question, for a system
+        that is not the project's, or for what cannot be stored, ConflictError for another run's key.
+        """
+        trace = plain_trace(prediction)
+        check_key(key)
         with self.writing() as session:
             who = actor(session, by, "manager")
             row = item_row(session, item)
-            if (gold is None) != (row.gold is None):
-                if session.scalar(select(workbench.Task.id).filter_by(item_id=row.id).limit(1)) is not None:
-                    raise InputError("somebody has worked on this item already: choose another one")
-                project = session.get_one(workbench.Project, row.project_id)
-                for queue in session.scalars(select(workbench.ItemStage).filter_by(item_id=row.id)):
-                    queue.gold = gold is not None
-                    queue.slots = 0 if gold else 1 if queue.stage == "validation" else project.annotators_per_item
-                    if queue.stage == "validation":
-                        queue.state = "waiting" if gold or "generation" in project.stages else "open"
-            row.gold = gold_to_json(gold) if gold else None
-            note(session, who.id, "gold set", project=row.project_id, item=row.id, details={"gold": gold is not None})
+            project = session.get_one(workbench.Project, row.project_id)
+            system = prediction.system.name
+            if system not in project.systems:
+                raise InputError(f"{system} is no system of the project: choose it in the project's settings first")
+            made = put_prediction(session, prediction, trace, key)
+            if made.question_id != row.question_id:
+                raise InputError(f"the prediction is of another question than the item: '{prediction.question.text[:80]}'")
+            count = link(session, project, [(row.id, project.systems.index(system), made.id)], None)
+            if count:
+                note(session, who.id, "predictions linked", project=project.id, item=row.id, details={"linked": count})
+            return bool(count)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import undefer
 from core.errors import NotFoundError
 from storage.people.people import actor
 from storage.people.permissions import can
-from storage.projects.projects import project_row
+from storage.projects.rows import project_row
 from storage.records.projects import Item, ItemState, ItemSummary, LinkedPrediction, StageProgress, WorkStage
 from storage.results.labels import check_choice
 from storage.results.predictions import check_page
@@ -20,7 +20,7 @@ from storage.tasks.batches import there
 from storage.tasks.contents import annotations_from_json, passages_from_json
 
 
-class ItemViews(engine.Database):
+class Items(engine.Part):
     """The part of the Store that reads a project's items."""
 
     def get_item(self, item: str, by: str) -> Item:

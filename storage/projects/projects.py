@@ -16,37 +16,26 @@ from typing import Any, cast, get_args
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from core.errors import ConflictError, InputError, NotFoundError
+from core.errors import ConflictError, InputError
 from storage.people.log import note
-from storage.people.people import actor
+from storage.people.people import actor, rights_of
+from storage.projects.qualification import reckon_qualification
+from storage.projects.rows import THRESHOLDS, latest_guidelines, project_row
 from storage.records.checks import check_text
-from storage.records.projects import Example, Guidelines, Order, Project, ProjectState, WorkStage
+from storage.records.projects import Example, Guidelines, Order, Project, ProjectState, Qualification, WorkStage
 from storage.results.annotations import check_annotation
 from storage.results.labels import check_choice
 from storage.results.predictions import MAX_ID_CHARS, check_page
 from storage.schema import engine, tables, workbench
-from storage.tasks.batches import Portions, begin
+from storage.tasks.batches import begin, put_in_order, resume_order
 from storage.tasks.contents import examples_from_json, examples_to_json
 from storage.tasks.slots import refresh_states
 
-THRESHOLDS: Mapping[str, float] = {
-    "alias_words": 7,  # an alias of so many words gets a warning
-    "min_seconds_no_pairs": 0,  # before a single or no answer may be submitted; AmbigQA: 60
-    "must_read": 1,  # passages to open before submitting; 0 switches it off
-    "gold_score": 0.8,  # of a gold item that counts as right
-}
 MAX_NAME_CHARS = 200
 MAX_GUIDELINE_CHARS = 200_000
 MAX_EXAMPLES = 100
 MAX_ANNOTATORS = 100
 _SEED_BOUND = 2**31  # PostgreSQL's integer
-
-
-def project_row(session: Session, project: str) -> workbench.Project:
-    row = session.scalar(select(workbench.Project).filter_by(public_id=project))
-    if row is None:
-        raise NotFoundError(f"there is no project '{project[:80]}'")
-    return row
 
 
 def project_record(row: workbench.Project) -> Project:
@@ -141,12 +130,7 @@ def _check_guidelines(text: str, examples: Sequence[Example]) -> None:
         check_annotation(example.annotation, complete=False)  # a wrong example may well be incomplete
 
 
-def latest_guidelines(session: Session, project: int) -> int:
-    """The version in force; 0: none was written."""
-    return session.scalar(select(func.max(workbench.Guideline.version)).filter_by(project_id=project)) or 0
-
-
-class Projects(Portions):
+class Projects(engine.Part):
     """The part of the Store about projects."""
 
     def create_project(
@@ -231,7 +215,7 @@ class Projects(Portions):
         with self.reading() as session:
             actor(session, by, "manager")
             number = project_row(session, project).id
-        self._resume_order(number)
+        resume_order(self.database, number)
         with self.writing() as session:
             who = actor(session, by, "manager")
             row = project_row(session, project)
@@ -259,7 +243,7 @@ class Projects(Portions):
             note(session, who.id, "project changed", project=row.id, details=columns)
             record = project_record(row)
         if reorder:
-            self._put_in_order(number, token)
+            put_in_order(self.database, number, token)
         return record
 
     @staticmethod
@@ -367,6 +351,36 @@ class Projects(Portions):
             if version is not None:
                 query = query.where(line.version == version)
             return [_guidelines(row, project, name) for row, name in session.execute(query.limit(limit).offset(offset))]
+
+    # ---------------------------------------------------------------- qualification
+
+    def qualification(self, project: str, annotator: str) -> Qualification:
+        """Raises NotFoundError for an unknown project, NotAllowedError."""
+        with self.reading() as session:
+            who = actor(session, annotator)
+            return reckon_qualification(session, project_row(session, project), who.id)
+
+    def admit(self, by: str, project: str, annotator: str, admitted: bool | None) -> Qualification:
+        """Lets somebody in or keeps them out whatever their gold items say; None leaves it to those again.
+
+        Raises NotAllowedError unless `by` is a manager, NotFoundError.
+        """
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            row = project_row(session, project)
+            whom = cast(int, session.execute(select(tables.Annotator.id).filter_by(name=annotator)).scalar_one_or_none())
+            if whom is None:
+                whom = rights_of(session, annotator).id
+            found = session.scalar(select(workbench.Admission).filter_by(project_id=row.id, annotator_id=whom))
+            if found is not None and admitted is None:
+                session.delete(found)
+            elif found is not None and admitted is not None:
+                found.admitted = admitted
+            elif admitted is not None:
+                session.add(workbench.Admission(project_id=row.id, annotator_id=whom, admitted=admitted, created=engine.now()))
+            session.flush()
+            note(session, who.id, "person admitted", project=row.id, details={"name": annotator, "admitted": admitted})
+            return reckon_qualification(session, row, whom)
 
 
 def _guidelines(row: workbench.Guideline, project: str, by: str) -> Guidelines:

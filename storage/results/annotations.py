@@ -16,7 +16,7 @@ from storage.records.results import AnnotationConflictError, AnnotationRevision,
 from storage.results.labels import annotator_row, check_choice
 from storage.results.predictions import require_question
 from storage.schema import tables
-from storage.schema.engine import Database, now
+from storage.schema.engine import Part, now
 
 MAX_PAIRS = 200
 
@@ -154,7 +154,7 @@ def put_annotation(
     return annotation_record(row, annotation.pairs, question.public_id, who.name)
 
 
-class Annotations(Database):
+class Annotations(Part):
     """The part of the Store about annotations."""
 
     def save_annotation(

@@ -16,14 +16,14 @@ from storage.records.results import EvaluationFilter, EvaluationRow, GroupMean, 
 from storage.results.evaluation_rows import BUCKETS, MAX_LABEL_CHARS, add_evaluation, digest_of, report_of, store_traces
 from storage.results.predictions import MAX_ID_CHARS, check_page
 from storage.schema import tables
-from storage.schema.engine import Database, now
+from storage.schema.engine import Part, now
 
 _RUN, _ROW, _VALUE, _SCORE = tables.Evaluation, tables.EvaluationRow, tables.EvaluationValue, tables.EvaluationScore
 Order = Literal["position", "f1", "slowest", "errors"]
 _Query = TypeVar("_Query", bound=Select[Any])
 
 
-class Evaluations(Database):
+class Evaluations(Part):
     """The part of the Store about evaluations."""
 
     def save_evaluation(

@@ -11,9 +11,9 @@ from core.annotating.labels import Label
 from core.errors import InputError, NotFoundError
 from storage.people.visitors import only_oneself
 from storage.records.checks import check_text
-from storage.records.results import Annotator, Judgment, JudgmentConflictError, JudgmentRevision, State
+from storage.records.results import Judgment, JudgmentConflictError, JudgmentRevision, State
 from storage.schema import tables
-from storage.schema.engine import Database, now
+from storage.schema.engine import Part, now
 
 MAX_NAME_CHARS = 200
 MAX_NOTE_CHARS = 20_000
@@ -148,26 +148,8 @@ def put_judgment(
     return _record(row, prediction_id, position, who.name)
 
 
-class Judgments(Database):
-    """The part of the Store about annotators and judgments."""
-
-    def annotator(self, name: str) -> Annotator:
-        """Gets or creates.  Raises InputError for a name that is blank or unprintable."""
-        check_annotator(name)
-        with self.reading() as session:  # a page asks at each rerun: no writer lock for that
-            row = session.scalar(select(tables.Annotator).filter_by(name=name))
-        if row is None:
-            with self.writing() as session:
-                row = annotator_row(session, name)
-        return Annotator(row.name, row.created)
-
-    def annotators(self) -> list[Annotator]:
-        """In the order in which they came."""
-        with self.reading() as session:
-            return [
-                Annotator(row.name, row.created)
-                for row in session.scalars(select(tables.Annotator).order_by(tables.Annotator.id))
-            ]
+class Labels(Part):
+    """The part of the Store about people's verdicts on predicted answers."""
 
     def judge(
         self,

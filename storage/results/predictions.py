@@ -7,7 +7,7 @@ import json
 import uuid
 from typing import Any, TypeVar
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session, undefer
 
 from core.errors import ConflictError, FormatError, InputError, NotFoundError, StorageError
@@ -16,7 +16,7 @@ from core.types import Prediction, Question
 from storage.records.checks import check_text, plain_problem
 from storage.records.results import PredictionSummary, StoredPrediction, StoredQuestion
 from storage.schema import tables
-from storage.schema.engine import Database, now
+from storage.schema.engine import Part, now
 
 _Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])
 
@@ -142,7 +142,7 @@ def _question_record(row: tables.Question) -> StoredQuestion:
     return StoredQuestion(row.public_id, row.source_id, row.text, row.created)
 
 
-class Predictions(Database):
+class Predictions(Part):
     """The part of the Store about questions and predictions."""
 
     def add_question(self, question: Question) -> StoredQuestion:
@@ -223,25 +223,6 @@ class Predictions(Database):
                 PredictionSummary(row.public_id, question, row.system, row.corpus, tuple(answers.get(row.id, ())), row.created)
                 for row, question in rows
             ]
-
-    def counts(self) -> dict[str, int]:
-        """Rows of each table, all at the same moment; `judgment_submitted` and `question_judged` besides."""
-        with self.reading() as session:
-            found = {
-                name: session.scalar(select(func.count()).select_from(table)) or 0
-                for name, table in sorted(tables.Base.metadata.tables.items())
-            }
-            submitted = select(tables.Judgment).filter_by(state="submitted")
-            found["judgment_submitted"] = session.scalar(select(func.count()).select_from(submitted.subquery())) or 0
-            judged = (
-                select(tables.Prediction.question_id)
-                .join(tables.PredictedAnswer, tables.PredictedAnswer.prediction_id == tables.Prediction.id)
-                .join(tables.Judgment, tables.Judgment.predicted_answer_id == tables.PredictedAnswer.id)
-                .where(tables.Judgment.state == "submitted")
-                .distinct()
-            )
-            found["question_judged"] = session.scalar(select(func.count()).select_from(judged.subquery())) or 0
-            return found
 
 
 def _matching(query: _Q, text: str) -> _Q:

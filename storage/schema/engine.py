@@ -10,13 +10,14 @@ writes take one advisory lock, so that what is tested of one is true of the othe
 
 from __future__ import annotations
 
+import copy
 import json
 import sqlite3
 import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -282,7 +283,7 @@ _turns: dict[str, _Turn] = {}  # by URL
 class Database:
     """One engine and its two transaction scopes.  Nothing may hold a scope across a page rerun or a model call."""
 
-    gate: Callable[[Session], None] | None = None  # called first in each transaction; what it raises ends it (storage.door)
+    gate: Callable[[Session], None] | None = None
 
     def __init__(self, url: URL) -> None:
         self.url = url
@@ -315,6 +316,25 @@ class Database:
         finally:
             self._turn.release()
 
+    def gated(self, gate: Callable[[Session], None]) -> Database:
+        """The same engine, with `gate` called first in each transaction; what it raises ends it."""
+        made = copy.copy(self)
+        made.gate = gate
+        return made
+
     def close(self) -> None:
         """Closes all connections; the last one folds the WAL into the file."""
         self.engine.dispose()
+
+
+class Part:
+    """A part of the store: its public methods, each one transaction of the database that it is given."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def reading(self) -> AbstractContextManager[Session]:
+        return self.database.reading()
+
+    def writing(self) -> AbstractContextManager[Session]:
+        return self.database.writing()

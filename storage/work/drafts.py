@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from core.errors import InputError
 from core.json_io import dumps
 from storage.people.people import actor
-from storage.projects.projects import project_row
+from storage.projects.rows import project_row
 from storage.records.annotation import Draft, DraftConflictError, Interaction, InteractionLog
 from storage.records.checks import check_text, plain_problem
 from storage.records.projects import InteractionKind, WorkStage
@@ -123,7 +123,7 @@ def make_log(events: Iterable[Interaction]) -> InteractionLog:
     )
 
 
-class Drafts(engine.Database):
+class Drafts(engine.Part):
     """The part of the Store about drafts and interactions."""
 
     def save_draft(

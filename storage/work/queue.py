@@ -10,8 +10,8 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from core.errors import InputError
 from storage.people.log import note
 from storage.people.people import Actor, actor
-from storage.projects.projects import project_row
 from storage.projects.qualification import reckon_qualification
+from storage.projects.rows import project_row
 from storage.records.annotation import NotQualifiedError, Task
 from storage.records.checks import check_text
 from storage.records.projects import TaskState, WorkStage
@@ -42,7 +42,7 @@ def _linked(item: InstrumentedAttribute[int] | int) -> ScalarSelect[int]:
     return select(func.count()).select_from(link).where(link.item_id == item).scalar_subquery()
 
 
-class Queue(engine.Database):
+class Queue(engine.Part):
     """The part of the Store about leases and what becomes of them."""
 
     def next_item(self, project: str, annotator: str, stage: WorkStage) -> Task | None:

@@ -20,7 +20,7 @@ from storage.work.completion import began_to_count, ceased_to_count, retract_aut
 from storage.work.queue import lease, take
 
 
-class Rework(engine.Database):
+class Returns(engine.Part):
     """The part of the Store about returning and undoing."""
 
     def return_item(self, item: str, annotator: str, stage: WorkStage, reason: str, by: str) -> Task:

@@ -15,8 +15,8 @@ from core.errors import InputError
 from core.types import Evidence
 from storage.people.log import note
 from storage.people.people import actor
-from storage.projects.projects import THRESHOLDS, latest_guidelines, project_row
 from storage.projects.qualification import gold_score, reckon_qualification
+from storage.projects.rows import THRESHOLDS, latest_guidelines, project_row
 from storage.records.annotation import (
     Content,
     GenerationWork,
@@ -133,7 +133,7 @@ def stream(
         session.expunge_all()
 
 
-class Submissions(engine.Database):
+class Submissions(engine.Part):
     """The part of the Store about submitted work."""
 
     def submit(

@@ -25,7 +25,7 @@ from storage.records.results import ExportRecord, Format, Manifest, Snapshot
 from storage.results.labels import MAX_NOTE_CHARS
 from storage.results.predictions import check_page
 from storage.schema import tables
-from storage.schema.engine import Database, now
+from storage.schema.engine import Database, Part, now
 from storage.schema.snapshots import Snapshot as SnapshotRow
 from storage.schema.upgrade import head
 
@@ -33,8 +33,8 @@ SNAPSHOT_FORMATS = ("training", "ambignq", "ambignq-full", "preferences", "csv",
 MANIFEST = "manifest.json"
 
 
-class Exports(Database):
-    """Exports and snapshots.  The file is of one moment: one read transaction writes all of it."""
+class Exports(Part):
+    """The part of the Store about exports and snapshots.  The file is of one moment: one read transaction writes all of it."""
 
     def export(
         self,
@@ -71,22 +71,8 @@ class Exports(Database):
         )
         with replacing(manifest_path(out)) as writer:
             writer.write(dumps(manifest.to_json()) + "\n")
-        self._note(manifest, out)
+        note_export(self.database, manifest, out)
         return manifest
-
-    def _note(self, manifest: Manifest, path: Path) -> None:
-        with self.writing() as session:
-            session.add(
-                tables.Export(
-                    format=manifest.format,
-                    file=str(path),
-                    sha256=manifest.sha256,
-                    bytes=manifest.bytes,
-                    counts=dict(manifest.counts),
-                    filters=dict(manifest.filters),
-                    created=manifest.created,
-                )
-            )
 
     def exports(self, limit: int = 50) -> list[ExportRecord]:
         """What went out, backups included, the newest first."""
@@ -214,6 +200,21 @@ class Exports(Database):
         except OSError as e:
             raise StorageError(f"{e.filename or place}: cannot be read ({e.strerror or e}): take another snapshot") from None
         return found
+
+
+def note_export(database: Database, manifest: Manifest, path: Path) -> None:
+    with database.writing() as session:
+        session.add(
+            tables.Export(
+                format=manifest.format,
+                file=str(path),
+                sha256=manifest.sha256,
+                bytes=manifest.bytes,
+                counts=dict(manifest.counts),
+                filters=dict(manifest.filters),
+                created=manifest.created,
+            )
+        )
 
 
 def _next_number(session: Session, folder: Path) -> int:

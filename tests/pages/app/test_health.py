@@ -29,7 +29,7 @@ def test_launches_and_backs_up(open_app: Open, store: Store, monkeypatch: pytest
     assert (row["value"], row["from"]) == (health.HIDDEN, "set")
     button(app, "Back up now").click().run()
     assert not app.error
-    (record,) = store.exports()
+    (record,) = store.exports.exports()
     assert record.format == "backup"
     assert Path(record.file).exists()
     assert {m.label: m.value for m in app.metric}["Last backup"] == "just now"
