@@ -181,7 +181,7 @@ def test_references_to_what_is_not_there(store: Store, tmp_path: Path) -> None:
 def test_a_file_that_changes_while_it_is_read(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = put(tmp_path / "a.json", [GOOD])
     prints = iter([(1, 1), (1, 2)])
-    monkeypatch.setattr("storage.exchange.backup.fingerprint", lambda _: next(prints))
+    monkeypatch.setattr("storage.exchange.imports.importing.fingerprint", lambda _: next(prints))
     with pytest.raises(InputError, match="was changed while it was read"):
         store.imports.import_file(file)
     assert empty(store)
