@@ -16,8 +16,7 @@ from core.disk import replacing
 from core.errors import InputError, StorageError
 from storage.exchange.consensus import RULE
 from storage.exchange.dump import LAYOUT
-from storage.exchange.exports.files import digest
-from storage.exchange.exports.snapshots import note_export
+from storage.exchange.exports.files import digest, note_export
 from storage.records.results import Health, Manifest
 from storage.schema import tables
 from storage.schema.engine import DamagedError, Part, explain, now, parse_url, sqlite_path

@@ -16,30 +16,19 @@ from sqlalchemy.orm import Session
 from core.errors import AmbiscopeError, InputError
 from core.trace import to_json
 from core.types import Prediction, ReferenceQuestion
+from storage.people.actors import actor
 from storage.people.log import note
-from storage.people.people import actor
-from storage.projects.linked_predictions import link, link_all, own_job, unlinked
+from storage.projects.linked_predictions import link, link_all, unlinked
 from storage.projects.rows import item_row, project_row
-from storage.records.checks import check_text, plain_problem
+from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_text, plain_problem
 from storage.records.projects import Gold, ItemsReport
 from storage.results.annotations import check_annotation
-from storage.results.predictions import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, plain_trace, put_prediction
+from storage.results.predictions import plain_trace, put_prediction
 from storage.schema import engine, tables, workbench
-from storage.tasks.batches import (
-    AT_ONCE,
-    WAIT_SECONDS,
-    BusyError,
-    Pace,
-    begin,
-    is_stale,
-    job_of,
-    linked,
-    resume_order,
-    take_back,
-    there,
-)
+from storage.tasks.batches import AT_ONCE, WAIT_SECONDS, Pace, resume_order, take_back
 from storage.tasks.contents import check_gold, gold_to_json
-from storage.tasks.queue_order import bulk, chunks, rank_of, table_of
+from storage.tasks.jobs import BusyError, begin, is_stale, job_of, own_job, there
+from storage.tasks.queue_order import bulk, chunks, linked, rank_of, table_of
 
 MAX_ITEMS = 1_000_000  # of one project
 
@@ -278,7 +267,7 @@ class Intake(engine.Part):
             row = project_row(session, project)
             query = select(item.id, item.public_id).join(queue, queue.item_id == item.id)
             query = query.where(queue.project_id == row.id, queue.stage == "judging", queue.state == "open")
-            query = query.where(queue.gold.is_(False), there(session, row.id, queue.item_id))
+            query = query.where(queue.gold == False, there(session, row.id, queue.item_id))  # noqa: E712
             if items is not None:
                 query = query.where(item.public_id.in_(list(items)))
             names = {int(key): str(name) for key, name in session.execute(query)}

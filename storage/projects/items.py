@@ -9,15 +9,14 @@ from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.orm import undefer
 
 from core.errors import NotFoundError
-from storage.people.people import actor
+from storage.people.actors import actor
 from storage.people.permissions import can
 from storage.projects.rows import project_row
+from storage.records.checks import check_choice, check_page
 from storage.records.projects import Item, ItemState, ItemSummary, LinkedPrediction, StageProgress, WorkStage
-from storage.results.labels import check_choice
-from storage.results.predictions import check_page
 from storage.schema import engine, tables, workbench
-from storage.tasks.batches import there
 from storage.tasks.contents import annotations_from_json, passages_from_json
+from storage.tasks.jobs import there
 
 
 class Items(engine.Part):
@@ -108,9 +107,9 @@ class Items(engine.Part):
                     stage,
                     cast(ItemState, q.state),
                     q.slots,
-                    tally[q.item_id].submitted if q.item_id in tally else 0,
-                    tally[q.item_id].leased if q.item_id in tally else 0,
-                    tally[q.item_id].over if q.item_id in tally else 0,
+                    getattr(tally.get(q.item_id), "submitted", 0),
+                    getattr(tally.get(q.item_id), "leased", 0),
+                    getattr(tally.get(q.item_id), "over", 0),
                     i.margin,
                     i.disagreement,
                 )
@@ -180,6 +179,9 @@ class Items(engine.Part):
             return session.scalar(query) or 0
 
 
+_TALLIED = ("submitted", "leased", "returned", "skipped", "over", "gold")
+
+
 def _tallies(moment: Any) -> list[Any]:
     task = workbench.Task
 
@@ -200,19 +202,13 @@ def _tallies(moment: Any) -> list[Any]:
 
 def _progress(stage: str, totals: Mapping[str, int], slots: int, tally: Any, drafts: int) -> StageProgress:
     counts = {state: totals.get(state, 0) for state in workbench.ITEM_STATES}
+    counts |= {name: int(getattr(tally, name, 0)) for name in _TALLIED}
+    items = sum(totals.values())
     return StageProgress(
         stage=cast(WorkStage, stage),
-        items=sum(counts.values()),
-        waiting=counts["waiting"],
-        open=counts["open"],
-        done=counts["done"],
-        slots=slots * sum(counts.values()),
-        submitted=int(tally.submitted) if tally else 0,
-        leased=int(tally.leased) if tally else 0,
-        returned=int(tally.returned) if tally else 0,
-        skipped=int(tally.skipped) if tally else 0,
-        over=int(tally.over) if tally else 0,
-        gold=int(tally.gold) if tally else 0,
+        items=items,
+        slots=slots * items,
         drafts=drafts,
-        seconds=float(tally.seconds) if tally else 0.0,
+        seconds=float(getattr(tally, "seconds", 0.0)),
+        **counts,
     )

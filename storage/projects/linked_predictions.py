@@ -9,8 +9,9 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from storage.schema import engine, tables, workbench
-from storage.tasks.batches import BusyError, Pace, held, linked
-from storage.tasks.queue_order import bulk, chunks, margins_of, reckon, table_of
+from storage.tasks.batches import Pace
+from storage.tasks.jobs import own_job
+from storage.tasks.queue_order import bulk, chunks, linked, margins_of, reckon, table_of
 
 
 def unlinked(session: Session, project: workbench.Project) -> list[tuple[int, int, int]]:
@@ -27,13 +28,6 @@ def unlinked(session: Session, project: workbench.Project) -> list[tuple[int, in
         )
         found += [(i, side, p) for i, p in session.execute(newest)]
     return found
-
-
-def own_job(session: Session, token: str) -> workbench.ProjectJob:
-    job = held(session, token)
-    if job is None:
-        raise BusyError("this took so long that another call took over: nothing was added; do it again")
-    return job
 
 
 def link(

@@ -10,7 +10,7 @@ from storage.projects.rows import THRESHOLDS
 from storage.records.annotation import Content, JudgingWork
 from storage.records.projects import Gold, Qualification
 from storage.schema import workbench
-from storage.tasks.batches import there
+from storage.tasks.jobs import there
 from storage.tasks.tasks import stands
 
 

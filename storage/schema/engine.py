@@ -182,34 +182,18 @@ class DamagedError(StorageError):
     """The database file is not intact: put a backup back."""
 
 
-_REASONS = (
-    ("disk is full", "the disk is full: nothing was changed; free some space, then do it again"),
-    (
-        "database is locked",
-        f"another program has been writing for {BUSY_TIMEOUT_MS // 1000} s: nothing was changed; do it again",
-    ),
-    (
-        "lock timeout",
-        f"another program has been writing for {BUSY_TIMEOUT_MS // 1000} s: nothing was changed; do it again",
-    ),
-    (
-        "malformed",
-        "the file is damaged: it was left as it is; put a backup back with `python -m storage restore BACKUP`",
-    ),
-    (
-        "not a database",
-        "the file is no SQLite database or its head is damaged: it was left as it is; put a backup back with "
-        "`python -m storage restore BACKUP`, or use another AMBISCOPE_HOME",
-    ),
-    ("readonly", "the file or its folder may not be written: nothing was changed; mend the permissions"),
-    ("unable to open", "the file cannot be opened: check that the folder exists and may be written"),
-    (
-        "disk i/o error",
-        "the disk refused (full, over quota, or failing): nothing was changed; free some space, then do it again",
-    ),
-)
-
-
+_BUSY = f"another program has been writing for {BUSY_TIMEOUT_MS // 1000} s: nothing was changed; do it again"
+_REASONS = {
+    "disk is full": "the disk is full: nothing was changed; free some space, then do it again",
+    "database is locked": _BUSY,
+    "lock timeout": _BUSY,
+    "malformed": "the file is damaged: it was left as it is; put a backup back with `python -m storage restore BACKUP`",
+    "not a database": "the file is no SQLite database or its head is damaged: it was left as it is; put a backup back with "
+    "`python -m storage restore BACKUP`, or use another AMBISCOPE_HOME",
+    "readonly": "the file or its folder may not be written: nothing was changed; mend the permissions",
+    "unable to open": "the file cannot be opened: check that the folder exists and may be written",
+    "disk i/o error": "the disk refused (full, over quota, or failing): nothing was changed; free some space, then do it again",
+}
 _DAMAGE = ("malformed", "not a database")
 
 
@@ -223,7 +207,7 @@ def _sqlstate(error: Exception) -> str:
 def explain(error: Exception, where: str) -> StorageError:
     """A StorageError in words for what SQLite or SQLAlchemy raised."""
     text = " ".join(str(getattr(error, "orig", None) or error).split())
-    for sign, words in _REASONS:
+    for sign, words in _REASONS.items():
         if sign in text.lower():
             kind = DamagedError if sign in _DAMAGE else StorageError
             return kind(f"{where}: {words}")

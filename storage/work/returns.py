@@ -8,12 +8,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError
+from storage.people.actors import actor
 from storage.people.log import note
-from storage.people.people import actor
 from storage.records.annotation import Task
-from storage.records.checks import check_text
+from storage.records.checks import MAX_NOTE_CHARS, check_text
 from storage.records.projects import WorkStage
-from storage.results.labels import MAX_NOTE_CHARS
 from storage.schema import engine, tables, workbench
 from storage.tasks.tasks import Place, draft_row, find_place, lease_end, load_task, task_row
 from storage.work.completion import began_to_count, ceased_to_count, retract_automatic

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session, undefer
 
 from core.errors import InputError
 from core.types import Annotation, Passage
-from storage.people.people import actor
+from storage.people.actors import actor
 from storage.records.annotation import (
     JudgingSheet,
     JudgingWork,

@@ -16,7 +16,7 @@ from core import types as t
 from storage.records.annotation import SignInError
 from storage.schema import workbench
 from storage.store import Store
-from storage.tasks import batches
+from storage.tasks import jobs
 
 Open = Callable[..., AppTest]
 BACK = {"days": 200}  # a battery that is empty, a time zone that was taken for another
@@ -64,7 +64,7 @@ def test_work_of_a_process_that_died_before_the_clock_was_set_back_is_taken_over
     made = make_project(store, people.anyone(store), questions=(QUESTION,))
     with store.database.writing() as session:
         row = session.scalars(select(workbench.Project)).one()
-        batches.begin(session, row.id, "items", 0)
+        jobs.begin(session, row.id, "items", 0)
     back(clock)
     clock.pass_(minutes=2)
     report = store.intake.add_items("me", made.id, [t.ReferenceQuestion("", SECOND, ())])

@@ -13,7 +13,7 @@ from core import types as t
 from storage.projects.rows import item_row
 from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingSheet, JudgingWork, Task, ValidationWork
 from storage.records.projects import Example, Gold, Project, WorkStage
-from storage.schema import engine, workbench
+from storage.schema import engine, tables, workbench
 from storage.store import Store
 from storage.tasks.contents import gold_to_json
 
@@ -64,6 +64,12 @@ def take(store: Store, made: Project, annotator: str, stage: WorkStage = "genera
     return found
 
 
+def task_of(store: Store, item: str, annotator: str) -> Task | None:
+    """A person's task of annotating an item; None before they opened it."""
+    tasks = store.queue.tasks(store.items.get_item(item, annotator).project, annotator, annotator=annotator, limit=500)
+    return next((task for task in tasks if (task.item, task.stage) == (item, "generation")), None)
+
+
 def do(store: Store, made: Project, annotator: str, *answers: str) -> Task:
     """Takes the next item and submits these answers."""
     found = take(store, made, annotator)
@@ -103,7 +109,9 @@ def states(store: Store, made: Project, stage: WorkStage = "generation", by: str
 
 def fill_workbench(store: Store) -> None:
     """After storage_samples.fill: a row of every kind of the workbench, without new questions and without touching what `fill` judged."""
-    asked = [(q.text, q.source_id) for q in store.predictions.questions()]
+    q = tables.Question
+    with store.database.reading() as session:
+        asked = session.execute(select(q.text, q.source_id).order_by(q.created.desc(), q.id.desc())).all()
     reference = (t.Annotation("single", (t.QAPair("", ("1932",)),)),)
     made = store.projects.create_project(
         "Mia",

@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
+
 from core import types as t
+from storage.results.evaluation_rows import report_of
+from storage.schema import tables
 from storage.store import Store
 
 
@@ -173,3 +177,15 @@ def write_some(url: str, name: str, count: int) -> None:
             saved = store.predictions.save_prediction(prediction(f"{name} {number}?"))
             store.labels.judge(saved, 0, "shared", "correct")
             store.labels.judge(saved, 0, name, "wrong", note=str(number))
+
+
+def noted_exports(store: Store) -> list[tables.Export]:
+    """What the database noted of exports and backups."""
+    with store.database.reading() as session:
+        return list(session.scalars(select(tables.Export).order_by(tables.Export.id.desc())))
+
+
+def whole_report(store: Store, evaluation: str) -> dict[str, Any]:
+    """A stored run's report with all its rows, without traces: what an export holds of it."""
+    with store.database.reading() as session:
+        return report_of(session, session.scalars(select(tables.Evaluation).filter_by(public_id=evaluation)).one())

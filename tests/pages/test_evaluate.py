@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from page_helpers import ANSWERS, QUESTION, button, texts
+from storage_samples import whole_report
 from streamlit.testing.v1 import AppTest
 
 from core.evaluation.published import PublishedTable, published, tables_of
@@ -196,7 +197,7 @@ def test_renaming_and_deleting_a_run(open_app: Open, store: Store) -> None:
     app = show(fine(open_app("evaluate")), "One run")
     app.text_input(key=f"evaluate.label.{saved}").set_value("the best")
     button(app, "Rename").click().run()
-    assert store.evaluations.get_evaluation(saved).label == "the best"
+    assert [e.label for e in store.evaluations.evaluations() if e.id == saved] == ["the best"]
     button(app, "Delete").click().run()
     assert "tick the box first" in app.error[0].value
     app.checkbox(key=f"evaluate.sure.{saved}").check()
@@ -330,7 +331,7 @@ def test_uploads_are_checked(open_app: Open, settings: Settings, store: Store) -
     assert [p.name for p in (settings.home / "questions").iterdir()] == ["a_b.jsonl"]
     assert not list((settings.home / "uploads").iterdir())
     saved = save(store)
-    report = store.evaluations.get_evaluation(saved).report
+    report = whole_report(store, saved)
     store.evaluations.delete_evaluation(saved)
     app.file_uploader(key="evaluate.upload.run").set_value([("report.json", json.dumps(report).encode(), "application/json")])
     button(app, "Store report").click().run()

@@ -17,15 +17,13 @@ from core.errors import InputError, NotFoundError, StorageError
 from core.json_io import dumps
 from storage.exchange.consensus import RULE
 from storage.exchange.dump import LAYOUT
-from storage.exchange.exports.files import digest, manifest_path, replacing
+from storage.exchange.exports.files import digest, manifest_path, note_export, replacing
 from storage.exchange.exports.formats import FORMATS, check_format, write_rows
 from storage.exchange.votes import Filters, Names, check_filters
-from storage.records.checks import check_text
-from storage.records.results import ExportRecord, Format, Manifest, Snapshot
-from storage.results.labels import MAX_NOTE_CHARS
-from storage.results.predictions import check_page
-from storage.schema import tables
-from storage.schema.engine import Database, Part, now
+from storage.records.checks import MAX_NOTE_CHARS, check_page, check_text
+from storage.records.results import Format, Manifest, Snapshot
+from storage.records.rows import record
+from storage.schema.engine import Part, now
 from storage.schema.snapshots import Snapshot as SnapshotRow
 from storage.schema.upgrade import head
 
@@ -73,12 +71,6 @@ class Exports(Part):
             writer.write(dumps(manifest.to_json()) + "\n")
         note_export(self.database, manifest, out)
         return manifest
-
-    def exports(self, limit: int = 50) -> list[ExportRecord]:
-        """What went out, backups included, the newest first."""
-        with self.reading() as session:
-            rows = session.scalars(select(tables.Export).order_by(tables.Export.id.desc()).limit(limit))
-            return [ExportRecord(r.format, r.file, r.sha256, r.bytes, r.counts, r.filters, r.created) for r in rows]
 
     # ------------------------------------------------------------ snapshots
 
@@ -157,7 +149,7 @@ class Exports(Part):
                 )
                 session.add(row)
                 session.flush()
-                made = _record(row)
+                made = record(Snapshot, row)
             return made
         except BaseException:
             if target is not None:  # the database did not take it
@@ -169,7 +161,7 @@ class Exports(Part):
         check_page(limit, offset)
         with self.reading() as session:
             rows = session.scalars(select(SnapshotRow).order_by(SnapshotRow.number.desc()).limit(limit).offset(offset))
-            return [_record(row) for row in rows]
+            return [record(Snapshot, row) for row in rows]
 
     def get_snapshot(self, number: int) -> Snapshot:
         """Raises NotFoundError for an unknown number."""
@@ -180,7 +172,7 @@ class Exports(Part):
                 raise NotFoundError(
                     f"there is no snapshot {number}; " + (f"the last one is {last}" if last else "there is none yet")
                 )
-            return _record(row)
+            return record(Snapshot, row)
 
     def snapshot_files(self, number: int, folder: Path) -> dict[str, Path]:
         """Format -> file of a snapshot, after its digests were checked: it is what it was.
@@ -202,29 +194,10 @@ class Exports(Part):
         return found
 
 
-def note_export(database: Database, manifest: Manifest, path: Path) -> None:
-    with database.writing() as session:
-        session.add(
-            tables.Export(
-                format=manifest.format,
-                file=str(path),
-                sha256=manifest.sha256,
-                bytes=manifest.bytes,
-                counts=dict(manifest.counts),
-                filters=dict(manifest.filters),
-                created=manifest.created,
-            )
-        )
-
-
 def _next_number(session: Session, folder: Path) -> int:
     """After the database's and the folder's: a folder may outlive a restored database."""
     there = [int(p.name) for p in folder.glob("[0-9][0-9][0-9][0-9]*") if p.name.isdigit()]
     return max([session.scalar(select(func.max(SnapshotRow.number))) or 0, *there]) + 1
-
-
-def _record(row: SnapshotRow) -> Snapshot:
-    return Snapshot(row.number, row.sha256, row.bytes, row.counts, row.filters, row.note, row.created)
 
 
 def _delete(folder: Path) -> None:

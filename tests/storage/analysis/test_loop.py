@@ -113,9 +113,10 @@ def test_a_better_model(store: Store, settings: Settings, questions: Path, tmp_p
     assert made.main.interval is not None
     assert "better" in made.words()
     assert made.differences[2].difference is None  # recall is undefined throughout
-    before, after = store.evaluations.get_evaluation(made.before), store.evaluations.get_evaluation(made.after)
+    after, before = store.evaluations.evaluations()
+    assert (before.id, after.id) == (made.before, made.after)
     assert (before.label, after.label) == ("before training from snapshot 1", "after training from snapshot 1")
-    assert after.report["loop"]["before"] == before.id
+    assert store.evaluations.evaluation_report(after.id)["loop"]["before"] == before.id
     assert json.loads((tmp_path / "loop" / "result.json").read_text())["verdict"] == "better"
     assert said[-1] == ("done", 1.0)
     assert ("training: step 3", 0.75) in said

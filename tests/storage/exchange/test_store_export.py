@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from storage_samples import fill, passage, prediction
+from storage_samples import fill, noted_exports, passage, prediction
 
 from core import types as t
 from core.annotating.labels import LABELS
@@ -351,7 +351,7 @@ def test_the_manifest_tells_what_went_out(store: Store, tmp_path: Path, format: 
     assert (found["schema"], found["layout"], found["format"]) == (head(), 2, format)
     assert found["filters"]["annotators"] == []
     assert found["filters"]["pseudonyms"] is False
-    (noted,) = store.exports.exports()
+    (noted,) = noted_exports(store)
     assert (noted.sha256, noted.counts, noted.created) == (manifest.sha256, manifest.counts, manifest.created)
 
 
@@ -396,4 +396,4 @@ def test_a_file_that_cannot_be_written(store: Store, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot be written"):
         store.exports.export("jsonl", tmp_path / "folder")
     assert list((tmp_path / "folder").iterdir()) == []
-    assert store.exports.exports() == []
+    assert noted_exports(store) == []

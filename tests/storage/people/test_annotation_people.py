@@ -42,7 +42,7 @@ def test_an_open_house_needs_no_password_until_somebody_has_one(store: Store) ->
         store.people.add_person("Ada", "Bob", "annotator", SECRET)
     store.people.add_person("Ada", "Val", "validator")  # a role, but no way to sign in: still open
     assert not store.people.accounts_in_use()
-    assert store.people.person("Bob").role == "manager"
+    assert store.people.require("Bob").role == "manager"
     added = store.people.add_person("Ada", "Ada", "manager", SECRET)
     assert (added.role, added.has_password, added.signs_in) == ("manager", True, True)
     assert store.people.accounts_in_use()
@@ -53,6 +53,21 @@ def test_an_open_house_needs_no_password_until_somebody_has_one(store: Store) ->
         ("Bob", "annotator", False),
         ("Val", "validator", True),
     ]
+
+
+def test_nobody_is_locked_out_by_the_first_way_to_sign_in(store: Store) -> None:
+    store.people.add_person("Ada", "Away", "manager")
+    store.people.set_active("Ada", "Away", False)
+    store.people.add_person("Ada", "Bob", "annotator")
+    for call in (
+        lambda: store.people.set_password("Ada", "Away", SECRET),
+        lambda: store.people.set_subject("Ada", "Away", "https://issuer away"),
+        lambda: store.people.set_password("Ada", "Bob", SECRET),
+        lambda: store.people.set_subject("Ada", "Bob", "https://issuer bob"),
+    ):
+        with pytest.raises(InputError, match="active manager's"):
+            call()
+    assert not store.people.accounts_in_use()
 
 
 def test_each_call_checks_the_role(store: Store) -> None:
@@ -245,7 +260,7 @@ def test_passwords_are_argon2_and_never_shown(store: Store) -> None:
     with store.database.reading() as session:
         stored = session.scalar(text("SELECT password FROM account"))
     assert str(stored).startswith("$argon2id$")
-    assert SECRET not in repr(store.people.person("Ada")) + repr(store.people.activity("Ada"))
+    assert SECRET not in repr(store.people.require("Ada")) + repr(store.people.activity("Ada"))
     with pytest.raises(InputError, match="8 to 1024"):
         store.people.set_password("Ada", "Ada", "short", SECRET)
     with pytest.raises(SignInError):
@@ -254,7 +269,7 @@ def test_passwords_are_argon2_and_never_shown(store: Store) -> None:
     assert store.people.sign_in("Ada", "another password").name == "Ada"
     store.people.add_person("Ada", "Bob", "annotator", SECRET)
     store.people.set_password("Ada", "Bob", "given by a manager")
-    assert store.people.person(store.people.sign_in("Bob", "given by a manager").name).role == "annotator"
+    assert store.people.require(store.people.sign_in("Bob", "given by a manager").name).role == "annotator"
 
 
 def test_there_is_always_a_manager_who_can_sign_in(store: Store) -> None:
@@ -327,7 +342,7 @@ def test_a_subject_is_an_issuer_and_a_subject(store: Store, subject: str) -> Non
     store.people.add_person("Ada", "Ada", "manager", SECRET)
     with pytest.raises(InputError, match="ISSUER SUBJECT"):
         store.people.set_subject("Ada", "Ada", subject)
-    assert not store.people.person("Ada").has_subject
+    assert not store.people.require("Ada").has_subject
 
 
 @pytest.mark.parametrize(

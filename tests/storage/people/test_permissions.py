@@ -28,7 +28,6 @@ NOWHERE = "none"  # of a project, an item, a run: what is allowed ends in "there
 
 # for the local operator: no page calls them
 OPERATORS = {
-    "add_question",
     "annotation_history",
     "annotations",
     "annotator",
@@ -36,7 +35,6 @@ OPERATORS = {
     "find_question",
     "import_file",
     "judgment_history",
-    "questions",
     "save_annotation",
 }
 
@@ -62,7 +60,6 @@ CALLS: dict[str, Call] = {
     "count_evaluations": lambda s, who, folder: s.evaluations.count_evaluations(),
     "evaluation_choices": lambda s, who, folder: s.evaluations.evaluation_choices(),
     "evaluation_report": lambda s, who, folder: s.evaluations.evaluation_report(NOWHERE),
-    "get_evaluation": lambda s, who, folder: s.evaluations.get_evaluation(NOWHERE),
     "evaluation_rows": lambda s, who, folder: s.evaluations.evaluation_rows(NOWHERE),
     "count_evaluation_rows": lambda s, who, folder: s.evaluations.count_evaluation_rows(NOWHERE),
     "evaluation_row": lambda s, who, folder: s.evaluations.evaluation_row(NOWHERE, NOWHERE),
@@ -72,7 +69,6 @@ CALLS: dict[str, Call] = {
     "paired_rows": lambda s, who, folder: s.evaluations.paired_rows(NOWHERE, NOWHERE, "F1 answer"),
     "paired_values": lambda s, who, folder: s.evaluations.paired_values(NOWHERE, NOWHERE, "F1 answer"),
     "require": lambda s, who, folder: s.people.require(who),
-    "person": lambda s, who, folder: s.people.person(who),
     "projects": lambda s, who, folder: s.projects.projects(),
     "get_project": lambda s, who, folder: s.projects.get_project(NOWHERE),
     "find_project_named": lambda s, who, folder: s.projects.find_project_named(NOWHERE),
@@ -82,11 +78,9 @@ CALLS: dict[str, Call] = {
     "claim_item": lambda s, who, folder: s.queue.claim_item(NOWHERE, who, "generation"),
     "release_item": lambda s, who, folder: s.queue.release_item(NOWHERE, who, "generation"),
     "skip_item": lambda s, who, folder: s.queue.skip_item(NOWHERE, who, "generation", "why"),
-    "find_task": lambda s, who, folder: s.queue.find_task(NOWHERE, who, "generation"),
     "tasks": lambda s, who, folder: s.queue.tasks(NOWHERE, who, annotator=who),
     "save_draft": lambda s, who, folder: s.drafts.save_draft(NOWHERE, who, "generation", {}),
     "find_draft": lambda s, who, folder: s.drafts.find_draft(NOWHERE, who, "generation"),
-    "drafts": lambda s, who, folder: s.drafts.drafts(who),
     "log_search": lambda s, who, folder: s.drafts.log_search(NOWHERE, who, "generation", "x"),
     "log_view": lambda s, who, folder: s.drafts.log_view(NOWHERE, who, "generation", "p", "t"),
     "interactions": lambda s, who, folder: s.drafts.interactions(NOWHERE, who, "generation"),
@@ -130,7 +124,6 @@ CALLS: dict[str, Call] = {
     "get_snapshot": lambda s, who, folder: s.exports.get_snapshot(99),
     "snapshot_files": lambda s, who, folder: s.exports.snapshot_files(99, folder),
     "export": lambda s, who, folder: s.exports.export("csv", folder / "out.csv"),
-    "exports": lambda s, who, folder: s.exports.exports(),
     "backup": lambda s, who, folder: s.maintenance.backup(folder / "copy.db"),
     "health": lambda s, who, folder: s.maintenance.health(),
 }

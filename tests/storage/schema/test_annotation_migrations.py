@@ -90,7 +90,7 @@ def test_a_postgresql_server_that_is_not_there(postgres_server: str) -> None:
 def test_files_with_a_workbench_keep_it(revision: str, path: Path, url: str) -> None:
     unpack(revision, path)
     with Store(url) as store:
-        assert store.people.person(store.people.sign_in("Mia", "a long password").name).role == "manager"
+        assert store.people.require(store.people.sign_in("Mia", "a long password").name).role == "manager"
         [made] = store.projects.projects()
         guidelines = store.projects.guidelines(made.id)
         assert guidelines is not None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from annotation_samples import multiple, questions, single, work
+from annotation_samples import multiple, questions, single, task_of, work
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
@@ -120,7 +120,7 @@ class Workflow(RuleBasedStateMachine):
     @rule(data=st.data(), answers=st.sampled_from([("a",), ("b",), ("a", "b")]))
     def submit(self, data: st.DataObject, answers: tuple[str, ...]) -> None:
         item, name, own = self.pick(data)
-        task = self.store.queue.find_task(item, name, "generation")
+        task = task_of(self.store, item, name)
         assert task is not None
         if task.slot is not None and self.done_by_hand(item):
             if task.state != "submitted" or self.last(item, name) != work(*answers).annotation:
@@ -137,7 +137,7 @@ class Workflow(RuleBasedStateMachine):
     @rule(data=st.data())
     def skip(self, data: st.DataObject) -> None:
         item, name, own = self.pick(data)
-        task = self.store.queue.find_task(item, name, "generation")
+        task = task_of(self.store, item, name)
         assert task is not None
         if task.state == "submitted":
             with pytest.raises(InputError, match="undo that first"):
@@ -150,7 +150,7 @@ class Workflow(RuleBasedStateMachine):
     @rule(data=st.data())
     def release(self, data: st.DataObject) -> None:
         item, name, _ = self.pick(data)
-        task = self.store.queue.find_task(item, name, "generation")
+        task = task_of(self.store, item, name)
         assert task is not None
         if task.state in ("leased", "expired", "returned"):
             assert self.store.queue.release_item(item, name, "generation").slot is None
@@ -159,7 +159,7 @@ class Workflow(RuleBasedStateMachine):
     @rule(data=st.data())
     def undo(self, data: st.DataObject) -> None:
         item, name, own = self.pick(data)
-        task = self.store.queue.find_task(item, name, "generation")
+        task = task_of(self.store, item, name)
         assert task is not None
         if task.state == "skipped":
             assert self.store.returns.undo(item, name, "generation").state in ("leased", "expired")
@@ -185,7 +185,7 @@ class Workflow(RuleBasedStateMachine):
     @rule(data=st.data())
     def send_back(self, data: st.DataObject) -> None:
         item, name, own = self.pick(data)
-        task = self.store.queue.find_task(item, name, "generation")
+        task = task_of(self.store, item, name)
         assert task is not None
         if task.state != "submitted" or (task.slot is not None and self.done_by_hand(item)):
             with pytest.raises(InputError):

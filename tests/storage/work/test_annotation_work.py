@@ -161,7 +161,6 @@ def test_drafts_of_two_windows_conflict_and_show_both(store: Store) -> None:
         store.drafts.save_draft(item, "Ada", "generation", {"t": 3}, expected_version=2)
     assert caught.value.theirs is not None
     assert caught.value.theirs.submitted
-    assert store.drafts.drafts("Ada") == []
     with pytest.raises(InputError, match="NUL"):
         store.drafts.save_draft(item, "Ada", "generation", {"t": "\0"})
     with pytest.raises(InputError, match="characters"):
@@ -394,6 +393,15 @@ def test_gold_verdicts(store: Store) -> None:
     assert sent.feedback is not None
     assert (sent.feedback.score, sent.feedback.right, sent.counted) == (0.5, False, False)
     assert store.maintenance.counts()["judgment"] == 0
+
+
+def test_items_that_nobody_can_judge_yet(store: Store) -> None:
+    made = project(store, 2, stages=("judging",), systems=("fid",))
+    first, second = store.items.items(made.id, "Mia", stage="judging")
+    assert store.intake.unanswered("Mia", made.id) == {first.id, second.id}
+    store.intake.save_for_item("Mia", first.id, prediction(first.question, ["a"], id="q0", system="fid"))
+    assert store.intake.unanswered("Mia", made.id) == {second.id}
+    assert store.intake.unanswered("Mia", made.id, [first.id]) == frozenset()
 
 
 # ---------------------------------------------------------------- a system's answers

@@ -20,7 +20,7 @@ from storage.projects import intake
 from storage.projects.intake import Intake
 from storage.schema import engine, workbench
 from storage.store import Store
-from storage.tasks import batches
+from storage.tasks import batches, jobs
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_a_kill_in_the_middle_leaves_nothing_and_the_next_call_cleans_up(
     monkeypatch.setattr(intake, "WAIT_SECONDS", 0.0)
     with pytest.raises(ConflictError, match="right now"):  # it may be alive
         store.intake.add_items("Mia", made.id, questions(1, start=50))
-    Clock(monkeypatch).time = engine.now() + 2 * batches.STALE
+    Clock(monkeypatch).time = engine.now() + 2 * jobs.STALE
     report = store.intake.add_items("Mia", made.id, questions(2, start=50))
     assert (report.added, report.known) == (2, 0)
     found = store.maintenance.counts()
@@ -166,7 +166,7 @@ def test_who_was_taken_for_dead_changes_nothing_more(
     monkeypatch.setattr(intake, "WAIT_SECONDS", 0.0)
 
     def overtake() -> None:
-        clock.time += 2 * batches.STALE
+        clock.time += 2 * jobs.STALE
         assert store.intake.add_items("Mia", made.id, questions(2, start=50)).added == 2
         monkeypatch.setattr(Intake, "_add", lambda *_: pytest.fail("it must not begin again here"))
 
@@ -200,7 +200,7 @@ def test_the_order_changes_in_portions_and_goes_on_after_a_kill(
     assert ranks(store) != list(range(9))
     store.projects.update_project("Mia", made.id, made.version, name="parts")  # it may be alive
     assert ranks(store) != list(range(9))
-    clock.time += 2 * batches.STALE
+    clock.time += 2 * jobs.STALE
     store.projects.update_project("Mia", made.id, made.version, name="parts")
     assert (ranks(store), store.maintenance.counts()["project_job"]) == (list(range(9)), 0)
 
@@ -230,5 +230,5 @@ def test_the_kinds_of_jobs_are_those_of_the_database(store: Store) -> None:
         number = workbench.Project.id
         row = session.query(number).filter_by(public_id=made.id).scalar()
         for kind in workbench.JOBS:
-            batches.begin(session, row, kind, 0)
+            jobs.begin(session, row, kind, 0)
     assert store.maintenance.counts()["project_job"] == 2
