@@ -29,7 +29,7 @@ def _note(name: str, key: str) -> None:
 
 
 def choose() -> tuple[Project, WorkStage] | None:
-    projects = shared.store().projects(state="open", limit=200)
+    projects = shared.store().projects.projects(state="open", limit=200)
     if not projects:
         st.info("There is no open project yet. A manager makes one from a question file.")
         st.page_link("pages/manage.py", label="Make a project", icon=":material/assignment_ind:")
@@ -84,17 +84,17 @@ def _open(project: Project, stage: WorkStage, who: str) -> Work | None:
         _give_back(work)
     state.close()
     if wanted:
-        task = store.claim_item(wanted, who, stage)
+        task = store.queue.claim_item(wanted, who, stage)
         if task is None:
             st.warning("This item is taken by others, or waits for the stage before. Here is your next one.")
         else:
             return state.begin(project, task, who)
     for _ in range(5):
-        task = store.next_item(project.id, who, stage)
+        task = store.queue.next_item(project.id, who, stage)
         if task is None:
             return None
-        if stage == "validation" and store.get_item(task.item, who).states.get("validation") == "waiting":
-            store.release_item(task.item, who, stage)  # an annotation was sent back meanwhile: it waits again
+        if stage == "validation" and store.items.get_item(task.item, who).states.get("validation") == "waiting":
+            store.queue.release_item(task.item, who, stage)  # an annotation was sent back meanwhile: it waits again
             continue
         return state.begin(project, task, who)
     return None
@@ -104,7 +104,7 @@ def _give_back(work: Work) -> None:
     """Another name, project or stage was chosen: an item on which nothing was done is somebody else's to take at once."""
     if work.version == 0 and not work.opened and work.task.state == "leased":
         with contextlib.suppress(AmbiscopeError):
-            shared.store().release_item(work.task.item, work.who, work.stage)
+            shared.store().queue.release_item(work.task.item, work.who, work.stage)
 
 
 def draw(work: Work) -> None:
@@ -146,7 +146,7 @@ def main() -> None:
     who = shared.annotator()
     bar.belongs_to(who)
     own = about.draw_progress(project, stage, who)
-    about.draw_guidelines(shared.store().guidelines(project.id), stage, expanded=own.submitted + own.gold == 0)
+    about.draw_guidelines(shared.store().projects.guidelines(project.id), stage, expanded=own.submitted + own.gold == 0)
     if st.session_state["annotate.mine"]:
         mine.draw(project, stage, who)
         return

@@ -99,7 +99,7 @@ def main() -> None:
     starting.watch()
     where = leaderboard.filters()
     store = shared.store()
-    total, runs = store.count_evaluations(where), store.evaluations(leaderboard.MOST, where=where)
+    total, runs = store.evaluations.count_evaluations(where), store.evaluations.evaluations(leaderboard.MOST, where=where)
     view = (
         st.segmented_control("View", VIEWS, default=VIEWS[0], required=True, key="evaluate.view", label_visibility="collapsed")
         or VIEWS[0]
@@ -108,7 +108,7 @@ def main() -> None:
         start()
         return
     if not runs:
-        if store.count_evaluations():
+        if store.evaluations.count_evaluations():
             st.info("No stored run matches the filters in the sidebar.")
         else:
             st.info(

@@ -61,11 +61,11 @@ def linked() -> list[StoredPrediction]:
         live.drop()
         st.session_state["explore.link"] = tuple(ids)
         st.session_state.pop("explore.error", None)
-        found = [shared.store().get_prediction(i) for i in ids if i]
+        found = [shared.store().predictions.get_prediction(i) for i in ids if i]
         if found:
             st.session_state["explore.question"] = found[0].prediction.question.text
         return found
-    return [] if live.runs() else [shared.store().get_prediction(i) for i in ids if i]
+    return [] if live.runs() else [shared.store().predictions.get_prediction(i) for i in ids if i]
 
 
 def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[live.Run]) -> None:

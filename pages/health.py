@@ -16,7 +16,7 @@ from storage.records.results import Health
 @action("back up", "health.error")
 def _backup() -> None:
     """Callback."""
-    manifest = shared.store().backup()
+    manifest = shared.store().maintenance.backup()
     st.session_state["health.said"] = f"Backup written and verified: {manifest.file}"
 
 
@@ -50,7 +50,7 @@ def main() -> None:
     if error := st.session_state.pop("health.error", None):
         shared.show_error(error)
     full = st.toggle("Check every page of the file (slow for a large one)", key="health.full")
-    database(store.health(full=full))
+    database(store.maintenance.health(full=full))
     st.subheader("Versions", divider="gray", anchor=False)
     st.dataframe(
         pd.DataFrame(versions(), columns=["what", "version"]), hide_index=True, width="content", alt="Installed versions"

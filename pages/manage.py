@@ -19,13 +19,13 @@ SECTIONS = ("Items", "Guidelines", "Suggestions", "Settings", "People", "Activit
 def main() -> None:
     st.header("Manage", anchor=False)
     who, store = shared.annotator(), shared.store()
-    store.require(who, "manager")
+    store.people.require(who, "manager")
     with st.container():  # always there: what is below keeps its place, and with it its state
         if said := st.session_state.pop(SAID, None):
             st.success(plain(said), icon=":material/check:")
         if error := st.session_state.pop(ERROR, None):
             importing.explain(error)
-    found = {p.id: p for p in store.projects(limit=200)}
+    found = {p.id: p for p in store.projects.projects(limit=200)}
     new.draw(who, first=not found)
     if not found:
         st.caption("People and the log can be managed before there is a project:")

@@ -29,8 +29,8 @@ def _day(value: object) -> datetime | None:
 def choose() -> Filters:
     """Project, people and days that everything on this page is of."""
     store, me = shared.store(), shared.annotator()
-    projects = {p.id: p.name for p in store.projects(limit=200)}
-    names = [a.name for a in store.annotators()]
+    projects = {p.id: p.name for p in store.projects.projects(limit=200)}
+    names = [a.name for a in store.people.annotators()]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         project = st.selectbox(
             "Project", ["", *projects], format_func=lambda i: projects.get(i, "all questions"), key="quality.project", width=220
@@ -38,7 +38,7 @@ def choose() -> Filters:
         people = st.multiselect("People", names, key="quality.people", placeholder="everybody", width=220)
         since = st.date_input("From", value=None, key="quality.since", width=140)
         until = st.date_input("To", value=None, key="quality.until", width=140)
-    store.require(me, "validator")
+    store.people.require(me, "validator")
     last = _day(until)
     return Filters(
         annotators=tuple(people), project=project or "", since=_day(since), until=last + timedelta(days=1) if last else None
@@ -141,7 +141,7 @@ def _take(filters: Filters) -> None:
         pseudonyms=bool(state.get("quality.snapshot.pseudonyms")),
     )
     note = str(state.get("quality.snapshot.note") or "").strip()
-    made = shared.store().take_snapshot(shared.settings().home / "snapshots", filters=chosen, note=note)
+    made = shared.store().exports.take_snapshot(shared.settings().home / "snapshots", filters=chosen, note=note)
     state["quality.said"] = f"Snapshot {made.number} is taken."
 
 
@@ -166,7 +166,7 @@ def snapshots(filters: Filters) -> None:
             )
             st.checkbox("Numbers instead of people's names", key="quality.snapshot.pseudonyms")
         st.form_submit_button("Take a snapshot", icon=":material/photo_camera:", on_click=_take, args=(filters,))
-    found = store.snapshots(limit=100)
+    found = store.exports.snapshots(limit=100)
     if not found:
         st.info("There is no snapshot yet.")
         return
@@ -184,7 +184,7 @@ def snapshots(filters: Filters) -> None:
     st.dataframe(rows, hide_index=True, width="stretch", alt="Snapshots")
     number = st.selectbox("Files of snapshot", [s.number for s in found], key="quality.snapshot.number", width=200)
     try:
-        files = store.snapshot_files(number, shared.settings().home / "snapshots")
+        files = store.exports.snapshot_files(number, shared.settings().home / "snapshots")
     except AmbiscopeError as error:  # of this one; the others, and the loop, may be whole
         shared.show_error(error)
         return
@@ -216,7 +216,7 @@ def main() -> None:
     st.subheader("Snapshots", divider="gray")
     snapshots(filters)
     st.subheader("The loop", divider="gray")
-    loop.draw(filters, [s.number for s in store.snapshots(limit=100)])
+    loop.draw(filters, [s.number for s in store.exports.snapshots(limit=100)])
 
 
 shared.enter("quality")

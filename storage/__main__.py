@@ -45,7 +45,7 @@ def _import_evaluation(url: str, args: argparse.Namespace) -> Result:
 
 def _backup(url: str, args: argparse.Namespace) -> Result:
     with Store(url) as store:
-        made = store.backup(args.file)
+        made = store.maintenance.backup(args.file)
     return made.to_json(), f"{made.file}: {made.bytes} bytes, verified"
 
 
@@ -57,7 +57,7 @@ def _restore(url: str, args: argparse.Namespace) -> Result:
 
 def _check(url: str, _args: argparse.Namespace) -> Result:
     with Store(url) as store:
-        health, counts = store.health(full=True), store.counts()
+        health, counts = store.maintenance.health(full=True), store.maintenance.counts()
     if not health.ok:
         raise StorageError(f"{health.where}: {health.integrity}")
     lines = [f"{health.where}: intact, schema {health.revision}, {health.bytes} bytes, {words_of(counts)}"]

@@ -1,6 +1,8 @@
 """`Store`: the only door to the database.
 
-Guarantees: 1. Each public method is one transaction: all of it is stored or nothing (export and backup: one read
+Its parts hold the methods (`store.queue.next_item(...)`); none knows another.
+
+Guarantees: 1. Each public method of a part is one transaction: all of it is stored or nothing (export and backup: one read
 transaction for the file, then one that notes it). 2. What a method acknowledged survives a kill of the process, and
 with SQLite's FULL synchronisation a power cut. 3. Values in and out are frozen dataclasses of core.types and
 storage.records.results; no ORM row leaves. 4. A save with equal content changes nothing, so pages may save at each rerun. 5.
@@ -12,33 +14,33 @@ A Store may be shared by threads; processes each open their own.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from types import TracebackType
 
+from sqlalchemy.orm import Session
+
 from storage.exchange.backup import Maintenance
-from storage.people.activity import Activity
+from storage.exchange.exports.snapshots import Exports
+from storage.exchange.imports.importing import Imports
 from storage.people.people import People
-from storage.projects.item_views import ItemViews
+from storage.projects.intake import Intake
 from storage.projects.items import Items
 from storage.projects.projects import Projects
-from storage.projects.qualification import Qualifying
 from storage.results.annotations import Annotations
 from storage.results.evaluations import Evaluations
-from storage.results.labels import Judgments
+from storage.results.labels import Labels
 from storage.results.predictions import Predictions
-from storage.schema.engine import parse_url
+from storage.schema.engine import Database, parse_url
 from storage.schema.upgrade import ensure_current
 from storage.work.drafts import Drafts
 from storage.work.queue import Queue
-from storage.work.returns import Rework
+from storage.work.returns import Returns
 from storage.work.reviews import Reviews
 from storage.work.submissions import Submissions
 
 
-class Workbench(People, Activity, Projects, Items, ItemViews, Qualifying, Queue, Rework, Drafts, Submissions, Reviews):
-    """The part of the Store for annotation by several people: each method checks who asks (storage.people.people)."""
-
-
-class Store(Predictions, Judgments, Annotations, Evaluations, Workbench, Maintenance):
+class Store:
     """Opens `url`, creating or upgrading the database first.
 
     `upgraded_from` is the backup made before an upgrade, else None.  Raises InputError for a wrong URL, NewerDatabaseError,
@@ -47,7 +49,36 @@ class Store(Predictions, Judgments, Annotations, Evaluations, Workbench, Mainten
 
     def __init__(self, url: str) -> None:
         self.upgraded_from = ensure_current(url)
-        super().__init__(parse_url(url))
+        self._compose(Database(parse_url(url)))
+
+    def _compose(self, database: Database) -> None:
+        self.database = database
+        self.people = People(database)
+        self.predictions = Predictions(database)
+        self.labels = Labels(database)
+        self.annotations = Annotations(database)
+        self.evaluations = Evaluations(database)
+        self.projects = Projects(database)
+        self.intake = Intake(database)
+        self.items = Items(database)
+        self.queue = Queue(database)
+        self.drafts = Drafts(database)
+        self.submissions = Submissions(database)
+        self.returns = Returns(database)
+        self.reviews = Reviews(database)
+        self.exports = Exports(database)
+        self.imports = Imports(database)
+        self.maintenance = Maintenance(database)
+
+    def gated(self, gate: Callable[[Session], None]) -> Store:
+        """The same store, with `gate` called first in each transaction; what it raises ends it."""
+        made = copy.copy(self)
+        made._compose(self.database.gated(gate))
+        return made
+
+    def close(self) -> None:
+        """Closes all connections; the last one folds the WAL into the file."""
+        self.database.close()
 
     def __enter__(self) -> Store:
         return self

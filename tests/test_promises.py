@@ -105,14 +105,48 @@ def test_import_arrows(who: str, never: tuple[str, ...], but: tuple[str, ...]) -
     assert not wrong
 
 
-def test_there_is_no_import_circle() -> None:
-    """Lazy imports and those under TYPE_CHECKING count: a circle is one idea in two files, or a file with two."""
-    edges = {name: {home(module) for module, _ in imports(path)} & NAMES.keys() - {name} for name, path in NAMES.items()}
-    assert sum(map(len, edges.values())) > len(edges)
+def edges() -> dict[str, set[str]]:
+    """Module -> the modules of the product that it imports; lazily, and under TYPE_CHECKING, counts."""
+    found = {name: {home(module) for module, _ in imports(path)} & NAMES.keys() - {name} for name, path in NAMES.items()}
+    assert sum(map(len, found.values())) > len(found)
+    return found
+
+
+def in_order(graph: dict[str, set[str]]) -> list[str]:
+    """What is imported comes before what imports it.  Fails on a circle, and names it."""
     try:
-        graphlib.TopologicalSorter(edges).prepare()
+        return list(graphlib.TopologicalSorter(graph).static_order())
     except graphlib.CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_there_is_no_import_circle() -> None:
+    """A circle is one idea in two files, or a file with two."""
+    in_order(edges())
+
+
+def test_the_folders_of_storage_import_in_one_direction() -> None:
+    """A file of `storage/` itself is a folder of its own."""
+    graph: dict[str, set[str]] = {}
+    for module, wanted in edges().items():
+        if inside(module, "storage"):
+            own = ".".join(module.split(".")[:2])
+            found = {".".join(name.split(".")[:2]) for name in wanted if inside(name, "storage") and name != "storage"}
+            graph[own] = graph.get(own, set()) | found - {own}
+    assert sum(map(len, graph.values())) > len(graph)
+    in_order(graph)
+
+
+STORAGE_LAYERS = 16
+
+
+def test_storage_has_few_layers() -> None:
+    """The longest chain of imports in storage: who reads its last file has to know no more files one behind another."""
+    graph = {name: {n for n in wanted if inside(n, "storage")} for name, wanted in edges().items() if inside(name, "storage")}
+    layer: dict[str, int] = {}
+    for name in in_order(graph):
+        layer[name] = 1 + max((layer[n] for n in graph[name]), default=0)
+    assert max(layer.values()) <= STORAGE_LAYERS, max(layer, key=lambda name: layer[name])
 
 
 def home(module: str) -> str:

@@ -60,7 +60,7 @@ class Person:
         while time.monotonic() + pause < until:
             time.sleep(pause)
             pause = 0.0
-            task = self._timed("claim", lambda: self.store.next_item(self.project, self.name, STAGE))
+            task = self._timed("claim", lambda: self.store.queue.next_item(self.project, self.name, STAGE))
             if task is None:
                 return
             version = 0
@@ -69,7 +69,7 @@ class Person:
                 began = time.monotonic()
                 saved = self._timed(
                     "draft",
-                    lambda item=task.item, text=text, version=version: self.store.save_draft(
+                    lambda item=task.item, text=text, version=version: self.store.drafts.save_draft(
                         item, self.name, STAGE, {"text": text}, expected_version=version
                     ),
                 )
@@ -83,7 +83,9 @@ class Person:
             text = f"{self.name} {task.item}"
             done = self._timed(
                 "submit",
-                lambda item=task.item, text=text: self.store.submit(item, self.name, STAGE, answer(text), seconds=1),
+                lambda item=task.item, text=text: self.store.submissions.submit(
+                    item, self.name, STAGE, answer(text), seconds=1
+                ),
             )
             if done is not None:
                 self.submitted[task.item] = text
@@ -96,10 +98,10 @@ def process(url: str, project: str, names: list[str], every: float, seconds: flo
         # the app processes have been running for a while: what the first call of each kind costs is no save's
         warm = f"warm {names[0]}"
         for _ in range(2):
-            task = store.next_item(project, warm, STAGE)
+            task = store.queue.next_item(project, warm, STAGE)
             if task is not None:
-                store.save_draft(task.item, warm, STAGE, {"text": ""})
-                store.submit(task.item, warm, STAGE, answer("warm"), seconds=1)
+                store.drafts.save_draft(task.item, warm, STAGE, {"text": ""})
+                store.submissions.submit(task.item, warm, STAGE, answer("warm"), seconds=1)
         start.wait()
         until = time.monotonic() + seconds
         threads = [threading.Thread(target=person.work, args=(until,)) for person in people]
@@ -121,10 +123,10 @@ def manage(url: str, project: str, count: int, start: Any, results: Any) -> None
         start.wait()
         try:
             began = time.perf_counter()
-            store.add_items("Mia", project, questions)
+            store.intake.add_items("Mia", project, questions)
             times["add_s"] = round(time.perf_counter() - began, 1)
             began = time.perf_counter()
-            store.update_project("Mia", project, store.get_project(project).version, order="random")
+            store.projects.update_project("Mia", project, store.projects.get_project(project).version, order="random")
             times["order_s"] = round(time.perf_counter() - began, 1)
         except Exception as e:
             errors.append(f"manager: {type(e).__name__}: {e}")
@@ -140,11 +142,11 @@ def lost(store: Store, project: str, found: list[Any]) -> int:
     missing = 0
     for name, _, _, drafts, submitted in found:
         for item, (version, text) in drafts.items():
-            draft = store.find_draft(item, name, STAGE)
+            draft = store.drafts.find_draft(item, name, STAGE)
             if draft is None or draft.version < version or draft.body != {"text": text}:
                 missing += 1
         for item, text in submitted.items():
-            history = store.submission_history(item, name, STAGE, name)
+            history = store.submissions.submission_history(item, name, STAGE, name)
             said = [s.content.annotation.pairs[0].answers[0] for s in history if isinstance(s.content, GenerationWork)]
             if said != [text]:
                 missing += 1
@@ -178,10 +180,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         url = args.url or f"sqlite:///{folder}/load.db"
         with Store(url) as store:
-            project = store.create_project(
+            project = store.projects.create_project(
                 "Mia", f"load {time.time():.0f}", annotators_per_item=2, thresholds={"must_read": 0}
             ).id
-            store.add_items("Mia", project, [ReferenceQuestion(f"q{i}", f"Question {i}?", ()) for i in range(args.items)])
+            store.intake.add_items(
+                "Mia", project, [ReferenceQuestion(f"q{i}", f"Question {i}?", ()) for i in range(args.items)]
+            )
         context = multiprocessing.get_context("spawn")
         start, results = context.Barrier(args.processes + bool(args.adding)), context.Queue()
         managed = context.Queue()
@@ -201,8 +205,8 @@ def main() -> int:
         adding, refused = managed.get(timeout=args.seconds + 600) if args.adding else ({}, [])
         with Store(url) as store:
             gone = lost(store, project, found)
-            health = store.health(full=True)
-            over = store.progress(project, "Mia")["generation"].over
+            health = store.maintenance.health(full=True)
+            over = store.items.progress(project, "Mia")["generation"].over
     errors = [e for row in found for e in row[2]] + refused
     times = {kind: [t for row in found for t in row[1][kind]] for kind in ("claim", "draft", "submit")}
     out = {

@@ -33,7 +33,7 @@ def process(url: str, project: str, name: str, start: Any, results: Any) -> None
         idle = 0
         while idle < 3:
             try:
-                task = store.next_item(project, name, STAGE)
+                task = store.queue.next_item(project, name, STAGE)
                 if task is None:  # nothing now; what others give back may come
                     idle += 1
                     time.sleep(0.2)
@@ -41,9 +41,9 @@ def process(url: str, project: str, name: str, start: Any, results: Any) -> None
                 idle = 0
                 claims += 1
                 if claims % 10 == 7 and task.reason == "":
-                    store.release_item(task.item, name, STAGE)
+                    store.queue.release_item(task.item, name, STAGE)
                 else:
-                    store.submit(task.item, name, STAGE, answer(name), seconds=1)
+                    store.submissions.submit(task.item, name, STAGE, answer(name), seconds=1)
             except Exception as e:
                 errors.append(f"{type(e).__name__}: {e}")
                 if len(errors) > 20:
@@ -62,10 +62,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         url = args.url or f"sqlite:///{folder}/claims.db"
         with Store(url) as store:
-            project = store.create_project(
+            project = store.projects.create_project(
                 "Mia", f"claims {time.time():.0f}", annotators_per_item=args.annotators, thresholds={"must_read": 0}
             ).id
-            store.add_items("Mia", project, [ReferenceQuestion(f"q{i}", f"Question {i}?", ()) for i in range(args.items)])
+            store.intake.add_items(
+                "Mia", project, [ReferenceQuestion(f"q{i}", f"Question {i}?", ()) for i in range(args.items)]
+            )
         context = multiprocessing.get_context("spawn")
         start, results = context.Barrier(args.processes), context.Queue()
         workers = [
@@ -78,7 +80,7 @@ def main() -> int:
         for worker in workers:
             worker.join()
         took = time.perf_counter() - began
-        with Store(url) as store, store.reading() as session:
+        with Store(url) as store, store.database.reading() as session:
             per_item = Counter(
                 count
                 for (count,) in session.execute(

@@ -214,12 +214,12 @@ def run_case(store: Store, file: Path, raw: bytes, format: str, before: dict[str
     """ "stored", "nothing new" or the name of the error.  Raises AssertionError for a case that fails, and what is no AmbiscopeError."""
     file.write_bytes(raw)
     try:
-        report = store.import_file(file, format=format)
+        report = store.imports.import_file(file, format=format)
     except AmbiscopeError as e:
         refused: AmbiscopeError | None = e
     else:
         refused = None
-    after = store.counts()
+    after = store.maintenance.counts()
     if refused is not None:
         assert str(file) in str(refused), f"the message does not name the file: {refused}"
         assert len(str(refused)) < 5000, "the message is a page long"
@@ -239,7 +239,7 @@ def run(
     failed: list[str] = []
     url, empty = f"sqlite:///{folder / 'fuzz.db'}", folder / "empty.db"
     with Store(url) as made:
-        before = made.counts()
+        before = made.maintenance.counts()
     shutil.copy(folder / "fuzz.db", empty)
     store = Store(url)
     for number in range(cases):
@@ -252,8 +252,8 @@ def run(
         outcomes[outcome] += 1
         if outcome == "stored":  # what was let in can go out, and come in again as known
             try:
-                store.export("jsonl", folder / "out.jsonl")
-                assert not store.import_file(folder / "out.jsonl").stored
+                store.exports.export("jsonl", folder / "out.jsonl")
+                assert not store.imports.import_file(folder / "out.jsonl").stored
             except Exception:
                 failed.append(f"case {number} ({format}), exported: {traceback.format_exc(limit=-3)}")
             store.close()
@@ -273,21 +273,21 @@ def sample_dump(folder: Path) -> list[str]:
     with Store(f"sqlite:///{folder / 'sample.db'}") as store:
         pairs = (t.QAPair("Who played it in 1961?", ("Ada",), ("p1",)), t.QAPair("Who played it in 2021?", ("Bob", "B.")))
         reference = t.ReferenceQuestion("q1", "Who played it?", (t.Annotation("multiple", pairs),))
-        project = store.create_project("Mia", "films", thresholds={"must_read": 0})
-        store.add_items("Mia", project.id, [reference])
-        task = store.next_item(project.id, "Ada", "generation")
+        project = store.projects.create_project("Mia", "films", thresholds={"must_read": 0})
+        store.intake.add_items("Mia", project.id, [reference])
+        task = store.queue.next_item(project.id, "Ada", "generation")
         assert task is not None
 
-        store.log_search(task.item, "Ada", "generation", "films")
-        store.submit(task.item, "Ada", "generation", GenerationWork(t.Annotation("multiple", pairs)), seconds=9)
+        store.drafts.log_search(task.item, "Ada", "generation", "films")
+        store.submissions.submit(task.item, "Ada", "generation", GenerationWork(t.Annotation("multiple", pairs)), seconds=9)
         info = t.SystemInfo("fid", {"top_k": 10}, "starter")
         found = t.RetrievedPassage(t.Passage("p1", "Films", "Ada played it."), 1, 0.5)
         events = (t.PassagesRetrieved((found,), 0.1, "Who played it?"), t.Finished(0.2, "one pass"))
         answers = (t.Answer("Ada", 0.9, (t.Evidence("p1", 0, 3, "Ada"),)),)
         made = t.Prediction(t.Question("Who played it?", id="q1"), info, answers, (), (), (found,), 0.2, events)
-        store.judge(store.save_prediction(made), 0, "Ada", "correct", "good")
-        store.judge(store.recent_predictions(1)[0].id, 0, "Ada", "wrong")
-        store.export("jsonl", folder / "sample.jsonl")
+        store.labels.judge(store.predictions.save_prediction(made), 0, "Ada", "correct", "good")
+        store.labels.judge(store.predictions.recent_predictions(1)[0].id, 0, "Ada", "wrong")
+        store.exports.export("jsonl", folder / "sample.jsonl")
     return (folder / "sample.jsonl").read_text(encoding="utf-8").splitlines()
 
 

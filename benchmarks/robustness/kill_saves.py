@@ -37,7 +37,7 @@ def write(url: str, project: str, name: str, pipe: Any) -> None:
             if number == 3:
                 pipe.send(("ready", "", "", ""))  # once through: statements are compiled, saves come at their real pace
             pipe.send(("begin", "claim", "", ""))
-            task = store.next_item(project, name, STAGE)
+            task = store.queue.next_item(project, name, STAGE)
             if task is None:
                 return
             pipe.send(("done", "claim", task.item, ""))
@@ -45,10 +45,10 @@ def write(url: str, project: str, name: str, pipe: Any) -> None:
                 number += 1
                 text = f"{name} {number} " + "x" * 500
                 pipe.send(("begin", "draft", task.item, text))
-                store.save_draft(task.item, name, STAGE, {"text": text})
+                store.drafts.save_draft(task.item, name, STAGE, {"text": text})
                 pipe.send(("done", "draft", task.item, text))
             pipe.send(("begin", "submit", task.item, text))
-            store.submit(task.item, name, STAGE, answer(text), seconds=1)
+            store.submissions.submit(task.item, name, STAGE, answer(text), seconds=1)
             pipe.send(("done", "submit", task.item, text))
 
 
@@ -57,12 +57,12 @@ def check(store: Store, name: str, drafts: dict[str, list[str]], submitted: dict
     missing = 0
     for item, texts in drafts.items():
         allowed = [texts[-1]] + ([begun[2]] if begun[:2] == ("draft", item) else [])
-        found = store.find_draft(item, name, STAGE)
+        found = store.drafts.find_draft(item, name, STAGE)
         missing += found is None or found.body.get("text") not in allowed
     for item, text in submitted.items():
         said = [
             s.content.annotation.pairs[0].answers[0]
-            for s in store.submission_history(item, name, STAGE, name)
+            for s in store.submissions.submission_history(item, name, STAGE, name)
             if isinstance(s.content, GenerationWork)
         ]
         missing += said != [text]
@@ -83,8 +83,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         url = args.url or f"sqlite:///{folder}/kills.db"
         with Store(url) as store:
-            project = store.create_project("Mia", f"kills {time.time():.0f}", thresholds={"must_read": 0}).id
-            store.add_items("Mia", project, [ReferenceQuestion(f"q{i}", f"Question {i}?", ()) for i in range(args.items)])
+            project = store.projects.create_project("Mia", f"kills {time.time():.0f}", thresholds={"must_read": 0}).id
+            store.intake.add_items(
+                "Mia", project, [ReferenceQuestion(f"q{i}", f"Question {i}?", ()) for i in range(args.items)]
+            )
         # forked from a small process: starting Python anew for each kill would take most of the time
         context = multiprocessing.get_context("fork")
         for kill in range(args.kills):
@@ -120,7 +122,7 @@ def main() -> int:
             points[begun[0] or "between"] += 1
             with Store(url) as store:
                 missing += check(store, name, drafts, submitted, begun)
-                damaged += store.health(full=True).integrity != "ok"
+                damaged += store.maintenance.health(full=True).integrity != "ok"
     out = {
         "database": "PostgreSQL" if args.url else "SQLite",
         "kills": args.kills,

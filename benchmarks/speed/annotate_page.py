@@ -48,19 +48,21 @@ def fill(home: Path, items: int, done: int, people: int) -> None:
     settings = Settings.from_env()
     CorpusLibrary(settings).create("small", [file])
     with Store(settings.url) as store:
-        project = store.create_project("Mia", "large", corpus="small", annotators_per_item=2, guidelines="# Read\n\nWith care.")
+        project = store.projects.create_project(
+            "Mia", "large", corpus="small", annotators_per_item=2, guidelines="# Read\n\nWith care."
+        )
         questions = [ReferenceQuestion(f"q{i}", f"Who {' '.join(draw.choices(_WORDS, k=6))} {i}?", ()) for i in range(items)]
-        store.add_items("Mia", project.id, questions)
-        who = [store.annotator(f"person {i}") for i in range(people)]
+        store.intake.add_items("Mia", project.id, questions)
+        who = [store.people.annotator(f"person {i}") for i in range(people)]
         body = content_to_json(GenerationWork(Annotation("single", (QAPair("", ("the answer",)),))))
         moment = datetime.now(UTC)
-        with store.reading() as session:
+        with store.database.reading() as session:
             names = dict(session.execute(select(tables.Annotator.name, tables.Annotator.id)).all())
             ids = list(session.scalars(select(workbench.ProjectItem.id).order_by(workbench.ProjectItem.position).limit(done)))
             number = session.scalar(select(workbench.Project.id))
         of = [names[f"person {i}"] for i in range(len(who))]
         for start in range(0, len(ids), 500):
-            with store.writing() as session:
+            with store.database.writing() as session:
                 tasks, sent = [], []
                 for n, item in enumerate(ids[start : start + 500], start):
                     for slot in (0, 1):

@@ -99,7 +99,7 @@ def fill(url: str, runs: int, questions: int) -> float:
     with Store(url) as store:
         for run in range(runs):
             made = report(run, questions)
-            store.save_evaluation(
+            store.evaluations.save_evaluation(
                 system=made["provenance"]["system"]["name"],
                 corpus="starter",
                 questions="dev_light.json",

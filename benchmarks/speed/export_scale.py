@@ -47,7 +47,7 @@ def make(url: str, items: int, seed: int = 0) -> None:
     corpus = [{"id": f"p{i}", "title": text(rng, 3), "text": text(rng, 100)} for i in range(5000)]
     with Store(url) as store:
         for name in PEOPLE:
-            store.annotator(name)
+            store.people.annotator(name)
         for start in range(0, items, CHUNK):
             rows: dict[Any, list[dict[str, Any]]] = {
                 t: []
@@ -62,7 +62,7 @@ def make(url: str, items: int, seed: int = 0) -> None:
             }
             for n in range(start + 1, min(start + CHUNK, items) + 1):
                 _item(rng, n, corpus, rows)
-            with store.writing() as session:
+            with store.database.writing() as session:
                 for table, values in rows.items():
                     if values:
                         session.execute(insert(table), values)
@@ -160,7 +160,7 @@ def export(url: str, format: str, out: Path) -> dict[str, Any]:
     """Seconds and peak megabytes of one export in this process."""
     start = time.perf_counter()
     with Store(url) as store:
-        made = store.export(format, out)  # type: ignore[arg-type]
+        made = store.exports.export(format, out)  # type: ignore[arg-type]
     seconds = time.perf_counter() - start
     used = resource.getrusage(resource.RUSAGE_SELF)
     peak = used.ru_maxrss * 1024 / 1e6  # kB on Linux

@@ -101,8 +101,8 @@ def _example(example: Example, title: str, colour: str) -> None:
 def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress:
     """One's own and everybody's, of this stage.  Returns one's own."""
     store = shared.store()
-    mine = store.progress(project.id, who, annotator=who, stage=stage)[stage]
-    everybody = store.submitted(project.id, who, stage)
+    mine = store.items.progress(project.id, who, annotator=who, stage=stage)[stage]
+    everybody = store.items.submitted(project.id, who, stage)
     share = everybody / mine.slots if mine.slots else 0.0
     more = [
         f"{n} {what}"
@@ -117,7 +117,7 @@ def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress
 def unanswered(project: Project, who: str, own: StageProgress) -> int:
     """How many items at least wait for a system's answer, where the queue had none to judge: open ones that are neither one's own
     nor leased by others."""
-    everybody = shared.store().progress(project.id, who, stage="judging")["judging"]
+    everybody = shared.store().items.progress(project.id, who, stage="judging")["judging"]
     return max(0, everybody.open - everybody.leased - own.submitted - own.over - own.skipped)
 
 

@@ -38,7 +38,7 @@ def _submit(work: Work, make: Callable[[Work], Content], blocked: Callable[[], b
     expected = work.source.expected_version if work.source else work.task.version
     body = {**work.body(), "seconds": 0.0, "step": 1}  # if it is reopened, time counts from there
     try:
-        sent = shared.store().submit(
+        sent = shared.store().submissions.submit(
             work.task.item, work.who, work.stage, make(work), seconds=spent, draft_body=body, expected_version=expected
         )
     except SubmissionConflictError as error:
@@ -59,7 +59,7 @@ def _submit(work: Work, make: Callable[[Work], Content], blocked: Callable[[], b
 def _skip(work: Work) -> None:
     reason = str(st.session_state.get(work.key("reason")) or "").strip()
     try:
-        shared.store().skip_item(work.task.item, work.who, work.stage, reason)
+        shared.store().queue.skip_item(work.task.item, work.who, work.stage, reason)
     except AmbiscopeError as error:
         work.problem = error
         return
@@ -88,7 +88,7 @@ def reopen() -> None:
         return
     item, stage = last
     try:
-        shared.store().undo(item, shared.annotator(), stage)
+        shared.store().returns.undo(item, shared.annotator(), stage)
     except AmbiscopeError as error:
         st.session_state[ERROR] = error
         st.session_state[LAST] = None  # it would fail again

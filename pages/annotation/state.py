@@ -122,18 +122,18 @@ def begin(project: Project, task: Task, who: str) -> Work:
     """Opens a leased task with its draft.  Raises the store's errors."""
     store = shared.store()
     stage = task.stage
-    item = store.get_item(task.item, who)
-    source = store.validation_input(task.item, who) if stage == "validation" else None
+    item = store.items.get_item(task.item, who)
+    source = store.reviews.validation_input(task.item, who) if stage == "validation" else None
     work = Work(project, task, item, History(_empty(stage, source)), who, source=source)
     if stage == "generation":
-        work.suggestions = store.suggestions(task.item, who)
+        work.suggestions = store.submissions.suggestions(task.item, who)
     if stage == "judging":
-        work.sheet = store.judging_sheet(task.item, who)
-    draft = store.find_draft(task.item, who, stage)
+        work.sheet = store.reviews.judging_sheet(task.item, who)
+    draft = store.drafts.find_draft(task.item, who, stage)
     if draft is not None:
         work.version, work.saved = draft.version, draft.saved
         _take(work, draft.body)
-    work.opened = set(store.interactions(task.item, who, stage).viewed_passage_ids)
+    work.opened = set(store.drafts.interactions(task.item, who, stage).viewed_passage_ids)
     st.session_state[KEY] = work
     return work
 
@@ -150,7 +150,7 @@ def _take(work: Work, body: Mapping[str, Any]) -> None:
 
 def _from_submission(work: Work) -> bool:
     """The form that gives what was submitted last, where another program than this page submitted it."""
-    sent = shared.store().submission_history(work.task.item, work.who, work.stage, work.who)
+    sent = shared.store().submissions.submission_history(work.task.item, work.who, work.stage, work.who)
     if not sent:
         return False
     content = sent[-1].content
@@ -197,7 +197,7 @@ def attempt(work: Work, make: Callable[[], Any], redraw: bool = True) -> None:
 def save(work: Work) -> None:
     """Stores the draft at once.  A failure stays on the screen until a save succeeds."""
     try:
-        draft = shared.store().save_draft(work.task.item, work.who, work.stage, work.body(), work.version)
+        draft = shared.store().drafts.save_draft(work.task.item, work.who, work.stage, work.body(), work.version)
     except AmbiscopeError as error:
         work.problem = error
         return

@@ -134,8 +134,8 @@ def _return(work: Work) -> None:
     whom = st.session_state.get(work.key("return.whom"))
     reason = str(st.session_state.get(work.key("return.reason")) or "").strip()
     try:
-        shared.store().return_item(work.task.item, str(whom), "generation", reason, work.who)
-        shared.store().release_item(work.task.item, work.who, work.stage)
+        shared.store().returns.return_item(work.task.item, str(whom), "generation", reason, work.who)
+        shared.store().queue.release_item(work.task.item, work.who, work.stage)
     except AmbiscopeError as error:
         work.problem = error
         return

@@ -29,7 +29,7 @@ def _open(item: str) -> None:
 
 def draw(project: Project, stage: WorkStage, who: str) -> None:
     page = int(st.session_state.get("annotate.mine.page", 1))
-    tasks = shared.store().tasks(project.id, who, annotator=who, stage=stage, limit=PAGE + 1, offset=(page - 1) * PAGE)
+    tasks = shared.store().queue.tasks(project.id, who, annotator=who, stage=stage, limit=PAGE + 1, offset=(page - 1) * PAGE)
     if not tasks:
         st.info("You have not opened an item at this stage yet.")
         return
@@ -55,7 +55,7 @@ def _row(task: Task, who: str) -> None:
 def _compare(task: Task, who: str) -> None:
     with st.expander("Mine and final"):
         try:
-            both = shared.store().mine_and_final(task.item, who)
+            both = shared.store().reviews.mine_and_final(task.item, who)
         except AmbiscopeError as error:
             shared.show_error(error)
             return

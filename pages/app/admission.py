@@ -46,7 +46,7 @@ def session_is_let_in(session: str) -> bool:
     """A tab that was open before people had accounts is out from the first account on.  Any thread."""
     came = _LET_IN.get(session)
     try:
-        return came is True or (came is False and not shared.servers_store().accounts_in_use())
+        return came is True or (came is False and not shared.servers_store().people.accounts_in_use())
     except AmbiscopeError:
         return False
 
@@ -54,7 +54,7 @@ def session_is_let_in(session: str) -> bool:
 def warn() -> None:
     """On every page, as long as other machines get in without an account."""
     try:
-        told = shared.settings().open_to_all and not shared.servers_store().accounts_in_use()
+        told = shared.settings().open_to_all and not shared.servers_store().people.accounts_in_use()
     except AmbiscopeError:
         return
     if told:

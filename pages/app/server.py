@@ -91,7 +91,7 @@ def policy(index: str) -> str:
 def _accounts_in_use() -> bool:
     from pages.app import shared  # late: the server is there before them
 
-    return shared.servers_store().accounts_in_use()
+    return shared.servers_store().people.accounts_in_use()
 
 
 class Guard:

@@ -22,7 +22,7 @@ from core.retrieval.library import CorpusInfo
 from core.settings import Settings
 from pages.app import connection, libraries
 from pages.app.markup import plain
-from storage.people.door import Door
+from storage.door import Door
 from storage.people.permissions import Name
 from storage.people.visitors import Visitor
 from storage.store import Store
@@ -193,7 +193,7 @@ def _compared(a: str, b: str, metrics: tuple[str, ...], scope: str) -> dict[str,
     """A stored run never changes."""
     found = {}
     for metric in metrics:
-        values = servers_store().paired_values(a, b, metric, multi=scope == "multi")
+        values = servers_store().evaluations.paired_values(a, b, metric, multi=scope == "multi")
         found[metric] = compare_values(*values, samples=SAMPLES)
     return found
 

@@ -44,7 +44,7 @@ def _try_password() -> None:
     name = str(state.get("signin.typed") or "").strip()
     password = str(state.pop("signin.password", "") or "")
     try:
-        _enter(shared.store().sign_in(name, password, connection.address()))
+        _enter(shared.store().people.sign_in(name, password, connection.address()))
     except AmbiscopeError as error:
         state["signin.error"] = error
 
@@ -74,7 +74,7 @@ def _by_subject(who: str) -> None:
     if not who or st.session_state.get(SUBJECT) == who:
         return
     with suppress(SignInError):
-        _enter(shared.store().sign_in_subject(who))
+        _enter(shared.store().people.sign_in_subject(who))
     st.session_state[SUBJECT] = who
 
 
@@ -84,8 +84,8 @@ def _change_password() -> None:
     old, new = str(state.pop("signin.old", "") or ""), str(state.pop("signin.new", "") or "")
     try:
         name, store = shared.annotator(), shared.store()
-        store.set_password(name, name, new, old=old, address=connection.address())
-        shared.keep_visitor(store.sign_in(name, new, connection.address()))
+        store.people.set_password(name, name, new, old=old, address=connection.address())
+        shared.keep_visitor(store.people.sign_in(name, new, connection.address()))
         state["signin.said"] = "The password is changed."
     except AmbiscopeError as error:
         state["signin.error"] = error
@@ -139,7 +139,7 @@ def gate() -> bool:
     first = "annotator" not in st.session_state
     st.session_state.setdefault("annotator", own)
     who = connection.subject()
-    if shared.store().accounts_in_use():
+    if shared.store().people.accounts_in_use():
         st.query_params.pop(ADDRESS, None)  # who one is, is not read from an address where people sign in
         _forget_fallen()
         _by_subject(who)

@@ -103,7 +103,7 @@ def _signed(metric: str, value: float | None) -> str:
 
 def _questions(a: str, b: str, metric: str, called: Mapping[str, str]) -> None:
     store = shared.store()
-    values_a, values_b = store.paired_values(a, b, metric)
+    values_a, values_b = store.evaluations.paired_values(a, b, metric)
     differences = sorted((x - y for x, y in zip(values_a, values_b, strict=True)), reverse=True)
     better, worse = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
     shown_ = _thinned(differences)
@@ -128,7 +128,7 @@ def _questions(a: str, b: str, metric: str, called: Mapping[str, str]) -> None:
     )
     pages = max(1, -(-len(differences) // PAGE))
     page = st.pagination(pages, key=f"evaluate.pairs.{a}.{b}.{metric}") if pages > 1 else 1
-    rows = store.paired_rows(a, b, metric, PAGE, (page - 1) * PAGE)
+    rows = store.evaluations.paired_rows(a, b, metric, PAGE, (page - 1) * PAGE)
     st.dataframe(
         pd.DataFrame(
             {

@@ -24,7 +24,7 @@ MOST = 500  # runs in the table
 
 def filters() -> EvaluationFilter:
     """The sidebar.  Choices come from what is stored."""
-    choices = shared.store().evaluation_choices()
+    choices = shared.store().evaluations.evaluation_choices()
     with st.sidebar:
         st.subheader("Filter the runs")
         text = st.text_input(
@@ -117,7 +117,7 @@ def _row(place: int, run: StoredEvaluation, name: str, metric: str, scope: str) 
 
 @action("change evaluations", "evaluate.error")
 def _rename(key: str) -> None:
-    shared.store().label_evaluation(key, str(st.session_state.get(f"evaluate.label.{key}") or ""))
+    shared.store().evaluations.label_evaluation(key, str(st.session_state.get(f"evaluate.label.{key}") or ""))
     st.session_state["evaluate.said"] = "The run was renamed."
 
 
@@ -125,13 +125,13 @@ def _rename(key: str) -> None:
 def _delete(key: str, name: str) -> None:
     if not st.session_state.get(f"evaluate.sure.{key}"):
         raise InputError("nothing was deleted: tick the box first")
-    shared.store().delete_evaluation(key)
+    shared.store().evaluations.delete_evaluation(key)
     st.session_state["evaluate.said"] = f"The run {name} is deleted from the database. Its run folder stays."
 
 
 def about(run: StoredEvaluation, name: str) -> None:
     """Everything a run was made with, and its name."""
-    report = shared.store().evaluation_report(run.id)
+    report = shared.store().evaluations.evaluation_report(run.id)
     made = report.get("provenance", {})
     facts = {
         "system": run.system,

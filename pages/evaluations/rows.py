@@ -35,13 +35,13 @@ def rows(run: StoredEvaluation) -> None:
         )
         failed = st.checkbox("Failed questions only", key=f"evaluate.failed.{run.id}")
     store, only = shared.store(), True if failed else None
-    total = store.count_evaluation_rows(run.id, bucket=bucket, failed=only)
+    total = store.evaluations.count_evaluation_rows(run.id, bucket=bucket, failed=only)
     if not total:
         st.info("No question of this run matches." if run.n else "This run was stored without its questions.")
         return
     pages = -(-total // PAGE)
     page = st.pagination(pages, key=f"evaluate.page.{run.id}.{order}.{bucket}.{failed}") if pages > 1 else 1
-    found = store.evaluation_rows(run.id, PAGE, (page - 1) * PAGE, order=order, bucket=bucket, failed=only)
+    found = store.evaluations.evaluation_rows(run.id, PAGE, (page - 1) * PAGE, order=order, bucket=bucket, failed=only)
     table = [
         {
             "question": r.question,
@@ -84,7 +84,7 @@ def _labels(found: Sequence[EvaluationRow]) -> Callable[[object], str]:
 def question(place: DeltaGenerator, run_id: str, question_id: str, prefix: str, *, narrow: bool) -> None:
     """One question of a run: what was wanted, what was said, and how it came about where the run kept traces."""
     store = shared.store()
-    row = store.evaluation_row(run_id, question_id)
+    row = store.evaluations.evaluation_row(run_id, question_id)
     with place:
         st.markdown(f"**{plain(row.question)}**")
         for number, pairs in enumerate(row.body.get("references") or [], 1):
@@ -100,7 +100,7 @@ def question(place: DeltaGenerator, run_id: str, question_id: str, prefix: str, 
         wrong = [f"{BUCKETS[name]} {count}" for name, count in row.errors.items() if count]
         if wrong:
             st.caption(f"Errors: {plain(', '.join(wrong))}")
-        _trace(store.find_evaluation_trace(run_id, question_id), prefix, narrow)
+        _trace(store.evaluations.find_evaluation_trace(run_id, question_id), prefix, narrow)
 
 
 def _answers(row: EvaluationRow) -> None:

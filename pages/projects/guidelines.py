@@ -107,7 +107,7 @@ EXAMPLES = (
 
 
 def draw(project: Project, who: str) -> None:
-    stored = shared.store().guidelines(project.id)
+    stored = shared.store().projects.guidelines(project.id)
     name = _name(project)
     found = begun(name, stored, lambda held: _typed(project, held) != _text(project, held), lambda: _over(project, who, stored))
     key = _key(project, found)
@@ -172,7 +172,9 @@ def _keep(project: Project, who: str, examples: tuple[Example, ...], found: Guid
 
 def _store(project: Project, who: str, text: str, examples: tuple[Example, ...], found: Guidelines | None) -> None:
     try:
-        saved = shared.store().save_guidelines(who, project.id, text, examples, expected_version=found.version if found else 0)
+        saved = shared.store().projects.save_guidelines(
+            who, project.id, text, examples, expected_version=found.version if found else 0
+        )
         forget(_name(project))
         st.session_state[SAID] = f"Guidelines saved; version {saved.version} is in force."
     except AmbiscopeError as error:
@@ -234,7 +236,7 @@ def _add(project: Project, who: str, found: Guidelines | None, key: str) -> None
 
 
 def _versions(project: Project) -> None:
-    versions = shared.store().guideline_versions(project.id)
+    versions = shared.store().projects.guideline_versions(project.id)
     if len(versions) < 2:
         return
     with st.expander(f"Earlier versions ({len(versions) - 1})"):

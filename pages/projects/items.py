@@ -45,7 +45,7 @@ def draw(project: Project, who: str) -> None:
         state = st.selectbox("State", ["all", *STATES], key="manage.state", width=160)
         text = st.text_input("Words in the question", key="manage.text", type="search", max_chars=200)
     page = int(st.session_state.get("manage.page", 1))
-    found = shared.store().items(
+    found = shared.store().items.items(
         project.id,
         who,
         stage=stage,
@@ -64,7 +64,7 @@ def draw(project: Project, who: str) -> None:
 
 
 def _table(found: list[ItemSummary], project: Project, stage: WorkStage, who: str) -> None:
-    bare = shared.store().unanswered(who, project.id, [i.id for i in found]) if stage == "judging" else frozenset()
+    bare = shared.store().intake.unanswered(who, project.id, [i.id for i in found]) if stage == "judging" else frozenset()
     rows = pd.DataFrame(
         {
             "no.": [i.position + 1 for i in found],
@@ -113,7 +113,7 @@ def detail(item: ItemSummary, project: Project, stage: WorkStage, who: str) -> N
         icon=":material/edit_note:",
         query_params={"project": project.id, "stage": stage, "item": item.id},
     )
-    sent = shared.store().submissions(project.id, who, stage=stage, item=item.id)
+    sent = shared.store().submissions.submissions(project.id, who, stage=stage, item=item.id)
     if not sent:
         st.caption("Nothing is submitted yet.")
     for submission in sent:
@@ -146,7 +146,7 @@ def _submission(submission: Submission, stage: WorkStage, who: str) -> None:
 def _return(submission: Submission, stage: WorkStage, who: str, key: str) -> None:
     reason = str(st.session_state.get(key) or "").strip()
     try:
-        shared.store().return_item(submission.item, submission.annotator, stage, reason, who)
+        shared.store().returns.return_item(submission.item, submission.annotator, stage, reason, who)
         st.session_state[SAID] = f"Sent back to {submission.annotator}."
     except AmbiscopeError as error:
         st.session_state[ERROR] = error
@@ -168,9 +168,9 @@ def add_questions(project: Project, who: str) -> None:
 def _add(project: Project, who: str) -> None:
     state = st.session_state
     try:
-        shared.store().require(who, "manager")
+        shared.store().people.require(who, "manager")
         questions = importing.questions(FILE)
-        report = shared.store().add_items(who, project.id, questions, gold=bool(state.get("manage.more.gold")))
+        report = shared.store().intake.add_items(who, project.id, questions, gold=bool(state.get("manage.more.gold")))
         state[SAID] = importing.said(report.added, report.known, report.linked)
         state[ADDING] = False
         importing.drop(FILE)

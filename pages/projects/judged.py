@@ -21,9 +21,9 @@ QUESTIONS = {
 def predictions_of(content: JudgingWork, item: str, who: str) -> dict[str, Prediction]:
     """By id, in the order of the project's systems."""
     store = shared.store()
-    order = [p.prediction_id for p in store.get_item(item, who).predictions]
+    order = [p.prediction_id for p in store.items.get_item(item, who).predictions]
     order += sorted({a.prediction_id for a in content.answers} - set(order))
-    found = ((name, store.find_prediction(name)) for name in order)
+    found = ((name, store.predictions.find_prediction(name)) for name in order)
     return {name: stored.prediction for name, stored in found if stored is not None}
 
 

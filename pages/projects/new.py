@@ -73,14 +73,14 @@ def _create(who: str) -> None:
     try:
         if not name:
             raise InputError("the project has no name; give it one")
-        store.require(who, "manager")
+        store.people.require(who, "manager")
         if not stages:
             raise InputError("the project has no stage; choose one or more")
         values = projects.values(KEY, None)
         if "judging" in stages and not values["systems"]:
             raise InputError("the judging stage needs one or two systems whose answers are judged; choose them under Systems")
         questions = _questions(source)
-        project = store.create_project(
+        project = store.projects.create_project(
             who, name, stages=tuple(stages), guidelines=template(stages), examples=first_examples(stages), **values
         )
     except AmbiscopeError as error:
@@ -91,7 +91,7 @@ def _create(who: str) -> None:
     state[f"{KEY}.name"] = ""
     try:
         if questions:
-            report = store.add_items(who, project.id, questions)
+            report = store.intake.add_items(who, project.id, questions)
             state[SAID] += f" {importing.said(report.added, report.known, report.linked)}"
     except AmbiscopeError as error:  # the project stands: its questions are added under Items
         state[SAID] += " Its questions were not added: add them under Items."

@@ -38,7 +38,7 @@ def _value(key: str) -> str:
 
 def people(who: str) -> None:
     store = shared.store()
-    if not store.accounts_in_use():
+    if not store.people.accounts_in_use():
         st.info(
             "Nobody has a password: whoever opens this app can do everything under any name. Add a manager with a password, and "
             "everybody has to sign in from then on.",
@@ -47,7 +47,7 @@ def people(who: str) -> None:
     if found := connection.subject():
         st.caption("You are known to the sign-in provider as:")
         st.code(found, language=None, wrap_lines=True)
-    for person in store.people(who, limit=200):
+    for person in store.people.people(who, limit=200):
         _person(person, who)
     _add_form(who)
 
@@ -78,24 +78,25 @@ def _person(person: Person, who: str) -> None:
                 "Link",
                 key=f"{key}.subject.set",
                 on_click=lambda: _do(
-                    "The subject is linked.", lambda: store.set_subject(who, person.name, _value(f"{key}.subject") or None)
+                    "The subject is linked.",
+                    lambda: store.people.set_subject(who, person.name, _value(f"{key}.subject") or None),
                 ),
             )
         st.button(
             "Make inactive" if person.active else "Make active again",
             key=f"{key}.active",
-            on_click=lambda: _do("Done.", lambda: store.set_active(who, person.name, not person.active)),
+            on_click=lambda: _do("Done.", lambda: store.people.set_active(who, person.name, not person.active)),
         )
 
 
 def _set_role(store: Any, who: str, name: str, key: str) -> None:
-    store.set_role(who, name, st.session_state.get(key))
+    store.people.set_role(who, name, st.session_state.get(key))
 
 
 def _set_password(store: Any, who: str, name: str, key: str) -> None:
     new = str(st.session_state.pop(f"{key}.password", "") or "")
     old = str(st.session_state.pop(f"{key}.old", "") or "") or None
-    _do(f"The password of {name} is set.", lambda: store.set_password(who, name, new, old=old))
+    _do(f"The password of {name} is set.", lambda: store.people.set_password(who, name, new, old=old))
 
 
 def _add_form(who: str) -> None:
@@ -116,7 +117,7 @@ def _add(who: str) -> None:
     state = st.session_state
     name, password = _value("people.new.name"), str(state.pop("people.new.password", "") or "") or None
     role, subject = state.get("people.new.role"), _value("people.new.subject") or None
-    _do(f"{name} is added.", lambda: shared.store().add_person(who, name, role, password=password, subject=subject))
+    _do(f"{name} is added.", lambda: shared.store().people.add_person(who, name, role, password=password, subject=subject))
 
 
 def admit(project: Project, who: str) -> None:
@@ -133,7 +134,7 @@ def admit(project: Project, who: str) -> None:
                 label,
                 key=f"manage.admit.{label}",
                 on_click=lambda value=value: _do(
-                    "Done.", lambda: shared.store().admit(who, project.id, _value("manage.admit.name"), value)
+                    "Done.", lambda: shared.store().projects.admit(who, project.id, _value("manage.admit.name"), value)
                 ),
             )
 
@@ -144,7 +145,7 @@ def activity(project: Project | None, who: str) -> None:
         name = st.text_input("Who", key="manage.log.who", max_chars=sign_in.NAME_CHARS)
         action = st.selectbox("What", ["everything", *ACTIONS], key="manage.log.action")
     before = st.session_state.get("manage.log.before")
-    found = shared.store().activity(
+    found = shared.store().people.activity(
         who,
         project=project.id if project else None,
         who=(name or "").strip() or None,

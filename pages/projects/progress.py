@@ -20,8 +20,8 @@ WIDTHS = {"stage": 115, "done": 125, "submitted": 95, "items done": 95, "hours":
 
 def draw(project: Project, who: str) -> None:
     """Counts by stage; the numbers of SQL, not of what is on the page."""
-    found = shared.store().progress(project.id, who)
-    bare = len(shared.store().unanswered(who, project.id)) if "judging" in project.stages else 0
+    found = shared.store().items.progress(project.id, who)
+    bare = len(shared.store().intake.unanswered(who, project.id)) if "judging" in project.stages else 0
     if bare:
         _warn(project, bare, found["judging"].items)
     rows = [

@@ -19,7 +19,7 @@ from pages.app.markup import plain
 from pages.projects import system_answers
 from pages.projects.items import ERROR, SAID
 from pages.projects.system_answers import Preannotation
-from storage.projects.projects import THRESHOLDS
+from storage.projects.rows import THRESHOLDS
 from storage.records.projects import Order, Project
 
 ORDERS: dict[Order, str] = {
@@ -164,7 +164,7 @@ def _save(project: Project, who: str, key: str) -> None:
 
 def _update(project: Project, who: str, changes: dict[str, Any]) -> None:
     try:
-        shared.store().update_project(who, project.id, project.version, **changes)
+        shared.store().projects.update_project(who, project.id, project.version, **changes)
         forget(f"manage.set.{project.id}")
         st.session_state[SAID] = "Saved."
     except AmbiscopeError as error:
@@ -237,7 +237,7 @@ def _close(project: str) -> None:
 
 @action("manage projects", ERROR)
 def _link(project: Project, who: str) -> None:
-    count = shared.store().link_predictions(who, project.id)
+    count = shared.store().intake.link_predictions(who, project.id)
     st.session_state[SAID] = f"{count:,} stored predictions linked."
 
 

@@ -24,7 +24,7 @@ def _key(prediction_id: str, position: int, what: str) -> str:
 def load(prediction_id: str) -> dict[int, list[Judgment]]:
     """All judgments of a prediction by position.  Raises StorageError."""
     found: dict[int, list[Judgment]] = {}
-    for judgment in shared.store().judgments(prediction_id):
+    for judgment in shared.store().labels.judgments(prediction_id):
         found.setdefault(judgment.position, []).append(judgment)
     return found
 
@@ -43,10 +43,10 @@ def _store(prediction_id: str, position: int, verdict: str | None, note: str, ve
     try:
         store, who = shared.store(), shared.annotator()
         if verdict is None and not note:
-            store.clear_judgment(prediction_id, position, who, expected_version=version)
+            store.labels.clear_judgment(prediction_id, position, who, expected_version=version)
         else:
             state = "submitted" if verdict else "draft"
-            store.judge(prediction_id, position, who, verdict, note, state, expected_version=version)  # type: ignore[arg-type]
+            store.labels.judge(prediction_id, position, who, verdict, note, state, expected_version=version)  # type: ignore[arg-type]
     except AmbiscopeError as error:
         st.session_state[trouble] = error
 

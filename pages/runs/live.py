@@ -49,7 +49,7 @@ def save(run: Run) -> None:
     if run.saved or run.error is not None or prediction is None:
         return
     try:
-        run.saved, run.save_error = shared.store().save_prediction(prediction, key=run.key), None
+        run.saved, run.save_error = shared.store().predictions.save_prediction(prediction, key=run.key), None
     except Exception as error:
         run.save_error = error
 

@@ -134,7 +134,7 @@ def recent() -> None:
     with st.expander("Recent predictions", icon=":material/history:"):
         text = st.text_input("Search by words in the question", key="explore.filter", max_chars=200)
         try:
-            rows = shared.store().recent_predictions(RECENT, text=text.strip())
+            rows = shared.store().predictions.recent_predictions(RECENT, text=text.strip())
         except AmbiscopeError as error:
             shared.show_error(error)
             return

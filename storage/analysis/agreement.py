@@ -90,12 +90,12 @@ def quality(
 
     Raises NotAllowedError unless `by` may see other people's work, NotFoundError for an unknown project, InputError for wrong filters.
     """
-    store.require(by, "validator")
+    store.people.require(by, "validator")
     if not 1 <= days <= 366:
         raise InputError(f"a period has {days} days; use 1 to 366")
     filters = Filters(annotators=tuple(people), since=since, until=until, project=project)
     truncated: list[str] = []
-    with store.reading() as session:
+    with store.database.reading() as session:
         check_filters(session, filters)
         opinions = _opinions(session, filters, truncated)
         types = _type_counts(session, filters)

@@ -59,18 +59,18 @@ class Answering:
                 self._one(item, systems)
                 said()
         finally:  # stored predictions that no item has yet: of the other system, or of before
-            self.linked += self._store.link_predictions(self.by, self.project.id)
+            self.linked += self._store.intake.link_predictions(self.by, self.project.id)
         self.stage = "done"
 
     def _items(self, stopping: Callable[[], bool]) -> Iterator[Item]:
         """Items that have no prediction of this system, in the order of the queue."""
         offset, found = 0, 0
         while True:
-            page = self._store.items(self.project.id, self.by, stage=self.project.stages[0], limit=PAGE, offset=offset)
+            page = self._store.items.items(self.project.id, self.by, stage=self.project.stages[0], limit=PAGE, offset=offset)
             for summary in page:
                 if stopping() or found == self._limit:
                     return
-                item = self._store.get_item(summary.id, self.by)
+                item = self._store.items.get_item(summary.id, self.by)
                 if all(p.system != self.system for p in item.predictions):
                     found += 1
                     yield item
@@ -82,7 +82,7 @@ class Answering:
         own = item.passages is not None
         if own not in systems:  # building one loads its model: an error here ends the run
             systems[own] = self._build(own)
-        stored = self._store.find_question(item.question_id)
+        stored = self._store.predictions.find_question(item.question_id)
         try:
             question = t.Question(item.question, id=stored.source_id if stored else "", passages=item.passages)
             prediction = answer(systems[own], question)
@@ -92,10 +92,10 @@ class Answering:
             return self._fails(item, error)
         key = f"{self._run_id}-{item.id}"
         try:
-            self.linked += self._store.save_for_item(self.by, item.id, prediction, key=key)
+            self.linked += self._store.intake.save_for_item(self.by, item.id, prediction, key=key)
         except (InputError, NotAllowedError):
             # the system was taken out of the project, or the manager's role was: no use in going on
-            self._store.save_prediction(prediction, key=key)
+            self._store.predictions.save_prediction(prediction, key=key)
             raise
         except AmbiscopeError as error:
             return self._fails(item, error)

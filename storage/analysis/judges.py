@@ -42,7 +42,7 @@ class JudgeAgreement:
 
 def judges_of(store: Store, evaluation_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What each run's report says of its judge; empty where it names none, unknown ids are left out.  Raises StorageError."""
-    with store.reading() as session:
+    with store.database.reading() as session:
         found = session.execute(select(_RUN.public_id, _RUN.report).where(_RUN.public_id.in_(evaluation_ids)))
         return {key: _object(_object(report, "provenance"), "judge") for key, report in found}
 
@@ -50,7 +50,7 @@ def judges_of(store: Store, evaluation_ids: Sequence[str]) -> dict[str, dict[str
 def judge_agreement(store: Store, evaluation_ids: Sequence[str], *, samples: int = SAMPLES) -> dict[str, JudgeAgreement]:
     """By evaluation, of one moment; unknown ids are left out.  Raises InputError for samples < 1, StorageError."""
     found: dict[str, tuple[dict[str, Any], list[tuple[bool, bool]], bool]] = {}
-    with store.reading() as session:
+    with store.database.reading() as session:
         people, truncated = _people(session)
         asked = {question for question, *_ in people}
         runs = session.scalars(select(_RUN).where(_RUN.public_id.in_(evaluation_ids)).options(undefer(_RUN.report)))

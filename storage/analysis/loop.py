@@ -194,9 +194,9 @@ class _Loop:
         number = self.state.get("snapshot", self.options.snapshot)
         if number is None:
             self.progress("taking a snapshot", None)
-            number = self.store.take_snapshot(folder, filters=self.options.filters, note="taken by the loop").number
-        found = self.store.get_snapshot(number)
-        files = self.store.snapshot_files(number, folder)
+            number = self.store.exports.take_snapshot(folder, filters=self.options.filters, note="taken by the loop").number
+        found = self.store.exports.get_snapshot(number)
+        files = self.store.exports.snapshot_files(number, folder)
         if "training" not in files:
             raise InputError(f"snapshot {number} has no training file: take one with the format training")
         if self.state.get("snapshot") != number:
@@ -328,7 +328,7 @@ class _Loop:
 
     def _save(self, name: str, report: dict[str, Any], about: dict[str, Any], number: int) -> str:
         system = (report.get("provenance") or {}).get("system") or {}
-        return self.store.save_evaluation(
+        return self.store.evaluations.save_evaluation(
             system=str(system.get("name", self.settings.system)),
             corpus=str(system.get("corpus", self.options.corpus or self.settings.corpus)),
             questions=f"{self.questions_file.name} without snapshot {number}",

@@ -61,7 +61,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
 
 def _filters(store: Store, args: argparse.Namespace) -> Filters:
     project = args.project
-    named = store.find_project_named(project) if project else None
+    named = store.projects.find_project_named(project) if project else None
     return Filters(
         annotators=tuple(args.annotator),
         system=args.system,
@@ -76,13 +76,13 @@ def _filters(store: Store, args: argparse.Namespace) -> Filters:
 
 def _export(url: str, args: argparse.Namespace) -> Result:
     with Store(url) as store:
-        made = store.export(args.format, args.out, filters=_filters(store, args))
+        made = store.exports.export(args.format, args.out, filters=_filters(store, args))
     return made.to_json(), f"{args.out}: {words_of(dict(made.counts))} ({made.bytes} bytes, manifest beside it)"
 
 
 def _import(url: str, args: argparse.Namespace) -> Result:
     with Store(url) as store:
-        report = store.import_file(args.file, format=args.format, annotator=args.annotator)
+        report = store.imports.import_file(args.file, format=args.format, annotator=args.annotator)
     known = f"; already there: {words_of(dict(report.known))}" if report.known else ""
     return report.to_json(), f"{args.file}: stored {words_of(dict(report.stored))}{known}"
 
@@ -96,14 +96,14 @@ def _for_managers(command: argparse.ArgumentParser) -> None:
 def _managed(store: Store, args: argparse.Namespace) -> tuple[str, Project]:
     """(who asks, the project) of a command for managers.  Raises NotAllowedError, NotFoundError."""
     by = args.by or Settings.from_env().annotator
-    store.require(by, "manager")
-    return by, store.find_project_named(args.project) or store.get_project(args.project)
+    store.people.require(by, "manager")
+    return by, store.projects.find_project_named(args.project) or store.projects.get_project(args.project)
 
 
 def _add_questions(url: str, args: argparse.Namespace) -> Result:
     with Store(url) as store:
         by, project = _managed(store, args)
-        report = store.add_items(by, project.id, questions_to_annotate(args.file), gold=args.gold)
+        report = store.intake.add_items(by, project.id, questions_to_annotate(args.file), gold=args.gold)
     body = {"project": project.id, "added": report.added, "known": report.known, "linked": report.linked}
     words = f"{project.name}: {report.added} questions added, {report.known} were there already"
     return body, f"{words}; {report.linked} predictions linked"
@@ -113,7 +113,7 @@ def _snapshot(url: str, args: argparse.Namespace) -> Result:
     folder = Settings.from_env().home / "snapshots"
     formats = tuple(args.format) or SNAPSHOT_FORMATS
     with Store(url) as store:
-        made = store.take_snapshot(folder, filters=_filters(store, args), formats=formats, note=args.note)
+        made = store.exports.take_snapshot(folder, filters=_filters(store, args), formats=formats, note=args.note)
     counts = made.counts.get("training") or next(iter(made.counts.values()))
     where = folder / f"{made.number:04d}"
     return made.to_json() | {"folder": str(where)}, f"snapshot {made.number} in {where}: {words_of(dict(counts))}"
@@ -121,9 +121,9 @@ def _snapshot(url: str, args: argparse.Namespace) -> Result:
 
 def _snapshots(url: str, args: argparse.Namespace) -> Result:
     with Store(url) as store:
-        found = store.snapshots(limit=500)
+        found = store.exports.snapshots(limit=500)
         if args.check is not None:
-            files = store.snapshot_files(args.check, Settings.from_env().home / "snapshots")
+            files = store.exports.snapshot_files(args.check, Settings.from_env().home / "snapshots")
             body: dict[str, Any] = {"number": args.check, "files": {k: str(v) for k, v in files.items()}}
             return body, f"snapshot {args.check} is what it was: {len(files)} files"
     rows = [

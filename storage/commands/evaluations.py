@@ -30,9 +30,9 @@ def import_run(store: Store, folder: Path, label: str = "") -> ImportedRun:
     finished = datetime.fromtimestamp((folder / REPORT).stat().st_mtime, UTC)
     made = report["provenance"]
     system: dict[str, Any] = made["system"] if isinstance(made.get("system"), dict) else {}
-    before = store.count_evaluations()
+    before = store.evaluations.count_evaluations()
     name = str(system.get("name") or "unknown")
-    saved = store.save_evaluation(
+    saved = store.evaluations.save_evaluation(
         system=name,
         corpus=str(system.get("corpus") or "the questions' own passages"),
         questions=str(made.get("questions") or made.get("questions_digest") or "unknown"),
@@ -42,4 +42,4 @@ def import_run(store: Store, folder: Path, label: str = "") -> ImportedRun:
         finished=finished,
         traces=read_traces(folder),
     )
-    return ImportedRun(saved, name, len(report["rows"]), store.count_evaluations() > before)
+    return ImportedRun(saved, name, len(report["rows"]), store.evaluations.count_evaluations() > before)

@@ -16,12 +16,10 @@ from core.disk import replacing
 from core.errors import InputError, StorageError
 from storage.exchange.consensus import RULE
 from storage.exchange.dump import LAYOUT
-from storage.exchange.exports.files import digest
-from storage.exchange.exports.snapshots import Exports
-from storage.exchange.imports.importing import FORMATS, check_file, detect_format, fingerprint, store_file
-from storage.records.results import Health, ImportReport, Manifest
+from storage.exchange.exports.files import digest, note_export
+from storage.records.results import Health, Manifest
 from storage.schema import tables
-from storage.schema.engine import DamagedError, explain, now, parse_url, sqlite_path
+from storage.schema.engine import DamagedError, Part, explain, now, parse_url, sqlite_path
 from storage.schema.upgrade import (
     LOCK_SECONDS,
     backup_name,
@@ -39,28 +37,8 @@ STALE_BACKUP_DAYS = 7
 WAL_RACE_FIXED = (3, 51, 3)
 
 
-class Maintenance(Exports):
-    """The part of the Store about files: exports and snapshots (inherited), imports, backups, health."""
-
-    def import_file(self, path: Path, *, format: str = "auto", annotator: str = "ambignq") -> ImportReport:
-        """Stores a file of one of the formats of storage.exchange.imports.importing, all or nothing; what is already there and equal is
-        counted as known.
-
-        AmbigNQ names no annotators: the n-th annotation of each question goes to `annotator` n.  Raises
-        RejectedRowsError with the wrong rows by line, FormatError for broken syntax, InputError for an unreadable file,
-        StorageError; then nothing was stored.
-        """
-        if format not in ("auto", *FORMATS):
-            known = ", ".join(FORMATS)
-            raise InputError(f"format '{format}' cannot be imported; use {known} (training files and tables are derived)")
-        chosen = detect_format(path) if format == "auto" else format
-        before = fingerprint(path)
-        check_file(path, chosen)
-        with self.writing() as session:
-            report = store_file(session, path, chosen, annotator)
-            if fingerprint(path) != before:
-                raise InputError(f"{path} was changed while it was read: nothing was stored; import it again")
-        return report
+class Maintenance(Part):
+    """The part of the Store about the database as a whole: backups, health, counts."""
 
     def backup(self, out: Path | None = None) -> Manifest:
         """A verified copy of the whole database (default: in the folder `backups` beside it), made while it is in use.
@@ -68,17 +46,17 @@ class Maintenance(Exports):
         Raises InputError when the file exists or the database is no SQLite file, StorageError when the copy fails or is
         not equal.
         """
-        if self.path is None:
+        if self.database.path is None:
             raise InputError("only SQLite files are backed up here; use your database server's own tools")
-        target = backup_name(self.path, head()) if out is None else out.absolute()
+        target = backup_name(self.database.path, head()) if out is None else out.absolute()
         if target.exists():
             raise InputError(f"{target} exists: a backup never overwrites; give another name")
-        copy_database(self.path, target)
+        copy_database(self.database.path, target)
         with closing(sqlite3.connect(f"{target.as_uri()}?immutable=1", uri=True)) as copy:
             counts = row_counts(copy)
         size = target.stat().st_size
         manifest = Manifest("backup", str(target), digest(target), size, counts, {}, RULE, head(), LAYOUT, now())
-        self._note(manifest, target)
+        note_export(self.database, manifest, target)
         return manifest
 
     def health(self, *, full: bool = False) -> Health:
@@ -89,8 +67,8 @@ class Maintenance(Exports):
         integrity, journal, library, warnings = "ok", "", "", []
         revision, age = "", None
         try:
-            if self.path is not None:
-                size = sum(p.stat().st_size for p in (self.path, Path(f"{self.path}-wal")) if p.exists())
+            if self.database.path is not None:
+                size = sum(p.stat().st_size for p in (self.database.path, Path(f"{self.database.path}-wal")) if p.exists())
                 library = sqlite3.sqlite_version
                 with self.reading() as session:
                     link = session.connection()
@@ -100,7 +78,7 @@ class Maintenance(Exports):
                     orphan = link.exec_driver_sql("PRAGMA foreign_key_check").first() if full else None
                     if integrity == "ok" and orphan is not None:
                         integrity = f"row {orphan[1]} of {orphan[0]} refers to a missing row of {orphan[2]}"
-            elif self.url.get_backend_name() == "postgresql":
+            elif self.database.url.get_backend_name() == "postgresql":
                 with self.reading() as session:
                     size = int(
                         session.connection().exec_driver_sql("SELECT pg_database_size(current_database())").scalar() or 0
@@ -111,7 +89,7 @@ class Maintenance(Exports):
                 age = (now() - last).total_seconds() if last else None
         except StorageError as e:
             integrity = str(e)
-        if self.path is not None:
+        if self.database.path is not None:
             if sqlite3.sqlite_version_info < WAL_RACE_FIXED:
                 fixed = ".".join(map(str, WAL_RACE_FIXED))
                 warnings.append(f"SQLite {library} has a rare WAL race, mended in {fixed}: keep backups, or use a newer Python")
@@ -123,7 +101,26 @@ class Maintenance(Exports):
                 warnings.append("no backup was made yet: python -m storage backup")
             elif age > STALE_BACKUP_DAYS * 86_400:
                 warnings.append(f"the last backup is {age / 86_400:.0f} days old: python -m storage backup")
-        return Health(self.where, library, journal, integrity, size, revision, age, tuple(warnings))
+        return Health(self.database.where, library, journal, integrity, size, revision, age, tuple(warnings))
+
+    def counts(self) -> dict[str, int]:
+        """Rows of each table, all at the same moment; `judgment_submitted` and `question_judged` besides."""
+        with self.reading() as session:
+            found = {
+                name: session.scalar(select(func.count()).select_from(table)) or 0
+                for name, table in sorted(tables.Base.metadata.tables.items())
+            }
+            submitted = select(tables.Judgment).filter_by(state="submitted")
+            found["judgment_submitted"] = session.scalar(select(func.count()).select_from(submitted.subquery())) or 0
+            judged = (
+                select(tables.Prediction.question_id)
+                .join(tables.PredictedAnswer, tables.PredictedAnswer.prediction_id == tables.Prediction.id)
+                .join(tables.Judgment, tables.Judgment.predicted_answer_id == tables.PredictedAnswer.id)
+                .where(tables.Judgment.state == "submitted")
+                .distinct()
+            )
+            found["question_judged"] = session.scalar(select(func.count()).select_from(judged.subquery())) or 0
+            return found
 
 
 def restore(url: str, file: Path) -> Path | None:

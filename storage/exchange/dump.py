@@ -21,7 +21,7 @@ from storage.exchange.votes import Filters, Names
 from storage.results.annotations import pairs_of
 from storage.results.evaluation_rows import report_of
 from storage.schema import tables, workbench
-from storage.tasks.batches import hidden
+from storage.tasks.jobs import hidden
 
 LAYOUT = 2  # 2: the workbench's tables; 1 is read too
 READS = (1, 2)

@@ -20,7 +20,7 @@ from core.types import Annotation
 from storage.exchange.consensus import Statement, Vote, agreement_of
 from storage.results.annotations import pairs_of
 from storage.schema import tables, workbench
-from storage.tasks.batches import hidden
+from storage.tasks.jobs import hidden
 from storage.tasks.tasks import stands
 
 _Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])

@@ -4,32 +4,34 @@ Open house: while no account has a password or a subject, every name has all rig
 The first account that can sign in must be a manager's; from then on each name has the rights of its account, and a name
 without one has none.  There is always a manager who can sign in.
 
-A session of the app acts as the visitor that a sign-in gave it, checked in each transaction (`storage.people.door`, `storage.people.visitors`).
+A session of the app acts as the visitor that a sign-in gave it, checked in each transaction (`storage.door`, `storage.people.visitors`).
 Without a door the store is the local operator's: it acts in the name that it is given, with the rights of that name's account.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, cast
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from core.errors import InputError, NotAllowedError, NotFoundError
+from core.errors import InputError, NotFoundError
 from storage.people import passwords
-from storage.people.log import note
-from storage.people.permissions import check_role
+from storage.people.actors import actor, annotator_row
+from storage.people.log import ACTIONS, note
+from storage.people.permissions import can
 from storage.people.throttle import Attempt, digest
-from storage.people.visitors import Visitor, in_use, only_oneself, somebody_signs_in, visitor_of
+from storage.people.visitors import Visitor, in_use, visitor_of
 from storage.records.annotation import SignInError
-from storage.records.checks import check_text
-from storage.records.projects import AUTOMATIC, Person, Role
-from storage.results.labels import annotator_row, check_annotator, check_choice
-from storage.results.predictions import check_page
+from storage.records.checks import check_annotator, check_choice, check_page, check_text
+from storage.records.projects import AUTOMATIC, Activity, Person, Role
+from storage.records.results import Annotator
 from storage.schema import engine, tables, workbench
 
 MAX_SUBJECT_CHARS = 1000
+_PEOPLE = select(tables.Annotator, workbench.Account).outerjoin(
+    workbench.Account, workbench.Account.annotator_id == tables.Annotator.id
+)
 
 
 def joined_subject(issuer: object, subject: object) -> str:
@@ -45,44 +47,6 @@ def joined_subject(issuer: object, subject: object) -> str:
     return check_text(f"{issuer} {subject}", "the subject", limit=MAX_SUBJECT_CHARS)
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
-    id: int  # of the annotator's row
-    name: str
-    role: Role
-
-
-def actor(session: Session, name: str, needed: Role = "annotator") -> Actor:
-    """Who acts: a visitor under their own name only, the local operator under any.  In a write transaction an open house makes the
-    row of a new name; in a read it has id 0.
-
-    Raises NotAllowedError for a name without an active account (unless the house is open) or with a lesser role, InputError for a
-    blank name or the reserved one.
-    """
-    only_oneself(session, name)
-    return rights_of(session, name, needed)
-
-
-def rights_of(session: Session, name: str, needed: Role = "annotator") -> Actor:
-    """What `name` may do, whoever asks.  Raises as `actor`."""
-    check_annotator(name)
-    if name == AUTOMATIC:
-        raise InputError(f"'{AUTOMATIC}' is no person's name: choose another")
-    found = session.execute(
-        select(tables.Annotator.id, workbench.Account.role, workbench.Account.active, somebody_signs_in())
-        .outerjoin(workbench.Account, workbench.Account.annotator_id == tables.Annotator.id)
-        .where(tables.Annotator.name == name)
-    ).first()
-    if not (found[3] if found else in_use(session)):
-        if found is None and not session.info.get("writing"):
-            return Actor(0, name, "manager")
-        return Actor(found.id if found else annotator_row(session, name).id, name, "manager")
-    if found is None or not found.active:
-        raise NotAllowedError(f"'{name[:80]}' may not work here: sign in, or ask a manager for an account")
-    check_role(name, found.role, needed)
-    return Actor(found.id, name, cast(Role, found.role))
-
-
 def _person(row: tables.Annotator, account: workbench.Account | None, open_house: bool) -> Person:
     role = "manager" if open_house else account.role if account else "annotator"
     return Person(
@@ -96,17 +60,14 @@ def _person(row: tables.Annotator, account: workbench.Account | None, open_house
 
 
 def _load(session: Session, name: str) -> Person:
-    query = select(tables.Annotator, workbench.Account).outerjoin(
-        workbench.Account, workbench.Account.annotator_id == tables.Annotator.id
-    )
-    found = session.execute(query.where(tables.Annotator.name == name)).first()
+    found = session.execute(_PEOPLE.where(tables.Annotator.name == name)).first()
     if found is None:
         raise NotFoundError(f"there is nobody named '{name[:80]}'")
     return _person(found[0], found[1], not in_use(session))
 
 
-class People(engine.Database):
-    """The part of the Store about people."""
+class People(engine.Part):
+    """The part of the Store about people and the log of what they did."""
 
     def accounts_in_use(self) -> bool:
         """False: open house, every name has all rights."""
@@ -120,26 +81,32 @@ class People(engine.Database):
             found = actor(session, by, role)
             return Person(by, found.role, True, False, False, engine.now()) if not found.id else _load(session, by)
 
-    def person(self, name: str) -> Person:
-        """Role as it counts now: in an open house everybody is a manager.  Raises NotFoundError."""
-        with self.reading() as session:
-            return _load(session, name)
-
     def people(self, by: str, limit: int = 50, offset: int = 0) -> list[Person]:
         """Everybody, in the order in which they came.  Raises NotAllowedError for annotators, InputError for a wrong page."""
         check_page(limit, offset)
         with self.reading() as session:
             actor(session, by, "validator")
             open_house = not in_use(session)
-            rows = session.execute(
-                select(tables.Annotator, workbench.Account)
-                .outerjoin(workbench.Account, workbench.Account.annotator_id == tables.Annotator.id)
-                .where(tables.Annotator.name != AUTOMATIC)
-                .order_by(tables.Annotator.id)
-                .limit(limit)
-                .offset(offset)
-            )
-            return [_person(row, account, open_house) for row, account in rows]
+            query = _PEOPLE.where(tables.Annotator.name != AUTOMATIC).order_by(tables.Annotator.id).limit(limit).offset(offset)
+            return [_person(row, account, open_house) for row, account in session.execute(query)]
+
+    def annotator(self, name: str) -> Annotator:
+        """Gets or creates.  Raises InputError for a name that is blank or unprintable."""
+        check_annotator(name)
+        with self.reading() as session:  # a page asks at each rerun: no writer lock for that
+            row = session.scalar(select(tables.Annotator).filter_by(name=name))
+        if row is None:
+            with self.writing() as session:
+                row = annotator_row(session, name)
+        return Annotator(row.name, row.created)
+
+    def annotators(self) -> list[Annotator]:
+        """In the order in which they came."""
+        with self.reading() as session:
+            return [
+                Annotator(row.name, row.created)
+                for row in session.scalars(select(tables.Annotator).order_by(tables.Annotator.id))
+            ]
 
     def sign_in(self, name: str, password: str, address: str = "") -> Visitor:
         """`address`: where the person is, as far as it is known.
@@ -196,37 +163,27 @@ class People(engine.Database):
             who = actor(session, by, "manager")
             if name == AUTOMATIC:
                 raise InputError(f"'{AUTOMATIC}' is no person's name: choose another")
-            if (hashed or subject) and role != "manager" and not in_use(session):
-                raise InputError("the first account with a password must be a manager's: else nobody could manage")
-            row = annotator_row(session, name)
+            before, row = in_use(session), annotator_row(session, name)
             if session.scalar(select(workbench.Account.id).filter_by(annotator_id=row.id)) is not None:
                 raise InputError(f"'{name[:80]}' has an account already: change its role or password")
+            self._check_subject(session, subject, None)
             moment = engine.now()
-            session.add(
-                workbench.Account(
-                    annotator_id=row.id,
-                    role=role,
-                    password=hashed,
-                    subject=self._free_subject(session, subject, None),
-                    active=True,
-                    created=moment,
-                    updated=moment,
-                )
-            )
-            session.flush()
+            account = workbench.Account(annotator_id=row.id, role=role, active=True, created=moment, updated=moment)
+            account.password, account.subject = hashed, subject
+            session.add(account)
+            self._keep_a_manager(session, before)
             note(session, who.id, "person added", details={"name": name, "role": role})
             return _load(session, name)
 
     @staticmethod
-    def _free_subject(session: Session, subject: str | None, own: int | None) -> str | None:
+    def _check_subject(session: Session, subject: str | None, own: int | None) -> None:
+        """Raises InputError for what is no subject, or another account's than `own`."""
         if subject is None:
-            return None
+            return
         issuer, _, own_part = subject.partition(" ")
         joined_subject(issuer, own_part)
-        owner = session.scalar(select(workbench.Account.id).filter_by(subject=subject))
-        if owner is not None and owner != own:
+        if session.scalar(select(workbench.Account.id).filter_by(subject=subject)) not in (None, own):
             raise InputError("this subject belongs to another account")
-        return subject
 
     @staticmethod
     def _account(session: Session, name: str) -> workbench.Account:
@@ -241,36 +198,40 @@ class People(engine.Database):
 
     @staticmethod
     def _keep_a_manager(session: Session, before: bool) -> None:
-        """`before`: accounts were in use; the house is never opened again by taking the last way to sign in away."""
+        """After a change, where anybody can sign in now or could `before`: the house is never opened again by taking the last way
+        to sign in away.  Raises InputError where no manager can.
+        """
         session.flush()
         account = workbench.Account
-        if not before:
-            return
-        managers = session.scalar(
-            select(func.count())
-            .select_from(account)
-            .where(
-                account.role == "manager",
-                account.active == True,  # noqa: E712
-                or_(account.password.is_not(None), account.subject.is_not(None)),
-            )
+        managers = select(account.id).where(
+            account.role == "manager",
+            account.active == True,  # noqa: E712
+            or_(account.password.is_not(None), account.subject.is_not(None)),
         )
-        if not managers:
-            raise InputError("nobody who manages could sign in any more: give somebody else the role and a password first")
+        if (before or in_use(session)) and session.scalar(managers.limit(1)) is None:
+            raise InputError(
+                "nobody who manages could sign in any more: give somebody else the role and a password first"
+                if before
+                else "the first account that can sign in must be an active manager's: else nobody could manage"
+            )
 
     def set_role(self, by: str, name: str, role: Role) -> Person:
         """Raises NotAllowedError, NotFoundError, InputError (also for the last manager who can sign in)."""
         check_choice(role, Role, "the role")
-        return self._change(by, name, "role set", {"role": role}, role=role)
+        return self._change(by, name, "role set", {"role": role}, {"role": role})
 
     def set_active(self, by: str, name: str, active: bool) -> Person:
         """An inactive account cannot sign in or do anything; its words stay.  Raises as `set_role`."""
-        return self._change(by, name, "activity of account set", {"active": active}, active=active)
+        return self._change(by, name, "activity of account set", {"active": active}, {"active": active})
 
-    def _change(self, by: str, name: str, action: str, details: dict[str, Any], **values: Any) -> Person:
+    def _change(
+        self, by: str, name: str, action: str, values: dict[str, Any], details: dict[str, Any], needed: Role = "manager"
+    ) -> Person:
+        """Sets these columns of an account; `details` go into the log."""
         with self.writing() as session:
-            who = actor(session, by, "manager")
+            who = actor(session, by, needed)
             account, before = self._account(session, name), in_use(session)
+            self._check_subject(session, values.get("subject"), account.id)
             for key, value in values.items():
                 setattr(account, key, value)
             account.updated = engine.now()
@@ -290,26 +251,55 @@ class People(engine.Database):
                 stored = self._account(session, name).password
             if stored is not None:
                 self.sign_in(name, old or "", address)  # counted as an attempt
-        hashed = passwords.hashed(password)
-        with self.writing() as session:
-            who = actor(session, by, "annotator" if by == name else "manager")
-            account = self._account(session, name)
-            if not in_use(session) and account.role != "manager":
-                raise InputError("the first account with a password must be a manager's: else nobody could manage")
-            account.password, account.updated = hashed, engine.now()
-            session.flush()
-            note(session, who.id, "password set", details={"name": name})
-            return _load(session, name)
+        values = {"password": passwords.hashed(password)}
+        return self._change(by, name, "password set", values, {}, "annotator" if by == name else "manager")
 
     def set_subject(self, by: str, name: str, subject: str | None) -> Person:
         """Links an OpenID Connect subject to an account, or (None) takes it away.  Raises as `set_role`."""
-        with self.writing() as session:
-            who = actor(session, by, "manager")
-            account, before = self._account(session, name), in_use(session)
-            if subject is not None and not before and account.role != "manager":
-                raise InputError("the first account that signs in must be a manager's: else nobody could manage")
-            account.subject = self._free_subject(session, subject, account.id)
-            account.updated = engine.now()
-            self._keep_a_manager(session, before)
-            note(session, who.id, "subject set", details={"name": name, "linked": subject is not None})
-            return _load(session, name)
+        return self._change(by, name, "subject set", {"subject": subject}, {"linked": subject is not None})
+
+    def activity(
+        self,
+        by: str,
+        *,
+        project: str | None = None,
+        item: str | None = None,
+        who: str | None = None,
+        action: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[Activity]:
+        """The newest first; `before` is the id of the last one of the page before.  Who is no manager sees their own lines.
+
+        Raises InputError for a limit outside 1..500 or an unknown action, NotAllowedError.
+        """
+        check_page(limit, 0)
+        if action is not None and action not in ACTIONS:
+            raise InputError(f"unknown action '{action[:80]}'; known: {', '.join(ACTIONS)}")
+        with self.reading() as session:
+            person = actor(session, by)
+            line = workbench.Activity
+            query = (
+                select(line, tables.Annotator.name, workbench.Project.public_id, workbench.ProjectItem.public_id)
+                .outerjoin(tables.Annotator, tables.Annotator.id == line.annotator_id)
+                .outerjoin(workbench.Project, workbench.Project.id == line.project_id)
+                .outerjoin(workbench.ProjectItem, workbench.ProjectItem.id == line.item_id)
+                .order_by(line.id.desc())
+                .limit(limit)
+            )
+            if not can(person.role, "manager"):
+                query = query.where(line.annotator_id == person.id)
+            for value, column in (
+                (project, workbench.Project.public_id),
+                (item, workbench.ProjectItem.public_id),
+                (who, tables.Annotator.name),
+                (action, line.action),
+            ):
+                if value is not None:
+                    query = query.where(column == value)
+            if before is not None:
+                query = query.where(line.id < before)
+            return [
+                Activity(row.id, name or "", row.action, of or "", about or "", row.details, row.created)
+                for row, name, of, about in session.execute(query)
+            ]

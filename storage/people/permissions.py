@@ -1,4 +1,4 @@
-"""Who may do what: one table, from which the store's door (`storage.people.door`) decides and docs/security.md is tested.
+"""Who may do what: one table, from which the store's door (`storage.door`) decides and docs/security.md is tested.
 
 An action that needs a role names the store's methods that belong to it.  Actions without methods are done outside of the store (corpora,
 models, runs): whoever does them asks the door first.  Within an action a method may ask for more: work on the stage of validation is a
@@ -41,7 +41,7 @@ Name = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`role` is the least one that may; None: nobody has to be signed in.  `calls` are methods of the store."""
+    """`role` is the least one that may; None: nobody has to be signed in.  `calls` are methods of the store's parts."""
 
     about: str
     role: Role | None
@@ -73,7 +73,6 @@ ACTIONS: Mapping[str, Action] = {
             "count_evaluations",
             "evaluation_choices",
             "evaluation_report",
-            "get_evaluation",
             "evaluation_rows",
             "count_evaluation_rows",
             "evaluation_row",
@@ -89,7 +88,6 @@ ACTIONS: Mapping[str, Action] = {
         "annotator",
         (
             "require",
-            "person",
             "projects",
             "get_project",
             "find_project_named",
@@ -99,11 +97,9 @@ ACTIONS: Mapping[str, Action] = {
             "claim_item",
             "release_item",
             "skip_item",
-            "find_task",
             "tasks",
             "save_draft",
             "find_draft",
-            "drafts",
             "log_search",
             "log_view",
             "interactions",
@@ -139,7 +135,6 @@ ACTIONS: Mapping[str, Action] = {
             "create_project",
             "update_project",
             "add_items",
-            "set_gold",
             "save_guidelines",
             "guideline_versions",
             "link_predictions",
@@ -156,7 +151,7 @@ ACTIONS: Mapping[str, Action] = {
     "take snapshots": Action(
         "take snapshots and exports, download them",
         "manager",
-        ("take_snapshot", "snapshots", "get_snapshot", "snapshot_files", "export", "exports"),
+        ("take_snapshot", "snapshots", "get_snapshot", "snapshot_files", "export"),
     ),
     "run the loop": Action("start and stop the training loop", "manager"),
     "back up": Action("make a backup; see versions, settings and the state of the database", "manager", ("backup", "health")),

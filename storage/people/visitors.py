@@ -33,7 +33,7 @@ _STATE = (
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Of an account: made by `Store.sign_in` and `Store.sign_in_subject`, kept on the server, never shown.  Of an open house: a name."""
+    """Of an account: made by `People.sign_in` and `People.sign_in_subject`, kept on the server, never shown.  Of an open house: a name."""
 
     name: str
     account: int = 0  # 0: of an open house

@@ -1,259 +1,214 @@
-"""The items of a project: questions with their linked predictions, gold references, and the counts of what was done."""
+"""A project's items as people see them: one, pages of them, and how far the work is."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import time
-import uuid
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
-from sqlalchemy import func, insert, select
-from sqlalchemy.orm import Session
+from sqlalchemy import and_, case, func, or_, select
+from sqlalchemy.orm import undefer
 
-from core.errors import AmbiscopeError, InputError
-from core.trace import to_json
-from core.types import ReferenceQuestion
-from storage.people.log import note
-from storage.people.people import actor
-from storage.projects.linked_predictions import Links, item_row, unlinked
-from storage.projects.projects import project_row
-from storage.records.checks import check_text, plain_problem
-from storage.records.projects import Gold, ItemsReport
-from storage.results.annotations import check_annotation
-from storage.results.predictions import MAX_ID_CHARS, MAX_QUESTION_CHARS
+from core.errors import NotFoundError
+from storage.people.actors import actor
+from storage.people.permissions import can
+from storage.projects.rows import project_row
+from storage.records.checks import check_choice, check_page
+from storage.records.projects import Item, ItemState, ItemSummary, LinkedPrediction, StageProgress, WorkStage
 from storage.schema import engine, tables, workbench
-from storage.tasks.batches import AT_ONCE, WAIT_SECONDS, BusyError, Pace, begin, is_stale, job_of
-from storage.tasks.contents import check_gold, gold_to_json
-from storage.tasks.queue_order import bulk, chunks, rank_of, table_of
-
-MAX_ITEMS = 1_000_000  # of one project
+from storage.tasks.contents import annotations_from_json, passages_from_json
+from storage.tasks.jobs import there
 
 
-def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> list[int]:
-    """The rows of these questions, made if need be: storage.results.predictions.question_row for many."""
-    found: dict[tuple[str, str], int] = {}
-    q = tables.Question
-    for part in chunks(questions):
-        keys = {(question.question, question.id) for question in part}
-        for row in session.execute(select(q.id, q.text, q.source_id).where(q.text.in_([text for text, _ in keys]))):
-            if (row.text, row.source_id) in keys:
-                found[(row.text, row.source_id)] = row.id
-        new = [key for key in dict.fromkeys((question.question, question.id) for question in part) if key not in found]
-        taken = set(session.scalars(select(q.public_id).where(q.public_id.in_([name for _, name in new]))))
-        rows = []
-        for text, name in new:
-            digest = hashlib.sha256(f"{name}\0{text}".encode()).hexdigest()[:32]
-            public = digest if not name or name in taken else name
-            taken.add(public)
-            rows.append(
-                {"public_id": public, "source_id": name, "text": text, "folded": text.casefold(), "created": engine.now()}
+class Items(engine.Part):
+    """The part of the Store that reads a project's items."""
+
+    def get_item(self, item: str, by: str) -> Item:
+        """References, and the systems of what is judged blind, are shown to validators and managers only.  Raises NotFoundError, NotAllowedError."""
+        with self.reading() as session:
+            who = actor(session, by)
+            row = session.execute(
+                select(workbench.ProjectItem, workbench.Project, tables.Question)
+                .join(workbench.Project, workbench.Project.id == workbench.ProjectItem.project_id)
+                .join(tables.Question, tables.Question.id == workbench.ProjectItem.question_id)
+                .where(workbench.ProjectItem.public_id == item)
+                .options(undefer(workbench.ProjectItem.references), undefer(workbench.ProjectItem.passages))
+            ).first()
+            if row is None:
+                raise NotFoundError(f"there is no item '{item[:80]}'")
+            found, project, question = row
+            blind = "judging" in project.stages and not can(who.role, "validator")
+            predictions = session.execute(
+                select(tables.Prediction.system, tables.Prediction.public_id)
+                .join(workbench.ItemPrediction, workbench.ItemPrediction.prediction_id == tables.Prediction.id)
+                .where(workbench.ItemPrediction.item_id == found.id)
+                .order_by(workbench.ItemPrediction.side)
             )
-        if rows:
-            bulk(session, insert(table_of(q)), rows)
-            for row in session.execute(
-                select(q.id, q.text, q.source_id).where(q.public_id.in_([r["public_id"] for r in rows]))
-            ):
-                found[(row.text, row.source_id)] = row.id
-    return [found[(question.question, question.id)] for question in questions]
-
-
-def _something_to_validate(questions: Sequence[ReferenceQuestion]) -> None:
-    for number, question in enumerate(questions, 1):
-        if not question.annotations:
-            raise InputError(
-                f"question {number} has no answers: this project validates the answers of its question file, as nobody writes any; "
-                "add questions with answers, or make a project with the stage generation"
+            states = session.execute(
+                select(workbench.ItemStage.stage, workbench.ItemStage.state).where(workbench.ItemStage.item_id == found.id)
+            )
+            return Item(
+                id=found.public_id,
+                project=project.public_id,
+                position=found.position,
+                question_id=question.public_id,
+                question=question.text,
+                gold=found.gold is not None,
+                predictions=tuple(LinkedPrediction("" if blind else system, name) for system, name in predictions),
+                passages=passages_from_json(found.passages),
+                references=annotations_from_json(found.references) if can(who.role, "validator") else (),
+                states={cast(WorkStage, stage): cast(ItemState, state) for stage, state in states},
             )
 
-
-class Items(Links):
-    """The part of the Store about a project's items."""
-
-    def add_items(self, by: str, project: str, questions: Sequence[ReferenceQuestion], *, gold: bool = False) -> ItemsReport:
-        """Adds questions at the end, all or none, and links stored predictions.  A question that is there already is left alone.
-
-        Many are stored in portions, so that others can save meanwhile; nobody sees one of them before all are there, and what a killed
-        process left of them is removed by the next call.  `gold`: their annotations become the reference of qualification items.
-        Raises NotAllowedError unless `by` is a manager, NotFoundError, InputError naming the first wrong question by its number,
-        ConflictError while somebody else adds to the same project for longer than `storage.tasks.batches.WAIT_SECONDS`.
-        """
-        bodies = [self._checked(number, question, gold) for number, question in enumerate(questions, 1)]
-        until = time.monotonic() + WAIT_SECONDS
-        while True:
-            try:
-                return self._add(by, project, questions, bodies, gold)
-            except BusyError:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(0.1)
-
-    def _add(
-        self, by: str, project: str, questions: Sequence[ReferenceQuestion], bodies: Sequence[dict[str, Any]], gold: bool
-    ) -> ItemsReport:
-        at_once = len(questions) <= AT_ONCE
-        with self.writing() as session:
-            who = actor(session, by, "manager")
-            row = project_row(session, project)
-            if "validation" in row.stages and "generation" not in row.stages:
-                _something_to_validate(questions)
-            number = row.id
-            left = job_of(session, number, "items")
-            if left is not None and not is_stale(left):
-                raise BusyError("somebody else is adding questions to this project right now: wait a little, then do it again")
-            first = left.place if left else (session.scalar(select(func.max(workbench.ProjectItem.id))) or 0) + 1
-            job = begin(session, number, "items", first)
-            token = job.token
-            if left is not None:
-                job.created = left.created
-            elif at_once:
-                added = self._put(session, row, questions, bodies, gold)
-                wanted = unlinked(session, row)
-                report = ItemsReport(added, len(questions) - added, self._link(session, row, wanted[:AT_ONCE], None))
-                self._appear(session, who.id, job, report, gold)
-        if left is None and at_once:
-            more = self._link_all(number) if len(wanted) > AT_ONCE else 0  # items of earlier that predictions came for
-            return replace(report, linked=report.linked + more)
-        if left is not None:
-            self._take_back(number, token)
-            return self._add(by, project, questions, bodies, gold)
-        self._resume_order(number)
-        try:
-            added, done, pace = 0, 0, Pace()
-            while done < len(questions):
-                upto = done + pace.size
-                with self.writing() as session:
-                    began = time.perf_counter()
-                    self._mine(session, token)
-                    row = session.get_one(workbench.Project, number)  # as it is now
-                    added += self._put(session, row, questions[done:upto], bodies[done:upto], gold)
-                pace.rest(time.perf_counter() - began)
-                done = upto
-            report = ItemsReport(added, len(questions) - added, self._link_all(number, token))
-            with self.writing() as session:
-                self._appear(session, who.id, self._mine(session, token), report, gold)
-            return report
-        except BaseException:
-            with contextlib.suppress(AmbiscopeError):  # else the next call does it
-                self._take_back(number, token)
-            raise
-
-    @staticmethod
-    def _appear(session: Session, who: int, job: workbench.ProjectJob, report: ItemsReport, gold: bool) -> None:
-        """What makes the items be there."""
-        details = {"added": report.added, "gold": gold, "linked": report.linked}
-        note(session, who, "items added", project=job.project_id, details=details)
-        session.delete(job)
-
-    def _put(
+    def items(
         self,
-        session: Session,
-        project: workbench.Project,
-        questions: Sequence[ReferenceQuestion],
-        bodies: Sequence[dict[str, Any]],
-        gold: bool,
-    ) -> int:
-        """Stores those of the questions that the project has not; returns how many."""
-        item = workbench.ProjectItem
-        ids = question_ids(session, questions)
-        known: set[int] = set()
-        for part in chunks(ids):
-            known.update(
-                session.scalars(select(item.question_id).where(item.project_id == project.id, item.question_id.in_(list(part))))
+        project: str,
+        by: str,
+        *,
+        stage: WorkStage,
+        state: ItemState | None = None,
+        text: str = "",
+        limit: int = 50,
+        offset: int = 0,
+    ) -> list[ItemSummary]:
+        """A stage's items in the order of its queue.  Raises NotAllowedError for annotators, NotFoundError, InputError."""
+        check_page(limit, offset)
+        check_choice(stage, WorkStage, "the stage")
+        with self.reading() as session:
+            actor(session, by, "validator")
+            queue, item = workbench.ItemStage, workbench.ProjectItem
+            number = project_row(session, project).id
+            query = (
+                select(queue, item, tables.Question.text)
+                .join(item, item.id == queue.item_id)
+                .join(tables.Question, tables.Question.id == item.question_id)
+                .where(queue.project_id == number, queue.stage == stage, there(session, number, queue.item_id))
+                .order_by(queue.rank, queue.item_id)
+                .limit(limit)
+                .offset(offset)
             )
-        last = session.scalar(select(func.max(item.position)).where(item.project_id == project.id))
-        position, moment = -1 if last is None else last, engine.now()
-        rows: list[dict[str, Any]] = []
-        for question, body in zip(ids, bodies, strict=True):
-            if question in known:
-                continue
-            known.add(question)
-            position += 1
-            rows.append(
-                {
-                    "public_id": uuid.uuid4().hex,
-                    "project_id": project.id,
-                    "question_id": question,
-                    "position": position,
-                    "margin": None,
-                    "disagreement": None,
-                    "created": moment,
-                    **body,
-                }
+            if state is not None:
+                query = query.where(queue.state == state)
+            if text:
+                query = query.where(tables.Question.folded.contains(text.casefold(), autoescape=True))
+            rows = session.execute(query).all()
+            task = workbench.Task
+            found = session.execute(
+                select(task.item_id, *_tallies(engine.now()))
+                .where(task.item_id.in_([q.item_id for q, _, _ in rows]), task.stage == stage)
+                .group_by(task.item_id)
             )
-        if position >= MAX_ITEMS:
-            raise InputError(f"a project holds at most {MAX_ITEMS} items")
-        bulk(session, insert(table_of(item)), rows)
-        return self._queue(session, project, [r["position"] for r in rows], gold)
+            tally = {t.item_id: t for t in found}
+            return [
+                ItemSummary(
+                    i.public_id,
+                    i.position,
+                    words,
+                    q.gold,
+                    stage,
+                    cast(ItemState, q.state),
+                    q.slots,
+                    getattr(tally.get(q.item_id), "submitted", 0),
+                    getattr(tally.get(q.item_id), "leased", 0),
+                    getattr(tally.get(q.item_id), "over", 0),
+                    i.margin,
+                    i.disagreement,
+                )
+                for q, i, words in rows
+            ]
 
-    @staticmethod
-    def _checked(number: int, question: ReferenceQuestion, gold: bool) -> dict[str, Any]:
-        where = f"question {number}"
-        check_text(question.question, where, limit=MAX_QUESTION_CHARS, empty=False)
-        check_text(question.id, f"the id of {where}", limit=MAX_ID_CHARS)
-        for annotation in question.annotations:
-            try:
-                check_annotation(annotation, complete=False)
-            except InputError as e:
-                raise InputError(f"{where}: {e}") from None
-        passages = None if question.passages is None else to_json(question.passages)
-        if problem := plain_problem(passages):
-            raise InputError(f"{where}: its passages cannot be stored: {problem}")
-        reference = None
-        if gold:
-            wanted = Gold(question.annotations, {}, str(question.extra.get("hint") or ""))
-            try:
-                check_gold(wanted)
-            except InputError as e:
-                raise InputError(f"{where}: {e}") from None
-            reference = gold_to_json(wanted)
-        return {"gold": reference, "references": to_json(question.annotations), "passages": passages}
-
-    @staticmethod
-    def _queue(session: Session, project: workbench.Project, positions: Sequence[int], gold: bool) -> int:
-        """Queue entries of the items at these positions, for each stage."""
-        if not positions:
-            return 0
-        item = workbench.ProjectItem
-        made = session.execute(
-            select(item.id, item.position, tables.Question.public_id)
-            .join(tables.Question, tables.Question.id == item.question_id)
-            .where(item.project_id == project.id, item.position >= min(positions))
-        ).all()
-        rows = [
-            {
-                "project_id": project.id,
-                "item_id": m.id,
-                "stage": stage,
-                "gold": gold,
-                "slots": 0 if gold else 1 if stage == "validation" else project.annotators_per_item,
-                "state": "waiting" if stage == "validation" and "generation" in project.stages else "open",
-                "rank": rank_of(project.ordering, project.seed, m.position, m.public_id, None, None),
+    def progress(
+        self, project: str, by: str, annotator: str | None = None, stage: WorkStage | None = None
+    ) -> dict[WorkStage, StageProgress]:
+        """Counts by stage (or of this one alone): of everybody, or of one person.  Another's are for validators and managers.  Counted
+        in SQL, items from an index."""
+        with self.reading() as session:
+            actor(session, by, "annotator" if annotator in (None, by) else "validator")
+            row = project_row(session, project)
+            queue, task, draft, item = workbench.ItemStage, workbench.Task, workbench.Draft, workbench.ProjectItem
+            stages = [one for one in row.stages if stage in (None, one)]
+            totals: dict[str, dict[str, int]] = {}
+            for one, state, count in session.execute(
+                select(queue.stage, queue.state, func.count())
+                .where(
+                    queue.project_id == row.id,
+                    queue.stage.in_(stages),
+                    queue.gold == False,  # noqa: E712
+                    there(session, row.id, queue.item_id),
+                )
+                .group_by(queue.stage, queue.state)
+            ):
+                totals.setdefault(one, {})[state] = count
+            done = select(task.stage, *_tallies(engine.now())).where(task.project_id == row.id, task.stage.in_(stages))
+            drafts = (
+                select(draft.stage, func.count())
+                .join(item, item.id == draft.item_id)
+                .where(item.project_id == row.id, draft.stage.in_(stages), draft.open == True)  # noqa: E712
+                .group_by(draft.stage)
+            )
+            if annotator is not None:
+                who = session.scalar(select(tables.Annotator.id).filter_by(name=annotator)) or 0
+                done, drafts = done.where(task.annotator_id == who), drafts.where(draft.annotator_id == who)
+            tally = {t.stage: t for t in session.execute(done.group_by(task.stage))}
+            written: dict[str, int] = {row[0]: row[1] for row in session.execute(drafts)}
+            return {
+                cast(WorkStage, one): _progress(
+                    one,
+                    totals.get(one, {}),
+                    1 if one == "validation" else row.annotators_per_item,  # one person validates
+                    tally.get(one),
+                    written.get(one, 0),
+                )
+                for one in stages
             }
-            for m in made
-            for stage in project.stages
-            if not (gold and stage == "validation")
-        ]
-        bulk(session, insert(table_of(workbench.ItemStage)), rows)
-        return len(made)
 
-    def set_gold(self, by: str, item: str, gold: Gold | None) -> None:
-        """Makes an item a qualification item, or (None) an ordinary one.  Raises InputError once somebody worked on it."""
-        if gold is not None:
-            check_gold(gold)
-        with self.writing() as session:
-            who = actor(session, by, "manager")
-            row = item_row(session, item)
-            if (gold is None) != (row.gold is None):
-                if session.scalar(select(workbench.Task.id).filter_by(item_id=row.id).limit(1)) is not None:
-                    raise InputError("somebody has worked on this item already: choose another one")
-                project = session.get_one(workbench.Project, row.project_id)
-                for queue in session.scalars(select(workbench.ItemStage).filter_by(item_id=row.id)):
-                    queue.gold = gold is not None
-                    queue.slots = 0 if gold else 1 if queue.stage == "validation" else project.annotators_per_item
-                    if queue.stage == "validation":
-                        queue.state = "waiting" if gold or "generation" in project.stages else "open"
-            row.gold = gold_to_json(gold) if gold else None
-            note(session, who.id, "gold set", project=row.project_id, item=row.id, details={"gold": gold is not None})
+    def submitted(self, project: str, by: str, stage: WorkStage) -> int:
+        """`submitted` of everybody's progress alone, from an index: for what is drawn often."""
+        with self.reading() as session:
+            actor(session, by)
+            task = workbench.Task
+            query = (
+                select(func.count())
+                .select_from(task)
+                .where(
+                    task.project_id == project_row(session, project).id,
+                    task.stage == stage,
+                    task.state == "submitted",
+                    task.slot.is_not(None),
+                )
+            )
+            return session.scalar(query) or 0
+
+
+_TALLIED = ("submitted", "leased", "returned", "skipped", "over", "gold")
+
+
+def _tallies(moment: Any) -> list[Any]:
+    task = workbench.Task
+
+    def count(condition: Any, name: str) -> Any:
+        return func.coalesce(func.sum(case((condition, 1), else_=0)), 0).label(name)
+
+    sent = task.state == "submitted"
+    return [
+        count(and_(sent, task.slot.is_not(None)), "submitted"),
+        count(and_(task.state == "leased", task.expires > moment), "leased"),
+        count(task.state == "returned", "returned"),
+        count(task.state == "skipped", "skipped"),
+        count(and_(sent, task.slot.is_(None), task.slots > 0), "over"),
+        count(and_(sent, task.slots == 0), "gold"),
+        func.coalesce(func.sum(case((or_(sent, task.version > 0), task.seconds), else_=0.0)), 0.0).label("seconds"),
+    ]
+
+
+def _progress(stage: str, totals: Mapping[str, int], slots: int, tally: Any, drafts: int) -> StageProgress:
+    counts = {state: totals.get(state, 0) for state in workbench.ITEM_STATES}
+    counts |= {name: int(getattr(tally, name, 0)) for name in _TALLIED}
+    items = sum(totals.values())
+    return StageProgress(
+        stage=cast(WorkStage, stage),
+        items=items,
+        slots=slots * items,
+        drafts=drafts,
+        seconds=float(getattr(tally, "seconds", 0.0)),
+        **counts,
+    )

@@ -11,63 +11,64 @@ import math
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any, cast, get_args
+from typing import Any, Unpack, cast, get_args
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from core.errors import ConflictError, InputError, NotFoundError
+from core.errors import ConflictError, InputError
+from storage.people.actors import actor, rights_of
 from storage.people.log import note
-from storage.people.people import actor
-from storage.records.checks import check_text
-from storage.records.projects import Example, Guidelines, Order, Project, ProjectState, WorkStage
+from storage.projects.qualification import reckon_qualification
+from storage.projects.rows import THRESHOLDS, latest_guidelines, project_row
+from storage.records.checks import MAX_ID_CHARS, check_choice, check_page, check_text
+from storage.records.projects import (
+    Example,
+    Guidelines,
+    Order,
+    Project,
+    ProjectChanges,
+    ProjectSettings,
+    ProjectState,
+    Qualification,
+    WorkStage,
+)
+from storage.records.rows import record
 from storage.results.annotations import check_annotation
-from storage.results.labels import check_choice
-from storage.results.predictions import MAX_ID_CHARS, check_page
 from storage.schema import engine, tables, workbench
-from storage.tasks.batches import Portions, begin
+from storage.tasks.batches import put_in_order, resume_order
 from storage.tasks.contents import examples_from_json, examples_to_json
+from storage.tasks.jobs import begin
 from storage.tasks.slots import refresh_states
 
-THRESHOLDS: Mapping[str, float] = {
-    "alias_words": 7,  # an alias of so many words gets a warning
-    "min_seconds_no_pairs": 0,  # before a single or no answer may be submitted; AmbigQA: 60
-    "must_read": 1,  # passages to open before submitting; 0 switches it off
-    "gold_score": 0.8,  # of a gold item that counts as right
-}
 MAX_NAME_CHARS = 200
 MAX_GUIDELINE_CHARS = 200_000
 MAX_EXAMPLES = 100
-MAX_ANNOTATORS = 100
-_SEED_BOUND = 2**31  # PostgreSQL's integer
-
-
-def project_row(session: Session, project: str) -> workbench.Project:
-    row = session.scalar(select(workbench.Project).filter_by(public_id=project))
-    if row is None:
-        raise NotFoundError(f"there is no project '{project[:80]}'")
-    return row
+_WHOLE = {"annotators_per_item": (1, 100), "seed": (0, 2**31 - 1), "gold_first": (0, 1000)}  # PostgreSQL's integer ends there
+_DEFAULTS: ProjectSettings = {
+    "corpus": "",
+    "systems": (),
+    "annotators_per_item": 1,
+    "order": "file",
+    "seed": 0,
+    "reference_date": None,
+    "thresholds": {},
+    "lease_minutes": 30.0,
+    "gold_first": 0,
+    "gold_pass": 0.8,
+}
 
 
 def project_record(row: workbench.Project) -> Project:
-    return Project(
+    return record(
+        Project,
+        row,
         id=row.public_id,
-        name=row.name,
         stages=tuple(row.stages),
-        corpus=row.corpus,
         systems=tuple(row.systems),
-        annotators_per_item=row.annotators_per_item,
-        order=cast(Order, row.ordering),
-        seed=row.seed,
+        order=row.ordering,
         reference_date=date.fromisoformat(row.reference_date) if row.reference_date else None,
         thresholds={**THRESHOLDS, **row.thresholds},
-        lease_minutes=row.lease_minutes,
-        gold_first=row.gold_first,
-        gold_pass=row.gold_pass,
-        state=cast(ProjectState, row.state),
-        version=row.version,
-        created=row.created,
-        updated=row.updated,
     )
 
 
@@ -85,17 +86,14 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
                 if len(systems) > 2 or len(set(systems)) != len(systems):
                     raise InputError("a project takes at most two systems, and they differ")
                 found[name] = systems
-            case "annotators_per_item":
-                if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_ANNOTATORS:
-                    raise InputError(f"annotators_per_item is {value!r}; use 1 to {MAX_ANNOTATORS}")
+            case "annotators_per_item" | "seed" | "gold_first":
+                least, most = _WHOLE[name]
+                if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                    raise InputError(f"{name} is {value!r}; use a whole number from {least} to {most}")
                 found[name] = value
             case "order":
                 check_choice(value, Order, "the order")
                 found["ordering"] = value
-            case "seed":
-                if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _SEED_BOUND:
-                    raise InputError(f"the seed is {value!r}; use a whole number from 0 to {_SEED_BOUND - 1}")
-                found[name] = value
             case "reference_date":
                 if value is not None and not isinstance(value, date):
                     raise InputError(f"the reference date is {value!r}; use a date, or None")
@@ -106,10 +104,6 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
                 if not 0 < value <= 60 * 24 * 30:
                     raise InputError(f"lease_minutes is {value}; it must be more than 0 and at most a month")
                 found[name] = float(value)
-            case "gold_first":
-                if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:
-                    raise InputError(f"gold_first is {value!r}; use 0 to 1000")
-                found[name] = value
             case "gold_pass":
                 if not 0 <= value <= 1:
                     raise InputError(f"gold_pass is {value}; it must lie in 0..1")
@@ -141,12 +135,7 @@ def _check_guidelines(text: str, examples: Sequence[Example]) -> None:
         check_annotation(example.annotation, complete=False)  # a wrong example may well be incomplete
 
 
-def latest_guidelines(session: Session, project: int) -> int:
-    """The version in force; 0: none was written."""
-    return session.scalar(select(func.max(workbench.Guideline.version)).filter_by(project_id=project)) or 0
-
-
-class Projects(Portions):
+class Projects(engine.Part):
     """The part of the Store about projects."""
 
     def create_project(
@@ -155,18 +144,9 @@ class Projects(Portions):
         name: str,
         *,
         stages: Sequence[WorkStage] = ("generation",),
-        corpus: str = "",
-        systems: Sequence[str] = (),
-        annotators_per_item: int = 1,
-        order: Order = "file",
-        seed: int = 0,
-        reference_date: date | None = None,
-        thresholds: Mapping[str, float] | None = None,
-        lease_minutes: float = 30.0,
-        gold_first: int = 0,
-        gold_pass: float = 0.8,
         guidelines: str = "",
         examples: Sequence[Example] = (),
+        **settings: Unpack[ProjectSettings],
     ) -> Project:
         """An open project without items.  Stages cannot be changed later.
 
@@ -175,23 +155,9 @@ class Projects(Portions):
         wanted = tuple(stage for stage in get_args(WorkStage) if stage in stages)
         if not wanted or set(stages) - set(wanted):
             raise InputError(f"the stages are {tuple(stages)!r}; use one or more of {', '.join(get_args(WorkStage))}")
-        if "judging" in wanted and not systems:
+        if "judging" in wanted and not settings.get("systems"):
             raise InputError("the judging stage needs one or two systems whose stored predictions are judged")
-        columns = _checked(
-            {
-                "name": name,
-                "corpus": corpus,
-                "systems": tuple(systems),
-                "annotators_per_item": annotators_per_item,
-                "order": order,
-                "seed": seed,
-                "reference_date": reference_date,
-                "thresholds": thresholds or {},
-                "lease_minutes": lease_minutes,
-                "gold_first": gold_first,
-                "gold_pass": gold_pass,
-            }
-        )
+        columns = _checked({"state": "open", **_DEFAULTS, **settings, "name": name})
         _check_guidelines(guidelines, examples)
         with self.writing() as session:
             who = actor(session, by, "manager")
@@ -200,7 +166,6 @@ class Projects(Portions):
             row = workbench.Project(
                 public_id=uuid.uuid4().hex,
                 stages=list(wanted),
-                state="open",
                 version=1,
                 created=moment,
                 updated=moment,
@@ -219,11 +184,8 @@ class Projects(Portions):
         if taken is not None and taken != own:
             raise InputError(f"there is a project named '{name[:80]}' already: choose another name")
 
-    def update_project(self, by: str, project: str, expected_version: int, **changes: Any) -> Project:
-        """Changes any of: name, corpus, systems, annotators_per_item, order, seed, reference_date, thresholds, lease_minutes,
-        gold_first, gold_pass, state.
-
-        Another order is in force at once; the queue is put into it in portions, so that others can save meanwhile.
+    def update_project(self, by: str, project: str, expected_version: int, **changes: Unpack[ProjectChanges]) -> Project:
+        """Another order is in force at once; the queue is put into it in portions, so that others can save meanwhile.
         More annotators an item reopen finished items; fewer are refused while an item has more.  Equal values change nothing.
         Raises ConflictError when the project was changed since `expected_version`, NotAllowedError, NotFoundError, InputError.
         """
@@ -231,7 +193,7 @@ class Projects(Portions):
         with self.reading() as session:
             actor(session, by, "manager")
             number = project_row(session, project).id
-        self._resume_order(number)
+        resume_order(self.database, number)
         with self.writing() as session:
             who = actor(session, by, "manager")
             row = project_row(session, project)
@@ -259,7 +221,7 @@ class Projects(Portions):
             note(session, who.id, "project changed", project=row.id, details=columns)
             record = project_record(row)
         if reorder:
-            self._put_in_order(number, token)
+            put_in_order(self.database, number, token)
         return record
 
     @staticmethod
@@ -367,6 +329,36 @@ class Projects(Portions):
             if version is not None:
                 query = query.where(line.version == version)
             return [_guidelines(row, project, name) for row, name in session.execute(query.limit(limit).offset(offset))]
+
+    # ---------------------------------------------------------------- qualification
+
+    def qualification(self, project: str, annotator: str) -> Qualification:
+        """Raises NotFoundError for an unknown project, NotAllowedError."""
+        with self.reading() as session:
+            who = actor(session, annotator)
+            return reckon_qualification(session, project_row(session, project), who.id)
+
+    def admit(self, by: str, project: str, annotator: str, admitted: bool | None) -> Qualification:
+        """Lets somebody in or keeps them out whatever their gold items say; None leaves it to those again.
+
+        Raises NotAllowedError unless `by` is a manager, NotFoundError.
+        """
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            row = project_row(session, project)
+            whom = cast(int, session.execute(select(tables.Annotator.id).filter_by(name=annotator)).scalar_one_or_none())
+            if whom is None:
+                whom = rights_of(session, annotator).id
+            found = session.scalar(select(workbench.Admission).filter_by(project_id=row.id, annotator_id=whom))
+            if found is not None and admitted is None:
+                session.delete(found)
+            elif found is not None and admitted is not None:
+                found.admitted = admitted
+            elif admitted is not None:
+                session.add(workbench.Admission(project_id=row.id, annotator_id=whom, admitted=admitted, created=engine.now()))
+            session.flush()
+            note(session, who.id, "person admitted", project=row.id, details={"name": annotator, "admitted": admitted})
+            return reckon_qualification(session, row, whom)
 
 
 def _guidelines(row: workbench.Guideline, project: str, by: str) -> Guidelines:

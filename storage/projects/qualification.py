@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from core.metrics.answers import f1
-from storage.people.log import note
-from storage.people.people import actor, rights_of
-from storage.projects.projects import THRESHOLDS, project_row
+from storage.projects.rows import THRESHOLDS
 from storage.records.annotation import Content, JudgingWork
 from storage.records.projects import Gold, Qualification
-from storage.schema import engine, tables, workbench
-from storage.tasks.batches import there
+from storage.schema import workbench
+from storage.tasks.jobs import there
 from storage.tasks.tasks import stands
 
 
@@ -68,35 +64,3 @@ def reckon_qualification(session: Session, project: workbench.Project, annotator
     else:
         passed = None if done < needed else int(right) >= project.gold_pass * done
     return Qualification(int(done), needed, int(right), passed)
-
-
-class Qualifying(engine.Database):
-    """The part of the Store about qualification."""
-
-    def qualification(self, project: str, annotator: str) -> Qualification:
-        """Raises NotFoundError for an unknown project, NotAllowedError."""
-        with self.reading() as session:
-            who = actor(session, annotator)
-            return reckon_qualification(session, project_row(session, project), who.id)
-
-    def admit(self, by: str, project: str, annotator: str, admitted: bool | None) -> Qualification:
-        """Lets somebody in or keeps them out whatever their gold items say; None leaves it to those again.
-
-        Raises NotAllowedError unless `by` is a manager, NotFoundError.
-        """
-        with self.writing() as session:
-            who = actor(session, by, "manager")
-            row = project_row(session, project)
-            whom = cast(int, session.execute(select(tables.Annotator.id).filter_by(name=annotator)).scalar_one_or_none())
-            if whom is None:
-                whom = rights_of(session, annotator).id
-            found = session.scalar(select(workbench.Admission).filter_by(project_id=row.id, annotator_id=whom))
-            if found is not None and admitted is None:
-                session.delete(found)
-            elif found is not None and admitted is not None:
-                found.admitted = admitted
-            elif admitted is not None:
-                session.add(workbench.Admission(project_id=row.id, annotator_id=whom, admitted=admitted, created=engine.now()))
-            session.flush()
-            note(session, who.id, "person admitted", project=row.id, details={"name": annotator, "admitted": admitted})
-            return reckon_qualification(session, row, whom)

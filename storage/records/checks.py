@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from core.errors import InputError
 from core.text import text_problem
+
+PAGE = 500  # rows a list returns at most
+MAX_QUESTION_CHARS = 20_000  # a bound of the database; what people may ask is bounded by core.settings
+MAX_ID_CHARS = 400
+
+MAX_NAME_CHARS = 200
+MAX_NOTE_CHARS = 20_000
 
 MAX_DEPTH = 64  # nesting of lists and objects; a prediction's trace needs 8
 _INT64 = 2**63
@@ -69,3 +76,26 @@ def storable(rows: Iterator[tuple[int, Any, str | None]]) -> Iterator[tuple[int,
     """Rows of core.json_io with what keeps them from being stored as their problem."""
     for line, value, problem in rows:
         yield line, value, problem or plain_problem(value)
+
+
+def check_annotator(name: str) -> None:
+    check_text(name, "the annotator's name", limit=MAX_NAME_CHARS, empty=False)
+    if not name.isprintable() or name != name.strip():
+        raise InputError(f"the annotator's name {name!r} has control characters, or blanks at its ends: take them out")
+
+
+def check_choice(value: object, kind: Any, what: str) -> None:
+    """Raises InputError unless `value` is one of a Literal's."""
+    if value not in get_args(kind):
+        raise InputError(f"{what} is {value!r}; use one of {', '.join(get_args(kind))}")
+
+
+def check_page(limit: int, offset: int) -> None:
+    """Raises InputError unless 1 <= limit <= PAGE and offset >= 0."""
+    if not 1 <= limit <= PAGE or offset < 0:
+        raise InputError(f"limit {limit}, offset {offset}: a page has 1 to {PAGE} rows and starts at 0 or later")
+
+
+def check_key(key: str | None) -> None:
+    if key is not None:
+        check_text(key, "the key", limit=MAX_ID_CHARS, empty=False)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from core.annotating.labels import Label
 from core.types import Annotation, Passage
@@ -78,6 +78,28 @@ class Guidelines:
     examples: tuple[Example, ...]
     by: str
     created: datetime
+
+
+class ProjectSettings(TypedDict, total=False):
+    """What may be set of a project when it is made."""
+
+    corpus: str
+    systems: Sequence[str]
+    annotators_per_item: int
+    order: Order
+    seed: int
+    reference_date: date | None
+    thresholds: Mapping[str, float]
+    lease_minutes: float
+    gold_first: int
+    gold_pass: float
+
+
+class ProjectChanges(ProjectSettings, total=False):
+    """What may be changed later."""
+
+    name: str
+    state: ProjectState
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,6 @@ class StoredEvaluation:
     questions: str
     metrics: Mapping[str, Any]
     created: datetime
-    report: Mapping[str, Any] = field(default_factory=dict)  # empty in lists
     # None and empty where the evaluation was stored before schema 0002
     label: str = ""  # a person's name for the run
     tags: Mapping[str, Any] = field(default_factory=dict)
@@ -233,19 +232,6 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "created": self.created.isoformat()}
-
-
-@dataclass(frozen=True, slots=True)
-class ExportRecord:
-    """What the database noted of an export or a backup."""
-
-    format: str
-    file: str
-    sha256: str
-    bytes: int
-    counts: Mapping[str, int]
-    filters: Mapping[str, Any]
-    created: datetime
 
 
 @dataclass(frozen=True, slots=True)

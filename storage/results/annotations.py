@@ -11,12 +11,12 @@ from sqlalchemy.orm import Session
 from core.errors import FormatError, InputError
 from core.trace import to_json
 from core.types import Annotation, QAPair
-from storage.records.checks import plain_problem
+from storage.people.actors import annotator_row
+from storage.records.checks import check_choice, plain_problem
 from storage.records.results import AnnotationConflictError, AnnotationRevision, Stage, State, StoredAnnotation
-from storage.results.labels import annotator_row, check_choice
 from storage.results.predictions import require_question
 from storage.schema import tables
-from storage.schema.engine import Database, now
+from storage.schema.engine import Part, now
 
 MAX_PAIRS = 200
 
@@ -154,7 +154,7 @@ def put_annotation(
     return annotation_record(row, annotation.pairs, question.public_id, who.name)
 
 
-class Annotations(Database):
+class Annotations(Part):
     """The part of the Store about annotations."""
 
     def save_annotation(

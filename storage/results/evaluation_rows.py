@@ -12,8 +12,7 @@ from sqlalchemy.orm import Session
 
 from core.errors import InputError
 from core.json_io import dumps
-from storage.records.checks import plain_problem
-from storage.results.predictions import MAX_ID_CHARS
+from storage.records.checks import MAX_ID_CHARS, plain_problem
 from storage.schema import tables
 
 _RUN, _ROW, _VALUE, _SCORE = tables.Evaluation, tables.EvaluationRow, tables.EvaluationValue, tables.EvaluationScore

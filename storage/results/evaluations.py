@@ -11,19 +11,19 @@ from sqlalchemy import ColumnElement, Select, delete, func, literal, or_, select
 from sqlalchemy.orm import Session, aliased, undefer
 
 from core.errors import InputError, NotFoundError
-from storage.records.checks import check_text, plain_problem
+from storage.records.checks import MAX_ID_CHARS, check_page, check_text, plain_problem
 from storage.records.results import EvaluationFilter, EvaluationRow, GroupMean, PairedRow, Score, StoredEvaluation
-from storage.results.evaluation_rows import BUCKETS, MAX_LABEL_CHARS, add_evaluation, digest_of, report_of, store_traces
-from storage.results.predictions import MAX_ID_CHARS, check_page
+from storage.records.rows import record
+from storage.results.evaluation_rows import BUCKETS, MAX_LABEL_CHARS, add_evaluation, digest_of, store_traces
 from storage.schema import tables
-from storage.schema.engine import Database, now
+from storage.schema.engine import Part, now
 
 _RUN, _ROW, _VALUE, _SCORE = tables.Evaluation, tables.EvaluationRow, tables.EvaluationValue, tables.EvaluationScore
 Order = Literal["position", "f1", "slowest", "errors"]
 _Query = TypeVar("_Query", bound=Select[Any])
 
 
-class Evaluations(Database):
+class Evaluations(Part):
     """The part of the Store about evaluations."""
 
     def save_evaluation(
@@ -60,12 +60,6 @@ class Evaluations(Database):
             store_traces(session, made, traces)
             return made
 
-    def get_evaluation(self, evaluation_id: str) -> StoredEvaluation:
-        """With its report and all its rows, without traces.  Raises NotFoundError for an unknown id."""
-        with self.reading() as session:
-            row = session.get_one(_RUN, _key(session, evaluation_id), options=[undefer(_RUN.report)])
-            return _record(row, _scores(session, [row.id]).get(row.id, {}), report_of(session, row))
-
     def evaluation_report(self, evaluation_id: str) -> dict[str, Any]:
         """The report without its rows: intervals, groups, timings, summary, provenance.  Raises NotFoundError."""
         with self.reading() as session:
@@ -79,7 +73,7 @@ class Evaluations(Database):
             query = _filtered(select(_RUN), where).order_by(_RUN.created.desc(), _RUN.id.desc())
             rows = list(session.scalars(query.limit(limit).offset(offset)))
             scores = _scores(session, [row.id for row in rows])
-            return [_record(row, scores.get(row.id, {}), {}) for row in rows]
+            return [_record(row, scores.get(row.id, {})) for row in rows]
 
     def count_evaluations(self, where: EvaluationFilter | None = None) -> int:
         with self.reading() as session:
@@ -280,44 +274,10 @@ def _scores(session: Session, keys: Sequence[int]) -> dict[int, dict[str, dict[s
     return found
 
 
-def _record(row: tables.Evaluation, scores: Mapping[str, Mapping[str, Score]], report: Mapping[str, Any]) -> StoredEvaluation:
-    return StoredEvaluation(
-        id=row.public_id,
-        system=row.system,
-        corpus=row.corpus,
-        questions=row.questions,
-        metrics=row.metrics,
-        created=row.created,
-        report=report,
-        label=row.label,
-        tags=row.tags or {},
-        checkpoint=row.checkpoint,
-        checkpoint_digest=row.checkpoint_digest,
-        commit=row.code_commit,
-        seed=row.seed,
-        n=row.n,
-        failed=row.failed,
-        parameters=row.parameters,
-        peak_memory_mb=row.peak_memory_mb,
-        seconds_median=row.seconds_median,
-        seconds_p95=row.seconds_p95,
-        finished=row.finished,
-        scores=scores,
-    )
+def _record(row: tables.Evaluation, scores: Mapping[str, Mapping[str, Score]]) -> StoredEvaluation:
+    return record(StoredEvaluation, row, id=row.public_id, tags=row.tags or {}, commit=row.code_commit, scores=scores)
 
 
 def _row_record(row: tables.EvaluationRow, body: Mapping[str, Any]) -> EvaluationRow:
-    return EvaluationRow(
-        position=row.position,
-        question_id=row.question_id,
-        question=row.question,
-        source=row.source,
-        ambiguity=row.ambiguity,
-        ambiguous=row.ambiguous,
-        error=row.error,
-        seconds=row.seconds,
-        answers=row.answer_count,
-        references=row.reference_count,
-        errors={name: getattr(row, name) for name in BUCKETS},
-        body=body,
-    )
+    errors = {name: getattr(row, name) for name in BUCKETS}
+    return record(EvaluationRow, row, answers=row.answer_count, references=row.reference_count, errors=errors, body=body)

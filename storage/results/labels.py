@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from core.annotating.labels import Label
-from core.errors import InputError, NotFoundError
+from core.errors import NotFoundError
+from storage.people.actors import annotator_row
 from storage.people.visitors import only_oneself
-from storage.records.checks import check_text
-from storage.records.results import Annotator, Judgment, JudgmentConflictError, JudgmentRevision, State
+from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_text
+from storage.records.results import Judgment, JudgmentConflictError, JudgmentRevision, State
 from storage.schema import tables
-from storage.schema.engine import Database, now
-
-MAX_NAME_CHARS = 200
-MAX_NOTE_CHARS = 20_000
-
-
-def annotator_row(session: Session, name: str) -> tables.Annotator:
-    """The row of this name, made if need be.  Raises InputError for a blank or unprintable name."""
-    check_annotator(name)
-    row = session.scalar(select(tables.Annotator).filter_by(name=name))
-    if row is None:
-        row = tables.Annotator(name=name, created=now())
-        session.add(row)
-        session.flush()
-    return row
-
-
-def check_annotator(name: str) -> None:
-    check_text(name, "the annotator's name", limit=MAX_NAME_CHARS, empty=False)
-    if not name.isprintable() or name != name.strip():
-        raise InputError(f"the annotator's name {name!r} has control characters, or blanks at its ends: take them out")
-
-
-def check_choice(value: object, kind: Any, what: str) -> None:
-    """Raises InputError unless `value` is one of a Literal's."""
-    if value not in get_args(kind):
-        raise InputError(f"{what} is {value!r}; use one of {', '.join(get_args(kind))}")
+from storage.schema.engine import Part, now
 
 
 def check_judgment(verdict: object, note: str, state: object) -> None:
@@ -148,26 +123,8 @@ def put_judgment(
     return _record(row, prediction_id, position, who.name)
 
 
-class Judgments(Database):
-    """The part of the Store about annotators and judgments."""
-
-    def annotator(self, name: str) -> Annotator:
-        """Gets or creates.  Raises InputError for a name that is blank or unprintable."""
-        check_annotator(name)
-        with self.reading() as session:  # a page asks at each rerun: no writer lock for that
-            row = session.scalar(select(tables.Annotator).filter_by(name=name))
-        if row is None:
-            with self.writing() as session:
-                row = annotator_row(session, name)
-        return Annotator(row.name, row.created)
-
-    def annotators(self) -> list[Annotator]:
-        """In the order in which they came."""
-        with self.reading() as session:
-            return [
-                Annotator(row.name, row.created)
-                for row in session.scalars(select(tables.Annotator).order_by(tables.Annotator.id))
-            ]
+class Labels(Part):
+    """The part of the Store about people's verdicts on predicted answers."""
 
     def judge(
         self,

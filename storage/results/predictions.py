@@ -5,30 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session, undefer
 
 from core.errors import ConflictError, FormatError, InputError, NotFoundError, StorageError
 from core.trace import prediction_from_json, to_json
 from core.types import Prediction, Question
-from storage.records.checks import check_text, plain_problem
+from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_page, check_text, plain_problem
 from storage.records.results import PredictionSummary, StoredPrediction, StoredQuestion
+from storage.records.rows import record
 from storage.schema import tables
-from storage.schema.engine import Database, now
-
-_Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])
-
-PAGE = 500  # rows a list returns at most
-MAX_QUESTION_CHARS = 20_000  # a bound of the database; what people may ask is bounded by core.settings
-MAX_ID_CHARS = 400
-
-
-def check_page(limit: int, offset: int) -> None:
-    """Raises InputError unless 1 <= limit <= PAGE and offset >= 0."""
-    if not 1 <= limit <= PAGE or offset < 0:
-        raise InputError(f"limit {limit}, offset {offset}: a page has 1 to {PAGE} rows and starts at 0 or later")
+from storage.schema.engine import Part, now
 
 
 def question_row(session: Session, question: Question) -> tables.Question:
@@ -106,11 +95,6 @@ def insert_prediction(
     return row
 
 
-def check_key(key: str | None) -> None:
-    if key is not None:
-        check_text(key, "the key", limit=MAX_ID_CHARS, empty=False)
-
-
 def put_prediction(session: Session, prediction: Prediction, trace: dict[str, Any], key: str | None) -> tables.Prediction:
     """`insert_prediction` under a new id; where the key is known already, the row that bears it.
 
@@ -138,29 +122,13 @@ def plain_trace(prediction: Prediction) -> dict[str, Any]:
     return trace
 
 
-def _question_record(row: tables.Question) -> StoredQuestion:
-    return StoredQuestion(row.public_id, row.source_id, row.text, row.created)
-
-
-class Predictions(Database):
+class Predictions(Part):
     """The part of the Store about questions and predictions."""
-
-    def add_question(self, question: Question) -> StoredQuestion:
-        """Stores a question (or finds it).  Raises InputError for a blank or unstorable one."""
-        with self.writing() as session:
-            return _question_record(question_row(session, question))
 
     def find_question(self, question_id: str) -> StoredQuestion | None:
         with self.reading() as session:
             row = session.scalar(select(tables.Question).filter_by(public_id=question_id))
-            return _question_record(row) if row else None
-
-    def questions(self, limit: int = 50, offset: int = 0, text: str = "") -> list[StoredQuestion]:
-        """The newest first; `text` must occur in them, case aside.  Raises InputError for a limit outside 1..500."""
-        check_page(limit, offset)
-        with self.reading() as session:
-            query = select(tables.Question).order_by(tables.Question.created.desc(), tables.Question.id.desc())
-            return [_question_record(row) for row in session.scalars(_matching(query, text).limit(limit).offset(offset))]
+            return record(StoredQuestion, row, id=row.public_id) if row else None
 
     def save_prediction(self, prediction: Prediction, key: str | None = None) -> str:
         """Stores a prediction with its whole trace and returns its public id.
@@ -210,7 +178,9 @@ class Predictions(Database):
                 .join(tables.Question, tables.Question.id == tables.Prediction.question_id)
                 .order_by(tables.Prediction.created.desc(), tables.Prediction.id.desc())
             )
-            rows = session.execute(_matching(query, text).limit(limit).offset(offset)).all()
+            if text:
+                query = query.where(tables.Question.folded.contains(text.casefold(), autoescape=True))
+            rows = session.execute(query.limit(limit).offset(offset)).all()
             answers: dict[int, list[str]] = {}
             wanted = (
                 select(tables.PredictedAnswer.prediction_id, tables.PredictedAnswer.text)
@@ -223,27 +193,3 @@ class Predictions(Database):
                 PredictionSummary(row.public_id, question, row.system, row.corpus, tuple(answers.get(row.id, ())), row.created)
                 for row, question in rows
             ]
-
-    def counts(self) -> dict[str, int]:
-        """Rows of each table, all at the same moment; `judgment_submitted` and `question_judged` besides."""
-        with self.reading() as session:
-            found = {
-                name: session.scalar(select(func.count()).select_from(table)) or 0
-                for name, table in sorted(tables.Base.metadata.tables.items())
-            }
-            submitted = select(tables.Judgment).filter_by(state="submitted")
-            found["judgment_submitted"] = session.scalar(select(func.count()).select_from(submitted.subquery())) or 0
-            judged = (
-                select(tables.Prediction.question_id)
-                .join(tables.PredictedAnswer, tables.PredictedAnswer.prediction_id == tables.Prediction.id)
-                .join(tables.Judgment, tables.Judgment.predicted_answer_id == tables.PredictedAnswer.id)
-                .where(tables.Judgment.state == "submitted")
-                .distinct()
-            )
-            found["question_judged"] = session.scalar(select(func.count()).select_from(judged.subquery())) or 0
-            return found
-
-
-def _matching(query: _Q, text: str) -> _Q:
-    """`%` and `_` of the text stand for themselves."""
-    return query.where(tables.Question.folded.contains(text.casefold(), autoescape=True)) if text else query

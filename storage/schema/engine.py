@@ -10,13 +10,14 @@ writes take one advisory lock, so that what is tested of one is true of the othe
 
 from __future__ import annotations
 
+import copy
 import json
 import sqlite3
 import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -181,34 +182,18 @@ class DamagedError(StorageError):
     """The database file is not intact: put a backup back."""
 
 
-_REASONS = (
-    ("disk is full", "the disk is full: nothing was changed; free some space, then do it again"),
-    (
-        "database is locked",
-        f"another program has been writing for {BUSY_TIMEOUT_MS // 1000} s: nothing was changed; do it again",
-    ),
-    (
-        "lock timeout",
-        f"another program has been writing for {BUSY_TIMEOUT_MS // 1000} s: nothing was changed; do it again",
-    ),
-    (
-        "malformed",
-        "the file is damaged: it was left as it is; put a backup back with `python -m storage restore BACKUP`",
-    ),
-    (
-        "not a database",
-        "the file is no SQLite database or its head is damaged: it was left as it is; put a backup back with "
-        "`python -m storage restore BACKUP`, or use another AMBISCOPE_HOME",
-    ),
-    ("readonly", "the file or its folder may not be written: nothing was changed; mend the permissions"),
-    ("unable to open", "the file cannot be opened: check that the folder exists and may be written"),
-    (
-        "disk i/o error",
-        "the disk refused (full, over quota, or failing): nothing was changed; free some space, then do it again",
-    ),
-)
-
-
+_BUSY = f"another program has been writing for {BUSY_TIMEOUT_MS // 1000} s: nothing was changed; do it again"
+_REASONS = {
+    "disk is full": "the disk is full: nothing was changed; free some space, then do it again",
+    "database is locked": _BUSY,
+    "lock timeout": _BUSY,
+    "malformed": "the file is damaged: it was left as it is; put a backup back with `python -m storage restore BACKUP`",
+    "not a database": "the file is no SQLite database or its head is damaged: it was left as it is; put a backup back with "
+    "`python -m storage restore BACKUP`, or use another AMBISCOPE_HOME",
+    "readonly": "the file or its folder may not be written: nothing was changed; mend the permissions",
+    "unable to open": "the file cannot be opened: check that the folder exists and may be written",
+    "disk i/o error": "the disk refused (full, over quota, or failing): nothing was changed; free some space, then do it again",
+}
 _DAMAGE = ("malformed", "not a database")
 
 
@@ -222,7 +207,7 @@ def _sqlstate(error: Exception) -> str:
 def explain(error: Exception, where: str) -> StorageError:
     """A StorageError in words for what SQLite or SQLAlchemy raised."""
     text = " ".join(str(getattr(error, "orig", None) or error).split())
-    for sign, words in _REASONS:
+    for sign, words in _REASONS.items():
         if sign in text.lower():
             kind = DamagedError if sign in _DAMAGE else StorageError
             return kind(f"{where}: {words}")
@@ -282,9 +267,7 @@ _turns: dict[str, _Turn] = {}  # by URL
 class Database:
     """One engine and its two transaction scopes.  Nothing may hold a scope across a page rerun or a model call."""
 
-    gate: Callable[[Session], None] | None = (
-        None  # called first in each transaction; what it raises ends it (storage.people.door)
-    )
+    gate: Callable[[Session], None] | None = None
 
     def __init__(self, url: URL) -> None:
         self.url = url
@@ -317,6 +300,25 @@ class Database:
         finally:
             self._turn.release()
 
+    def gated(self, gate: Callable[[Session], None]) -> Database:
+        """The same engine, with `gate` called first in each transaction; what it raises ends it."""
+        made = copy.copy(self)
+        made.gate = gate
+        return made
+
     def close(self) -> None:
         """Closes all connections; the last one folds the WAL into the file."""
         self.engine.dispose()
+
+
+class Part:
+    """A part of the store: its public methods, each one transaction of the database that it is given."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def reading(self) -> AbstractContextManager[Session]:
+        return self.database.reading()
+
+    def writing(self) -> AbstractContextManager[Session]:
+        return self.database.writing()

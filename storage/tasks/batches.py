@@ -1,35 +1,24 @@
 """Work on a whole project in portions, the writer's lock given back in between: no save of an annotator waits for seconds.
 
-What is under way is a row of `project_job`, one of a kind a project:
-
-- `items`: questions are being added.  Items from `place` on are not there yet for anybody (`there`); they are all there from the last,
-  small transaction on, which takes the row away.  Where a process died before, the next call takes them back.
-- `order`: the queue is being put in the project's order; it is, up to position `place`.  Where a process died, the next call goes on.
-
-A row belongs to the call whose token it bears.  One that was not touched for `STALE` is another's to take over; whose token is gone
-changes nothing more.
+What is under way is a row of storage.tasks.jobs.
 """
 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Sequence
-from datetime import timedelta
-from typing import Any
 
-from sqlalchemy import ColumnElement, delete, exists, func, select, true
+from sqlalchemy import delete, exists, func, select
 from sqlalchemy.orm import Session
 
-from core.errors import ConflictError
 from storage.schema import engine, tables, workbench
-from storage.tasks.queue_order import margins_of, reckon, set_ranks, table_of
+from storage.tasks.jobs import begin, held, is_stale, job_of
+from storage.tasks.queue_order import linked, margins_of, reckon, set_ranks, table_of
 
 AT_ONCE = 200  # items of a first portion
 LEAST, MOST = 50, 1000
 AIM_SECONDS = 0.05  # that a portion holds the lock
 REST_SECONDS = 0.25  # at most, between two portions
-STALE = timedelta(seconds=60)
 WAIT_SECONDS = 10.0  # for a call that adds to the same project
 
 
@@ -44,141 +33,85 @@ class Pace:
         time.sleep(min(seconds, REST_SECONDS))
 
 
-class BusyError(ConflictError):
-    """Another call does the same to this project right now."""
-
-
-def job_of(session: Session, project: int, kind: str) -> workbench.ProjectJob | None:
-    return session.scalar(select(workbench.ProjectJob).filter_by(project_id=project, kind=kind))
-
-
-def is_stale(job: workbench.ProjectJob) -> bool:
-    return abs(engine.now() - job.touched) > STALE  # one of the future: the clock was set back
-
-
-def begin(session: Session, project: int, kind: str, place: int) -> workbench.ProjectJob:
-    """A job of one's own; one of the same kind is replaced, and its call stops."""
-    session.execute(delete(workbench.ProjectJob).filter_by(project_id=project, kind=kind))
-    moment = engine.now()
-    row = workbench.ProjectJob(
-        project_id=project, kind=kind, token=uuid.uuid4().hex, place=place, created=moment, touched=moment
-    )
-    session.add(row)
-    session.flush()
-    return row
-
-
-def held(session: Session, token: str) -> workbench.ProjectJob | None:
-    """One's own job, touched; None where another call took it over."""
-    row = session.scalar(select(workbench.ProjectJob).filter_by(token=token))
-    if row is not None:
-        row.touched = engine.now()
-    return row
-
-
-def there(session: Session, project: int, item: Any) -> ColumnElement[bool]:
-    """Condition on a column of item ids of this project: not those that are still being added."""
-    job = job_of(session, project, "items")
-    return true() if job is None else item < job.place
-
-
-def hidden(project: Any, item: Any) -> ColumnElement[bool]:
-    """Condition on columns of project and item ids, for queries over all projects: still being added."""
-    job = workbench.ProjectJob
-    return exists().where(job.project_id == project, job.kind == "items", job.place <= item)
-
-
-class Portions(engine.Database):
-    """What projects and items share."""
-
-    def _put_in_order(self, project: int, token: str) -> None:
-        """The queue in the project's order, to its end or until another call does that."""
-        item, pace = workbench.ProjectItem, Pace()
-        place = -1
-        while True:
-            with self.reading() as session:
-                job = session.scalar(select(workbench.ProjectJob).filter_by(token=token))
-                if job is None:
-                    return
-                place = job.place
-                ids = list(
-                    session.scalars(
-                        select(item.id)
-                        .where(item.project_id == project, item.position > place)
-                        .order_by(item.position)
-                        .limit(pace.size)
-                    )
-                )
-                ordering = session.get_one(workbench.Project, project).ordering
-                margins = margins_of(session, linked(session, ids)) if ordering == "uncertainty" else None
-            with self.writing() as session:
-                began = time.perf_counter()
-                job = held(session, token)
-                if job is None:
-                    return
-                if ids:
-                    row = session.get_one(workbench.Project, project)
-                    job.place = session.scalar(select(func.max(item.position)).where(item.id.in_(ids))) or 0
-                    session.flush()
-                    if row.ordering in ("uncertainty", "disagreement"):
-                        reckon(session, row, ids, margins)
-                    else:
-                        set_ranks(session, row, ids)
-                else:
-                    session.delete(job)
-            if not ids:
+def put_in_order(database: engine.Database, project: int, token: str) -> None:
+    """The queue in the project's order, to its end or until another call does that."""
+    item, pace = workbench.ProjectItem, Pace()
+    place = -1
+    while True:
+        with database.reading() as session:
+            job = session.scalar(select(workbench.ProjectJob).filter_by(token=token))
+            if job is None:
                 return
-            pace.rest(time.perf_counter() - began)
-
-    def _resume_order(self, project: int) -> None:
-        """Goes on where a process died that put the queue in order."""
-        with self.reading() as session:
-            job = job_of(session, project, "order")
-            if job is None or not is_stale(job):
-                return
-        with self.writing() as session:
-            job = job_of(session, project, "order")
-            if job is None or not is_stale(job):
-                return
-            mine = begin(session, project, "order", job.place)
-        self._put_in_order(project, mine.token)
-
-    def _take_back(self, project: int, token: str) -> None:
-        """Removes the items that are not there yet, and the questions that came with them and that nothing else knows."""
-        item, pace = workbench.ProjectItem, Pace()
-        while True:
-            with self.writing() as session:
-                began = time.perf_counter()
-                job = held(session, token)
-                if job is None:
-                    return
-                rows = session.execute(
-                    select(item.id, item.question_id)
-                    .where(item.project_id == project, item.id >= job.place)
-                    .order_by(item.position.desc())
+            place = job.place
+            ids = list(
+                session.scalars(
+                    select(item.id)
+                    .where(item.project_id == project, item.position > place)
+                    .order_by(item.position)
                     .limit(pace.size)
-                ).all()
-                ids = [r.id for r in rows]
-                for table in (workbench.ItemPrediction, workbench.ItemStage):
-                    session.execute(delete(table).where(table.item_id.in_(ids)))
-                session.execute(delete(item).where(item.id.in_(ids)))
-                _drop_questions(session, [r.question_id for r in rows], job)
-                if not rows:
-                    session.delete(job)
-            if not rows:
+                )
+            )
+            ordering = session.get_one(workbench.Project, project).ordering
+            margins = margins_of(session, linked(session, ids)) if ordering == "uncertainty" else None
+        with database.writing() as session:
+            began = time.perf_counter()
+            job = held(session, token)
+            if job is None:
                 return
-            pace.rest(time.perf_counter() - began)
+            if ids:
+                row = session.get_one(workbench.Project, project)
+                job.place = session.scalar(select(func.max(item.position)).where(item.id.in_(ids))) or 0
+                session.flush()
+                if row.ordering in ("uncertainty", "disagreement"):
+                    reckon(session, row, ids, margins)
+                else:
+                    set_ranks(session, row, ids)
+            else:
+                session.delete(job)
+        if not ids:
+            return
+        pace.rest(time.perf_counter() - began)
 
 
-def linked(session: Session, items: Sequence[int]) -> dict[int, list[int]]:
-    """Item -> the rows of its linked predictions."""
-    link = workbench.ItemPrediction
-    found: dict[int, list[int]] = {}
-    for item, prediction in session.execute(
-        select(link.item_id, link.prediction_id).where(link.item_id.in_(list(items))).order_by(link.item_id, link.side)
-    ):
-        found.setdefault(item, []).append(prediction)
-    return found
+def resume_order(database: engine.Database, project: int) -> None:
+    """Goes on where a process died that put the queue in order."""
+    with database.reading() as session:
+        job = job_of(session, project, "order")
+        if job is None or not is_stale(job):
+            return
+    with database.writing() as session:
+        job = job_of(session, project, "order")
+        if job is None or not is_stale(job):
+            return
+        mine = begin(session, project, "order", job.place)
+    put_in_order(database, project, mine.token)
+
+
+def take_back(database: engine.Database, project: int, token: str) -> None:
+    """Removes the items that are not there yet, and the questions that came with them and that nothing else knows."""
+    item, pace = workbench.ProjectItem, Pace()
+    while True:
+        with database.writing() as session:
+            began = time.perf_counter()
+            job = held(session, token)
+            if job is None:
+                return
+            rows = session.execute(
+                select(item.id, item.question_id)
+                .where(item.project_id == project, item.id >= job.place)
+                .order_by(item.position.desc())
+                .limit(pace.size)
+            ).all()
+            ids = [r.id for r in rows]
+            for table in (workbench.ItemPrediction, workbench.ItemStage):
+                session.execute(delete(table).where(table.item_id.in_(ids)))
+            session.execute(delete(item).where(item.id.in_(ids)))
+            _drop_questions(session, [r.question_id for r in rows], job)
+            if not rows:
+                session.delete(job)
+        if not rows:
+            return
+        pace.rest(time.perf_counter() - began)
 
 
 def _drop_questions(session: Session, ids: Sequence[int], job: workbench.ProjectJob) -> None:

@@ -19,10 +19,9 @@ from storage.records.annotation import (
     SuggestionUse,
     ValidationWork,
 )
-from storage.records.checks import check_text, plain_problem
+from storage.records.checks import MAX_NOTE_CHARS, check_text, plain_problem
 from storage.records.projects import Example, Gold, SuggestionAction, WorkStage
 from storage.results.annotations import annotation_from_json, check_annotation
-from storage.results.labels import MAX_NOTE_CHARS
 
 MAX_MISSING = 200
 _KINDS: dict[str, type[Any]] = {"generation": GenerationWork, "validation": ValidationWork, "judging": JudgingWork}

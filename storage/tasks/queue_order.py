@@ -140,3 +140,14 @@ def _reckon(session: Session, items: Sequence[int], margins: Mapping[int, float]
     known = [{"of": r["of"], "value": r["margin_of"]} for r in found if r["margin_of"] is not None]
     bulk(session, update(table).where(table.c.id == bindparam("of")).values(margin=bindparam("value")), known)
     session.expire_all()
+
+
+def linked(session: Session, items: Sequence[int]) -> dict[int, list[int]]:
+    """Item -> the rows of its linked predictions."""
+    link = workbench.ItemPrediction
+    found: dict[int, list[int]] = {}
+    for item, prediction in session.execute(
+        select(link.item_id, link.prediction_id).where(link.item_id.in_(list(items))).order_by(link.item_id, link.side)
+    ):
+        found.setdefault(item, []).append(prediction)
+    return found

@@ -12,12 +12,13 @@ from sqlalchemy.orm import Session
 from core.annotating.agreement import agree, merged
 from core.errors import InputError
 from core.types import Annotation
+from storage.people.actors import annotator_row
 from storage.people.log import note
 from storage.records.annotation import Content, JudgingWork, ValidationWork
 from storage.records.projects import AUTOMATIC
 from storage.records.results import Stage, State
 from storage.results.annotations import put_annotation
-from storage.results.labels import annotator_row, put_judgment
+from storage.results.labels import put_judgment
 from storage.schema import engine, tables, workbench
 from storage.tasks.contents import annotations_from_json, content_from_json, content_to_json
 from storage.tasks.queue_order import reckon

@@ -10,12 +10,9 @@ from sqlalchemy.orm import Session
 
 from core.errors import InputError
 from core.json_io import dumps
-from storage.people.people import actor
-from storage.projects.projects import project_row
 from storage.records.annotation import Draft, DraftConflictError, Interaction, InteractionLog
-from storage.records.checks import check_text, plain_problem
+from storage.records.checks import MAX_ID_CHARS, check_text, plain_problem
 from storage.records.projects import InteractionKind, WorkStage
-from storage.results.predictions import MAX_ID_CHARS, check_page
 from storage.schema import engine, tables, workbench
 from storage.tasks.tasks import draft_row, find_place
 from storage.work.queue import renew
@@ -123,7 +120,7 @@ def make_log(events: Iterable[Interaction]) -> InteractionLog:
     )
 
 
-class Drafts(engine.Database):
+class Drafts(engine.Part):
     """The part of the Store about drafts and interactions."""
 
     def save_draft(
@@ -162,19 +159,6 @@ class Drafts(engine.Database):
             place = find_place(session, item, annotator, stage)
             row = draft_row(session, place.task) if place.task else None
             return _load(session, row) if row else None
-
-    def drafts(self, annotator: str, project: str | None = None, limit: int = 50, offset: int = 0) -> list[Draft]:
-        """A person's work in progress, the latest first.  Raises NotAllowedError, NotFoundError, InputError."""
-        check_page(limit, offset)
-        with self.reading() as session:
-            who = actor(session, annotator)
-            query = _drafts_query().where(workbench.Draft.annotator_id == who.id, workbench.Draft.open == True)  # noqa: E712
-            if project is not None:
-                query = query.where(workbench.ProjectItem.project_id == project_row(session, project).id)
-            rows = session.execute(
-                query.order_by(workbench.Draft.updated.desc(), workbench.Draft.id.desc()).limit(limit).offset(offset)
-            )
-            return [_record(*row) for row in rows]
 
     # ---------------------------------------------------------------- searches and opened passages
 

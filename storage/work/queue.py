@@ -8,17 +8,15 @@ from sqlalchemy import ScalarSelect, and_, case, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from core.errors import InputError
+from storage.people.actors import Actor, actor
 from storage.people.log import note
-from storage.people.people import Actor, actor
-from storage.projects.projects import project_row
 from storage.projects.qualification import reckon_qualification
+from storage.projects.rows import project_row
 from storage.records.annotation import NotQualifiedError, Task
-from storage.records.checks import check_text
+from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_page, check_text
 from storage.records.projects import TaskState, WorkStage
-from storage.results.labels import MAX_NOTE_CHARS, check_choice
-from storage.results.predictions import check_page
 from storage.schema import engine, tables, workbench
-from storage.tasks.batches import there
+from storage.tasks.jobs import there
 from storage.tasks.slots import free_slot
 from storage.tasks.tasks import (
     NEEDED,
@@ -42,7 +40,7 @@ def _linked(item: InstrumentedAttribute[int] | int) -> ScalarSelect[int]:
     return select(func.count()).select_from(link).where(link.item_id == item).scalar_subquery()
 
 
-class Queue(engine.Database):
+class Queue(engine.Part):
     """The part of the Store about leases and what becomes of them."""
 
     def next_item(self, project: str, annotator: str, stage: WorkStage) -> Task | None:
@@ -242,12 +240,6 @@ class Queue(engine.Database):
         details = {"stage": row.stage} | ({"reason": reason} if reason else {})
         note(session, place.who.id, action, project=row.project_id, item=row.item_id, details=details)
         fill_free_slots(session, place.project, place.queue)
-
-    def find_task(self, item: str, annotator: str, stage: WorkStage) -> Task | None:
-        """None before the item was opened.  Raises NotFoundError, InputError, NotAllowedError."""
-        with self.reading() as session:
-            place = find_place(session, item, annotator, stage)
-            return load_task(session, place.task) if place.task else None
 
     def tasks(
         self,

@@ -8,19 +8,18 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError
+from storage.people.actors import actor
 from storage.people.log import note
-from storage.people.people import actor
 from storage.records.annotation import Task
-from storage.records.checks import check_text
+from storage.records.checks import MAX_NOTE_CHARS, check_text
 from storage.records.projects import WorkStage
-from storage.results.labels import MAX_NOTE_CHARS
 from storage.schema import engine, tables, workbench
 from storage.tasks.tasks import Place, draft_row, find_place, lease_end, load_task, task_row
 from storage.work.completion import began_to_count, ceased_to_count, retract_automatic
 from storage.work.queue import lease, take
 
 
-class Rework(engine.Database):
+class Returns(engine.Part):
     """The part of the Store about returning and undoing."""
 
     def return_item(self, item: str, annotator: str, stage: WorkStage, reason: str, by: str) -> Task:

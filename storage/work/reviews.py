@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session, undefer
 
 from core.errors import InputError
 from core.types import Annotation, Passage
-from storage.people.people import actor
+from storage.people.actors import actor
 from storage.records.annotation import (
     JudgingSheet,
     JudgingWork,
@@ -29,7 +29,7 @@ from storage.work.completion import sources_of
 from storage.work.submissions import evidence_of
 
 
-class Reviews(engine.Database):
+class Reviews(engine.Part):
     """The part of the Store about the validation and judging stages."""
 
     def validation_input(self, item: str, by: str) -> ValidationInput:

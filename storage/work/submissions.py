@@ -13,10 +13,10 @@ from sqlalchemy.orm import Session
 from core.annotating import checks
 from core.errors import InputError
 from core.types import Evidence
+from storage.people.actors import actor
 from storage.people.log import note
-from storage.people.people import actor
-from storage.projects.projects import THRESHOLDS, latest_guidelines, project_row
 from storage.projects.qualification import gold_score, reckon_qualification
+from storage.projects.rows import THRESHOLDS, latest_guidelines, project_row
 from storage.records.annotation import (
     Content,
     GenerationWork,
@@ -30,9 +30,8 @@ from storage.records.annotation import (
     Suggestion,
     ValidationWork,
 )
+from storage.records.checks import check_choice, check_page
 from storage.records.projects import InteractionKind, WorkStage
-from storage.results.labels import check_choice
-from storage.results.predictions import check_page
 from storage.schema import engine, tables, workbench
 from storage.tasks.contents import check_content, content_from_json, content_to_json, gold_from_json
 from storage.tasks.shuffling import side_order
@@ -133,7 +132,7 @@ def stream(
         session.expunge_all()
 
 
-class Submissions(engine.Database):
+class Submissions(engine.Part):
     """The part of the Store about submitted work."""
 
     def submit(

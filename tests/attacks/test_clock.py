@@ -16,7 +16,7 @@ from core import types as t
 from storage.records.annotation import SignInError
 from storage.schema import workbench
 from storage.store import Store
-from storage.tasks import batches
+from storage.tasks import jobs
 
 Open = Callable[..., AppTest]
 BACK = {"days": 200}  # a battery that is empty, a time zone that was taken for another
@@ -36,9 +36,9 @@ def test_a_lease_of_the_future_ends_when_its_minutes_are_over(store: Store, cloc
     made = make_project(store, people.anyone(store), questions=(QUESTION,), lease_minutes=30.0, thresholds={"must_read": 0})
     held = take(store, made, "Ada")
     back(clock)
-    assert store.next_item(made.id, "Ben", "generation") is None, "the lease is not over yet"
+    assert store.queue.next_item(made.id, "Ben", "generation") is None, "the lease is not over yet"
     clock.pass_(minutes=31)
-    found = store.next_item(made.id, "Ben", "generation")
+    found = store.queue.next_item(made.id, "Ben", "generation")
     assert found is not None
     assert found.item == held.item
 
@@ -46,28 +46,28 @@ def test_a_lease_of_the_future_ends_when_its_minutes_are_over(store: Store, cloc
 def test_a_draft_outlives_the_lease_of_the_future(store: Store, clock: Clock) -> None:
     made = make_project(store, people.anyone(store), questions=(QUESTION,), thresholds={"must_read": 0})
     held = take(store, made, "Ada")
-    store.save_draft(held.item, "Ada", "generation", {"text": "half"})
+    store.drafts.save_draft(held.item, "Ada", "generation", {"text": "half"})
     back(clock)
-    again = store.next_item(made.id, "Ada", "generation")
+    again = store.queue.next_item(made.id, "Ada", "generation")
     assert again is not None
     assert again.item == held.item
-    draft = store.find_draft(held.item, "Ada", "generation")
+    draft = store.drafts.find_draft(held.item, "Ada", "generation")
     assert draft is not None
     assert draft.body == {"text": "half"}
-    saved = store.save_draft(held.item, "Ada", "generation", {"text": "more"}, draft.version)
+    saved = store.drafts.save_draft(held.item, "Ada", "generation", {"text": "more"}, draft.version)
     assert saved.version == draft.version + 1
-    store.submit(held.item, "Ada", "generation", work("Natalie Wood"), seconds=1)
-    assert store.progress(made.id, "me", stage="generation")["generation"].submitted == 1
+    store.submissions.submit(held.item, "Ada", "generation", work("Natalie Wood"), seconds=1)
+    assert store.items.progress(made.id, "me", stage="generation")["generation"].submitted == 1
 
 
 def test_work_of_a_process_that_died_before_the_clock_was_set_back_is_taken_over(store: Store, clock: Clock) -> None:
     made = make_project(store, people.anyone(store), questions=(QUESTION,))
-    with store.writing() as session:
+    with store.database.writing() as session:
         row = session.scalars(select(workbench.Project)).one()
-        batches.begin(session, row.id, "items", 0)
+        jobs.begin(session, row.id, "items", 0)
     back(clock)
     clock.pass_(minutes=2)
-    report = store.add_items("me", made.id, [t.ReferenceQuestion("", SECOND, ())])
+    report = store.intake.add_items("me", made.id, [t.ReferenceQuestion("", SECOND, ())])
     assert report.added == 1
 
 
@@ -76,31 +76,31 @@ def test_nothing_ends_early_when_the_clock_goes_back_a_little(store: Store, cloc
     made = make_project(store, people.anyone(store), questions=(QUESTION,), lease_minutes=30.0)
     take(store, made, "Ada")
     clock.pass_(seconds=-20)
-    assert store.next_item(made.id, "Ben", "generation") is None
+    assert store.queue.next_item(made.id, "Ben", "generation") is None
     clock.pass_(minutes=29)
-    assert store.next_item(made.id, "Ben", "generation") is None
+    assert store.queue.next_item(made.id, "Ben", "generation") is None
 
 
 def test_the_wait_after_wrong_passwords_is_never_longer_than_it_says(store: Store, clock: Clock) -> None:
     people.manager(store)
     for _ in range(5):
         with pytest.raises(SignInError):
-            store.sign_in("Mia", "wrong password")
+            store.people.sign_in("Mia", "wrong password")
     back(clock)
     clock.pass_(hours=1)
-    assert store.sign_in("Mia", people.PASSWORD).name == "Mia"
+    assert store.people.sign_in("Mia", people.PASSWORD).name == "Mia"
 
 
 def test_a_clock_that_jumps_forward_and_back_does_not_open_the_throttle_for_ever(store: Store, clock: Clock) -> None:
     people.manager(store)
     for _ in range(9):
         with pytest.raises(SignInError):
-            store.sign_in("Mia", "wrong password")
+            store.people.sign_in("Mia", "wrong password")
         clock.pass_(hours=1)
     with pytest.raises(SignInError):
-        store.sign_in("Mia", "wrong password")
+        store.people.sign_in("Mia", "wrong password")
     with pytest.raises(SignInError) as waiting:
-        store.sign_in("Mia", people.PASSWORD)
+        store.people.sign_in("Mia", people.PASSWORD)
     assert waiting.value.seconds
 
 
@@ -108,21 +108,21 @@ def test_the_log_keeps_the_order_in_which_things_were_done(store: Store, clock: 
     me = people.anyone(store)
     made = make_project(store, me, questions=(QUESTION,))
     back(clock)
-    store.save_guidelines(me, made.id, "later, by an earlier clock", expected_version=0)
-    newest = store.activity(me, limit=1)[0]
+    store.projects.save_guidelines(me, made.id, "later, by an earlier clock", expected_version=0)
+    newest = store.people.activity(me, limit=1)[0]
     assert "guidelines" in newest.action
-    assert [g.version for g in store.guideline_versions(made.id)] == [1]
+    assert [g.version for g in store.projects.guideline_versions(made.id)] == [1]
 
 
 def test_a_page_shows_a_day_that_is_still_to_come(open_app: Open, store: Store, clock: Clock, light: None) -> None:
     """What was stored before the clock was set back lies in the future for every page."""
     me = people.anyone(store)
     make_project(store, me, questions=(QUESTION,), thresholds={"must_read": 0})
-    project = store.projects()[0]
+    project = store.projects.projects()[0]
     held = take(store, project, me)
-    store.submit(held.item, me, "generation", work("Natalie Wood"), seconds=1)
-    store.backup()
-    store.take_snapshot(store.path.parent / "snapshots")  # type: ignore[union-attr]
+    store.submissions.submit(held.item, me, "generation", work("Natalie Wood"), seconds=1)
+    store.maintenance.backup()
+    store.exports.take_snapshot(store.database.path.parent / "snapshots")  # type: ignore[union-attr]
     clock.time -= timedelta(**BACK)
     app = open_app("manage")
     for page in ("annotate", "quality", "health", "evaluate", "explore", "manage"):

@@ -28,10 +28,10 @@ def full(settings: Settings, store: Store) -> Settings:
     by = people.anyone(store, "Mia")
     made = project(store, 30, by=by)
     for number in range(30):
-        store.save_prediction(prediction(f"Question {number}? {os.urandom(2000).hex()}"))
+        store.predictions.save_prediction(prediction(f"Question {number}? {os.urandom(2000).hex()}"))
         task = take(store, made, "Ada")
         answer = multiple(f"Ada {number} {os.urandom(400).hex()[:800]}"[:900], "Bob")
-        store.submit(task.item, "Ada", "generation", GenerationWork(answer, note=os.urandom(900).hex()), seconds=1)
+        store.submissions.submit(task.item, "Ada", "generation", GenerationWork(answer, note=os.urandom(900).hex()), seconds=1)
     store.close()
     return settings
 
@@ -82,19 +82,19 @@ def test_what_does_not_fit_leaves_nothing_behind(full: Settings, tmp_path: Path,
     assert state(full) == before
     assert [(p.name, p.read_text()) for p in out.iterdir()] == [("all.jsonl", "of an earlier export")]
     with Store(full.url) as store:
-        assert store.health(full=True).ok
-        assert len(store.submissions(store.projects()[0].id, "Mia", stage="generation", limit=100)) == 30
+        assert store.maintenance.health(full=True).ok
+        assert len(store.submissions.submissions(store.projects.projects()[0].id, "Mia", stage="generation", limit=100)) == 30
 
 
 def test_a_save_that_does_not_fit_changes_nothing(full: Settings) -> None:
     """The database itself may not grow: an import is refused whole."""
     source = full.home / "more.jsonl"
     with Store(full.url) as store:
-        store.export("jsonl", source)
-        before = len(store.questions(limit=500))
+        store.exports.export("jsonl", source)
+        before = store.maintenance.counts()["question"]
     done = limited(full, "import", str(source))
     with Store(full.url) as store:
-        assert store.health(full=True).ok
-        assert len(store.questions(limit=500)) == before
+        assert store.maintenance.health(full=True).ok
+        assert store.maintenance.counts()["question"] == before
     if done.returncode:
         in_one_line(done)

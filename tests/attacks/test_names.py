@@ -92,7 +92,7 @@ def test_addresses(bait: list[str], open_app: Open, store: Store, corpus: str, p
 
 def test_fields(bait: list[str], open_app: Open, store: Store, settings: Settings, corpus: str) -> None:
     """The fields that become names of folders: a corpus, a loop."""
-    store.save_guidelines(people.anyone(store), make_project(store).id, "x")
+    store.projects.save_guidelines(people.anyone(store), make_project(store).id, "x")
     for way in bait:
         app = open_app("corpora")
         app.text_input(key="corpora.name").set_value(way[:64])
@@ -112,7 +112,7 @@ def test_options_that_nobody_offered(bait: list[str], open_app: Open, store: Sto
     """A browser sends what is chosen as text, so that another program can send any."""
     by = people.anyone(store)
     make_project(store, by, questions=(QUESTION,), systems=["scripted"])
-    store.take_snapshot(store.path.parent / "snapshots")  # type: ignore[union-attr]
+    store.exports.take_snapshot(store.database.path.parent / "snapshots")  # type: ignore[union-attr]
     count = len(open_app(page).selectbox)
     for number in range(count):
         app = open_app(page)
@@ -121,7 +121,7 @@ def test_options_that_nobody_offered(bait: list[str], open_app: Open, store: Sto
             pressed.click()
         app.run()
         assert SECRET not in texts(app)
-    assert [p.name for p in store.projects()] == ["Musicals"]
+    assert [p.name for p in store.projects.projects()] == ["Musicals"]
 
 
 def test_a_project_may_be_called_anything_and_its_exports_stay_where_they_belong(
@@ -130,9 +130,9 @@ def test_a_project_may_be_called_anything_and_its_exports_stay_where_they_belong
     by = people.anyone(store)
     for way in (w for w in bait if "\x00" not in w):
         made = make_project(store, by, name=way, questions=(QUESTION,))
-        assert store.get_project(made.id).name == way
+        assert store.projects.get_project(made.id).name == way
     before = set(tmp_path.iterdir())
-    store.take_snapshot(settings.home / "snapshots", note=bait[0])
+    store.exports.take_snapshot(settings.home / "snapshots", note=bait[0])
     out = tmp_path / "out"
     out.mkdir()
     for way in (w for w in bait if "\x00" not in w):
@@ -157,7 +157,7 @@ def test_commands(bait: list[str], settings: Settings, corpus: str, tmp_path: Pa
 
 
 def test_snapshots_are_found_by_number_alone(bait: list[str], store: Store, settings: Settings) -> None:
-    store.take_snapshot(settings.home / "snapshots")
+    store.exports.take_snapshot(settings.home / "snapshots")
     for way in [*bait, -1, 0, 2]:
         with pytest.raises((AmbiscopeError, ValueError, TypeError)):
-            store.snapshot_files(way, settings.home / "snapshots")  # type: ignore[arg-type]
+            store.exports.snapshot_files(way, settings.home / "snapshots")  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Settin
         by = people.manager(store, "Mia")
         for name in ("Ada", "Ben"):
             people.add(store, by, name, "annotator", password=None, subject=f"{provider.address} {name.lower()}-1")
-        store.set_active(by, "Ben", False)
+        store.people.set_active(by, "Ben", False)
     return made
 
 
@@ -230,5 +230,5 @@ def test_who_signed_out_at_the_provider_is_out_here(visitor: Callable[..., AppTe
 
 
 def test_a_subject_taken_away_is_out_at_the_next_sign_in(visitor: Callable[..., AppTest], store: Store) -> None:
-    store.set_subject("Mia", "Ada", None)
+    store.people.set_subject("Mia", "Ada", None)
     assert not people.signed_in(visitor(iss="https://issuer.example", sub="ada-1"))

@@ -91,53 +91,53 @@ def refused(act: Callable[[], object]) -> str:
 
 
 def test_a_restart_between_two_calls_is_not_noticed(remote: Store, away: Cluster) -> None:
-    saved = remote.save_prediction(prediction(), key="between")
+    saved = remote.predictions.save_prediction(prediction(), key="between")
     away.restart()
-    assert remote.get_prediction(saved).prediction.question.text
-    assert remote.save_prediction(prediction(), key="between") == saved
+    assert remote.predictions.get_prediction(saved).prediction.question.text
+    assert remote.predictions.save_prediction(prediction(), key="between") == saved
 
 
 def test_a_restart_in_the_middle_of_a_save_changes_nothing(remote: Store, away: Cluster) -> None:
-    before = len(remote.recent_predictions(100))
+    before = len(remote.predictions.recent_predictions(100))
 
     def interrupted() -> None:
-        with remote.writing() as session:
+        with remote.database.writing() as session:
             session.execute(text("INSERT INTO annotator (name, created) VALUES ('half', now())"))
             away.restart()
             session.execute(text("SELECT 1"))
 
     assert "nothing was changed" in refused(interrupted)
-    assert "half" not in [a.name for a in remote.annotators()]
-    assert len(remote.recent_predictions(100)) == before
-    remote.save_prediction(prediction(), key="afterwards")
+    assert "half" not in [a.name for a in remote.people.annotators()]
+    assert len(remote.predictions.recent_predictions(100)) == before
+    remote.predictions.save_prediction(prediction(), key="afterwards")
 
 
 def test_a_restart_in_the_middle_of_a_reading(remote: Store, away: Cluster) -> None:
     def interrupted() -> None:
-        with remote.reading() as session:
+        with remote.database.reading() as session:
             session.execute(text("SELECT 1"))
             away.restart()
             session.execute(text("SELECT 1"))
 
     refused(interrupted)
-    assert remote.annotators() is not None
+    assert remote.people.annotators() is not None
 
 
 def test_a_server_that_is_away_is_told_in_one_line(remote: Store, away: Cluster) -> None:
     away.stop()
     for act in (
-        remote.annotators,
-        lambda: remote.save_prediction(prediction()),
+        remote.people.annotators,
+        lambda: remote.predictions.save_prediction(prediction()),
         lambda: Store(os.environ["AMBISCOPE_DATABASE_URL"]),
     ):
         refused(act)
     away.start()
-    assert remote.annotators() is not None
+    assert remote.people.annotators() is not None
 
 
 @pytest.mark.usefixtures("light")
 def test_pages_say_so_and_come_back(open_app: Open, remote: Store, away: Cluster, corpus: str) -> None:
-    if not remote.projects():
+    if not remote.projects.projects():
         make_project(remote, people.anyone(remote), questions=(QUESTION,))
     app = open_app("annotate")
     assert not app.exception
@@ -159,7 +159,7 @@ def test_pages_say_so_and_come_back(open_app: Open, remote: Store, away: Cluster
 @pytest.mark.parametrize("broken", [ConnectionResetError, BrokenPipeError, ConnectionRefusedError])
 def test_a_connection_that_breaks_in_the_driver_is_told_too(remote: Store, broken: type[OSError]) -> None:
     def act() -> None:
-        with remote.writing():
+        with remote.database.writing():
             raise broken(104, "Connection reset by peer")
 
     assert "nothing was changed" in refused(act)
@@ -178,7 +178,9 @@ def test_what_was_acknowledged_is_there_after_restarts(remote: Store, away: Clus
             number += 1
             question = f"{name} {number}?"
             try:
-                acknowledged.append((remote.save_prediction(prediction(question), key=f"{name}-{number}"), question))
+                acknowledged.append(
+                    (remote.predictions.save_prediction(prediction(question), key=f"{name}-{number}"), question)
+                )
             except StorageError as error:
                 told.append(str(error))
                 over.wait(0.05)
@@ -199,5 +201,5 @@ def test_what_was_acknowledged_is_there_after_restarts(remote: Store, away: Clus
     assert unexpected == []
     assert len(acknowledged) > 3
     for saved, question in acknowledged:
-        assert remote.get_prediction(saved).prediction.question.text == question
+        assert remote.predictions.get_prediction(saved).prediction.question.text == question
     assert all("\n" not in said and "secret" not in said for said in told)

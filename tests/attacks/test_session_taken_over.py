@@ -38,7 +38,7 @@ def is_in(tab: Stranger) -> bool:
 
 def ada_is_active(home: Settings) -> bool:
     with Store(home.url) as store:
-        return store.person("Ada").active
+        return next(p.active for p in store.people.people("Mia") if p.name == "Ada")
 
 
 def test_the_number_of_a_session_opens_nothing_in_another_browser(home: Settings, server: str) -> None:

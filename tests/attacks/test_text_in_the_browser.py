@@ -157,15 +157,15 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> House:
 
 def furnish(made: Settings, store: Store) -> House:
     me, other = people.anyone(store, "me"), people.anyone(store, TEXT["annotator"])
-    saved = [store.save_prediction(prediction(system)) for system in ("scripted", "verdict", TEXT["system"])]
+    saved = [store.predictions.save_prediction(prediction(system)) for system in ("scripted", "verdict", TEXT["system"])]
     for which, who in ((0, me), (0, other), (2, me)):
-        store.judge(saved[which], 0, who, "wrong", TEXT["verdict-note"])
-    second = store.create_project(me, "second", corpus="small", systems=("scripted",), thresholds={"must_read": 0})
-    store.add_items(me, second.id, [t.ReferenceQuestion("", QUESTION, ())])
-    pictured = store.create_project(me, "pictured", guidelines="Look: ![p](http://attack.invalid/p.png)")
+        store.labels.judge(saved[which], 0, who, "wrong", TEXT["verdict-note"])
+    second = store.projects.create_project(me, "second", corpus="small", systems=("scripted",), thresholds={"must_read": 0})
+    store.intake.add_items(me, second.id, [t.ReferenceQuestion("", QUESTION, ())])
+    pictured = store.projects.create_project(me, "pictured", guidelines="Look: ![p](http://attack.invalid/p.png)")
     answers = t.Annotation("single", (t.QAPair("", (TEXT["example-answer"],)),))
     stages: tuple[WorkStage, ...] = ("generation", "validation", "judging")
-    project = store.create_project(
+    project = store.projects.create_project(
         me,
         TEXT["project"],
         corpus="small",
@@ -178,31 +178,31 @@ def furnish(made: Settings, store: Store) -> House:
     passages = (t.Passage("own", TEXT["own-title"], TEXT["own-passage"]),)
     asked = [t.ReferenceQuestion("", QUESTION, ()), t.ReferenceQuestion("own", "Who comes with passages?", (), passages)]
     asked += [t.ReferenceQuestion(f"q{n}", f"Who is number {n}?", ()) for n in range(3)]
-    store.add_items(me, project.id, asked)
-    items = [i.id for i in store.items(project.id, me, stage="generation", limit=10)]
+    store.intake.add_items(me, project.id, asked)
+    items = [i.id for i in store.items.items(project.id, me, stage="generation", limit=10)]
     # the first item goes through all three stages
-    store.claim_item(items[0], other, "generation")
-    store.submit(items[0], other, "generation", work(), seconds=5)
-    store.claim_item(items[0], me, "validation")
-    union = store.validation_input(items[0], me)
+    store.queue.claim_item(items[0], other, "generation")
+    store.submissions.submit(items[0], other, "generation", work(), seconds=5)
+    store.queue.claim_item(items[0], me, "validation")
+    union = store.reviews.validation_input(items[0], me)
     final = t.Annotation(
         "multiple", (t.QAPair(TEXT["work-question"], (TEXT["validated"],)), t.QAPair("Who else?", ("Nobody",)))
     )
     content = ValidationWork(final, note=TEXT["work-note"], sources=union.sources)
-    store.submit(items[0], me, "validation", content, seconds=5, expected_version=union.expected_version)
-    store.claim_item(items[0], me, "judging")
-    sheet = store.judging_sheet(items[0], me)
+    store.submissions.submit(items[0], me, "validation", content, seconds=5, expected_version=union.expected_version)
+    store.queue.claim_item(items[0], me, "judging")
+    sheet = store.reviews.judging_sheet(items[0], me)
     judged = JudgedAnswer(sheet.sides[0].answers[0].prediction_id, 0, "wrong", "changes_meaning", TEXT["judge-note"])
-    store.submit(
+    store.submissions.submit(
         items[0], me, "judging", JudgingWork((judged,), (MissingAnswer(TEXT["missing"]),), note=TEXT["work-note"]), seconds=5
     )
     # the second was submitted, sent back; of the third there is a draft, the fourth was skipped
-    store.claim_item(items[2], me, "generation")
-    store.submit(items[2], me, "generation", work(), seconds=5)
-    store.return_item(items[2], "me", "generation", TEXT["return-reason"], me)
-    store.claim_item(items[3], me, "generation")
-    store.skip_item(items[3], me, "generation", TEXT["skip-reason"])
-    store.add_person(me, TEXT["log-name"], "annotator")
+    store.queue.claim_item(items[2], me, "generation")
+    store.submissions.submit(items[2], me, "generation", work(), seconds=5)
+    store.returns.return_item(items[2], "me", "generation", TEXT["return-reason"], me)
+    store.queue.claim_item(items[3], me, "generation")
+    store.queue.skip_item(items[3], me, "generation", TEXT["skip-reason"])
+    store.people.add_person(me, TEXT["log-name"], "annotator")
     for number in range(2):
         report = evaluation_report((1.0, 0.5, None, 0.25 * number))
         report["rows"][0] |= {"question": TEXT["run-question"], "references": [[[TEXT["run-reference"]]]]}
@@ -211,7 +211,7 @@ def furnish(made: Settings, store: Store) -> House:
         ]
         report["rows"][2] |= {"error": TEXT["run-error"]}
         report["provenance"]["tags"] = {TEXT["run-tag"]: TEXT["run-tag"]}
-        store.save_evaluation(
+        store.evaluations.save_evaluation(
             system=TEXT["run-system"],
             corpus="small",
             questions=TEXT["run-file"],
@@ -219,7 +219,7 @@ def furnish(made: Settings, store: Store) -> House:
             report=report,
             label=f"{TEXT['run-label']}{number}",
         )
-    store.take_snapshot(made.home / "snapshots", note=TEXT["snapshot-note"])
+    store.exports.take_snapshot(made.home / "snapshots", note=TEXT["snapshot-note"])
     folder = made.runs_dir / TEXT["run-folder"]
     folder.mkdir(parents=True)
     for name in ("run.json", "about.json", "rows.jsonl"):

@@ -33,8 +33,8 @@ def answered(app: AppTest, answer: str) -> AppTest:
 
 def sent(store: Store, made: Project) -> list[str]:
     """The answers of all versions that were submitted."""
-    (item,) = store.items(made.id, "me", stage="generation")
-    history = store.submission_history(item.id, "me", "generation", "me")
+    (item,) = store.items.items(made.id, "me", stage="generation")
+    history = store.submissions.submission_history(item.id, "me", "generation", "me")
     return [s.content.annotation.pairs[0].answers[0] for s in history if isinstance(s.content, GenerationWork)]
 
 
@@ -57,8 +57,8 @@ def test_an_item_skipped_in_one_tab_keeps_what_the_other_writes(annotate: Open, 
     write(first, "no idea", "reason")
     click(first, "skip.it")
     second = answered(second, "Rachel Zegler")
-    (item,) = store.items(project.id, "me", stage="generation")
-    draft = store.find_draft(item.id, "me", "generation")
+    (item,) = store.items.items(project.id, "me", stage="generation")
+    draft = store.drafts.find_draft(item.id, "me", "generation")
     assert draft is not None
     assert "Rachel Zegler" in str(draft.body)
 
@@ -82,7 +82,7 @@ def test_guidelines_typed_in_two_tabs(open_app: Open, store: Store, project: Pro
     find(second.text_area, "text").set_value("What the second tab says.").run()
     button(first, "Save as a new version").click().run()
     button(second, "Save as a new version").click().run()
-    found = store.guidelines(project.id)
+    found = store.projects.guidelines(project.id)
     assert found is not None
     assert found.text == "What the first tab says."
     assert second.error  # says that somebody else saved in between
@@ -90,7 +90,10 @@ def test_guidelines_typed_in_two_tabs(open_app: Open, store: Store, project: Pro
     second.run()
     assert find(second.text_area, "text").value == "What the second tab says."
     button(second, "Save mine over it").click().run()
-    assert [g.text for g in store.guideline_versions(project.id)] == ["What the second tab says.", "What the first tab says."]
+    assert [g.text for g in store.projects.guideline_versions(project.id)] == [
+        "What the second tab says.",
+        "What the first tab says.",
+    ]
     assert "saved in another window" not in texts(second)
     assert find(second.text_area, "text").value == "What the second tab says."
     assert find(first.run().text_area, "text").value == "What the second tab says."  # nothing was typed there since
@@ -101,7 +104,7 @@ def test_what_is_typed_is_not_lost_when_the_other_tab_saves(open_app: Open, stor
     app = open_app("manage")
     app.segmented_control(key="manage.section").set_value("Guidelines").run()
     find(app.text_area, "text").set_value("Half a sentence").run()
-    store.save_guidelines(people.anyone(store), project.id, "Of the other tab.", expected_version=0)
+    store.projects.save_guidelines(people.anyone(store), project.id, "Of the other tab.", expected_version=0)
     app.run()
     assert find(app.text_area, "text").value == "Half a sentence"
     button(app, "Take the other").click().run()
@@ -118,12 +121,12 @@ def test_settings_changed_in_two_tabs(open_app: Open, store: Store, project: Pro
     for app in (first, second):
         button(app, "Save").click().run()
         assert not app.exception
-    assert store.get_project(project.id).annotators_per_item == 3
+    assert store.projects.get_project(project.id).annotators_per_item == 3
     assert second.error
     second.run()
     assert people_field(second).value == 5
     button(second, "Save mine over it").click().run()
-    assert store.get_project(project.id).annotators_per_item == 5
+    assert store.projects.get_project(project.id).annotators_per_item == 5
     assert people_field(first.run()).value == 5
     assert not first.warning
 
@@ -136,14 +139,14 @@ def test_a_verdict_in_two_tabs(app: AppTest, open_app: Open, store: Store) -> No
     from page_helpers import ask
 
     ask(app)
-    (row,) = store.recent_predictions(1)
+    (row,) = store.predictions.recent_predictions(1)
     first, second = open_app("explore", prediction=row.id), open_app("explore", prediction=row.id)
     for tab, verdict in ((first, "correct"), (second, "wrong")):
         next(c for c in tab.segmented_control if c.label == "Label").set_value(verdict).run()
     assert "changed in another window" in texts(second)
-    assert [j.verdict for j in store.judgments(row.id)] == ["correct"]
+    assert [j.verdict for j in store.labels.judgments(row.id)] == ["correct"]
     button(second, "Save mine").click().run()
-    assert [j.verdict for j in store.judgments(row.id)] == ["wrong"]
+    assert [j.verdict for j in store.labels.judgments(row.id)] == ["wrong"]
 
 
 def test_one_corpus_built_from_two_tabs(open_app: Open) -> None:
@@ -165,18 +168,18 @@ def test_the_same_name_is_given_to_a_project_in_two_tabs(open_app: Open, store: 
         tab.text_input(key="manage.new.name").set_value("Twins").run()
         find(tab.button, "manage.new.make").click().run()
         assert not tab.exception
-    assert [p.name for p in store.projects()] == ["Twins"]
+    assert [p.name for p in store.projects.projects()] == ["Twins"]
     assert second.error
 
 
 def test_a_project_closed_in_one_tab_stops_the_other_with_a_word(annotate: Open, store: Store, project: Project) -> None:
     tab = annotate()
     click(tab, "kind", "single")
-    store.update_project(people.anyone(store), project.id, project.version, state="closed")
+    store.projects.update_project(people.anyone(store), project.id, project.version, state="closed")
     tab = write(tab, "Natalie Wood", "answers", "0")
     assert not tab.exception
-    (item,) = store.items(project.id, "me", stage="generation")
-    draft = store.find_draft(item.id, "me", "generation")
+    (item,) = store.items.items(project.id, "me", stage="generation")
+    draft = store.drafts.find_draft(item.id, "me", "generation")
     assert draft is not None
     assert "Natalie Wood" in str(draft.body)
     assert "no open project" in texts(tab)

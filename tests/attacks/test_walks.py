@@ -40,12 +40,12 @@ def furnished(settings: Settings, corpus: str, store: Store, light: None, monkey
     """A home with a project of each kind, predictions and runs.  No walk trains a model."""
     by = people.anyone(store)
     for system in ("scripted", "other"):
-        store.save_prediction(predict(QUESTION, system=system))
+        store.predictions.save_prediction(predict(QUESTION, system=system))
     make_project(store, by, name="writing", stages=("generation", "validation"), systems=["scripted"])
     make_project(store, by, name="judging", stages=("judging",), systems=["scripted", "other"], thresholds={"must_read": 0})
     for label in ("first", "second"):
         report = evaluation_report()
-        store.save_evaluation(
+        store.evaluations.save_evaluation(
             system="scripted", corpus="small", questions="dev", metrics=report["scores"], report=report, label=label
         )
     store.close()

@@ -53,8 +53,8 @@ def predict(question: str, answers: dict[str, str]) -> t.Prediction:
 
 
 def project(store: Store, name: str, questions: list[str], **changes: Any) -> Project:
-    made = store.create_project("me", name, corpus="small", **changes)
-    store.add_items("me", made.id, [t.ReferenceQuestion("", q, ()) for q in questions])
+    made = store.projects.create_project("me", name, corpus="small", **changes)
+    store.intake.add_items("me", made.id, [t.ReferenceQuestion("", q, ()) for q in questions])
     return made
 
 
@@ -142,12 +142,12 @@ def test_two_people_annotate_at_once(person: Any, store: Store) -> None:
         page.get_by_role("button", name="Submit").click()
     for page in (ada, ben):
         page.get_by_text("Nothing is left for you").wait_for()
-    sent = {(s.annotator, s.content.annotation.pairs[0].answers) for s in store.submissions(made.id, "me")}  # type: ignore[union-attr]
+    sent = {(s.annotator, s.content.annotation.pairs[0].answers) for s in store.submissions.submissions(made.id, "me")}  # type: ignore[union-attr]
     assert sent == {("Ada", ("from Ada",)), ("Ben", ("from Ben",))}
 
 
 def test_all_three_stages_by_keyboard(person: Any, store: Store) -> None:
-    store.save_prediction(predict(QUESTION, CLARIFIED))
+    store.predictions.save_prediction(predict(QUESTION, CLARIFIED))
     made = project(store, "keyboard", [QUESTION], stages=("generation", "validation", "judging"), systems=("scripted",))
     page = person("me", made)
     page.get_by_role("button", name="Submit").wait_for()
@@ -166,7 +166,7 @@ def test_all_three_stages_by_keyboard(person: Any, store: Store) -> None:
     assert value(page, "Answer 2") == "Rachel Zegler | Rachel 1a3ux"
     page.keyboard.press("Control+Enter")
     page.get_by_text("Nothing is left for you").wait_for()
-    (sent,) = store.submissions(made.id, "me", stage="generation")
+    (sent,) = store.submissions.submissions(made.id, "me", stage="generation")
     assert [p.answers for p in sent.content.annotation.pairs] == [("Natalie Wood",), ("Rachel Zegler", "Rachel 1a3ux")]  # type: ignore[union-attr]
     assert [u.action for u in sent.content.suggestions] == ["accepted", "edited"]  # type: ignore[union-attr]
     assert sent.log.viewed_passage_ids == ("p1",)
@@ -190,7 +190,7 @@ def test_all_three_stages_by_keyboard(person: Any, store: Store) -> None:
     quiet(page)
     page.keyboard.press("Control+Enter")
     page.get_by_text("Nothing is left for you").wait_for()
-    (final,) = store.submissions(made.id, "me", stage="validation")
+    (final,) = store.submissions.submissions(made.id, "me", stage="validation")
     assert len(final.content.annotation.pairs) == 2  # type: ignore[union-attr]
 
     page = person("me", made, "judging")
@@ -203,7 +203,7 @@ def test_all_three_stages_by_keyboard(person: Any, store: Store) -> None:
         page.get_by_text(f"{judged} of 2 answers judged").wait_for()
     page.keyboard.press("Control+Enter")
     page.get_by_text("Nothing is left for you").wait_for()
-    (judgment,) = store.submissions(made.id, "me", stage="judging")
+    (judgment,) = store.submissions.submissions(made.id, "me", stage="judging")
     assert {(a.verdict, a.question) for a in judgment.content.answers} == {("correct", "fits"), ("wrong", "ambiguous_still")}  # type: ignore[union-attr]
 
 
@@ -216,9 +216,9 @@ def test_a_draft_is_saved_while_typing_and_there_after_closing_the_tab(person: A
     quiet(page)
     field.click()
     page.keyboard.type("Natalie W", delay=30)
-    item = store.items(made.id, "me", stage="generation")[0].id
+    item = store.items.items(made.id, "me", stage="generation")[0].id
     for _ in range(100):  # never left the field: typing alone saves
-        draft = store.find_draft(item, "Dora", "generation")
+        draft = store.drafts.find_draft(item, "Dora", "generation")
         if draft is not None and draft.body["form"]["pairs"][0][2] == "Natalie W":
             break
         page.wait_for_timeout(200)
@@ -232,7 +232,7 @@ def test_a_draft_is_saved_while_typing_and_there_after_closing_the_tab(person: A
 
 def test_hostile_text_is_shown_and_never_run(person: Any, store: Store) -> None:
     question = f"Who is {NASTY}?"
-    store.save_prediction(predict(question, {"Carol Lawrence": f"Who {NASTY} on stage?"}))
+    store.predictions.save_prediction(predict(question, {"Carol Lawrence": f"Who {NASTY} on stage?"}))
     annotation = t.Annotation("single", (t.QAPair("", (NASTY,)),))
     made = project(
         store,

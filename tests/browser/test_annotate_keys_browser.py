@@ -58,9 +58,9 @@ def quiet(page: Any) -> None:
 
 def opened(page: Any, store: Store, stage: str, questions: list[str]) -> str:
     for question in questions:
-        store.save_prediction(predict(question))
-    made = store.create_project("me", f"{stage} fast", corpus="small", stages=(stage,), systems=("scripted",))
-    store.add_items("me", made.id, [t.ReferenceQuestion("", q, ()) for q in questions])
+        store.predictions.save_prediction(predict(question))
+    made = store.projects.create_project("me", f"{stage} fast", corpus="small", stages=(stage,), systems=("scripted",))
+    store.intake.add_items("me", made.id, [t.ReferenceQuestion("", q, ()) for q in questions])
     page.goto(f"{page.address}annotate?project={made.id}&stage={stage}", timeout=WAIT)
     page.get_by_text("submit", exact=False).last.wait_for()
     quiet(page)
@@ -101,8 +101,8 @@ def test_fast_verdicts_reach_the_answers_in_turn_and_the_next_question_is_seen(p
     second = ({"Who played Maria?", "Who was Maria?"} - {first}).pop()
     assert in_view(page, second)
     assert page.get_by_text("0 of 6 answers judged").is_visible()
-    (sent,) = store.submissions(project, "me", stage="judging")
-    sheet = store.judging_sheet(sent.item, "me")
+    (sent,) = store.submissions.submissions(project, "me", stage="judging")
+    sheet = store.reviews.judging_sheet(sent.item, "me")
     order = [a.position for side in sheet.sides for a in side.answers]
     verdicts = {a.position: a.verdict for a in sent.content.answers}  # type: ignore[union-attr]
     assert [verdicts[p] for p in order] == ["correct", "wrong", "correct", "wrong", "unsupported", "unsupported"]
@@ -115,7 +115,7 @@ def test_accept_and_reject_in_quick_succession_are_of_two_suggestions(page: Any,
     page.get_by_text("3 of 6 left").wait_for()
     quiet(page)
     picture(page, "generation")
-    (item,) = store.items(project, "me", stage="generation")
-    draft = store.find_draft(item.id, "me", "generation")
+    (item,) = store.items.items(project, "me", stage="generation")
+    draft = store.drafts.find_draft(item.id, "me", "generation")
     assert draft is not None
     assert [pair[2] for pair in draft.body["form"]["pairs"] if pair[2]] == ["Person 1", "Person 3"]

@@ -70,7 +70,9 @@ def store(settings: Settings) -> Iterator[Store]:
             ]
             means = {"F1 answer": {"all": f1, "multi": f1}}
             report = {"n": 3, "failed": 0, "rows": rows, "scores": means, "provenance": {"system": {"name": system}}}
-            opened.save_evaluation(system=system, corpus="small", questions="dev.json", metrics=means, report=report)
+            opened.evaluations.save_evaluation(
+                system=system, corpus="small", questions="dev.json", metrics=means, report=report
+            )
         yield opened
 
 
@@ -90,7 +92,7 @@ class Tab:
         self.address, self.foreign, self.stopped = address, list[str](), list[str]()
         self.context = browser.new_context(viewport={"width": 1280, "height": 900})
         self.context.on("request", lambda request: self._seen(request.url))
-        self.context.on("websocket", lambda opened: self._seen(opened.url.replace("ws:", "http:")))
+        self.context.on("websocket", lambda opened: self._seen(opened.database.url.replace("ws:", "http:")))
         self.page = self.context.new_page()
         self.page.set_default_timeout(WAIT)
         self.page.on("console", lambda said: "Content Security Policy" in said.text and self.stopped.append(said.text))
@@ -157,9 +159,9 @@ def test_guidelines_load_no_picture(tab: Tab, store: Store, elsewhere: tuple[str
         f"# Read\n**first** ![one]({other}/1.png) ![two][ref] [![three]({other}/3.png)]({other}/4) \\![four]({other}/5.png)\n\n"
         f"![]({other}/6.mp4) <img src='{other}/7.png'> `![code]({other}/8.png)`\n\n[ref]: {other}/2.png\n"
     )
-    made = store.create_project("me", "pictures", corpus="small", stages=("generation", "validation"))
-    store.add_items("me", made.id, [t.ReferenceQuestion("", "Who played Maria?", ())])
-    store.save_guidelines("me", made.id, pictures)
+    made = store.projects.create_project("me", "pictures", corpus="small", stages=("generation", "validation"))
+    store.intake.add_items("me", made.id, [t.ReferenceQuestion("", "Who played Maria?", ())])
+    store.projects.save_guidelines("me", made.id, pictures)
     for where in (f"annotate?project={made.id}&stage=generation", "manage"):
         page = tab.open(where)
         if where == "manage":
@@ -201,7 +203,7 @@ def test_the_browser_itself_is_told_to_load_nothing_from_elsewhere(tab: Tab, els
 
 def test_a_file_goes_through_after_sign_in(tab: Tab, store: Store, settings: Settings, tmp_path: Path) -> None:
     """Last: from here on people have accounts."""
-    store.add_person("me", "Mia", "manager", "a long password")
+    store.people.add_person("me", "Mia", "manager", "a long password")
     page = tab.open("corpora")
     page.get_by_label("Name", exact=True).fill("Mia")
     page.get_by_label("Password", exact=True).fill("a long password")

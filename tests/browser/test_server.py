@@ -135,7 +135,7 @@ def test_unless_it_is_told_to_and_then_says_so(
     guard.check("0.0.0.0")
     assert "can read, change and delete everything" in capsys.readouterr().err
     monkeypatch.delenv("AMBISCOPE_OPEN_TO_ALL")
-    store.add_person("me", "Mia", "manager", "a long password")
+    store.people.add_person("me", "Mia", "manager", "a long password")
     guard.check("0.0.0.0")
     assert not capsys.readouterr().err
 
@@ -200,7 +200,7 @@ def test_the_first_account_lets_others_come_and_files_wait_for_a_sign_in(setting
                 pass
             with stranger(address) as before:
                 assert before.upload().status_code == 204  # nobody has an account
-                store.add_person("me", "Mia", "manager", "a long password")
+                store.people.add_person("me", "Mia", "manager", "a long password")
                 assert before.upload().status_code == 403  # without another run of the page
             with httpx.Client(trust_env=False) as client:
                 for _ in range(100):  # the answer about accounts holds for two seconds

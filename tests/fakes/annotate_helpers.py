@@ -47,8 +47,8 @@ def predict(
 
 def make_project(store: Store, by: str = "me", questions: tuple[str, ...] = (QUESTION, SECOND), **changes: Any) -> Project:
     values: dict[str, Any] = {"corpus": "small", "reference_date": date(2024, 12, 31), **changes}
-    project = store.create_project(by, values.pop("name", "Musicals"), **values)
-    store.add_items(by, project.id, [t.ReferenceQuestion("", q, ()) for q in questions])
+    project = store.projects.create_project(by, values.pop("name", "Musicals"), **values)
+    store.intake.add_items(by, project.id, [t.ReferenceQuestion("", q, ()) for q in questions])
     return project
 
 

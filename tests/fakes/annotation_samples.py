@@ -7,12 +7,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from core import types as t
+from storage.projects.rows import item_row
 from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingSheet, JudgingWork, Task, ValidationWork
-from storage.records.projects import Example, Project, WorkStage
-from storage.schema import engine
+from storage.records.projects import Example, Gold, Project, WorkStage
+from storage.schema import engine, tables, workbench
 from storage.store import Store
+from storage.tasks.contents import gold_to_json
 
 
 class Clock:
@@ -37,9 +40,9 @@ def questions(count: int, start: int = 0) -> list[t.ReferenceQuestion]:
 
 def project(store: Store, count: int = 3, *, by: str = "Mia", **options: Any) -> Project:
     """A project with `count` items; nothing has to be read unless `thresholds` say so."""
-    made = store.create_project(by, options.pop("name", "parts"), **{"thresholds": {"must_read": 0}, **options})
+    made = store.projects.create_project(by, options.pop("name", "parts"), **{"thresholds": {"must_read": 0}, **options})
     if count:
-        store.add_items(by, made.id, questions(count))
+        store.intake.add_items(by, made.id, questions(count))
     return made
 
 
@@ -56,22 +59,28 @@ def work(*answers: str) -> GenerationWork:
 
 
 def take(store: Store, made: Project, annotator: str, stage: WorkStage = "generation") -> Task:
-    found = store.next_item(made.id, annotator, stage)
+    found = store.queue.next_item(made.id, annotator, stage)
     assert found is not None
     return found
+
+
+def task_of(store: Store, item: str, annotator: str) -> Task | None:
+    """A person's task of annotating an item; None before they opened it."""
+    tasks = store.queue.tasks(store.items.get_item(item, annotator).project, annotator, annotator=annotator, limit=500)
+    return next((task for task in tasks if (task.item, task.stage) == (item, "generation")), None)
 
 
 def do(store: Store, made: Project, annotator: str, *answers: str) -> Task:
     """Takes the next item and submits these answers."""
     found = take(store, made, annotator)
-    store.submit(found.item, annotator, "generation", work(*answers), seconds=10)
+    store.submissions.submit(found.item, annotator, "generation", work(*answers), seconds=10)
     return found
 
 
 def validate(store: Store, item: str, by: str, annotation: t.Annotation, note: str = "") -> None:
-    given = store.validation_input(item, by)
+    given = store.reviews.validation_input(item, by)
     content = ValidationWork(annotation, note=note, sources=given.sources)
-    store.submit(item, by, "validation", content, seconds=5, expected_version=given.expected_version)
+    store.submissions.submit(item, by, "validation", content, seconds=5, expected_version=given.expected_version)
 
 
 def judge_all(sheet: JudgingSheet, verdict: Any = "correct", **more: Any) -> JudgingWork:
@@ -85,15 +94,26 @@ def judge_all(sheet: JudgingSheet, verdict: Any = "correct", **more: Any) -> Jud
     )
 
 
+def make_gold(store: Store, item: str, gold: Gold) -> None:
+    """Turns an item into a qualification item: with verdicts too, which no question file holds."""
+    with store.database.writing() as session:
+        row = item_row(session, item)
+        row.gold = gold_to_json(gold)
+        for queue in session.scalars(select(workbench.ItemStage).filter_by(item_id=row.id)):
+            queue.gold, queue.slots = True, 0
+
+
 def states(store: Store, made: Project, stage: WorkStage = "generation", by: str = "Mia") -> Sequence[str]:
-    return [i.state for i in store.items(made.id, by, stage=stage, limit=500)]
+    return [i.state for i in store.items.items(made.id, by, stage=stage, limit=500)]
 
 
 def fill_workbench(store: Store) -> None:
     """After storage_samples.fill: a row of every kind of the workbench, without new questions and without touching what `fill` judged."""
-    asked = [(q.text, q.source_id) for q in store.questions()]
+    q = tables.Question
+    with store.database.reading() as session:
+        asked = session.execute(select(q.text, q.source_id).order_by(q.created.desc(), q.id.desc())).all()
     reference = (t.Annotation("single", (t.QAPair("", ("1932",)),)),)
-    made = store.create_project(
+    made = store.projects.create_project(
         "Mia",
         "sample",
         gold_first=1,
@@ -101,14 +121,14 @@ def fill_workbench(store: Store) -> None:
         examples=[Example(True, "Who?", single(), "one")],
         systems=["ambigprompt"],
     )
-    store.add_items("Mia", made.id, [t.ReferenceQuestion(name, text, reference) for text, name in asked], gold=True)
+    store.intake.add_items("Mia", made.id, [t.ReferenceQuestion(name, text, reference) for text, name in asked], gold=True)
     first = take(store, made, "Ada")
-    store.log_search(first.item, "Ada", "generation", "bridge")
-    store.log_view(first.item, "Ada", "generation", "p1", "Title 1")
-    store.save_draft(first.item, "Ada", "generation", {"text": "half"})
-    store.submit(first.item, "Ada", "generation", work("1932"), seconds=4)
-    second = store.claim_item(take(store, made, "Bob").item, "Bob", "generation")
+    store.drafts.log_search(first.item, "Ada", "generation", "bridge")
+    store.drafts.log_view(first.item, "Ada", "generation", "p1", "Title 1")
+    store.drafts.save_draft(first.item, "Ada", "generation", {"text": "half"})
+    store.submissions.submit(first.item, "Ada", "generation", work("1932"), seconds=4)
+    second = store.queue.claim_item(take(store, made, "Bob").item, "Bob", "generation")
     assert second is not None
-    store.save_draft(second.item, "Bob", "generation", {"text": "open"})
-    store.admit("Mia", made.id, "Bob", True)
-    store.add_person("Mia", "Mia", "manager", "a long password")
+    store.drafts.save_draft(second.item, "Bob", "generation", {"text": "open"})
+    store.projects.admit("Mia", made.id, "Bob", True)
+    store.people.add_person("Mia", "Mia", "manager", "a long password")

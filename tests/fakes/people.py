@@ -20,12 +20,12 @@ def anyone(store: Store, name: str = "me") -> str:
 
 def manager(store: Store, name: str = "Mia", password: str | None = PASSWORD) -> str:
     """The first account: from here on, people sign in."""
-    store.add_person(anyone(store, name), name, "manager", password=password)
+    store.people.add_person(anyone(store, name), name, "manager", password=password)
     return name
 
 
 def add(store: Store, by: str, name: str, role: Role, password: str | None = PASSWORD, subject: str | None = None) -> str:
-    store.add_person(by, name, role, password=password, subject=subject)
+    store.people.add_person(by, name, role, password=password, subject=subject)
     return name
 
 

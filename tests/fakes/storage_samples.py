@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
+
 from core import types as t
+from storage.results.evaluation_rows import report_of
+from storage.schema import tables
 from storage.store import Store
 
 
@@ -56,27 +60,29 @@ def prediction(
 
 def fill(store: Store) -> tuple[str, str]:
     """Two questions, two predictions, three annotators, every kind of row.  Returns the predictions' ids."""
-    first = store.save_prediction(prediction(id="q-1"), key="run-1")
-    second = store.save_prediction(prediction("When was the bridge opened? Ünïcode “quotes”", ["1932", "1937", "1883"]))
-    store.judge(first, 0, "Ada", "correct", "see the cast list")
-    store.judge(first, 1, "Ada", "wrong")
-    store.judge(first, 1, "Ada", "correct", "the film of 2021")
-    store.judge(first, 0, "Bob", "correct")
-    store.judge(first, 1, "Bob", "unsupported")
-    store.judge(second, 0, "Bob", "wrong", state="draft")
-    store.judge(second, 1, "Bob", "wrong")
-    store.judge(second, 2, "Bob", None, state="skipped")
-    store.clear_judgment(second, 1, "Bob")
-    question = store.get_prediction(second).question_id
+    first = store.predictions.save_prediction(prediction(id="q-1"), key="run-1")
+    second = store.predictions.save_prediction(
+        prediction("When was the bridge opened? Ünïcode “quotes”", ["1932", "1937", "1883"])
+    )
+    store.labels.judge(first, 0, "Ada", "correct", "see the cast list")
+    store.labels.judge(first, 1, "Ada", "wrong")
+    store.labels.judge(first, 1, "Ada", "correct", "the film of 2021")
+    store.labels.judge(first, 0, "Bob", "correct")
+    store.labels.judge(first, 1, "Bob", "unsupported")
+    store.labels.judge(second, 0, "Bob", "wrong", state="draft")
+    store.labels.judge(second, 1, "Bob", "wrong")
+    store.labels.judge(second, 2, "Bob", None, state="skipped")
+    store.labels.clear_judgment(second, 1, "Bob")
+    question = store.predictions.get_prediction(second).question_id
     pairs = (
         t.QAPair("When was Sydney's opened?", ("1932", "19 March 1932"), ("p1",)),
         t.QAPair("When was the Gate?", ("1937",)),
     )
-    store.save_annotation(question, "Cleo", t.Annotation("single", pairs[:1]), state="draft")
-    store.save_annotation(question, "Cleo", t.Annotation("multiple", pairs))
-    store.save_annotation(question, "Bob", t.Annotation("none"), stage="validation")
+    store.annotations.save_annotation(question, "Cleo", t.Annotation("single", pairs[:1]), state="draft")
+    store.annotations.save_annotation(question, "Cleo", t.Annotation("multiple", pairs))
+    store.annotations.save_annotation(question, "Bob", t.Annotation("none"), stage="validation")
     report = evaluation_report()
-    store.save_evaluation(
+    store.evaluations.save_evaluation(
         system="ambigprompt", corpus="starter", questions="dev", metrics=report["scores"], report=report, label="first"
     )
     return first, second
@@ -158,8 +164,8 @@ def write_until_killed(url: str, pipe: Any) -> None:
     with Store(url) as store:
         number = 0
         while True:
-            saved = store.save_prediction(prediction(f"Question {os.getpid()}-{number}?"))
-            store.judge(saved, 0, "Ada", "correct")
+            saved = store.predictions.save_prediction(prediction(f"Question {os.getpid()}-{number}?"))
+            store.labels.judge(saved, 0, "Ada", "correct")
             pipe.send(saved)
             number += 1
 
@@ -168,6 +174,18 @@ def write_some(url: str, name: str, count: int) -> None:
     """`count` predictions, each judged twice by one shared annotator's name and one of its own."""
     with Store(url) as store:
         for number in range(count):
-            saved = store.save_prediction(prediction(f"{name} {number}?"))
-            store.judge(saved, 0, "shared", "correct")
-            store.judge(saved, 0, name, "wrong", note=str(number))
+            saved = store.predictions.save_prediction(prediction(f"{name} {number}?"))
+            store.labels.judge(saved, 0, "shared", "correct")
+            store.labels.judge(saved, 0, name, "wrong", note=str(number))
+
+
+def noted_exports(store: Store) -> list[tables.Export]:
+    """What the database noted of exports and backups."""
+    with store.database.reading() as session:
+        return list(session.scalars(select(tables.Export).order_by(tables.Export.id.desc())))
+
+
+def whole_report(store: Store, evaluation: str) -> dict[str, Any]:
+    """A stored run's report with all its rows, without traces: what an export holds of it."""
+    with store.database.reading() as session:
+        return report_of(session, session.scalars(select(tables.Evaluation).filter_by(public_id=evaluation)).one())

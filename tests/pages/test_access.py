@@ -22,9 +22,11 @@ from pages.app import shared
 from pages.corpus import builds
 from pages.evaluations import worker
 from storage.people import passwords
+from storage.people.people import People
 from storage.people.permissions import ACTIONS, can
 from storage.people.visitors import Visitor
 from storage.records.annotation import SignedOutError, SignInError
+from storage.schema.engine import Database
 from storage.store import Store
 
 Open = Callable[..., AppTest]
@@ -51,9 +53,9 @@ def tab(visitor: Visitor | None, page: str = "explore", **query: str) -> AppTest
 
 
 def signed_in(store: Store, name: str, role: Any) -> Visitor:
-    by = "Mia" if store.accounts_in_use() else "me"
-    store.add_person(by, name, role, PASSWORD)
-    return store.sign_in(name, PASSWORD)
+    by = "Mia" if store.people.accounts_in_use() else "me"
+    store.people.add_person(by, name, role, PASSWORD)
+    return store.people.sign_in(name, PASSWORD)
 
 
 # ---------------------------------------------------------------- tabs whose sign-in stands no more
@@ -85,13 +87,13 @@ def _upload_corpus(app: AppTest, store: Store) -> None:
 
 
 def _rename_run(app: AppTest, store: Store) -> None:
-    (run,) = store.evaluations()
+    (run,) = store.evaluations.evaluations()
     app.text_input(key=f"evaluate.label.{run.id}").set_value("Eve's")
     button(app, "Rename").click()
 
 
 def _delete_run(app: AppTest, store: Store) -> None:
-    (run,) = store.evaluations()
+    (run,) = store.evaluations.evaluations()
     app.checkbox(key=f"evaluate.sure.{run.id}").check()
     button(app, "Delete").click()
 
@@ -109,7 +111,7 @@ def _snapshot(app: AppTest, store: Store) -> None:
 
 
 def _judge(app: AppTest, store: Store) -> None:
-    (saved,) = store.recent_predictions()
+    (saved,) = store.predictions.recent_predictions()
     app.segmented_control(key=f"verdict.{saved.id}.0.choice").set_value("correct")
 
 
@@ -134,16 +136,16 @@ STEPS: dict[str, Step] = {
 
 def everything(store: Store, settings: Settings) -> Any:
     """What must not change: rows, names of people, labels of runs, files (the database's own aside)."""
-    counts = {name: n for name, n in store.counts().items() if name not in ("activity", "sign_in_wait")}
+    counts = {name: n for name, n in store.maintenance.counts().items() if name not in ("activity", "sign_in_wait")}
     files = sorted(str(p) for p in settings.home.rglob("*") if not p.name.startswith("ambiscope.db"))
-    return counts, [a.name for a in store.annotators()], [r.label for r in store.evaluations()], files
+    return counts, [a.name for a in store.people.annotators()], [r.label for r in store.evaluations.evaluations()], files
 
 
 @pytest.fixture
 def filled(store: Store, corpus: str) -> str:
     """A corpus, a run and a prediction; returns the prediction's id."""
     save(store, label="first")
-    return store.save_prediction(predict(QUESTION))
+    return store.predictions.save_prediction(predict(QUESTION))
 
 
 @pytest.mark.parametrize("what", STEPS)
@@ -154,7 +156,7 @@ def test_a_tab_from_before_there_were_accounts_does_nothing(
     # under the name that is a manager's afterwards: it helps nobody
     app = look(open_app(page, me="Mia", **({"prediction": filled} if page == "explore" else {})))
     assert not app.exception
-    store.add_person("me", "Mia", "manager", PASSWORD)
+    store.people.add_person("me", "Mia", "manager", PASSWORD)
     before = everything(store, settings)
     do(app, store)
     app.run()
@@ -166,9 +168,9 @@ def test_a_tab_from_before_there_were_accounts_does_nothing(
 
 
 FALLS: dict[str, Callable[[Store], Any]] = {
-    "made inactive": lambda store: store.set_active("Ada", "Mia", False),
-    "given another password": lambda store: store.set_password("Ada", "Mia", "another password"),
-    "made an annotator": lambda store: store.set_role("Ada", "Mia", "annotator"),
+    "made inactive": lambda store: store.people.set_active("Ada", "Mia", False),
+    "given another password": lambda store: store.people.set_password("Ada", "Mia", "another password"),
+    "made an annotator": lambda store: store.people.set_role("Ada", "Mia", "annotator"),
 }
 
 
@@ -176,7 +178,7 @@ FALLS: dict[str, Callable[[Store], Any]] = {
 def test_who_was_changed_is_out_at_the_next_rerun(filled: str, store: Store, settings: Settings, how: str) -> None:
     page, look, do = STEPS["deletes a corpus"]
     mia = signed_in(store, "Mia", "manager")
-    store.add_person("Mia", "Ada", "manager", PASSWORD)
+    store.people.add_person("Mia", "Ada", "manager", PASSWORD)
     app = look(tab(mia, page))
     other = tab(mia)
     assert "**Mia**" in texts(other)
@@ -225,7 +227,7 @@ def test_a_session_taken_over_by_another_browser_is_signed_out(
     filled: str, store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, look, do = STEPS["deletes a corpus"]
-    store.add_person("me", "Mia", "manager", PASSWORD)
+    store.people.add_person("me", "Mia", "manager", PASSWORD)
     cookies = {"_streamlit_xsrf": generate_xsrf_token_string(b"the browser of Mia", 1)}
     monkeypatch.setattr(ContextProxy, "cookies", property(lambda self: cookies))
     app = tab(None)
@@ -303,9 +305,9 @@ def test_every_action_asks_the_table(store: Store) -> None:
     visitors["validator"] = signed_in(store, "Val", "validator")
     visitors["annotator"] = signed_in(store, "Ann", "annotator")
     visitors["inactive"] = signed_in(store, "Off", "manager")
-    store.set_active("Mia", "Off", False)
+    store.people.set_active("Mia", "Off", False)
     visitors["with a new password"] = signed_in(store, "New", "manager")
-    store.set_password("Mia", "New", "another password")
+    store.people.set_password("Mia", "New", "another password")
     app = AppTest.from_function(_actions, default_timeout=TIMEOUT)
     app.session_state["visitors"] = visitors
     app.run()
@@ -396,12 +398,12 @@ def test_a_download_is_for_who_stands_when_it_is_asked_for(
     file = tmp_path / "snapshot.jsonl"
     file.write_bytes(b"words")
     mia = signed_in(store, "Mia", "manager")
-    store.add_person("Mia", "Ada", "manager", PASSWORD)
+    store.people.add_person("Mia", "Ada", "manager", PASSWORD)
     monkeypatch.setattr("pages.app.shared.visitor", lambda: mia)
     read = shared.handed_out("take snapshots", file)
     monkeypatch.setattr("pages.app.shared.visitor", lambda: None)
     assert read() == b"words"
-    store.set_role("Ada", "Mia", "annotator")
+    store.people.set_role("Ada", "Mia", "annotator")
     with pytest.raises(SignedOutError):
         read()
 
@@ -410,7 +412,7 @@ def test_a_download_is_for_who_stands_when_it_is_asked_for(
 
 
 def test_garbage_in_the_file_opens_nothing(corpus: str, open_app: Open, settings: Settings, store: Store) -> None:
-    store.add_person("me", "Mia", "manager", PASSWORD)
+    store.people.add_person("me", "Mia", "manager", PASSWORD)
     store.close()
     path = Path(settings.url.removeprefix("sqlite:///"))
     path.write_bytes(b"garbage" * 1000)
@@ -432,11 +434,11 @@ def test_a_database_that_fails_while_people_work_stops_the_tab(
     page, look, do = STEPS["deletes a corpus"]
     app = look(open_app(page))
 
-    def broken(self: Store) -> Any:
+    def broken(self: Database) -> Any:
         raise error
 
     do(app, None)  # type: ignore[arg-type]
-    monkeypatch.setattr(Store, "reading", broken)
+    monkeypatch.setattr(Database, "reading", broken)
     app.run()
     assert (settings.home / "corpora" / "small").is_dir()
     assert not app.dataframe
@@ -450,11 +452,11 @@ def test_the_address_of_the_connection_is_counted(store: Store, monkeypatch: pyt
     signed_in(store, "Mia", "manager")
     seen: list[str] = []
 
-    def sign_in(self: Store, name: str, password: str, address: str = "") -> Visitor:
+    def sign_in(self: People, name: str, password: str, address: str = "") -> Visitor:
         seen.append(address)
         raise SignInError
 
-    monkeypatch.setattr(Store, "sign_in", sign_in)
+    monkeypatch.setattr(People, "sign_in", sign_in)
     monkeypatch.setattr("pages.app.connection.address", lambda: "192.0.2.7")
     app = tab(None)
     app.text_input(key="signin.typed").set_value("Mia")

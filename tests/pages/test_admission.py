@@ -35,7 +35,7 @@ def test_a_session_is_in_from_sign_in_to_sign_out(open_app: Open, store: Store) 
     app = open_app()
     assert admission.session_is_let_in(SESSION)  # nobody has an account
     assert not admission.session_is_let_in("another")
-    store.add_person("me", "Mia", "manager", PASSWORD)
+    store.people.add_person("me", "Mia", "manager", PASSWORD)
     assert not admission.session_is_let_in(SESSION)  # at once, without another run
     app.run()
     assert not admission.session_is_let_in(SESSION)
@@ -43,7 +43,7 @@ def test_a_session_is_in_from_sign_in_to_sign_out(open_app: Open, store: Store) 
 
 
 def test_and_after_the_right_password(open_app: Open, store: Store) -> None:
-    store.add_person("me", "Mia", "manager", PASSWORD)
+    store.people.add_person("me", "Mia", "manager", PASSWORD)
     app = sign_in(open_app(), PASSWORD)
     assert admission.session_is_let_in(SESSION)
     button(app, "Sign out").click().run()
@@ -72,5 +72,5 @@ def test_every_page_warns_while_other_machines_get_in_without_an_account(
     for page in ("explore", "annotate", "health"):
         (warning,) = [w.value for w in open_app(page).warning if "AMBISCOPE_OPEN_TO_ALL" in w.value]
         assert "can read, change and delete everything" in warning
-    store.add_person("me", "Mia", "manager", PASSWORD)
+    store.people.add_person("me", "Mia", "manager", PASSWORD)
     assert not [w for w in open_app().warning if "AMBISCOPE_OPEN_TO_ALL" in w.value]

@@ -12,7 +12,6 @@ from test_manage import section
 
 from core.types import Annotation, QAPair, ReferenceQuestion
 from storage.records.annotation import GenerationWork, JudgingWork, SuggestionUse, ValidationWork
-from storage.records.projects import Gold
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
@@ -78,7 +77,7 @@ def test_generation_by_hand(annotate: Open, store: Store) -> None:
     assert "This is the prompt question" in shown
     assert "Write the answer." in shown
     assert "Search and open a passage first" in shown
-    assert store.submissions(project.id, "me") == []
+    assert store.submissions.submissions(project.id, "me") == []
 
     write(app, "Which actress played Maria in the other film?", "question", 1)
     write(app, "Rachel Zegler", "answers", 1)
@@ -91,7 +90,7 @@ def test_generation_by_hand(annotate: Open, store: Store) -> None:
     click(app, "submit")
     fine(app)
 
-    (sent,) = store.submissions(project.id, "me")
+    (sent,) = store.submissions.submissions(project.id, "me")
     assert isinstance(sent.content, GenerationWork)
     first, second = sent.content.annotation.pairs
     assert (first.question, first.answers) == (FILM, ("Natalie Wood", "Natasha Gurdin"))
@@ -106,7 +105,7 @@ def test_generation_by_hand(annotate: Open, store: Store) -> None:
 
 
 def test_suggestions_accepted_edited_rejected(annotate: Open, store: Store) -> None:
-    prediction = store.save_prediction(predict(QUESTION))
+    prediction = store.predictions.save_prediction(predict(QUESTION))
     project = make_project(store, systems=("scripted",))
     app = annotate(project=project.id)
     fine(app)
@@ -122,7 +121,7 @@ def test_suggestions_accepted_edited_rejected(annotate: Open, store: Store) -> N
     read_something(app)
     click(app, "submit")
     fine(app)
-    (sent,) = store.submissions(project.id, "me")
+    (sent,) = store.submissions.submissions(project.id, "me")
     assert isinstance(sent.content, GenerationWork)
     assert [(u.position, u.action) for u in sent.content.suggestions] == [(0, "accepted"), (1, "edited"), (2, "rejected")]
     assert isinstance(sent.content.suggestions[0], SuggestionUse)
@@ -131,7 +130,7 @@ def test_suggestions_accepted_edited_rejected(annotate: Open, store: Store) -> N
 
 
 def test_the_evidence_of_a_suggestion_counts_as_read(annotate: Open, store: Store) -> None:
-    store.save_prediction(predict(QUESTION))
+    store.predictions.save_prediction(predict(QUESTION))
     project = make_project(store, systems=("scripted",))
     app = annotate(project=project.id)
     click(app, "read", 0)
@@ -139,7 +138,7 @@ def test_the_evidence_of_a_suggestion_counts_as_read(annotate: Open, store: Stor
     click(app, "accept", 0)
     click(app, "submit")
     fine(app)
-    (sent,) = store.submissions(project.id, "me")
+    (sent,) = store.submissions.submissions(project.id, "me")
     assert sent.log.viewed_passage_ids == ("p1",)
 
 
@@ -180,12 +179,12 @@ def test_skip_with_a_reason_and_reopen(annotate: Open, store: Store) -> None:
     click(app, "skip.it")
     fine(app)
     assert SECOND in texts(app)
-    skipped = store.tasks(project.id, "me", state="skipped")
+    skipped = store.queue.tasks(project.id, "me", state="skipped")
     assert [(t.question, t.reason) for t in skipped] == [(QUESTION, "not my field")]
     app.button(key="annotate.reopen").click().run()
     fine(app)
     assert f"{QUESTION}" in texts(app)
-    assert store.tasks(project.id, "me", state="skipped") == []
+    assert store.queue.tasks(project.id, "me", state="skipped") == []
 
 
 def test_reopen_after_submitting(annotate: Open, store: Store) -> None:
@@ -199,7 +198,7 @@ def test_reopen_after_submitting(annotate: Open, store: Store) -> None:
     app.button(key="annotate.reopen").click().run()
     fine(app)
     assert find(app.text_input, "answers", 0).value == "Natalie Wood"
-    assert store.submissions(project.id, "me") == []
+    assert store.submissions.submissions(project.id, "me") == []
 
 
 def test_nothing_left(annotate: Open, store: Store) -> None:
@@ -214,9 +213,9 @@ def test_nothing_left(annotate: Open, store: Store) -> None:
 def test_own_passages_of_an_item(annotate: Open, store: Store) -> None:
     from core.types import Passage
 
-    project = store.create_project("me", "own", corpus="small")
+    project = store.projects.create_project("me", "own", corpus="small")
     passages = (Passage("x1", "Own title", "Anna met Ben in Rome."),)
-    store.add_items("me", project.id, [ReferenceQuestion("q", "Where did they meet?", (), passages)])
+    store.intake.add_items("me", project.id, [ReferenceQuestion("q", "Where did they meet?", (), passages)])
     app = annotate(project=project.id)
     assert "1 passages come with this question" in texts(app)
     click(app, "open", "x1")
@@ -229,10 +228,9 @@ def test_own_passages_of_an_item(annotate: Open, store: Store) -> None:
 
 def test_a_gold_item_gives_feedback_at_once(annotate: Open, store: Store) -> None:
     project = make_project(store, gold_first=1, questions=(SECOND,))
-    gold = ReferenceQuestion("g", QUESTION, (Annotation("single", (QAPair("", ("Natalie Wood",)),)),))
-    store.add_items("me", project.id, [gold], gold=True)
-    (item,) = [i for i in store.items(project.id, "me", stage="generation") if i.gold]
-    store.set_gold("me", item.id, Gold((Annotation("single", (QAPair("", ("Natalie Wood",)),)),), hint="See the 1961 film."))
+    answer = Annotation("single", (QAPair("", ("Natalie Wood",)),))
+    gold = ReferenceQuestion("g", QUESTION, (answer,), extra={"hint": "See the 1961 film."})
+    store.intake.add_items("me", project.id, [gold], gold=True)
     app = annotate(project=project.id)
     assert "qualification" in texts(app)
     read_something(app)
@@ -253,10 +251,10 @@ def test_a_gold_item_gives_feedback_at_once(annotate: Open, store: Store) -> Non
 
 
 def annotate_by_store(store: Store, project: str, who: str, annotation: Annotation) -> str:
-    task = store.next_item(project, who, "generation")
+    task = store.queue.next_item(project, who, "generation")
     assert task is not None
-    store.log_view(task.item, who, "generation", "p1", "West Side Story (1961 film)")
-    store.submit(task.item, who, "generation", GenerationWork(annotation), seconds=30.0)
+    store.drafts.log_view(task.item, who, "generation", "p1", "West Side Story (1961 film)")
+    store.submissions.submit(task.item, who, "generation", GenerationWork(annotation), seconds=30.0)
     return task.item
 
 
@@ -299,7 +297,7 @@ def test_validation_in_two_steps(annotate: Open, store: Store) -> None:
     click(app, "to2")
     click(app, "submit")
     fine(app)
-    (sent,) = store.submissions(project, "Vera", stage="validation")
+    (sent,) = store.submissions.submissions(project, "Vera", stage="validation")
     assert isinstance(sent.content, ValidationWork)
     pairs = sent.content.annotation.pairs
     assert [p.question for p in pairs] == [FILM, STAGE, "Who played Maria in the film of 2021?"]
@@ -325,7 +323,7 @@ def test_validation_skips_step_2_for_one_answer_and_sends_back(annotate: Open, s
     write(app, "look at the remake too", "return.reason")
     click(app, "return.it")
     fine(app)
-    returned = store.tasks(project, "Vera", state="returned")
+    returned = store.queue.tasks(project, "Vera", state="returned")
     assert [(t.annotator, t.reason) for t in returned] == [("Anna", "look at the remake too")]
     anna = annotate("Anna", project=project)
     assert "look at the remake too" in texts(anna)
@@ -336,8 +334,8 @@ def test_validation_skips_step_2_for_one_answer_and_sends_back(annotate: Open, s
 
 
 def test_judging_two_systems_blind(annotate: Open, store: Store) -> None:
-    store.save_prediction(predict(QUESTION))
-    store.save_prediction(predict(QUESTION, ("Natalie Wood", "Basalt"), system="other"))
+    store.predictions.save_prediction(predict(QUESTION))
+    store.predictions.save_prediction(predict(QUESTION, ("Natalie Wood", "Basalt"), system="other"))
     project = make_project(store, stages=("judging",), systems=("scripted", "other"), questions=(QUESTION,))
     app = annotate(project=project.id)
     fine(app)
@@ -359,7 +357,7 @@ def test_judging_two_systems_blind(annotate: Open, store: Store) -> None:
     click(app, "prefer", "a")
     click(app, "submit")
     fine(app)
-    (sent,) = store.submissions(project.id, "me")
+    (sent,) = store.submissions.submissions(project.id, "me")
     assert isinstance(sent.content, JudgingWork)
     assert sorted(a.verdict for a in sent.content.answers) == ["correct"] * 4 + ["wrong"]
     assert (sent.content.missing[0].text, sent.content.missing[0].aliases) == ("Isabella Boylston", ("Boylston",))
@@ -369,7 +367,7 @@ def test_judging_two_systems_blind(annotate: Open, store: Store) -> None:
 
 
 def test_shortcuts_belong_to_the_answer_in_turn(annotate: Open, store: Store) -> None:
-    store.save_prediction(predict(QUESTION))
+    store.predictions.save_prediction(predict(QUESTION))
     project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,))
     app = annotate(project=project.id)
 
@@ -389,7 +387,7 @@ def test_shortcuts_belong_to_the_answer_in_turn(annotate: Open, store: Store) ->
 def test_all_shortcuts_are_safe(annotate: Open, store: Store) -> None:
     from pages.app.keys import SAFE
 
-    store.save_prediction(predict(QUESTION))
+    store.predictions.save_prediction(predict(QUESTION))
     make_project(store, systems=("scripted",), stages=("generation", "judging"))
     for stage in ("generation", "judging"):
         app = annotate(stage=stage)

@@ -25,7 +25,7 @@ def test_every_passage_of_an_answer_is_shown_whole(annotate: Open, store: Store)
         ("m2", "World Cup 1974", f"Gerd Müller scored in the final. {filler} It proved to be the winning goal."),
         ("m3", "World Cup 1978", f"Gerd Müller was not there. {filler}"),
     ]
-    store.save_prediction(predict(QUESTION, ("Gerd Müller", "Nobody"), rows=rows))
+    store.predictions.save_prediction(predict(QUESTION, ("Gerd Müller", "Nobody"), rows=rows))
     project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,))
     app = annotate(project=project.id)
     fine(app)
@@ -39,7 +39,7 @@ def test_every_passage_of_an_answer_is_shown_whole(annotate: Open, store: Store)
 
 
 def test_each_card_repeats_the_question_and_its_buttons_have_signs(annotate: Open, store: Store) -> None:
-    store.save_prediction(predict(QUESTION))
+    store.predictions.save_prediction(predict(QUESTION))
     project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,))
     app = annotate(project=project.id)
     assert [c.value.replace("\\", "") for c in app.caption].count(QUESTION) == 3
@@ -49,7 +49,7 @@ def test_each_card_repeats_the_question_and_its_buttons_have_signs(annotate: Ope
 
 
 def test_a_judge_searches_for_the_answers_that_are_missing(annotate: Open, store: Store) -> None:
-    store.save_prediction(predict(QUESTION, ("Basalt",)))
+    store.predictions.save_prediction(predict(QUESTION, ("Basalt",)))
     project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,))
     app = annotate(project=project.id)
     read_something(app)
@@ -59,7 +59,7 @@ def test_a_judge_searches_for_the_answers_that_are_missing(annotate: Open, store
     click(app, "verdict", 0, "wrong")
     click(app, "submit")
     fine(app)
-    (sent,) = store.submissions(project.id, "me")
+    (sent,) = store.submissions.submissions(project.id, "me")
     assert sent.log.used_queries == ("Maria West Side Story",)
     assert sent.log.viewed_passage_ids
 
@@ -74,7 +74,7 @@ def test_nothing_to_judge_before_a_system_answered(annotate: Open, store: Store)
 
 
 def test_nothing_left_to_judge_is_said_when_all_is_judged(annotate: Open, store: Store) -> None:
-    store.save_prediction(predict(QUESTION, ("Basalt",)))
+    store.predictions.save_prediction(predict(QUESTION, ("Basalt",)))
     project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,), annotators_per_item=2)
     app = annotate(project=project.id)
     click(app, "verdict", 0, "wrong")
@@ -99,7 +99,7 @@ def test_another_name_gets_nothing_of_the_last_ones_session(annotate: Open, stor
     assert not [b for b in app.button if b.key == "annotate.reopen"]
     click(app, "kind", "single")
     assert find(app.text_input, "answers", 0).value == ""
-    assert [s.annotator for s in store.submissions(project.id, "me")] == ["Val"]
+    assert [s.annotator for s in store.submissions.submissions(project.id, "me")] == ["Val"]
 
 
 def test_the_name_survives_a_reload(annotate: Open, open_app: Open, store: Store) -> None:
@@ -113,7 +113,7 @@ def test_the_name_survives_a_reload(annotate: Open, open_app: Open, store: Store
 
 
 def test_a_name_in_the_address_is_nothing_where_people_sign_in(open_app: Open, store: Store) -> None:
-    store.add_person("me", "Val", "manager", password="long enough password")
+    store.people.add_person("me", "Val", "manager", password="long enough password")
     app = open_app("explore", me="Val")
     assert "Sign in" in texts(app)
     assert app.session_state["annotator"] != "Val"
@@ -140,7 +140,7 @@ def test_the_guidelines_begin_with_the_part_of_the_stage(annotate: Open, store: 
 
 
 def test_the_most_probable_suggestion_comes_first(annotate: Open, store: Store) -> None:
-    store.save_prediction(predict(QUESTION, probabilities=(0.2, 0.9, 0.5)))
+    store.predictions.save_prediction(predict(QUESTION, probabilities=(0.2, 0.9, 0.5)))
     project = make_project(store, systems=("scripted",))
     app = annotate(project=project.id)
     shown = [m.value for m in app.markdown if "gray-badge" in m.value]
@@ -149,5 +149,5 @@ def test_the_most_probable_suggestion_comes_first(annotate: Open, store: Store) 
     click(app, "read", 1)
     click(app, "submit")
     fine(app)
-    (sent,) = store.submissions(project.id, "me")
+    (sent,) = store.submissions.submissions(project.id, "me")
     assert [(u.position, u.action) for u in sent.content.suggestions] == [(1, "accepted")]  # type: ignore[union-attr]

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from page_helpers import ANSWERS, QUESTION, button, texts
+from storage_samples import whole_report
 from streamlit.testing.v1 import AppTest
 
 from core.evaluation.published import PublishedTable, published, tables_of
@@ -79,7 +80,9 @@ def save(store: Store, system: str = "fid", level: float = 0.5, *, label: str = 
             },
         },
     }
-    return store.save_evaluation(system=system, corpus="small", questions="dev.json", metrics=means, report=report, label=label)
+    return store.evaluations.save_evaluation(
+        system=system, corpus="small", questions="dev.json", metrics=means, report=report, label=label
+    )
 
 
 def _trace() -> dict[str, Any]:
@@ -194,12 +197,12 @@ def test_renaming_and_deleting_a_run(open_app: Open, store: Store) -> None:
     app = show(fine(open_app("evaluate")), "One run")
     app.text_input(key=f"evaluate.label.{saved}").set_value("the best")
     button(app, "Rename").click().run()
-    assert store.get_evaluation(saved).label == "the best"
+    assert [e.label for e in store.evaluations.evaluations() if e.id == saved] == ["the best"]
     button(app, "Delete").click().run()
     assert "tick the box first" in app.error[0].value
     app.checkbox(key=f"evaluate.sure.{saved}").check()
     button(app, "Delete").click().run()
-    assert store.count_evaluations() == 0
+    assert store.evaluations.count_evaluations() == 0
     assert "is deleted from the database" in texts(fine(app))
 
 
@@ -253,16 +256,16 @@ def until(app: AppTest, found: Callable[[AppTest], bool]) -> AppTest:
 def test_an_evaluation_is_started_watched_and_stored(open_app: Open, corpus: str, questions: Path, store: Store) -> None:
     app = fine(begin(fine(open_app("evaluate"))))
     app = fine(until(app, lambda a: "is stored: 3 questions" in texts(a)))
-    (run,) = store.evaluations()
+    (run,) = store.evaluations.evaluations()
     assert (run.system, run.n, run.failed, run.questions, run.corpus) == ("scripted", 3, 0, "mine.jsonl", corpus)
     assert run.mean("F1 answer") == 1.0
     assert run.tags == {"ablation": "none"}
-    assert store.find_evaluation_trace(run.id, "m0") is not None
+    assert store.evaluations.find_evaluation_trace(run.id, "m0") is not None
     button(app, "Close").click().run()
     assert "is stored" not in texts(fine(app))
     button(app, "Store").click().run()  # its folder: it is stored already
     assert "already stored" in texts(fine(app))
-    assert store.count_evaluations() == 1
+    assert store.evaluations.count_evaluations() == 1
 
 
 def test_failed_questions_are_told_and_a_run_of_nothing_else_is_an_error(
@@ -272,7 +275,7 @@ def test_failed_questions_are_told_and_a_run_of_nothing_else_is_an_error(
     questions.write_text("".join(json.dumps(row | {"id": i, "passages": []}) + "\n" for i in "ab"))
     app = until(begin(fine(open_app("evaluate"))), lambda a: bool(a.error))
     assert "every question failed; the first one: the question brings an empty list of passages" in texts(app)
-    assert store.count_evaluations() == 0
+    assert store.evaluations.count_evaluations() == 0
     app = button(app, "Close").click().run()
     questions.write_text(json.dumps(row | {"id": "a"}) + "\n" + json.dumps(row | {"id": "b", "passages": []}) + "\n")
     app = fine(until(begin(app), lambda a: "is stored: 2 questions" in texts(a)))
@@ -298,14 +301,14 @@ def test_a_stopped_evaluation_goes_on_where_it_stopped(
     app = begin(fine(open_app("evaluate")))
     app = until(app, lambda a: "you can resume it" in texts(a))
     assert asked == ["m0", "m1"]
-    assert store.count_evaluations() == 0
+    assert store.evaluations.count_evaluations() == 0
     (folder,) = settings.runs_dir.iterdir()
     assert len((folder / "rows.jsonl").read_text().splitlines()) == 1
     assert "stopped after 1 of 3 questions" in texts(app)
     next(b for b in app.button if b.key and b.key.startswith("evaluate.again.")).click().run()
     app = fine(until(app, lambda a: "is stored: 3 questions" in texts(a)))
     assert asked == ["m0", "m1", "m1", "m2"]  # the one that was being asked, once more
-    assert store.count_evaluations() == 1
+    assert store.evaluations.count_evaluations() == 1
 
 
 def test_a_wrong_question_file_is_named_before_anything_starts(open_app: Open, corpus: str, questions: Path) -> None:
@@ -328,8 +331,8 @@ def test_uploads_are_checked(open_app: Open, settings: Settings, store: Store) -
     assert [p.name for p in (settings.home / "questions").iterdir()] == ["a_b.jsonl"]
     assert not list((settings.home / "uploads").iterdir())
     saved = save(store)
-    report = store.get_evaluation(saved).report
-    store.delete_evaluation(saved)
+    report = whole_report(store, saved)
+    store.evaluations.delete_evaluation(saved)
     app.file_uploader(key="evaluate.upload.run").set_value([("report.json", json.dumps(report).encode(), "application/json")])
     button(app, "Store report").click().run()
     assert "stored, fid, 6 questions" in texts(fine(app))
@@ -349,7 +352,7 @@ def test_csv_is_safe_to_open() -> None:
 def test_names_are_distinct(store: Store) -> None:
     save(store, "fid")
     save(store, "fid", 0.1)
-    found = names(store.evaluations())
+    found = names(store.evaluations.evaluations())
     assert len(set(found.values())) == 2
     assert all(re.fullmatch(r"fid #[0-9a-f]{4}", name) for name in found.values())
 
@@ -363,7 +366,7 @@ def test_tags_are_read() -> None:
 
 def test_published_figures_are_drawn_apart_and_say_so(store: Store) -> None:
     save(store)
-    runs = store.evaluations()
+    runs = store.evaluations.evaluations()
 
     def drawn(key: str, table: PublishedTable | None = None) -> Chart:
         (record,) = [r for r in CHARTS if r.key == key]

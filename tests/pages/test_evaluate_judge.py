@@ -47,7 +47,7 @@ def save(store: Store, system: str = "rac", *, about: Any = ABOUT, judged: bool 
         "intervals": {},
         "provenance": {"system": {"name": system, "corpus": "small", "corpus_digest": "c0"}, "judge": about},
     }
-    return store.save_evaluation(
+    return store.evaluations.save_evaluation(
         system=system, corpus="small", questions="dev.json", metrics=means, report=report, label=f"by {system}"
     )
 
@@ -55,9 +55,9 @@ def save(store: Store, system: str = "rac", *, about: Any = ABOUT, judged: bool 
 def judged_by_people(store: Store, *verdicts: str) -> None:
     answers = tuple(t.Answer(a, 0.9, (t.Evidence(f"p{i}", 0, 1, "x"),)) for i, a in enumerate(ANSWERS, 1))
     info = t.SystemInfo("fid", corpus="small", corpus_digest="c0")
-    key = store.save_prediction(t.Prediction(t.Question(QUESTION), info, answers, (), (), (), 0.1, ()))
+    key = store.predictions.save_prediction(t.Prediction(t.Question(QUESTION), info, answers, (), (), (), 0.1, ()))
     for position, verdict in enumerate(verdicts):
-        store.judge(key, position, "Ada", verdict)  # type: ignore[arg-type]
+        store.labels.judge(key, position, "Ada", verdict)  # type: ignore[arg-type]
 
 
 def choose(app: AppTest, view: str, metric: str = "G-F1", kind: str = "") -> AppTest:

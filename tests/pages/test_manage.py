@@ -41,10 +41,10 @@ def test_launches_and_makes_a_project_from_the_starter_questions(open_app: Open,
     app.number_input(key="manage.new.number").set_value(2).run()
     click(app, "manage.new.make")
     fine(app)
-    (project,) = store.projects()
+    (project,) = store.projects.projects()
     assert (project.name, project.annotators_per_item, project.stages) == ("First **round**", 2, ("generation", "validation"))
-    assert store.progress(project.id, "me")["generation"].items > 100
-    found = store.guidelines(project.id)
+    assert store.items.progress(project.id, "me")["generation"].items > 100
+    found = store.projects.guidelines(project.id)
     assert found is not None
     assert "Search and read first" in found.text
     assert len(found.examples) == 3
@@ -66,12 +66,12 @@ def test_an_upload_is_checked_whole(open_app: Open, store: Store) -> None:
     click(app, "manage.new.make")
     assert "2 rows were refused and nothing was stored" in app.error[0].value
     assert list(app.dataframe[0].value["line"]) == [2, 3]
-    assert store.projects() == []
+    assert store.projects.projects() == []
     app.file_uploader(key="manage.new.file").set_value(("q.jsonl", lines[0].encode(), "application/json")).run()
     click(app, "manage.new.make")
     fine(app)
-    (project,) = store.projects()
-    (item,) = store.items(project.id, "me", stage="generation")
+    (project,) = store.projects.projects()
+    (item,) = store.items.items(project.id, "me", stage="generation")
     assert item.question == QUESTION
 
 
@@ -99,8 +99,8 @@ def test_questions_need_no_answers(open_app: Open, store: Store, name: str, cont
     click(app, "manage.new.make")
     fine(app)
     assert app.success[0].value == r"Project mine is made\. 2 questions added\."  # it was escaped twice
-    (project,) = store.projects()
-    assert [i.question for i in store.items(project.id, "me", stage="generation")] == [QUESTION, SECOND]
+    (project,) = store.projects.projects()
+    assert [i.question for i in store.items.items(project.id, "me", stage="generation")] == [QUESTION, SECOND]
 
 
 def test_more_questions_without_answers(open_app: Open, store: Store) -> None:
@@ -119,7 +119,7 @@ def test_more_questions_without_answers(open_app: Open, store: Store) -> None:
     fine(app)
     assert "1 question added" in app.success[0].value
     assert not is_open(app, "Add questions")
-    assert len(store.items(project.id, "me", stage="generation")) == 3
+    assert len(store.items.items(project.id, "me", stage="generation")) == 3
     click(app, "manage.more.add")
     assert "no file was chosen" in app.error[0].value  # the one that was used is not added again
 
@@ -169,7 +169,7 @@ def test_a_new_project_stays_open_and_keeps_what_is_in_it(
     assert not is_open(app)
     assert app.text_input(key="manage.new.name").value == ""
     assert "right.txt" not in texts(app)
-    assert [p.name for p in store.projects()] == ["Verdicts", "Musicals"]
+    assert [p.name for p in store.projects.projects()] == ["Verdicts", "Musicals"]
 
 
 def test_a_kept_file_can_be_removed(open_app: Open) -> None:
@@ -196,7 +196,7 @@ def test_guidelines_have_versions_and_examples(open_app: Open, store: Store) -> 
     find(app.text_area, f"guide.{project.id}.0.text").set_value("Read **first**.").run()
     click(app, "save")
     fine(app)
-    first = store.guidelines(project.id)
+    first = store.projects.guidelines(project.id)
     assert first is not None
     assert (first.version, first.text) == (1, "Read **first**.")
     key = f"guide.{project.id}.1"
@@ -206,7 +206,7 @@ def test_guidelines_have_versions_and_examples(open_app: Open, store: Store) -> 
     )
     button(app, "Add").click().run()
     fine(app)
-    second = store.guidelines(project.id)
+    second = store.projects.guidelines(project.id)
     assert second is not None
     assert second.version == 2
     assert second.examples[0].annotation.pairs[1].answers == ("2001", "in 2001")
@@ -214,7 +214,7 @@ def test_guidelines_have_versions_and_examples(open_app: Open, store: Store) -> 
     find(app.text_area, f"guide.{project.id}.2.text").set_value("Typed, and not saved yet.").run()
     click(app, "drop.0")  # an example is deleted: what was typed above stays
     fine(app)
-    third = store.guidelines(project.id)
+    third = store.projects.guidelines(project.id)
     assert third is not None
     assert (third.version, third.text, third.examples) == (3, "Typed, and not saved yet.", ())
 
@@ -228,8 +228,8 @@ def test_guidelines_are_about_what_is_done(open_app: Open, store: Store, monkeyp
     app.multiselect(key="manage.new.systems").set_value(["scripted"]).run()
     click(app, "manage.new.make")
     fine(app)
-    (project,) = store.projects()
-    found = store.guidelines(project.id)
+    (project,) = store.projects.projects()
+    found = store.projects.guidelines(project.id)
     assert found is not None
     assert "Duplicate" in found.text
     assert "Search and read first" not in found.text
@@ -265,10 +265,10 @@ def test_suggestions_in_the_background(corpus: str, open_app: Open, store: Store
     app.run()
     fine(app)
     assert "2 questions answered by scripted; 2 predictions linked" in app.success[0].value
-    items = store.items(project.id, "me", stage="generation")
-    assert all(store.get_item(i.id, "me").predictions for i in items)
-    assert len(store.suggestions(items[0].id, "me")) == 3
-    assert store.progress(project.id, "me")["generation"].submitted == 0
+    items = store.items.items(project.id, "me", stage="generation")
+    assert all(store.items.get_item(i.id, "me").predictions for i in items)
+    assert len(store.submissions.suggestions(items[0].id, "me")) == 3
+    assert store.items.progress(project.id, "me")["generation"].submitted == 0
     click(app, "manage.pre.close")
     click(app, "manage.pre.go")  # nothing is left to answer
     again = system_answers.running()[project.id]
@@ -285,9 +285,9 @@ def test_suggestions_without_disambiguated_questions(corpus: str, open_app: Open
     run = system_answers.running()[project.id]
     assert run.wait(TIMEOUT)
     assert (run.answered, run.linked, run.error) == (2, 2, None)
-    for item in store.items(project.id, "me", stage="generation"):
-        (linked,) = store.get_item(item.id, "me").predictions
-        found = store.get_prediction(linked.prediction_id).prediction
+    for item in store.items.items(project.id, "me", stage="generation"):
+        (linked,) = store.items.get_item(item.id, "me").predictions
+        found = store.predictions.get_prediction(linked.prediction_id).prediction
         assert found.answers
         assert not found.clarifications
 
@@ -301,13 +301,13 @@ def test_settings_close_and_conflict(open_app: Open, store: Store) -> None:
     app.text_input(key=f"{key}.name").set_value("Other")
     click(app, f"{key}.save")
     fine(app)
-    changed = store.get_project(project.id)
+    changed = store.projects.get_project(project.id)
     assert (changed.name, changed.annotators_per_item, changed.version) == ("Other", 3, 2)
-    store.update_project("me", project.id, 2, name="Third")
+    store.projects.update_project("me", project.id, 2, name="Third")
     click(app, f"manage.set.{project.id}.2.state")
     assert "changed by somebody else" in app.error[0].value
     click(app, f"manage.set.{project.id}.3.state")
-    assert store.get_project(project.id).state == "closed"
+    assert store.projects.get_project(project.id).state == "closed"
 
 
 def test_items_filters_and_activity(open_app: Open, store: Store) -> None:
@@ -326,20 +326,20 @@ def test_items_filters_and_activity(open_app: Open, store: Store) -> None:
 def judged(store: Store, systems: tuple[str, ...] = ("scripted",)) -> Project:
     """A project with one item whose answers are judged, in a shuffled order."""
     for system in systems:
-        store.save_prediction(predict(QUESTION, system=system))
+        store.predictions.save_prediction(predict(QUESTION, system=system))
     project = make_project(store, stages=("judging",), systems=systems, questions=(QUESTION,))
-    task = store.next_item(project.id, "me", "judging")
+    task = store.queue.next_item(project.id, "me", "judging")
     assert task is not None
     given = [
         JudgedAnswer(
             a.prediction_id, a.position, "correct" if a.position else "wrong", "fits", "a *note*" if a.position == 2 else ""
         )
-        for side in store.judging_sheet(task.item, "me").sides
+        for side in store.reviews.judging_sheet(task.item, "me").sides
         for a in sorted(side.answers, key=lambda a: -a.position)
     ]
     missing = (MissingAnswer("Isabella *Boylston*", ("Boylston",)),)
     preference = "tie" if len(systems) > 1 else None
-    store.submit(task.item, "me", "judging", JudgingWork(tuple(given), missing, preference), seconds=5)  # type: ignore[arg-type]
+    store.submissions.submit(task.item, "me", "judging", JudgingWork(tuple(given), missing, preference), seconds=5)  # type: ignore[arg-type]
     return project
 
 
@@ -377,7 +377,7 @@ def test_what_judges_said_of_two_systems(open_app: Open, store: Store, monkeypat
 
 
 def test_a_manager_is_told_of_items_that_cannot_be_judged_yet(open_app: Open, store: Store) -> None:
-    store.save_prediction(predict(QUESTION))
+    store.predictions.save_prediction(predict(QUESTION))
     project = make_project(store, stages=("judging",), systems=("scripted",))
     app = open_app("manage")
     fine(app)
@@ -388,8 +388,8 @@ def test_a_manager_is_told_of_items_that_cannot_be_judged_yet(open_app: Open, st
     click(app, "manage.bare.go")
     assert app.segmented_control(key="manage.section").value == "Suggestions"
     assert "1 of 2 items" in texts(app)
-    store.save_prediction(predict(SECOND, ()))
-    store.link_predictions("me", project.id)
+    store.predictions.save_prediction(predict(SECOND, ()))
+    store.intake.link_predictions("me", project.id)
     app.run()
     assert not app.warning
     assert "no prediction" not in app.dataframe[0].value
@@ -402,10 +402,10 @@ def test_columns_that_say_nothing_are_hidden(open_app: Open, store: Store) -> No
     assert list(app.dataframe[1].value) == ["no.", "question", "state", "submitted", "open with"]
     assert "Margin" not in texts(app)
     for who, answer in (("me", "a"), ("Ann", "b")):
-        task = store.next_item(project.id, who, "generation")
+        task = store.queue.next_item(project.id, who, "generation")
         assert task is not None
         content = GenerationWork(t.Annotation("single", (t.QAPair("", (answer,)),)))
-        store.submit(task.item, who, "generation", content, seconds=5)
+        store.submissions.submit(task.item, who, "generation", content, seconds=5)
     app.run()
     assert "disagreement" in app.dataframe[1].value
     assert "margin" not in app.dataframe[1].value

@@ -24,7 +24,7 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
     app.selectbox(key="people.new.role").set_value("manager")
     app.text_input(key="people.new.password").set_value(PASSWORD)
     button(app, "Add").click().run()
-    assert store.accounts_in_use()
+    assert store.people.accounts_in_use()
     assert "Sign in" in texts(app)  # from now on, everybody has to
     assert "Manage" not in texts(app)
 
@@ -45,7 +45,7 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
     visitor.switch_page("pages/manage.py").run()
     fine(visitor)
 
-    store.add_person("Mia", "Ann", "annotator", password=PASSWORD)
+    store.people.add_person("Mia", "Ann", "annotator", password=PASSWORD)
     button(visitor, "Sign out").click().run()
     visitor.text_input(key="signin.typed").set_value("Ann")
     visitor.text_input(key="signin.password").set_value(PASSWORD)
@@ -60,7 +60,7 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
 def test_open_id_connect(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     from pages.app import connection
 
-    store.add_person("me", "Mia", "manager", subject="https://id.example abc")
+    store.people.add_person("me", "Mia", "manager", subject="https://id.example abc")
     monkeypatch.setattr(connection, "provider", lambda: True)
     known = {"who": ""}
     monkeypatch.setattr(connection, "subject", lambda: known["who"])

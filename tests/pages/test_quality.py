@@ -23,16 +23,16 @@ PAIRS = (t.QAPair("Who played her in 1961?", ("Natalie Wood",)), t.QAPair("Who p
 
 
 def fill(store: Store) -> None:
-    saved = store.save_prediction(predict(QUESTION))
-    question = store.get_prediction(saved).question_id
+    saved = store.predictions.save_prediction(predict(QUESTION))
+    question = store.predictions.get_prediction(saved).question_id
     for who, verdicts in (("Ada", ("correct", "correct", "wrong")), ("Bob", ("correct", "wrong", "wrong"))):
         for position, verdict in enumerate(verdicts):
-            store.judge(saved, position, who, verdict)  # type: ignore[arg-type]
-    store.save_annotation(question, "Ada", t.Annotation("multiple", PAIRS))
-    store.save_annotation(question, "Bob", t.Annotation("single", PAIRS[:1]))
-    other = store.save_prediction(predict("=Where?", ("Paris",)))
+            store.labels.judge(saved, position, who, verdict)  # type: ignore[arg-type]
+    store.annotations.save_annotation(question, "Ada", t.Annotation("multiple", PAIRS))
+    store.annotations.save_annotation(question, "Bob", t.Annotation("single", PAIRS[:1]))
+    other = store.predictions.save_prediction(predict("=Where?", ("Paris",)))
     for who in ("Ada", "Bob"):
-        store.save_annotation(store.get_prediction(other).question_id, who, t.Annotation("none"))
+        store.annotations.save_annotation(store.predictions.get_prediction(other).question_id, who, t.Annotation("none"))
 
 
 def test_an_empty_store_is_told_apart_from_zero(open_app: Callable[..., AppTest]) -> None:
@@ -58,9 +58,9 @@ def test_from_judgments_to_a_snapshot(open_app: Callable[..., AppTest], store: S
     app.checkbox(key="quality.snapshot.pseudonyms").set_value(True)
     button(app, "Take a snapshot").click().run()
     assert "Snapshot 1 is taken." in texts(app)
-    (made,) = store.snapshots()
+    (made,) = store.exports.snapshots()
     assert (made.note, made.filters["pseudonyms"]) == ("first round", True)
-    files = store.snapshot_files(1, settings.home / "snapshots")
+    files = store.exports.snapshot_files(1, settings.home / "snapshots")
     assert "Ada" not in files["csv"].read_text(encoding="utf-8-sig")
     app.multiselect(key="quality.people").set_value(["Ada"]).run()
     assert not app.exception
@@ -71,7 +71,7 @@ def test_a_snapshot_without_its_files_hides_nothing_else(open_app: Callable[...,
     fill(store)
     folder = settings.home / "snapshots"
     for _ in range(2):
-        store.take_snapshot(folder)
+        store.exports.take_snapshot(folder)
     (folder / "0002").rename(folder / "elsewhere")
     app = open_app("quality")
     assert not app.exception
@@ -96,9 +96,9 @@ def test_the_systems_table_says_how_it_is_averaged(open_app: Callable[..., AppTe
 
 
 def test_who_may_see_it(open_app: Callable[..., AppTest], store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.add_person("me", "Mia", "manager", password="long enough")
-    store.add_person("Mia", "Ann", "annotator", password="long enough")
-    ann = store.sign_in("Ann", "long enough")
+    store.people.add_person("me", "Mia", "manager", password="long enough")
+    store.people.add_person("Mia", "Ann", "annotator", password="long enough")
+    ann = store.people.sign_in("Ann", "long enough")
     monkeypatch.setattr("pages.app.shared.visitor", lambda: ann)
     app = AppTest.from_function(_page).run(timeout=60)
     assert any("role" in str(e.value) or "may" in str(e.value) for e in app.error)

@@ -23,16 +23,16 @@ from storage.store import Store
 def filled(tmp_path: Path) -> Store:
     store = Store(f"sqlite:///{tmp_path / 'a.db'}")
     for i in range(40):
-        found = store.save_prediction(prediction(f"Who played Maria {i}? {'x' * 900}"))
-        store.judge(found, 0, "Ada", "correct")
+        found = store.predictions.save_prediction(prediction(f"Who played Maria {i}? {'x' * 900}"))
+        store.labels.judge(found, 0, "Ada", "correct")
     return store
 
 
 WRITERS: dict[str, Callable[[Store, Path], object]] = {
-    "export": lambda store, out: store.export("jsonl", out / "all.jsonl"),
-    "parquet": lambda store, out: store.export("parquet", out / "all.parquet"),
-    "snapshot": lambda store, out: store.take_snapshot(out),
-    "backup": lambda store, out: store.backup(out / "backup.db"),
+    "export": lambda store, out: store.exports.export("jsonl", out / "all.jsonl"),
+    "parquet": lambda store, out: store.exports.export("parquet", out / "all.parquet"),
+    "snapshot": lambda store, out: store.exports.take_snapshot(out),
+    "backup": lambda store, out: store.maintenance.backup(out / "backup.db"),
 }
 
 
@@ -43,7 +43,7 @@ def test_what_goes_out_is_whole_or_not_there(tmp_path: Path, filled: Store, name
             WRITERS[name](store, out)
         assert "\n" not in str(refused.value)
         assert list(out.rglob("*")) == []
-        assert store.snapshots() == []
+        assert store.exports.snapshots() == []
         resize(out, 8192)
         WRITERS[name](store, out)
         assert list(out.iterdir())
@@ -52,9 +52,9 @@ def test_what_goes_out_is_whole_or_not_there(tmp_path: Path, filled: Store, name
 def test_a_limit_on_files_leaves_the_earlier_export(tmp_path: Path, filled: Store) -> None:
     out = tmp_path / "all.jsonl"
     with filled as store:
-        store.export("jsonl", out)
+        store.exports.export("jsonl", out)
         before = out.read_bytes()
-        store.save_prediction(prediction("Who else?"))
+        store.predictions.save_prediction(prediction("Who else?"))
         with (
             small_files(2000),
             pytest.raises(StorageError, match=r"all\.jsonl cannot be written \(File too large\)"),

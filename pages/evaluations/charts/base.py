@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from core.evaluation.published import PublishedTable
 from core.metrics import COUNT_METRICS
 from pages.app.markup import chart_text
-from storage.people.door import Door
+from storage.door import Door
 from storage.records.results import GroupMean, StoredEvaluation
 from storage.store import Store
 
@@ -56,17 +56,17 @@ class Asked:
 
     @cached_property
     def summaries(self) -> dict[str, Mapping[str, Any]]:
-        return {key: self.store.evaluation_report(key).get("summary") or {} for key in self.ids}
+        return {key: self.store.evaluations.evaluation_report(key).get("summary") or {} for key in self.ids}
 
     @cached_property
     def errors(self) -> Mapping[str, Mapping[str, int]]:
-        found: Mapping[str, Mapping[str, int]] = self.store.error_counts(self.ids, multi=self.scope == "multi")
+        found: Mapping[str, Mapping[str, int]] = self.store.evaluations.error_counts(self.ids, multi=self.scope == "multi")
         return found
 
     @cached_property
     def groups(self) -> Mapping[str, Sequence[GroupMean]]:
         """By each of GROUPS."""
-        return {by: self.store.group_means(self.ids, self.metric, by) for by in GROUPS}
+        return {by: self.store.evaluations.group_means(self.ids, self.metric, by) for by in GROUPS}
 
 
 def the_chosen(asked: Asked) -> Runs:

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from core import disk
+from storage.records.results import Manifest
+from storage.schema import tables
+from storage.schema.engine import Database
 
 
 class HashedWriter(io.RawIOBase):
@@ -65,3 +68,18 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def note_export(database: Database, manifest: Manifest, path: Path) -> None:
+    with database.writing() as session:
+        session.add(
+            tables.Export(
+                format=manifest.format,
+                file=str(path),
+                sha256=manifest.sha256,
+                bytes=manifest.bytes,
+                counts=dict(manifest.counts),
+                filters=dict(manifest.filters),
+                created=manifest.created,
+            )
+        )

@@ -17,15 +17,13 @@ from core.errors import InputError, NotFoundError, StorageError
 from core.json_io import dumps
 from storage.exchange.consensus import RULE
 from storage.exchange.dump import LAYOUT
-from storage.exchange.exports.files import digest, manifest_path, replacing
+from storage.exchange.exports.files import digest, manifest_path, note_export, replacing
 from storage.exchange.exports.formats import FORMATS, check_format, write_rows
 from storage.exchange.votes import Filters, Names, check_filters
-from storage.records.checks import check_text
-from storage.records.results import ExportRecord, Format, Manifest, Snapshot
-from storage.results.labels import MAX_NOTE_CHARS
-from storage.results.predictions import check_page
-from storage.schema import tables
-from storage.schema.engine import Database, now
+from storage.records.checks import MAX_NOTE_CHARS, check_page, check_text
+from storage.records.results import Format, Manifest, Snapshot
+from storage.records.rows import record
+from storage.schema.engine import Part, now
 from storage.schema.snapshots import Snapshot as SnapshotRow
 from storage.schema.upgrade import head
 
@@ -33,8 +31,8 @@ SNAPSHOT_FORMATS = ("training", "ambignq", "ambignq-full", "preferences", "csv",
 MANIFEST = "manifest.json"
 
 
-class Exports(Database):
-    """Exports and snapshots.  The file is of one moment: one read transaction writes all of it."""
+class Exports(Part):
+    """The part of the Store about exports and snapshots.  The file is of one moment: one read transaction writes all of it."""
 
     def export(
         self,
@@ -71,28 +69,8 @@ class Exports(Database):
         )
         with replacing(manifest_path(out)) as writer:
             writer.write(dumps(manifest.to_json()) + "\n")
-        self._note(manifest, out)
+        note_export(self.database, manifest, out)
         return manifest
-
-    def _note(self, manifest: Manifest, path: Path) -> None:
-        with self.writing() as session:
-            session.add(
-                tables.Export(
-                    format=manifest.format,
-                    file=str(path),
-                    sha256=manifest.sha256,
-                    bytes=manifest.bytes,
-                    counts=dict(manifest.counts),
-                    filters=dict(manifest.filters),
-                    created=manifest.created,
-                )
-            )
-
-    def exports(self, limit: int = 50) -> list[ExportRecord]:
-        """What went out, backups included, the newest first."""
-        with self.reading() as session:
-            rows = session.scalars(select(tables.Export).order_by(tables.Export.id.desc()).limit(limit))
-            return [ExportRecord(r.format, r.file, r.sha256, r.bytes, r.counts, r.filters, r.created) for r in rows]
 
     # ------------------------------------------------------------ snapshots
 
@@ -171,7 +149,7 @@ class Exports(Database):
                 )
                 session.add(row)
                 session.flush()
-                made = _record(row)
+                made = record(Snapshot, row)
             return made
         except BaseException:
             if target is not None:  # the database did not take it
@@ -183,7 +161,7 @@ class Exports(Database):
         check_page(limit, offset)
         with self.reading() as session:
             rows = session.scalars(select(SnapshotRow).order_by(SnapshotRow.number.desc()).limit(limit).offset(offset))
-            return [_record(row) for row in rows]
+            return [record(Snapshot, row) for row in rows]
 
     def get_snapshot(self, number: int) -> Snapshot:
         """Raises NotFoundError for an unknown number."""
@@ -194,7 +172,7 @@ class Exports(Database):
                 raise NotFoundError(
                     f"there is no snapshot {number}; " + (f"the last one is {last}" if last else "there is none yet")
                 )
-            return _record(row)
+            return record(Snapshot, row)
 
     def snapshot_files(self, number: int, folder: Path) -> dict[str, Path]:
         """Format -> file of a snapshot, after its digests were checked: it is what it was.
@@ -220,10 +198,6 @@ def _next_number(session: Session, folder: Path) -> int:
     """After the database's and the folder's: a folder may outlive a restored database."""
     there = [int(p.name) for p in folder.glob("[0-9][0-9][0-9][0-9]*") if p.name.isdigit()]
     return max([session.scalar(select(func.max(SnapshotRow.number))) or 0, *there]) + 1
-
-
-def _record(row: SnapshotRow) -> Snapshot:
-    return Snapshot(row.number, row.sha256, row.bytes, row.counts, row.filters, row.note, row.created)
 
 
 def _delete(folder: Path) -> None:

@@ -18,7 +18,7 @@ from storage.exchange.consensus import annotation_of, consensus, own_statements,
 from storage.exchange.supporting import supporting
 from storage.exchange.votes import CHUNK, Filters, Names, Said, current_submissions, said
 from storage.schema import tables, workbench
-from storage.tasks.batches import hidden
+from storage.tasks.jobs import hidden
 
 SOURCE = "ambiscope"
 Row = dict[str, Any]

@@ -29,6 +29,7 @@ from storage.exchange.imports.predictions import prediction_of, question_of
 from storage.exchange.imports.rows import Importer
 from storage.records.checks import storable
 from storage.records.results import ImportReport, RejectedRowsError
+from storage.schema.engine import Part
 
 KEPT_REASONS = 100
 FORMATS = ("ambignq", "questions", "predictions", "jsonl")
@@ -172,3 +173,27 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
             rejects.add(line, str(e))
     rejects.settle()
     return ImportReport(str(path), format, dict(importer.stored), dict(importer.known))
+
+
+class Imports(Part):
+    """The part of the Store about files that come in."""
+
+    def import_file(self, path: Path, *, format: str = "auto", annotator: str = "ambignq") -> ImportReport:
+        """Stores a file of one of the formats of storage.exchange.imports.importing, all or nothing; what is already there and equal is
+        counted as known.
+
+        AmbigNQ names no annotators: the n-th annotation of each question goes to `annotator` n.  Raises
+        RejectedRowsError with the wrong rows by line, FormatError for broken syntax, InputError for an unreadable file,
+        StorageError; then nothing was stored.
+        """
+        if format not in ("auto", *FORMATS):
+            known = ", ".join(FORMATS)
+            raise InputError(f"format '{format}' cannot be imported; use {known} (training files and tables are derived)")
+        chosen = detect_format(path) if format == "auto" else format
+        before = fingerprint(path)
+        check_file(path, chosen)
+        with self.writing() as session:
+            report = store_file(session, path, chosen, annotator)
+            if fingerprint(path) != before:
+                raise InputError(f"{path} was changed while it was read: nothing was stored; import it again")
+        return report

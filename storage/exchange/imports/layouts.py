@@ -13,12 +13,12 @@ from core.trace import prediction_from_json
 from core.types import Annotation, QAPair, Question
 from storage.exchange.dump import KINDS
 from storage.exchange.imports.workbench import check_workbench
-from storage.records.checks import check_text
+from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_annotator, check_text
 from storage.records.results import Stage, State
 from storage.results.annotations import annotation_from_json, check_annotation
 from storage.results.evaluation_rows import MAX_LABEL_CHARS
-from storage.results.labels import check_annotator, check_judgment
-from storage.results.predictions import MAX_ID_CHARS, MAX_QUESTION_CHARS, plain_trace
+from storage.results.labels import check_judgment
+from storage.results.predictions import plain_trace
 
 Row = dict[str, Any]
 

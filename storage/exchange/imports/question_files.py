@@ -26,9 +26,8 @@ from core.json_io import array_rows, jsonl_rows, opened, read_text
 from core.text import words
 from core.types import ReferenceQuestion
 from storage.exchange.imports.importing import check_file
-from storage.records.checks import check_text, storable
+from storage.records.checks import MAX_QUESTION_CHARS, check_text, storable
 from storage.records.results import RejectedRowsError
-from storage.results.predictions import MAX_QUESTION_CHARS
 
 SUFFIXES = ("json", "jsonl", "gz", "txt")
 SHOWN = 100  # refused rows that an error names

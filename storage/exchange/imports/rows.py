@@ -17,9 +17,10 @@ from storage.exchange.dump import KINDS
 from storage.exchange.imports.layouts import Row, check_ambignq, read_time
 from storage.exchange.imports.predictions import content_key, prediction_of, question_of
 from storage.exchange.imports.workbench import WorkbenchRows
+from storage.people.actors import annotator_row
 from storage.results.annotations import annotation_from_json, pairs_of, write_pairs
 from storage.results.evaluation_rows import add_evaluation, digest_of, report_of
-from storage.results.labels import annotator_row, answer_id
+from storage.results.labels import answer_id
 from storage.results.predictions import insert_prediction, plain_trace, question_row
 from storage.schema import tables
 from storage.schema.engine import now

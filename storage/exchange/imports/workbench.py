@@ -11,9 +11,9 @@ from sqlalchemy.orm import Session
 
 from core.errors import AmbiscopeError, FormatError, InputError
 from storage.exchange.dump import KINDS, NATURAL, Kind
-from storage.records.checks import check_text
+from storage.people.actors import annotator_row
+from storage.records.checks import check_annotator, check_text
 from storage.records.projects import AUTOMATIC
-from storage.results.labels import annotator_row, check_annotator
 from storage.schema import workbench
 from storage.schema.engine import Flag, JsonText, UtcDateTime
 from storage.schema.tables import Base

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from page_helpers import button, texts
+from storage_samples import noted_exports
 from streamlit.testing.v1 import AppTest
 
 from pages.app import installation as health
@@ -29,7 +30,7 @@ def test_launches_and_backs_up(open_app: Open, store: Store, monkeypatch: pytest
     assert (row["value"], row["from"]) == (health.HIDDEN, "set")
     button(app, "Back up now").click().run()
     assert not app.error
-    (record,) = store.exports()
+    (record,) = noted_exports(store)
     assert record.format == "backup"
     assert Path(record.file).exists()
     assert {m.label: m.value for m in app.metric}["Last backup"] == "just now"

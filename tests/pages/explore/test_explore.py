@@ -19,6 +19,7 @@ from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
 from core.trace import prediction_from_json
 from pages.runs.corrections import options_of
+from storage.results.predictions import Predictions
 from storage.store import Store
 
 Open = Callable[..., AppTest]
@@ -70,50 +71,50 @@ def test_ask_judge_and_open_again(app: AppTest, open_app: Open, store: Store) ->
     assert ":orange-background[**Natalie Wood**]" in shown
     assert [s.label for s in app.status if "EOI" in s.label]
 
-    stored = store.get_prediction(link(app)).prediction
+    stored = store.predictions.get_prediction(link(app)).prediction
     assert stored.question.text == QUESTION
     assert [a.text for a in stored.answers] == list(ANSWERS)
 
     verdict(app, 1).set_value("wrong").run()
     app.text_area(key=f"verdict.{link(app)}.1.note").set_value("**not** asked for").run()
-    (judged,) = store.judgments(link(app))
+    (judged,) = store.labels.judgments(link(app))
     assert (judged.position, judged.annotator, judged.verdict, judged.note) == (1, "me", "wrong", "**not** asked for")
     verdict(app, 1).set_value("correct").run()
-    assert [r.verdict for r in store.judgment_history(link(app), 1, "me")] == ["wrong", "wrong"]
+    assert [r.verdict for r in store.labels.judgment_history(link(app), 1, "me")] == ["wrong", "wrong"]
 
     again = open_app(prediction=link(app))
     assert not again.exception
     assert "3 answers" in texts(again)
     assert verdict(again, 1).value == "correct"
     assert "Your note: **not** asked for" in texts(again)
-    assert store.counts()["prediction"] == 1
+    assert store.maintenance.counts()["prediction"] == 1
 
 
 def test_a_rerun_saves_nothing_twice(app: AppTest, store: Store) -> None:
     ask(app)
     app.run()
     app.run()
-    assert store.counts()["prediction"] == 1
+    assert store.maintenance.counts()["prediction"] == 1
 
 
 def test_taking_a_verdict_back(app: AppTest, store: Store) -> None:
     ask(app)
     verdict(app, 0).set_value("correct").run()
     verdict(app, 0).set_value(None).run()
-    assert store.judgments(link(app)) == []
-    assert len(store.judgment_history(link(app), 0, "me")) == 1
+    assert store.labels.judgments(link(app)) == []
+    assert len(store.labels.judgment_history(link(app), 0, "me")) == 1
 
 
 def test_two_tabs_judge_the_same_answer(app: AppTest, store: Store) -> None:
     ask(app)
-    store.judge(link(app), 0, "me", "duplicate", "from the other tab", "submitted")
+    store.labels.judge(link(app), 0, "me", "duplicate", "from the other tab", "submitted")
     verdict(app, 0).set_value("correct").run()
     (warning,) = app.warning
     assert "duplicate" in warning.value
     assert "correct" in warning.value
-    assert store.judgments(link(app))[0].verdict == "duplicate"
+    assert store.labels.judgments(link(app))[0].verdict == "duplicate"
     button(app, "Save mine").click().run()
-    assert store.judgments(link(app))[0].verdict == "correct"
+    assert store.labels.judgments(link(app))[0].verdict == "correct"
     assert not app.warning
 
 
@@ -125,7 +126,7 @@ def test_verdicts_belong_to_the_name(app: AppTest, store: Store) -> None:
     assert verdict(app, 0).value is None
     assert "Others said: me: **correct**" in texts(app)
     verdict(app, 0).set_value("wrong").run()
-    assert {(j.annotator, j.verdict) for j in store.judgments(link(app))} == {("me", "correct"), ("Ada", "wrong")}
+    assert {(j.annotator, j.verdict) for j in store.labels.judgments(link(app))} == {("me", "correct"), ("Ada", "wrong")}
 
 
 def test_strike_and_run_on(app: AppTest, store: Store) -> None:
@@ -136,9 +137,12 @@ def test_strike_and_run_on(app: AppTest, store: Store) -> None:
     button(app, "Continue from here").click().run()
     assert not app.exception
     assert link(app) != first
-    question = store.get_prediction(link(app)).prediction.question
+    question = store.predictions.get_prediction(link(app)).prediction.question
     assert (question.pinned, question.banned) == (("Natalie Wood",), ("Rachel Zegler",))
-    assert [a.text for a in store.get_prediction(link(app)).prediction.answers] == ["Natalie Wood", "Carol Lawrence"]
+    assert [a.text for a in store.predictions.get_prediction(link(app)).prediction.answers] == [
+        "Natalie Wood",
+        "Carol Lawrence",
+    ]
     assert "set by a person" in texts(app)
     assert "Struck: Rachel Zegler" in texts(app)
 
@@ -147,7 +151,7 @@ def test_add_an_answer_and_run_on(app: AppTest, store: Store) -> None:
     ask(app)
     app.text_input(key=f"{link(app)}.new.0").set_value("  Rita   Moreno ").run()
     button(app, "Continue from here").click().run()
-    stored = store.get_prediction(link(app)).prediction
+    stored = store.predictions.get_prediction(link(app)).prediction
     assert stored.question.pinned == ("Natalie Wood", "Rita Moreno")
     assert [a.text for a in stored.answers] == ["Natalie Wood", "Rita Moreno", "Rachel Zegler", "Carol Lawrence"]
 
@@ -169,7 +173,7 @@ def test_compare_two_runs(app: AppTest, open_app: Open, store: Store) -> None:
     assert "1 answer\n" in shown
     assert shown.count("both") == 2
     assert shown.count("only here") == 2
-    assert store.counts()["prediction"] == 2
+    assert store.maintenance.counts()["prediction"] == 2
     again = open_app(prediction=link(app), other=link(app, "other"))
     assert texts(again).count("only here") == 2
 
@@ -181,7 +185,7 @@ def test_the_trace_can_be_downloaded(app: AppTest, store: Store, monkeypatch: py
     real = st.download_button
     monkeypatch.setattr(st, "download_button", lambda label, data, **kw: (files.append(data), real(label, data, **kw))[1])
     ask(app)
-    assert prediction_from_json(json.loads(files[-1])) == store.get_prediction(link(app)).prediction
+    assert prediction_from_json(json.loads(files[-1])) == store.predictions.get_prediction(link(app)).prediction
 
 
 def test_recent_predictions_and_their_filter(app: AppTest) -> None:
@@ -219,7 +223,7 @@ def test_bad_questions(app: AppTest, store: Store, question: str, said: str) -> 
     ask(app, question)
     assert not app.exception
     assert said in app.error[0].value.replace("\\", "")
-    assert store.counts()["prediction"] == 0
+    assert store.maintenance.counts()["prediction"] == 0
     ask(app)
     assert not app.error
 
@@ -240,7 +244,7 @@ def test_more_passages_than_the_corpus_has(app: AppTest, store: Store) -> None:
     read = app.number_input(key="explore.first.top_k.4")
     assert (read.value, read.max, read.help) == (4, 4, "The corpus has 4.")
     ask(app)
-    stored = store.get_prediction(link(app)).prediction
+    stored = store.predictions.get_prediction(link(app)).prediction
     assert (len(stored.passages), stored.system.settings["top_k"]) == (4, 4)
 
 
@@ -304,22 +308,22 @@ def test_database_of_a_newer_version(open_app: Open, corpus: str, settings: Sett
 def test_a_full_disk_keeps_the_result_on_the_page(app: AppTest, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     full = threading.Event()
     full.set()
-    real = Store.save_prediction
+    real = Predictions.save_prediction
 
-    def save(self: Store, *args: Any, **kw: Any) -> str:
+    def save(self: Predictions, *args: Any, **kw: Any) -> str:
         if full.is_set():
             raise StorageError("the disk is full; free some space")
         return real(self, *args, **kw)
 
-    monkeypatch.setattr(Store, "save_prediction", save)
+    monkeypatch.setattr(Predictions, "save_prediction", save)
     ask(app)
     assert "the disk is full" in app.error[0].value
     assert "3 answers" in texts(app)
-    assert store.counts()["prediction"] == 0
+    assert store.maintenance.counts()["prediction"] == 0
     full.clear()
     button(app, "Save again").click().run()
     assert not app.error
-    assert store.counts()["prediction"] == 1
+    assert store.maintenance.counts()["prediction"] == 1
     assert link(app)
 
 

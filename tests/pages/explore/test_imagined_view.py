@@ -268,7 +268,7 @@ def test_dtv_is_watched_stored_and_opened_again(
         labels = [e.label.replace("\\", "") for e in page.expander]
         assert any(label.endswith(f"for: {asked[1]}") for label in labels)
         assert {"1 of 7 passages pruned", "4 of 6 passages pruned"} <= set(labels)
-    stored = store.get_prediction(saved(app)).prediction
+    stored = store.predictions.get_prediction(saved(app)).prediction
     assert {"QuestionsImagined", "PassagesPruned", "QuestionVerified"} <= {type(e).__name__ for e in stored.events}
     assert [a.text for a in stored.answers] == ["Natalie Wood", "Carol Lawrence"]
 
@@ -287,7 +287,7 @@ def test_a_run_whose_first_call_fails_marks_it(scripted_app: Callable[..., AppTe
     assert not app.exception
     assert "the language model failed at 'pseudo_interpretations'" in texts(app)
     assert "failed call] pseudo_interpretations" in texts(app)
-    assert store.counts()["prediction"] == 0
+    assert store.maintenance.counts()["prediction"] == 0
 
 
 def test_the_tree_shows_what_it_dropped(scripted_app: Callable[..., AppTest]) -> None:

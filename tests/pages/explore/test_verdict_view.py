@@ -95,7 +95,7 @@ def test_a_grid_a_map_and_choices(app: AppTest, store: Store) -> None:
     assert "<b>returned" not in raw  # escaped, so nothing of it is markup
     assert not any(m.allow_html for m in app.markdown)
     assert ":orange-background[**Natalie Wood**]" in raw
-    prediction = store.get_prediction(saved(app)).prediction
+    prediction = store.predictions.get_prediction(saved(app)).prediction
     assert [i.answer for i in prediction.interpretations] == ["Natalie Wood", "Rachel Zegler"]
 
 
@@ -142,7 +142,7 @@ def test_rejecting_and_none_of_these(app: AppTest, store: Store) -> None:
     app.button(key=f"{first}.reject.0").click().run()
     assert "~~Natalie Wood~~" in texts(app)
     app.button(key=f"{first}.further").click().run()
-    again = store.get_prediction(saved(app)).prediction
+    again = store.predictions.get_prediction(saved(app)).prediction
     assert again.question.banned == ("Natalie Wood",)
     assert again.system.settings["top_k"] == 4  # twice as many, at most the whole corpus
     assert [i.answer for i in again.interpretations] == ["Rachel Zegler"]

@@ -29,7 +29,9 @@ def run(store: Store, *interpretations: Any, question: str = QUESTION, digest: s
         "provenance": {"system": {"name": "rac", "corpus": "starter", "corpus_digest": digest}, "judge": judge},
     }
     scores = {"G-F1": {"all": 0.5, "multi": None}}
-    return store.save_evaluation(system="rac", corpus="starter", questions="dev.json", metrics=scores, report=report)
+    return store.evaluations.save_evaluation(
+        system="rac", corpus="starter", questions="dev.json", metrics=scores, report=report
+    )
 
 
 def found(store: Store, key: str) -> judges.JudgeAgreement:
@@ -42,14 +44,14 @@ def test_without_words_of_people_it_is_undefined_and_says_why(store: Store) -> N
     assert agreement.about == JUDGE
     assert (agreement.row.judge, agreement.row.n) == ("language-model", 0)
     assert (agreement.row.kappa.value, agreement.row.kappa.interval, agreement.row.kappa.why) == (None, None, NOBODY)
-    store.save_prediction(prediction())
+    store.predictions.save_prediction(prediction())
     assert found(store, key).row.kappa.why == NOBODY  # a prediction alone says nothing
 
 
 def test_the_same_question_answer_and_passage_are_compared(store: Store) -> None:
-    mine = store.save_prediction(prediction(answers=["Natalie Wood", "Rachel Zegler", "Carol Lawrence", "Nobody"]))
+    mine = store.predictions.save_prediction(prediction(answers=["Natalie Wood", "Rachel Zegler", "Carol Lawrence", "Nobody"]))
     for position, verdict in enumerate(("correct", "wrong", "unsupported", "correct")):
-        store.judge(mine, position, "Ada", verdict)
+        store.labels.judge(mine, position, "Ada", verdict)
     key = run(
         store,
         said("natalie wood", True),  # equal after normalisation
@@ -68,40 +70,40 @@ def test_the_same_question_answer_and_passage_are_compared(store: Store) -> None
 
 
 def test_people_have_a_majority_and_drafts_do_not_count(store: Store) -> None:
-    one = store.save_prediction(prediction(), key="1")
-    other = store.save_prediction(prediction(system="fid"), key="2")
+    one = store.predictions.save_prediction(prediction(), key="1")
+    other = store.predictions.save_prediction(prediction(system="fid"), key="2")
     for who, verdict in (("Ada", "correct"), ("Bob", "wrong")):
-        store.judge(one, 0, who, verdict)  # type: ignore[arg-type]
+        store.labels.judge(one, 0, who, verdict)  # type: ignore[arg-type]
     key = run(store, said("Natalie Wood", False), said("Rachel Zegler", True))
     assert found(store, key).row.n == 0  # a tie
-    store.judge(other, 0, "Cy", "unsupported")  # another system gave the same answer from the same passage
+    store.labels.judge(other, 0, "Cy", "unsupported")  # another system gave the same answer from the same passage
     assert found(store, key).row.table == (0, 0, 0, 1)
-    store.judge(other, 0, "Ada", "unsupported")  # she said so later than of the other one
-    store.judge(one, 1, "Ada", "correct", state="draft")
-    store.judge(other, 1, "Bob", "duplicate")
+    store.labels.judge(other, 0, "Ada", "unsupported")  # she said so later than of the other one
+    store.labels.judge(one, 1, "Ada", "correct", state="draft")
+    store.labels.judge(other, 1, "Bob", "duplicate")
     row = found(store, key).row
     assert row.table == (0, 0, 0, 1)
     assert row.kappa.value is None  # both say no throughout
     assert row.kappa.why
-    store.judge(one, 1, "Ada", "correct")
+    store.labels.judge(one, 1, "Ada", "correct")
     assert found(store, key).row.kappa.value == 1.0
 
 
 def test_another_corpus_is_another_thing(store: Store) -> None:
-    mine = store.save_prediction(prediction())
-    store.judge(mine, 0, "Ada", "correct")
+    mine = store.predictions.save_prediction(prediction())
+    store.labels.judge(mine, 0, "Ada", "correct")
     row = found(store, run(store, said("Natalie Wood", True), digest="c1")).row
     assert (row.n, row.kappa.why) == (0, "no interpretation was judged by people and by this judge")
     unread = dataclasses.replace(prediction(), system=t.SystemInfo("fid", corpus="starter"))
-    store.judge(store.save_prediction(unread), 0, "Ada", "correct")
+    store.labels.judge(store.predictions.save_prediction(unread), 0, "Ada", "correct")
     assert found(store, run(store, said("Natalie Wood", True), digest="")).row.n == 1  # by name where there is no digest
 
 
 def test_an_interpretation_without_passage_and_one_given_twice(store: Store) -> None:
-    bare = store.save_prediction(prediction(answers=["Natalie Wood"], passages=()))
-    store.judge(bare, 0, "Ada", "wrong")
-    full = store.save_prediction(prediction(answers=["Natalie Wood"]))
-    store.judge(full, 0, "Ada", "correct")
+    bare = store.predictions.save_prediction(prediction(answers=["Natalie Wood"], passages=()))
+    store.labels.judge(bare, 0, "Ada", "wrong")
+    full = store.predictions.save_prediction(prediction(answers=["Natalie Wood"]))
+    store.labels.judge(full, 0, "Ada", "correct")
     key = run(
         store,
         said("Natalie Wood", False, passage=""),
@@ -113,22 +115,22 @@ def test_an_interpretation_without_passage_and_one_given_twice(store: Store) -> 
 
 
 def test_reports_of_other_programs(store: Store) -> None:
-    mine = store.save_prediction(prediction())
-    store.judge(mine, 0, "Ada", "correct")
+    mine = store.predictions.save_prediction(prediction())
+    store.labels.judge(mine, 0, "Ada", "correct")
     odd = run(store, "text", {"supported": True}, {"answer": 5, "supported": "yes"}, judge="somebody")
     agreement = found(store, odd)
     assert agreement.about == {}
     assert (agreement.row.judge, agreement.row.n) == ("unknown", 0)
-    bare = store.save_evaluation(system="x", corpus="y", questions="z", metrics={}, report={})
+    bare = store.evaluations.save_evaluation(system="x", corpus="y", questions="z", metrics={}, report={})
     assert found(store, bare).row.kappa.why == NOBODY
     assert judges.judge_agreement(store, ["0" * 32, bare]).keys() == {bare}
     assert judges.judge_agreement(store, []) == {}
 
 
 def test_bounds_are_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = store.save_prediction(prediction())
-    store.judge(mine, 0, "Ada", "correct")
-    store.judge(mine, 1, "Ada", "wrong")
+    mine = store.predictions.save_prediction(prediction())
+    store.labels.judge(mine, 0, "Ada", "correct")
+    store.labels.judge(mine, 1, "Ada", "wrong")
     key = run(store, said("Natalie Wood", True), said("Rachel Zegler", False))
     assert not found(store, key).truncated
     assert found(store, key).row.n == 2

@@ -39,9 +39,9 @@ def settings(tmp_path: Path) -> Settings:
 def store(settings: Settings) -> Iterator[Store]:
     """One judged question, which is the fourth of the file by its words and the fifth by its id."""
     with Store(settings.url) as opened:
-        saved = opened.save_prediction(prediction("QUESTION  number 3", ["Ann", "Ben"], id="q4"))
-        opened.judge(saved, 0, "Ada", "correct")
-        opened.judge(saved, 1, "Ada", "wrong")
+        saved = opened.predictions.save_prediction(prediction("QUESTION  number 3", ["Ann", "Ben"], id="q4"))
+        opened.labels.judge(saved, 0, "Ada", "correct")
+        opened.labels.judge(saved, 1, "Ada", "wrong")
         yield opened
 
 
@@ -113,13 +113,14 @@ def test_a_better_model(store: Store, settings: Settings, questions: Path, tmp_p
     assert made.main.interval is not None
     assert "better" in made.words()
     assert made.differences[2].difference is None  # recall is undefined throughout
-    before, after = store.get_evaluation(made.before), store.get_evaluation(made.after)
+    after, before = store.evaluations.evaluations()
+    assert (before.id, after.id) == (made.before, made.after)
     assert (before.label, after.label) == ("before training from snapshot 1", "after training from snapshot 1")
-    assert after.report["loop"]["before"] == before.id
+    assert store.evaluations.evaluation_report(after.id)["loop"]["before"] == before.id
     assert json.loads((tmp_path / "loop" / "result.json").read_text())["verdict"] == "better"
     assert said[-1] == ("done", 1.0)
     assert ("training: step 3", 0.75) in said
-    (snapshot,) = store.snapshots()
+    (snapshot,) = store.exports.snapshots()
     train = commands.arguments["train"]
     assert train[train.index("--multi") + 1] == str(settings.home / "snapshots" / "0001" / "training.jsonl")
     assert train[train.index("--init") + 1] == "default"
@@ -139,16 +140,16 @@ def test_a_loop_goes_on_where_it_stopped(store: Store, settings: Settings, quest
     wanted = options(tmp_path, questions)
     with pytest.raises(AmbiscopeError, match="train failed"):
         run_loop(store, settings, wanted, run=commands)
-    assert store.count_evaluations() == 0  # nothing half stored
+    assert store.evaluations.count_evaluations() == 0  # nothing half stored
     commands.fail = "after"
     with pytest.raises(AmbiscopeError, match="after failed"):
         run_loop(store, settings, wanted, run=commands)
     commands.fail = ""
     made = run_loop(store, settings, wanted, run=commands)
     assert commands.calls == ["before", "train", "after"]  # none of them twice
-    assert len(store.snapshots()) == 1
+    assert len(store.exports.snapshots()) == 1
     assert run_loop(store, settings, wanted, run=commands) == made  # nothing left to do
-    assert store.count_evaluations() == 2
+    assert store.evaluations.count_evaluations() == 2
     with pytest.raises(InputError, match=r"another loop \(steps\)"):
         run_loop(store, settings, options(tmp_path, questions, steps=5), run=commands)
     questions.write_text(questions.read_text() + " ")
@@ -198,8 +199,8 @@ def test_what_is_refused(store: Store, settings: Settings, questions: Path, tmp_
 def test_wrong_answers_are_trained_on_beside_right_ones_only(
     store: Store, settings: Settings, questions: Path, tmp_path: Path
 ) -> None:
-    saved = store.save_prediction(prediction("Who is it?", ["Natalie Wood"], id="w"))
-    store.judge(saved, 0, "Bob", "wrong")
+    saved = store.predictions.save_prediction(prediction("Who is it?", ["Natalie Wood"], id="w"))
+    store.labels.judge(saved, 0, "Bob", "wrong")
     assert run_loop(store, settings, options(tmp_path, questions), run=Commands()).trained_on == 2
     wrong = LoopOptions(out=tmp_path / "w", filters=Filters(annotators=("Bob",)), steps=1, questions=questions, replay=None)
     with pytest.raises(InputError, match="no question with a correct answer"):
@@ -207,7 +208,7 @@ def test_wrong_answers_are_trained_on_beside_right_ones_only(
 
 
 def test_a_changed_snapshot_is_not_trained_on(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:
-    store.take_snapshot(settings.home / "snapshots")
+    store.exports.take_snapshot(settings.home / "snapshots")
     file = settings.home / "snapshots" / "0001" / "training.jsonl"
     file.chmod(0o600)
     file.write_text(file.read_text().replace("Ann", "Eve"))

@@ -51,9 +51,9 @@ def test_everything_of_a_project(worked: tuple[Store, str]) -> None:
 
 def test_a_further_form_of_a_given_answer_was_not_missing(worked: tuple[Store, str]) -> None:
     store, made = worked
-    item = next(i.id for i in store.items(made, "Mia", stage="judging") if i.question == "Who played part 0?")
+    item = next(i.id for i in store.items.items(made, "Mia", stage="judging") if i.question == "Who played part 0?")
     added = {item: {("natalie wood", "n wood"), ("r zegler", "rachel zegler"), ("nobody",)}}
-    with store.reading() as session:
+    with store.database.reading() as session:
         assert agreement._missing(session, added) == {"ambigprompt": 1, "fid": 1}  # fid gave Nobody, ambigprompt Rachel Zegler
 
 
@@ -86,9 +86,9 @@ def test_bounds_are_told(worked: tuple[Store, str], monkeypatch: pytest.MonkeyPa
 def test_annotators_may_not_see_it(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
     with Store(f"sqlite:///{tmp_path / 'x.db'}") as store:
-        store.add_person("Mia", "Mia", "manager", password="long enough")
-        store.add_person("Mia", "Ada", "annotator")
-        store.add_person("Mia", "Val", "validator")
+        store.people.add_person("Mia", "Mia", "manager", password="long enough")
+        store.people.add_person("Mia", "Ada", "annotator")
+        store.people.add_person("Mia", "Val", "validator")
         with pytest.raises(NotAllowedError):
             quality(store, "Ada")
         assert quality(store, "Val", samples=5).figures[0].why

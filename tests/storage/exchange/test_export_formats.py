@@ -55,28 +55,30 @@ def work(store: Store) -> str:
     made = project(
         store, 2, stages=("generation", "validation", "judging"), systems=("ambigprompt", "fid"), annotators_per_item=2
     )
-    first = store.save_prediction(prediction(QUESTION, ["Natalie Wood", "Rachel Zegler"], id="q0"))
-    second = store.save_prediction(prediction(QUESTION, ["Natalie Wood", "Nobody"], id="q0", system="fid"))
-    store.link_predictions("Mia", made.id)
-    items = {i.question: i.id for i in store.items(made.id, "Mia", stage="generation")}
+    first = store.predictions.save_prediction(prediction(QUESTION, ["Natalie Wood", "Rachel Zegler"], id="q0"))
+    second = store.predictions.save_prediction(prediction(QUESTION, ["Natalie Wood", "Nobody"], id="q0", system="fid"))
+    store.intake.link_predictions("Mia", made.id)
+    items = {i.question: i.id for i in store.items.items(made.id, "Mia", stage="generation")}
     item, other = items[QUESTION], items["Who played part 1?"]
     for who, annotation in (("Ada", multiple("Natalie Wood", "Rachel Zegler")), ("Bob", multiple("Natalie Wood", "Carol"))):
-        store.claim_item(item, who, "generation")
-        store.log_search(item, who, "generation", "maria film")
-        store.log_view(item, who, "generation", "p1", "Title 1")
+        store.queue.claim_item(item, who, "generation")
+        store.drafts.log_search(item, who, "generation", "maria film")
+        store.drafts.log_view(item, who, "generation", "p1", "Title 1")
         cited = t.Annotation(annotation.type, tuple(t.QAPair(p.question, p.answers, ("p1",)) for p in annotation.pairs))
         uses = (SuggestionUse(second, 1, "Nobody", "rejected"), SuggestionUse(first, 0, "Natalie Wood", "accepted"))
-        store.submit(item, who, "generation", GenerationWork(cited, uses), seconds=60)
+        store.submissions.submit(item, who, "generation", GenerationWork(cited, uses), seconds=60)
     for who in ("Ada", "Bob"):
-        store.claim_item(other, who, "generation")
-        store.submit(other, who, "generation", GenerationWork(single("=cmd|'/C calc'!A0")), seconds=30)
-    given_ = store.validation_input(item, "Val")
-    store.claim_item(item, "Val", "validation")
+        store.queue.claim_item(other, who, "generation")
+        store.submissions.submit(other, who, "generation", GenerationWork(single("=cmd|'/C calc'!A0")), seconds=30)
+    given_ = store.reviews.validation_input(item, "Val")
+    store.queue.claim_item(item, "Val", "validation")
     final = multiple("Natalie Wood", "Rachel Zegler")
-    store.submit(item, "Val", "validation", ValidationWork(final), seconds=20, expected_version=given_.expected_version)
+    store.submissions.submit(
+        item, "Val", "validation", ValidationWork(final), seconds=20, expected_version=given_.expected_version
+    )
     for who in ("Ada", "Bob"):
-        store.claim_item(item, who, "judging")
-        sheet = store.judging_sheet(item, who)
+        store.queue.claim_item(item, who, "judging")
+        sheet = store.reviews.judging_sheet(item, who)
         ours = next(side.name for side in sheet.sides if side.prediction_id == first)
         answers = tuple(
             JudgedAnswer(p, i, "correct" if (p, i) != (second, 1) else "wrong", verdict)
@@ -88,7 +90,7 @@ def work(store: Store) -> str:
             )
         )
         missing = (MissingAnswer("Maria Lopez", ("M. Lopez",)),)
-        store.submit(item, who, "judging", JudgingWork(answers, missing, ours), seconds=40)
+        store.submissions.submit(item, who, "judging", JudgingWork(answers, missing, ours), seconds=40)
     return made.id
 
 
@@ -102,7 +104,7 @@ def table(path: Path) -> list[dict[str, str]]:
 
 def test_ambignq_full_has_searches_and_evidence(worked: tuple[Store, str], tmp_path: Path) -> None:
     store, _ = worked
-    manifest = store.export("ambignq-full", tmp_path / "full.json")
+    manifest = store.exports.export("ambignq-full", tmp_path / "full.json")
     row = json.loads((tmp_path / "full.json").read_text())[0]
     assert row["used_queries"] == [{"query": "maria film", "results": []}]  # once, although two people searched for it
     assert row["viewed_doc_titles"] == ["Title 1"]
@@ -110,7 +112,7 @@ def test_ambignq_full_has_searches_and_evidence(worked: tuple[Store, str], tmp_p
     (annotation,) = row["annotations"]  # validated: the validator's alone
     assert [p["answer"] for p in annotation["qaPairs"]] == [["Natalie Wood"], ["Rachel Zegler"]]
     assert manifest.counts["used_queries"] == 1
-    store.export("ambignq-full", tmp_path / "before.json", filters=Filters(stages=("generation",)))
+    store.exports.export("ambignq-full", tmp_path / "before.json", filters=Filters(stages=("generation",)))
     row = json.loads((tmp_path / "before.json").read_text())[0]
     assert row["annotations"][0]["qaPairs"][0]["passages"] == ["p1"]
     assert [p["id"] for p in row["evidence"]] == ["p1"]
@@ -119,7 +121,7 @@ def test_ambignq_full_has_searches_and_evidence(worked: tuple[Store, str], tmp_p
 
 def test_training_rows_hold_evidence_and_what_was_rejected(worked: tuple[Store, str], tmp_path: Path) -> None:
     store, _ = worked
-    store.export("training", tmp_path / "t.jsonl")
+    store.exports.export("training", tmp_path / "t.jsonl")
     row = lines(tmp_path / "t.jsonl")[0]
     # Carol was taken out by the validator; Nobody judged wrong; Maria Lopez was added by both judges, with an alias
     assert row["answers"] == [["Natalie Wood"], ["Rachel Zegler"], ["Maria Lopez", "M. Lopez"]]
@@ -169,20 +171,20 @@ def test_evidence_that_was_judged_as_a_whole_counts_for_the_chosen_passage() -> 
 
 def test_preferences(worked: tuple[Store, str], tmp_path: Path) -> None:
     store, _ = worked
-    manifest = store.export("preferences", tmp_path / "p.jsonl")
+    manifest = store.exports.export("preferences", tmp_path / "p.jsonl")
     (row,) = lines(tmp_path / "p.jsonl")
     assert manifest.counts["pairs"] == 1
     assert (row["prompt"], row["preferring"], row["against"], row["undecided"]) == (QUESTION, 2, 0, 0)
     assert row["chosen_set"]["system"] == "ambigprompt"
     assert row["rejected_set"]["system"] == "fid"
     assert row["chosen"].splitlines()[0] == "Who played part 0 (Natalie Wood)? | Natalie Wood"
-    store.export("preferences", tmp_path / "none.jsonl", filters=Filters(annotators=("Val",)))
+    store.exports.export("preferences", tmp_path / "none.jsonl", filters=Filters(annotators=("Val",)))
     assert lines(tmp_path / "none.jsonl") == []
 
 
 def test_a_question_that_does_not_fit_is_left_out(worked: tuple[Store, str], tmp_path: Path) -> None:
     store, _ = worked
-    store.export("ambignq", tmp_path / "a.json", filters=Filters(stages=("judging",), annotators=("Ada",)))
+    store.exports.export("ambignq", tmp_path / "a.json", filters=Filters(stages=("judging",), annotators=("Ada",)))
     (row,) = json.loads((tmp_path / "a.json").read_text())
     asked = {p["answer"][0]: p["question"] for p in row["annotations"][0]["qaPairs"]}
     assert asked["Natalie Wood"] == "Who played part 0 (Natalie Wood)?"
@@ -194,7 +196,7 @@ def test_filters(worked: tuple[Store, str], tmp_path: Path) -> None:
     out = tmp_path / "t.jsonl"
 
     def ids(**values: Any) -> list[str]:
-        store.export("training", out, filters=Filters(**values))
+        store.exports.export("training", out, filters=Filters(**values))
         return [row["id"] for row in lines(out)]
 
     assert ids() == ids(project=made) == ["q0", "q1"]
@@ -211,14 +213,14 @@ def test_filters(worked: tuple[Store, str], tmp_path: Path) -> None:
             Filters(**wrong)
     with pytest.raises(InputError, match="time zone"):
         Filters(since=later.replace(tzinfo=None))
-    store.export("csv", out, filters=Filters(minimum_agreement=0.9))
+    store.exports.export("csv", out, filters=Filters(minimum_agreement=0.9))
     assert {row["question_id"] for row in table(out)} == {"q1"}
 
 
 def test_csv_is_safe_and_parquet_is_exact(worked: tuple[Store, str], tmp_path: Path) -> None:
     store, _ = worked
-    counts = store.export("csv", tmp_path / "a.csv").counts
-    assert counts == store.export("parquet", tmp_path / "a.parquet").counts
+    counts = store.exports.export("csv", tmp_path / "a.csv").counts
+    assert counts == store.exports.export("parquet", tmp_path / "a.parquet").counts
     rows, exact = table(tmp_path / "a.csv"), pq.read_table(tmp_path / "a.parquet")
     assert exact.schema.equals(schema())
     assert len(rows) == exact.num_rows == counts["rows"] > 10
@@ -233,10 +235,10 @@ def test_empty_tables_are_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
     with Store(f"sqlite:///{tmp_path / 'x.db'}") as store:
         for format in ("csv", "parquet", "preferences", "ambignq-full"):
-            assert set(store.export(format, tmp_path / format).counts.values()) == {0}  # type: ignore[arg-type]
+            assert set(store.exports.export(format, tmp_path / format).counts.values()) == {0}  # type: ignore[arg-type]
         assert pq.read_table(tmp_path / "parquet").schema.equals(schema())
         assert table(tmp_path / "csv") == []
-        made = store.take_snapshot(tmp_path / "snapshots")
+        made = store.exports.take_snapshot(tmp_path / "snapshots")
         assert (made.number, made.counts["training"]["questions"]) == (1, 0)
 
 
@@ -256,14 +258,14 @@ def test_names_are_replaced_everywhere(worked: tuple[Store, str], tmp_path: Path
     store, _ = worked
     hidden = Filters(pseudonyms=True)
     for format in ("jsonl", "csv", "training", "ambignq-full"):
-        store.export(format, tmp_path / format, filters=hidden)  # type: ignore[arg-type]
+        store.exports.export(format, tmp_path / format, filters=hidden)  # type: ignore[arg-type]
         text = (tmp_path / format).read_text() + (tmp_path / f"{format}.manifest.json").read_text()
         assert not re.search(r'"(Ada|Bob|Val|Mia)"', text), format
     people = {row["annotator"] for row in table(tmp_path / "csv")}
     assert all(re.fullmatch(r"annotator \d{4}", p) for p in people)
-    store.export("csv", tmp_path / "again", filters=hidden)
+    store.exports.export("csv", tmp_path / "again", filters=hidden)
     assert (tmp_path / "again").read_bytes() == (tmp_path / "csv").read_bytes()  # the same numbers each time
-    store.export("csv", tmp_path / "one", filters=Filters(annotators=("Ada",), pseudonyms=True))
+    store.exports.export("csv", tmp_path / "one", filters=Filters(annotators=("Ada",), pseudonyms=True))
     manifest = json.loads((tmp_path / "one.manifest.json").read_text())
     assert manifest["filters"]["annotators"] == [table(tmp_path / "one")[0]["annotator"]]
 
@@ -273,29 +275,29 @@ def test_names_are_replaced_everywhere(worked: tuple[Store, str], tmp_path: Path
 
 def test_a_dump_of_the_workbench_comes_back_equal(worked: tuple[Store, str], tmp_path: Path) -> None:
     store, made = worked
-    counts = store.export("jsonl", tmp_path / "a.jsonl").counts
+    counts = store.exports.export("jsonl", tmp_path / "a.jsonl").counts
     for kind in ("project", "item", "item_prediction", "item_stage", "task", "submission", "interaction", "activity"):
         assert counts[kind] > 0, kind
     text = (tmp_path / "a.jsonl").read_text()
     assert '"password"' not in text
     assert '"subject"' not in text
     with Store(f"sqlite:///{tmp_path / 'other.db'}") as other:
-        report = other.import_file(tmp_path / "a.jsonl")
+        report = other.imports.import_file(tmp_path / "a.jsonl")
         assert not report.known
         assert {k: v for k, v in counts.items() if v} == dict(report.stored)
-        other.export("jsonl", tmp_path / "b.jsonl")
+        other.exports.export("jsonl", tmp_path / "b.jsonl")
         assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
-        assert other.progress(made, "Mia") == store.progress(made, "Mia")
-        assert not other.import_file(tmp_path / "a.jsonl").stored  # again: nothing new
+        assert other.items.progress(made, "Mia") == store.items.progress(made, "Mia")
+        assert not other.imports.import_file(tmp_path / "a.jsonl").stored  # again: nothing new
         for format in ("training", "preferences", "parquet"):
-            store.export(format, tmp_path / "x")  # type: ignore[arg-type]
-            other.export(format, tmp_path / "y")  # type: ignore[arg-type]
+            store.exports.export(format, tmp_path / "x")  # type: ignore[arg-type]
+            other.exports.export(format, tmp_path / "y")  # type: ignore[arg-type]
             assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes(), format
 
 
 def test_a_wrong_row_of_the_workbench_is_named_and_nothing_is_stored(worked: tuple[Store, str], tmp_path: Path) -> None:
     store, _ = worked
-    store.export("jsonl", tmp_path / "a.jsonl")
+    store.exports.export("jsonl", tmp_path / "a.jsonl")
     good = (tmp_path / "a.jsonl").read_text().splitlines()
     changes = {
         "task": lambda r: r | {"slots": 99},  # only the database's foreign key knows
@@ -315,8 +317,8 @@ def test_a_wrong_row_of_the_workbench_is_named_and_nothing_is_stored(worked: tup
             rows[at] = change(rows[at])
             (tmp_path / "bad.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
             with pytest.raises(InputError, match=rf"line {at + 1}: "):
-                other.import_file(tmp_path / "bad.jsonl")
-            assert not any(other.counts().values()), kind
+                other.imports.import_file(tmp_path / "bad.jsonl")
+            assert not any(other.maintenance.counts().values()), kind
     assert set(changes) <= set(KINDS)
 
 
@@ -326,12 +328,14 @@ def test_a_wrong_row_of_the_workbench_is_named_and_nothing_is_stored(worked: tup
 def test_snapshots_are_numbered_and_do_not_change(worked: tuple[Store, str], tmp_path: Path) -> None:
     store, made = worked
     folder = tmp_path / "snapshots"
-    first = store.take_snapshot(folder, note="the first", formats=("training", "csv"), filters=Filters(minimum_agreement=0.9))
+    first = store.exports.take_snapshot(
+        folder, note="the first", formats=("training", "csv"), filters=Filters(minimum_agreement=0.9)
+    )
     (folder / f"{first.number + 1:04d}").mkdir()  # left by another database
-    second = store.take_snapshot(folder, filters=Filters(project=made, pseudonyms=True))
+    second = store.exports.take_snapshot(folder, filters=Filters(project=made, pseudonyms=True))
     assert second.number == first.number + 2
-    assert [s.number for s in store.snapshots()][:2] == [second.number, first.number]
-    files = store.snapshot_files(first.number, folder)
+    assert [s.number for s in store.exports.snapshots()][:2] == [second.number, first.number]
+    files = store.exports.snapshot_files(first.number, folder)
     assert set(files) == {"training", "csv"}
     assert [r["id"] for r in lines(files["training"])] == ["q1"]
     manifest = files["training"].parent / "manifest.json"
@@ -344,19 +348,19 @@ def test_snapshots_are_numbered_and_do_not_change(worked: tuple[Store, str], tmp
     files["csv"].chmod(0o600)
     files["csv"].write_text("else")
     with pytest.raises(StorageError, match=r"csv\.csv was changed"):
-        store.snapshot_files(first.number, folder)
+        store.exports.snapshot_files(first.number, folder)
     files["csv"].unlink()
     with pytest.raises(StorageError, match="cannot be read"):
-        store.snapshot_files(first.number, folder)
+        store.exports.snapshot_files(first.number, folder)
     with pytest.raises(NotFoundError, match="no snapshot 99"):
-        store.get_snapshot(99)
+        store.exports.get_snapshot(99)
     with pytest.raises(InputError, match="once"):
-        store.take_snapshot(folder, formats=("csv", "csv"))
+        store.exports.take_snapshot(folder, formats=("csv", "csv"))
     blocked = tmp_path / "file"
     blocked.touch()
     with pytest.raises(StorageError, match="cannot be written"):
-        store.take_snapshot(blocked)
-    assert len(store.snapshots()) >= 2
+        store.exports.take_snapshot(blocked)
+    assert len(store.exports.snapshots()) >= 2
 
 
 # ---------------------------------------------------------------- the rules
@@ -412,4 +416,9 @@ def test_single_exports_still_know_the_old_database(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
     with Store(f"sqlite:///{tmp_path / 'x.db'}") as store:
         fill(store)
-        assert store.export("csv", tmp_path / "a.csv").counts == {"rows": 7, "generation": 2, "validation": 1, "judging": 4}
+        assert store.exports.export("csv", tmp_path / "a.csv").counts == {
+            "rows": 7,
+            "generation": 2,
+            "validation": 1,
+            "judging": 4,
+        }

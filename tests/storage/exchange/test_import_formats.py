@@ -48,8 +48,8 @@ def test_predictions_of_three_layouts(store: Store, tmp_path: Path) -> None:
     made = prediction(id="q-1")
     file = put(tmp_path / "p.jsonl", SIMPLE, to_json(made), {"prediction": to_json(prediction(id="q-2"))}, as_json(made))
     assert detect_format(file) == "predictions"
-    assert store.import_file(file).stored == {"prediction": 4}
-    found = {p.id: store.get_prediction(p.id).prediction for p in store.recent_predictions(10)}
+    assert store.imports.import_file(file).stored == {"prediction": 4}
+    found = {p.id: store.predictions.get_prediction(p.id).prediction for p in store.predictions.recent_predictions(10)}
     simple = next(p for p in found.values() if p.system.name == "other lab")
     assert (simple.question.text, simple.question.id) == ("Who played Maria?", "q7")
     assert [(a.text, a.probability) for a in simple.answers] == [("Natalie Wood", 1.0), ("Rachel Zegler", 0.25)]
@@ -59,10 +59,10 @@ def test_predictions_of_three_layouts(store: Store, tmp_path: Path) -> None:
     asked = next(p for p in found.values() if p.events[-1].why == "imported" and p.system.name == "ambigprompt")  # type: ignore[union-attr]
     assert [a.text for a in asked.answers] == ["Natalie Wood", "Rachel Zegler"]
     assert asked.clarifications == made.clarifications or len(asked.clarifications) == 2
-    assert store.import_file(file).known == {"prediction": 4}  # known by what they are
+    assert store.imports.import_file(file).known == {"prediction": 4}  # known by what they are
     saved = next(i for i, p in found.items() if p.system.name == "other lab")
-    store.judge(saved, 1, "Ada", "correct")
-    store.export("training", tmp_path / "t.jsonl")
+    store.labels.judge(saved, 1, "Ada", "correct")
+    store.exports.export("training", tmp_path / "t.jsonl")
     (row,) = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
     assert (row["answers"], row["supporting"]) == ([["Rachel Zegler"]], ["p1"])
 
@@ -87,21 +87,21 @@ def test_predictions_of_three_layouts(store: Store, tmp_path: Path) -> None:
 def test_wrong_predictions_are_named_by_line(store: Store, tmp_path: Path, change: dict[str, Any], words: str) -> None:
     file = put(tmp_path / "p.jsonl", SIMPLE, {**SIMPLE, **change})
     with pytest.raises(RejectedRowsError, match=rf"1 row was refused and nothing was stored: line 2: .*{words}"):
-        store.import_file(file, format="predictions")
-    assert not any(store.counts().values())
+        store.imports.import_file(file, format="predictions")
+    assert not any(store.maintenance.counts().values())
 
 
 def test_questions(store: Store, tmp_path: Path) -> None:
     file = put(tmp_path / "q.jsonl", {"question": "Who?", "id": "1"}, {"question": "When?"}, {"question": "Who?", "id": "1"})
     assert detect_format(file) == "questions"
-    report = store.import_file(file)
+    report = store.imports.import_file(file)
     assert (report.stored, report.known) == ({"question": 2}, {"question": 1})
     as_list = tmp_path / "q.json"
     as_list.write_text(json.dumps([{"question": "Where?", "id": "2", "annotations": "whatever"}]))
-    assert store.import_file(as_list, format="questions").stored == {"question": 1}
+    assert store.imports.import_file(as_list, format="questions").stored == {"question": 1}
     with pytest.raises(RejectedRowsError, match="line 2"):
-        store.import_file(put(tmp_path / "bad.jsonl", {"question": "A?"}, {"question": 3}))
-    assert store.counts()["question"] == 3
+        store.imports.import_file(put(tmp_path / "bad.jsonl", {"question": "A?"}, {"question": 3}))
+    assert store.maintenance.counts()["question"] == 3
 
 
 def test_ambignq_full(store: Store, tmp_path: Path) -> None:
@@ -116,41 +116,41 @@ def test_ambignq_full(store: Store, tmp_path: Path) -> None:
     }
     file = tmp_path / "full.json"
     file.write_text(json.dumps([row]))
-    assert store.import_file(file).stored == {"question": 1, "annotation": 1}
-    (found,) = store.annotations("1")
+    assert store.imports.import_file(file).stored == {"question": 1, "annotation": 1}
+    (found,) = store.annotations.annotations("1")
     assert found.annotation.pairs[0].passage_ids == ("p1",)
     row["annotations"][0]["passages"] = "p1"  # type: ignore[index]
     file.write_text(json.dumps([{**row, "id": "2"}]))
     with pytest.raises(RejectedRowsError, match="passage ids"):
-        store.import_file(file)
+        store.imports.import_file(file)
 
 
 def test_gzip_is_read_and_bombs_are_not(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = tmp_path / "q.jsonl.gz"
     good.write_bytes(gzip.compress(b'{"question": "Who?"}\n'))
-    assert store.import_file(good).stored == {"question": 1}
+    assert store.imports.import_file(good).stored == {"question": 1}
     (tmp_path / "cut.gz").write_bytes(good.read_bytes()[:-6])
     with pytest.raises(FormatError, match="damaged or truncated"):
-        store.import_file(tmp_path / "cut.gz", format="questions")
+        store.imports.import_file(tmp_path / "cut.gz", format="questions")
     monkeypatch.setattr(json_io, "FREE_BYTES", 1_000_000)
     bomb = tmp_path / "bomb.json.gz"
     bomb.write_bytes(gzip.compress(b'[{"question": "' + b"0" * 5_000_000, 9))
     assert bomb.stat().st_size < 10_000
     with pytest.raises(FormatError, match="packed bytes unpack to more than"):
-        store.import_file(bomb)
+        store.imports.import_file(bomb)
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as made:
         made.writestr("q.jsonl", '{"question": "Who?"}')
     (tmp_path / "a.zip").write_bytes(archive.getvalue())
     with pytest.raises(FormatError, match="zip archive: unpack it"):
-        store.import_file(tmp_path / "a.zip")
-    assert store.counts()["question"] == 1
+        store.imports.import_file(tmp_path / "a.zip")
+    assert store.maintenance.counts()["question"] == 1
 
 
 def test_unknown_formats(store: Store, tmp_path: Path) -> None:
     for format in ("training", "csv", "nonsense"):
         with pytest.raises(InputError, match="cannot be imported"):
-            store.import_file(put(tmp_path / "x.jsonl"), format=format)
+            store.imports.import_file(put(tmp_path / "x.jsonl"), format=format)
 
 
 def test_fuzzing_finds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,22 +101,22 @@ def test_into_a_project(store: Store, tmp_path: Path) -> None:
     made = project(store, 0)
     file = tmp_path / "q.txt"
     file.write_text("Who ran?\nWho won?\n", encoding="utf-8")
-    assert store.add_items("Mia", made.id, questions_to_annotate(file)).added == 2
+    assert store.intake.add_items("Mia", made.id, questions_to_annotate(file)).added == 2
     file.write_text("Who lost?\nWho ran?\nWho won?\n", encoding="utf-8")
-    again = store.add_items("Mia", made.id, questions_to_annotate(file))
+    again = store.intake.add_items("Mia", made.id, questions_to_annotate(file))
     assert (again.added, again.known) == (1, 2)  # known by their text
     with pytest.raises(InputError, match="gold item needs a reference"):
-        store.add_items("Mia", made.id, questions_to_annotate(file), gold=True)
+        store.intake.add_items("Mia", made.id, questions_to_annotate(file), gold=True)
     checking = project(store, 0, name="checking", stages=("validation",))
     with pytest.raises(InputError, match="question 1 has no answers"):
-        store.add_items("Mia", checking.id, questions_to_annotate(file))
+        store.intake.add_items("Mia", checking.id, questions_to_annotate(file))
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
     monkeypatch.delenv("AMBISCOPE_DATABASE_URL", raising=False)
     with Store(f"sqlite:///{tmp_path / 'ambiscope.db'}") as store:
-        made = store.create_project("Mia", "films")
+        made = store.projects.create_project("Mia", "films")
     file = tmp_path / "q.txt"
     file.write_text("Who ran?\nWho won?\n", encoding="utf-8")
     assert main(["add-questions", str(file), "--project", "films", "--by", "Mia", "--json"]) == 0

@@ -177,30 +177,30 @@ def test_a_system_answers_a_project_from_the_command_line(
     passages = (t.Passage("p1", "The play", "Arthur Miller wrote it in 1953."),)
     asked = [t.ReferenceQuestion(f"a{n}", f"Who wrote play {n}?", (), passages) for n in range(3)]
     with Store(f"sqlite:///{home / 'ambiscope.db'}") as store:
-        made = store.create_project("me", "Plays", systems=("scripted",))
-        store.add_items("me", made.id, asked)
+        made = store.projects.create_project("me", "Plays", systems=("scripted",))
+        store.intake.add_items("me", made.id, asked)
         command = ["answer", "--project", "Plays", "--system", "scripted"]
         assert main([*command, "--limit", "2", "--no-clarify", "--json"]) == 0
         said = capsys.readouterr()
         body = json.loads(said.out)
         assert (body["project"], body["answered"], body["linked"], body["failed"]) == (made.id, 2, 2, 0)
         assert "answering: question 2 of 2" in said.err
-        items = store.items(made.id, "me", stage="generation")
-        linked = [store.get_item(i.id, "me").predictions for i in items]
+        items = store.items.items(made.id, "me", stage="generation")
+        linked = [store.items.get_item(i.id, "me").predictions for i in items]
         assert [len(p) for p in linked] == [1, 1, 0]
-        found = store.get_prediction(linked[0][0].prediction_id).prediction
+        found = store.predictions.get_prediction(linked[0][0].prediction_id).prediction
         assert [a.text for a in found.answers] == ["Arthur Miller", "1953"]
         assert found.clarifications == ()
         assert main(["answer", "--project", made.id, "--system", "scripted"]) == 0
         assert "Plays: 1 questions answered by scripted; 1 predictions linked" in capsys.readouterr().out
-        last = store.get_item(items[2].id, "me").predictions[0].prediction_id
-        assert store.get_prediction(last).prediction.clarifications
+        last = store.items.get_item(items[2].id, "me").predictions[0].prediction_id
+        assert store.predictions.get_prediction(last).prediction.clarifications
         assert main(["answer", "--project", "Plays", "--system", "fid"]) == 2
         assert "no system of the project Plays (scripted)" in capsys.readouterr().err
-        store.add_items("me", made.id, [t.ReferenceQuestion("?", "??!", (), passages)])
+        store.intake.add_items("me", made.id, [t.ReferenceQuestion("?", "??!", (), passages)])
         assert main(command) == 1
         assert "every question failed; the first one, '??!'" in capsys.readouterr().err
-        store.add_person("me", "Mia", "manager", "a long password")
+        store.people.add_person("me", "Mia", "manager", "a long password")
         assert main(command) != 0
         assert "'me' may not work here" in capsys.readouterr().err
         assert main([*command, "--by", "Mia"]) == 1

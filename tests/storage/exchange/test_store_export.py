@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from storage_samples import fill, passage, prediction
+from storage_samples import fill, noted_exports, passage, prediction
 
 from core import types as t
 from core.annotating.labels import LABELS
@@ -26,7 +26,7 @@ from storage.store import Store
 
 
 def ambignq(store: Store, tmp_path: Path, **more: Any) -> list[dict[str, Any]]:
-    store.export("ambignq", tmp_path / "out.json", **more)
+    store.exports.export("ambignq", tmp_path / "out.json", **more)
     return json.loads((tmp_path / "out.json").read_text())  # type: ignore[no-any-return]
 
 
@@ -68,23 +68,23 @@ def test_ambignq_has_one_annotation_per_annotator(store: Store, tmp_path: Path) 
 
 
 def test_questions_with_nothing_correct_are_counted_not_written(store: Store, tmp_path: Path) -> None:
-    saved = store.save_prediction(prediction())
-    store.judge(saved, 0, "Ada", "wrong")
-    store.judge(saved, 1, "Ada", "duplicate")
-    manifest = store.export("ambignq", tmp_path / "out.json")
+    saved = store.predictions.save_prediction(prediction())
+    store.labels.judge(saved, 0, "Ada", "wrong")
+    store.labels.judge(saved, 1, "Ada", "duplicate")
+    manifest = store.exports.export("ambignq", tmp_path / "out.json")
     assert json.loads((tmp_path / "out.json").read_text()) == []
     assert manifest.counts["questions_without_a_correct_answer"] == 1
     assert manifest.counts["annotators_without_a_correct_answer"] == 1
 
 
 def test_drafts_and_skipped_judgments_never_leave(store: Store, tmp_path: Path) -> None:
-    saved = store.save_prediction(prediction())
-    store.judge(saved, 0, "Ada", "correct", state="draft")
-    store.judge(saved, 1, "Ada", "correct", state="skipped")
-    question = store.get_prediction(saved).question_id
-    store.save_annotation(question, "Bob", t.Annotation("single", (t.QAPair("Q?", ("x",)),)), state="draft")
+    saved = store.predictions.save_prediction(prediction())
+    store.labels.judge(saved, 0, "Ada", "correct", state="draft")
+    store.labels.judge(saved, 1, "Ada", "correct", state="skipped")
+    question = store.predictions.get_prediction(saved).question_id
+    store.annotations.save_annotation(question, "Bob", t.Annotation("single", (t.QAPair("Q?", ("x",)),)), state="draft")
     for format in ("ambignq", "fid", "training"):
-        assert store.export(format, tmp_path / format).counts["questions"] == 0  # type: ignore[arg-type]
+        assert store.exports.export(format, tmp_path / format).counts["questions"] == 0  # type: ignore[arg-type]
 
 
 def test_filters_narrow_the_words_that_count(store: Store, tmp_path: Path) -> None:
@@ -96,9 +96,9 @@ def test_filters_narrow_the_words_that_count(store: Store, tmp_path: Path) -> No
     with pytest.raises(InputError, match=r"unknown annotator 'Zoe'.*Ada, Bob, Cleo"):
         ambignq(store, tmp_path, annotators=("Zoe",))
     with pytest.raises(InputError, match="everything"):
-        store.export("jsonl", tmp_path / "x", system="fid")
+        store.exports.export("jsonl", tmp_path / "x", system="fid")
     with pytest.raises(InputError, match="xls"):
-        store.export("xls", tmp_path / "x")  # type: ignore[arg-type]
+        store.exports.export("xls", tmp_path / "x")  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- fid and training: the majority
@@ -106,7 +106,7 @@ def test_filters_narrow_the_words_that_count(store: Store, tmp_path: Path) -> No
 
 def test_fid_and_training_follow_the_majority(store: Store, tmp_path: Path) -> None:
     answers = ["Ann", "Ben", "Cid", "Dan", "Eve"]
-    saved = store.save_prediction(prediction("Who?", answers, id="w"))
+    saved = store.predictions.save_prediction(prediction("Who?", answers, id="w"))
     verdicts = {
         "a1": ("correct", "correct", "wrong", "wrong", "duplicate"),
         "a2": ("correct", "wrong", "unsupported", "correct", "duplicate"),
@@ -114,8 +114,8 @@ def test_fid_and_training_follow_the_majority(store: Store, tmp_path: Path) -> N
     }
     for annotator, row in verdicts.items():
         for position, verdict in enumerate(row):
-            store.judge(saved, position, annotator, verdict)  # type: ignore[arg-type]
-    manifest = store.export("fid", tmp_path / "fid.json")
+            store.labels.judge(saved, position, annotator, verdict)  # type: ignore[arg-type]
+    manifest = store.exports.export("fid", tmp_path / "fid.json")
     (row,) = json.loads((tmp_path / "fid.json").read_text())
     assert (row["id"], row["question"], row["target"]) == ("w", "Who?", "Ann")
     assert row["answers"] == [["Ann"]]
@@ -125,7 +125,7 @@ def test_fid_and_training_follow_the_majority(store: Store, tmp_path: Path) -> N
     assert manifest.counts["ties"] == 1
     assert "a tie counts as not correct" in manifest.rule == RULE
 
-    store.export("training", tmp_path / "t.jsonl")
+    store.exports.export("training", tmp_path / "t.jsonl")
     (row,) = lines(tmp_path / "t.jsonl")
     assert list(row) == ["id", "source", "question", "passages", "answers", "negatives", "supporting"]
     assert (row["source"], row["answers"], row["negatives"]) == ("ambiscope", [["Ann"]], ["Ben", "Cid"])
@@ -134,13 +134,13 @@ def test_fid_and_training_follow_the_majority(store: Store, tmp_path: Path) -> N
 
 def test_the_trainer_reads_a_training_file_back(store: Store, tmp_path: Path) -> None:
     fill(store)
-    store.export("training", tmp_path / "t.jsonl")
+    store.exports.export("training", tmp_path / "t.jsonl")
     first, second = read_multi(tmp_path / "t.jsonl")
     assert (first.question, first.gold) == ("Who played Maria in West Side Story?", (("Natalie Wood",),))
     assert [title for title, _ in first.passages] == ["Title 1", "Title 2"]
     assert (second.gold, second.bad) == ((), ("1932", "19 March 1932", "1937"))  # the validator's word: there is no answer
     assert second.extra["no_answer"] is True
-    store.export("training", tmp_path / "g.jsonl", filters=Filters(stages=("generation",)))
+    store.exports.export("training", tmp_path / "g.jsonl", filters=Filters(stages=("generation",)))
     (second,) = read_multi(tmp_path / "g.jsonl")
     assert second.gold == (("1932", "19 March 1932"), ("1937",))
     assert second.extra["supporting"] == ["p1"]
@@ -148,10 +148,10 @@ def test_the_trainer_reads_a_training_file_back(store: Store, tmp_path: Path) ->
 
 def test_passages_of_several_predictions_join_by_rank(store: Store, tmp_path: Path) -> None:
     ours = [passage(1), passage(2, "another corpus' p2")]
-    saved = store.save_prediction(prediction())
-    store.save_prediction(prediction(passages=ours, system="fid"))
-    store.judge(saved, 0, "Ada", "correct")
-    store.export("fid", tmp_path / "fid.json")
+    saved = store.predictions.save_prediction(prediction())
+    store.predictions.save_prediction(prediction(passages=ours, system="fid"))
+    store.labels.judge(saved, 0, "Ada", "correct")
+    store.exports.export("fid", tmp_path / "fid.json")
     (row,) = json.loads((tmp_path / "fid.json").read_text())
     assert [c["id"] for c in row["ctxs"]] == ["p1", "p2", "p2"]
     assert len({c["text"] for c in row["ctxs"]}) == 3
@@ -233,27 +233,27 @@ def test_duplicates_of_several_people() -> None:
 
 
 def test_an_alias_of_a_duplicate_reaches_the_files(store: Store, tmp_path: Path) -> None:
-    saved = store.save_prediction(prediction("Who?", ["Natalie Wood", "Wood"], id="w"))
-    store.judge(saved, 0, "Ada", "correct")
-    store.judge(saved, 1, "Ada", "duplicate")
-    store.export("training", tmp_path / "t.jsonl")
+    saved = store.predictions.save_prediction(prediction("Who?", ["Natalie Wood", "Wood"], id="w"))
+    store.labels.judge(saved, 0, "Ada", "correct")
+    store.labels.judge(saved, 1, "Ada", "duplicate")
+    store.exports.export("training", tmp_path / "t.jsonl")
     assert lines(tmp_path / "t.jsonl")[0]["answers"] == [["Natalie Wood", "Wood"]]
     (row,) = ambignq(store, tmp_path)
     assert row["annotations"] == [{"type": "singleAnswer", "answer": ["Natalie Wood", "Wood"]}]
 
 
 def test_wrong_answers_alone_are_negatives_and_no_claim_of_silence(store: Store, tmp_path: Path) -> None:
-    missed = store.save_prediction(prediction("Who missed?", ["Natalie Wood", "Nobody"], id="m"))
+    missed = store.predictions.save_prediction(prediction("Who missed?", ["Natalie Wood", "Nobody"], id="m"))
     for who in ("Ada", "Bob"):
-        store.judge(missed, 0, who, "wrong")
-        store.judge(missed, 1, who, "unsupported")
-    halved = store.save_prediction(prediction("Who knows?", ["Natalie Wood", "Rachel Zegler"], id="h"))
+        store.labels.judge(missed, 0, who, "wrong")
+        store.labels.judge(missed, 1, who, "unsupported")
+    halved = store.predictions.save_prediction(prediction("Who knows?", ["Natalie Wood", "Rachel Zegler"], id="h"))
     for who, verdict in (("Ada", "wrong"), ("Bob", "correct")):  # half hold something correct
-        store.judge(halved, 0, who, verdict)  # type: ignore[arg-type]
-        store.judge(halved, 1, who, "wrong")
-    absent = store.save_prediction(prediction("Who else?", ["Somebody Absent"], id="e"))
-    store.judge(absent, 0, "Ada", "wrong")  # in no passage: there is no span to avoid
-    counts = store.export("training", tmp_path / "t.jsonl").counts
+        store.labels.judge(halved, 0, who, verdict)  # type: ignore[arg-type]
+        store.labels.judge(halved, 1, who, "wrong")
+    absent = store.predictions.save_prediction(prediction("Who else?", ["Somebody Absent"], id="e"))
+    store.labels.judge(absent, 0, "Ada", "wrong")  # in no passage: there is no span to avoid
+    counts = store.exports.export("training", tmp_path / "t.jsonl").counts
     (row,) = lines(tmp_path / "t.jsonl")
     assert (row["id"], row["answers"], row["negatives"]) == ("m", [], ["Natalie Wood", "Nobody"])
     assert row["answers_known"] is False
@@ -263,11 +263,11 @@ def test_wrong_answers_alone_are_negatives_and_no_claim_of_silence(store: Store,
     assert counts["questions_without_a_correct_answer"] == 3
     (example,) = read_multi(tmp_path / "t.jsonl")
     assert (example.gold, example.bad) == ((), ("Natalie Wood", "Nobody"))
-    store.export("fid", tmp_path / "fid.json")
+    store.exports.export("fid", tmp_path / "fid.json")
     assert json.loads((tmp_path / "fid.json").read_text()) == []  # FiD's layout needs a target
     # somebody says that there is none: this is what the row says then
-    store.save_annotation(store.get_prediction(missed).question_id, "Ada", t.Annotation("none"))
-    store.export("training", tmp_path / "t.jsonl")
+    store.annotations.save_annotation(store.predictions.get_prediction(missed).question_id, "Ada", t.Annotation("none"))
+    store.exports.export("training", tmp_path / "t.jsonl")
     (row,) = lines(tmp_path / "t.jsonl")
     assert (row["no_answer"], "answers_known" in row) == (True, False)
 
@@ -330,7 +330,7 @@ def test_no_answer_is_both_correct_and_negative(votes: list[Vote]) -> None:
 @pytest.mark.parametrize("format", ["ambignq", "fid", "training", "jsonl"])
 def test_an_empty_database_gives_a_valid_file(store: Store, tmp_path: Path, format: Any) -> None:
     out = tmp_path / "new folder" / "out"
-    manifest = store.export(format, out)
+    manifest = store.exports.export(format, out)
     if format in ("ambignq", "fid"):
         assert json.loads(out.read_text()) == []
     else:
@@ -342,7 +342,7 @@ def test_an_empty_database_gives_a_valid_file(store: Store, tmp_path: Path, form
 def test_the_manifest_tells_what_went_out(store: Store, tmp_path: Path, format: Any) -> None:
     fill(store)
     out = tmp_path / "out"
-    manifest = store.export(format, out)
+    manifest = store.exports.export(format, out)
     assert {p.name for p in tmp_path.iterdir()} == {"home", "out", "out.manifest.json"}
     found = files.read_manifest(out)
     assert found == json.loads(json.dumps(manifest.to_json()))
@@ -351,32 +351,32 @@ def test_the_manifest_tells_what_went_out(store: Store, tmp_path: Path, format: 
     assert (found["schema"], found["layout"], found["format"]) == (head(), 2, format)
     assert found["filters"]["annotators"] == []
     assert found["filters"]["pseudonyms"] is False
-    (noted,) = store.exports()
+    (noted,) = noted_exports(store)
     assert (noted.sha256, noted.counts, noted.created) == (manifest.sha256, manifest.counts, manifest.created)
 
 
 def test_a_file_is_of_one_moment(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, _ = fill(store)
-    store.export("jsonl", tmp_path / "before.jsonl")
+    store.exports.export("jsonl", tmp_path / "before.jsonl")
     lines_of = dump._lines
 
     def judged_meanwhile(session: Any, names: Any) -> Any:
         for number, line in enumerate(lines_of(session, names)):
             if number == 1:
-                store.judge(first, 0, "Late", "wrong")  # another writer, while the file is being written
+                store.labels.judge(first, 0, "Late", "wrong")  # another writer, while the file is being written
             yield line
 
     monkeypatch.setattr(dump, "_lines", judged_meanwhile)
-    store.export("jsonl", tmp_path / "during.jsonl")
+    store.exports.export("jsonl", tmp_path / "during.jsonl")
     assert (tmp_path / "during.jsonl").read_bytes() == (tmp_path / "before.jsonl").read_bytes()
-    assert [j.annotator for j in store.judgments(first)][-1] != "Late"
-    assert any(j.annotator == "Late" for j in store.judgments(first))
+    assert [j.annotator for j in store.labels.judgments(first)][-1] != "Late"
+    assert any(j.annotator == "Late" for j in store.labels.judgments(first))
 
 
 def test_an_export_is_streamed(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows reach the file while later ones are still in the database."""
     for number in range(60):
-        store.save_prediction(prediction(f"Question {number}?"))
+        store.predictions.save_prediction(prediction(f"Question {number}?"))
     sizes: list[int] = []
     write = files.HashedWriter.write
 
@@ -385,7 +385,7 @@ def test_an_export_is_streamed(store: Store, tmp_path: Path, monkeypatch: pytest
         write(self, text)
 
     monkeypatch.setattr(files.HashedWriter, "write", spy)
-    store.export("jsonl", tmp_path / "out")
+    store.exports.export("jsonl", tmp_path / "out")
     total = (tmp_path / "out").stat().st_size
     assert len(sizes) > 120
     assert max(sizes) < total / 20
@@ -394,6 +394,6 @@ def test_an_export_is_streamed(store: Store, tmp_path: Path, monkeypatch: pytest
 def test_a_file_that_cannot_be_written(store: Store, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(StorageError, match="cannot be written"):
-        store.export("jsonl", tmp_path / "folder")
+        store.exports.export("jsonl", tmp_path / "folder")
     assert list((tmp_path / "folder").iterdir()) == []
-    assert store.exports() == []
+    assert noted_exports(store) == []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from storage_samples import fill, prediction
+from storage_samples import fill, noted_exports, prediction
 
 from core import types as t
 from core.errors import AmbiscopeError, FormatError, InputError
@@ -41,7 +41,7 @@ def other(tmp_path: Path) -> Any:
 
 
 def empty(store: Store) -> bool:
-    return not any(store.counts().values())
+    return not any(store.maintenance.counts().values())
 
 
 def put(path: Path, rows: Any, *, jsonl: bool = False) -> Path:
@@ -54,50 +54,50 @@ def put(path: Path, rows: Any, *, jsonl: bool = False) -> Path:
 
 def test_jsonl_out_in_and_out_again_is_identical(store: Store, other: Store, tmp_path: Path) -> None:
     first, second = fill(store)
-    store.export("jsonl", tmp_path / "a.jsonl")
-    report = other.import_file(tmp_path / "a.jsonl")
+    store.exports.export("jsonl", tmp_path / "a.jsonl")
+    report = other.imports.import_file(tmp_path / "a.jsonl")
     assert not report.known
-    assert report.stored == {k: v for k, v in store.exports()[0].counts.items() if v}
-    other.export("jsonl", tmp_path / "b.jsonl")
+    assert report.stored == {k: v for k, v in noted_exports(store)[0].counts.items() if v}
+    other.exports.export("jsonl", tmp_path / "b.jsonl")
     assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
-    assert other.get_prediction(first) == store.get_prediction(first)
-    assert other.judgments(first) == store.judgments(first)
-    assert other.judgment_history(first, 1, "Ada") == store.judgment_history(first, 1, "Ada")
-    question = store.get_prediction(second).question_id
-    assert other.annotations(question) == store.annotations(question)
-    assert other.annotation_history(question, "Cleo") == store.annotation_history(question, "Cleo")
-    assert other.save_prediction(prediction(id="q-1"), key="run-1") == first  # the key came along
+    assert other.predictions.get_prediction(first) == store.predictions.get_prediction(first)
+    assert other.labels.judgments(first) == store.labels.judgments(first)
+    assert other.labels.judgment_history(first, 1, "Ada") == store.labels.judgment_history(first, 1, "Ada")
+    question = store.predictions.get_prediction(second).question_id
+    assert other.annotations.annotations(question) == store.annotations.annotations(question)
+    assert other.annotations.annotation_history(question, "Cleo") == store.annotations.annotation_history(question, "Cleo")
+    assert other.predictions.save_prediction(prediction(id="q-1"), key="run-1") == first  # the key came along
     for format in ("ambignq", "fid", "training"):
-        store.export(format, tmp_path / "x")  # type: ignore[arg-type]
-        other.export(format, tmp_path / "y")  # type: ignore[arg-type]
+        store.exports.export(format, tmp_path / "x")  # type: ignore[arg-type]
+        other.exports.export(format, tmp_path / "y")  # type: ignore[arg-type]
         assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes()
 
 
 def test_importing_again_stores_nothing(store: Store, tmp_path: Path) -> None:
     fill(store)
-    store.export("jsonl", tmp_path / "a.jsonl")
-    counts = store.counts()
-    report = store.import_file(tmp_path / "a.jsonl")
+    store.exports.export("jsonl", tmp_path / "a.jsonl")
+    counts = store.maintenance.counts()
+    report = store.imports.import_file(tmp_path / "a.jsonl")
     assert not report.stored
     assert report.known["prediction"] == 2
-    assert store.counts() == counts
+    assert store.maintenance.counts() == counts
 
 
 def test_ambignq_out_in_and_out_again_is_identical(store: Store, other: Store, tmp_path: Path) -> None:
     fill(store)
-    store.export("ambignq", tmp_path / "a.json")
-    other.import_file(tmp_path / "a.json")
-    other.export("ambignq", tmp_path / "b.json")
+    store.exports.export("ambignq", tmp_path / "a.json")
+    other.imports.import_file(tmp_path / "a.json")
+    other.exports.export("ambignq", tmp_path / "b.json")
     assert (tmp_path / "b.json").read_bytes() == (tmp_path / "a.json").read_bytes()
-    counts = other.counts()
-    assert not other.import_file(tmp_path / "a.json").stored
-    assert other.counts() == counts
+    counts = other.maintenance.counts()
+    assert not other.imports.import_file(tmp_path / "a.json").stored
+    assert other.maintenance.counts() == counts
 
 
 def test_ambignq_light(store: Store, tmp_path: Path) -> None:
-    report = store.import_file(put(tmp_path / "a.json", [GOOD, MANY]))
+    report = store.imports.import_file(put(tmp_path / "a.json", [GOOD, MANY]))
     assert (report.format, report.stored) == ("ambignq", {"question": 2, "annotation": 4})
-    found = store.annotations("2")
+    found = store.annotations.annotations("2")
     assert [(a.annotator, a.annotation.type) for a in found] == [
         ("ambignq 1", "multiple"),
         ("ambignq 2", "single"),
@@ -107,11 +107,11 @@ def test_ambignq_light(store: Store, tmp_path: Path) -> None:
 
 
 def test_a_question_without_an_id_meets_itself_again(store: Store, tmp_path: Path) -> None:
-    saved = store.save_prediction(prediction())
-    store.judge(saved, 0, "Ada", "correct")
-    store.export("ambignq", tmp_path / "a.json")
-    assert store.import_file(tmp_path / "a.json").known == {"question": 1}
-    assert store.counts()["question"] == 1
+    saved = store.predictions.save_prediction(prediction())
+    store.labels.judge(saved, 0, "Ada", "correct")
+    store.exports.export("ambignq", tmp_path / "a.json")
+    assert store.imports.import_file(tmp_path / "a.json").known == {"question": 1}
+    assert store.maintenance.counts()["question"] == 1
 
 
 # ---------------------------------------------------------------- all or nothing
@@ -124,7 +124,7 @@ def test_a_half_bad_file_stores_nothing_and_names_every_row(store: Store, tmp_pa
     with pytest.raises(
         RejectedRowsError, match=r"a\.json.*2 rows were refused and nothing was stored: line 3: .*line 5"
     ) as caught:
-        store.import_file(file)
+        store.imports.import_file(file)
     assert [line for line, _ in caught.value.rejected] == [3, 5]
     assert caught.value.line == 3
     assert isinstance(caught.value, FormatError)
@@ -133,14 +133,14 @@ def test_a_half_bad_file_stores_nothing_and_names_every_row(store: Store, tmp_pa
 
 def test_a_half_bad_jsonl_stores_nothing(store: Store, other: Store, tmp_path: Path) -> None:
     fill(store)
-    store.export("jsonl", tmp_path / "a.jsonl")
+    store.exports.export("jsonl", tmp_path / "a.jsonl")
     rows = (tmp_path / "a.jsonl").read_text().splitlines()
     rows[4] = rows[4].replace('"kind"', '"kin"')
     rows[8] = rows[8][:-20]
     rows.insert(11, "")  # a blank line counts but says nothing
     (tmp_path / "a.jsonl").write_text("\n".join([*rows, "[1]", '{"kind":"judgment"}']))
     with pytest.raises(RejectedRowsError) as caught:
-        other.import_file(tmp_path / "a.jsonl")
+        other.imports.import_file(tmp_path / "a.jsonl")
     last = len(rows)
     assert [line for line, _ in caught.value.rejected] == [5, 9, last + 1, last + 2]
     assert empty(other)
@@ -148,20 +148,20 @@ def test_a_half_bad_jsonl_stores_nothing(store: Store, other: Store, tmp_path: P
 
 def test_what_contradicts_the_database_is_refused_whole(store: Store, tmp_path: Path) -> None:
     first, _ = fill(store)
-    store.export("jsonl", tmp_path / "a.jsonl")
-    store.judge(first, 0, "Ada", "duplicate")
-    counts = store.counts()
+    store.exports.export("jsonl", tmp_path / "a.jsonl")
+    store.labels.judge(first, 0, "Ada", "duplicate")
+    counts = store.maintenance.counts()
     rows = (tmp_path / "a.jsonl").read_text().splitlines()
     rows.insert(1, '{"kind":"annotator","name":"New","created":"2026-01-01T00:00:00+00:00"}')
     (tmp_path / "a.jsonl").write_text("\n".join(rows))
     with pytest.raises(RejectedRowsError, match=r"'Ada' has another judgment"):
-        store.import_file(tmp_path / "a.jsonl")
-    assert store.counts() == counts
-    store.import_file(put(tmp_path / "b.json", [MANY]))
+        store.imports.import_file(tmp_path / "a.jsonl")
+    assert store.maintenance.counts() == counts
+    store.imports.import_file(put(tmp_path / "b.json", [MANY]))
     changed = {**MANY, "annotations": [{"type": "noAnswer"}]}
     with pytest.raises(RejectedRowsError, match="--annotator"):
-        store.import_file(put(tmp_path / "c.json", [changed]))
-    assert store.import_file(tmp_path / "c.json", annotator="second team").stored == {"annotation": 1}
+        store.imports.import_file(put(tmp_path / "c.json", [changed]))
+    assert store.imports.import_file(tmp_path / "c.json", annotator="second team").stored == {"annotation": 1}
 
 
 def test_references_to_what_is_not_there(store: Store, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_references_to_what_is_not_there(store: Store, tmp_path: Path) -> None:
     body = {"type": "none", "pairs": []}
     apart = {"kind": "annotation", "question": "gone", "stage": "generation", "annotation": body, **words}
     with pytest.raises(RejectedRowsError) as caught:
-        store.import_file(put(tmp_path / "a.jsonl", [head, lost, apart], jsonl=True))
+        store.imports.import_file(put(tmp_path / "a.jsonl", [head, lost, apart], jsonl=True))
     assert [line for line, _ in caught.value.rejected] == [2, 3]
     assert all("gone" in reason for _, reason in caught.value.rejected)
     assert empty(store)
@@ -181,9 +181,9 @@ def test_references_to_what_is_not_there(store: Store, tmp_path: Path) -> None:
 def test_a_file_that_changes_while_it_is_read(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = put(tmp_path / "a.json", [GOOD])
     prints = iter([(1, 1), (1, 2)])
-    monkeypatch.setattr("storage.exchange.backup.fingerprint", lambda _: next(prints))
+    monkeypatch.setattr("storage.exchange.imports.importing.fingerprint", lambda _: next(prints))
     with pytest.raises(InputError, match="was changed while it was read"):
-        store.import_file(file)
+        store.imports.import_file(file)
     assert empty(store)
 
 
@@ -217,17 +217,17 @@ def test_what_json_lets_by_is_refused(store: Store, tmp_path: Path, answer: str,
     file = tmp_path / "a.json"
     file.write_text(f"{bom}[{json.dumps(GOOD)},\n{ROW % (answer, more)}]", encoding="utf-8")
     with pytest.raises(FormatError, match=rf"line 2: .*{words}"):
-        store.import_file(file)
+        store.imports.import_file(file)
     assert empty(store)
 
 
 def test_a_byte_order_mark_is_accepted(store: Store, other: Store, tmp_path: Path) -> None:
     fill(store)
     for format, name in (("ambignq", "a.json"), ("jsonl", "a.jsonl")):
-        store.export(format, tmp_path / name)  # type: ignore[arg-type]
+        store.exports.export(format, tmp_path / name)  # type: ignore[arg-type]
         (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + (tmp_path / name).read_bytes())
-    assert other.import_file(tmp_path / "a.jsonl").stored["prediction"] == 2
-    other.import_file(tmp_path / "a.json", annotator="x")
+    assert other.imports.import_file(tmp_path / "a.jsonl").stored["prediction"] == 2
+    other.imports.import_file(tmp_path / "a.json", annotator="x")
 
 
 @pytest.mark.parametrize(
@@ -256,32 +256,32 @@ def test_malformed_files(store: Store, tmp_path: Path, body: bytes, words: str) 
     file = tmp_path / "a"
     file.write_bytes(body)
     with pytest.raises(FormatError, match=words) as caught:
-        store.import_file(file)
+        store.imports.import_file(file)
     assert str(file) in str(caught.value)
     assert empty(store)
 
 
 def test_an_empty_list_is_a_valid_file(store: Store, tmp_path: Path) -> None:
-    assert not store.import_file(put(tmp_path / "a.json", [])).stored
+    assert not store.imports.import_file(put(tmp_path / "a.json", [])).stored
 
 
 def test_unreadable_files(store: Store, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="missing cannot be read"):
-        store.import_file(tmp_path / "missing")
+        store.imports.import_file(tmp_path / "missing")
     with pytest.raises(InputError, match="cannot be read"):
-        store.import_file(tmp_path)
+        store.imports.import_file(tmp_path)
     with pytest.raises(InputError, match="derived"):
-        store.import_file(put(tmp_path / "a.json", []), format="fid")
+        store.imports.import_file(put(tmp_path / "a.json", []), format="fid")
 
 
 def test_a_line_too_long_is_not_read_into_memory(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.json_io.MAX_LINE_BYTES", 100)
     (tmp_path / "a.jsonl").write_text('{"kind": "ambiscope", "layout": 1}\n' + '{"x": "' + "x" * 200 + '"}\n')
     with pytest.raises(FormatError, match="line 2: the line is longer"):
-        store.import_file(tmp_path / "a.jsonl")
+        store.imports.import_file(tmp_path / "a.jsonl")
     monkeypatch.setattr("core.json_io.MAX_FILE_BYTES", 100)
     with pytest.raises(InputError, match="at most 100"):
-        store.import_file(put(tmp_path / "a.json", [MANY]))
+        store.imports.import_file(put(tmp_path / "a.json", [MANY]))
 
 
 @given(st.binary(max_size=60) | st.text("[]{},:\"\\ \n1e-x'", max_size=60).map(str.encode))

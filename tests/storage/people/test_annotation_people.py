@@ -34,99 +34,113 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_an_open_house_needs_no_password_until_somebody_has_one(store: Store) -> None:
-    assert not store.accounts_in_use()
-    assert store.require("Ada", "manager").role == "manager"
+    assert not store.people.accounts_in_use()
+    assert store.people.require("Ada", "manager").role == "manager"
     made = project(store, 1, by="Ada")
     do(store, made, "Bob", "x")
     with pytest.raises(InputError, match="first account"):
-        store.add_person("Ada", "Bob", "annotator", SECRET)
-    store.add_person("Ada", "Val", "validator")  # a role, but no way to sign in: still open
-    assert not store.accounts_in_use()
-    assert store.person("Bob").role == "manager"
-    added = store.add_person("Ada", "Ada", "manager", SECRET)
+        store.people.add_person("Ada", "Bob", "annotator", SECRET)
+    store.people.add_person("Ada", "Val", "validator")  # a role, but no way to sign in: still open
+    assert not store.people.accounts_in_use()
+    assert store.people.require("Bob").role == "manager"
+    added = store.people.add_person("Ada", "Ada", "manager", SECRET)
     assert (added.role, added.has_password, added.signs_in) == ("manager", True, True)
-    assert store.accounts_in_use()
+    assert store.people.accounts_in_use()
     with pytest.raises(NotAllowedError, match="sign in"):
-        store.next_item(made.id, "Bob", "generation")
-    assert [(p.name, p.role, p.active) for p in store.people("Ada")] == [
+        store.queue.next_item(made.id, "Bob", "generation")
+    assert [(p.name, p.role, p.active) for p in store.people.people("Ada")] == [
         ("Ada", "manager", True),
         ("Bob", "annotator", False),
         ("Val", "validator", True),
     ]
 
 
+def test_nobody_is_locked_out_by_the_first_way_to_sign_in(store: Store) -> None:
+    store.people.add_person("Ada", "Away", "manager")
+    store.people.set_active("Ada", "Away", False)
+    store.people.add_person("Ada", "Bob", "annotator")
+    for call in (
+        lambda: store.people.set_password("Ada", "Away", SECRET),
+        lambda: store.people.set_subject("Ada", "Away", "https://issuer away"),
+        lambda: store.people.set_password("Ada", "Bob", SECRET),
+        lambda: store.people.set_subject("Ada", "Bob", "https://issuer bob"),
+    ):
+        with pytest.raises(InputError, match="active manager's"):
+            call()
+    assert not store.people.accounts_in_use()
+
+
 def test_each_call_checks_the_role(store: Store) -> None:
-    store.add_person("Ada", "Ada", "manager", SECRET)
-    store.add_person("Ada", "Bob", "annotator", SECRET)
-    store.add_person("Ada", "Val", "validator", SECRET)
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
+    store.people.add_person("Ada", "Bob", "annotator", SECRET)
+    store.people.add_person("Ada", "Val", "validator", SECRET)
     made = project(store, 2, by="Ada", stages=("generation", "validation"))
     item = do(store, made, "Bob", "x").item
     for call in (
-        lambda: store.create_project("Val", "mine"),
-        lambda: store.update_project("Bob", made.id, 1, name="mine"),
-        lambda: store.add_items("Val", made.id, []),
-        lambda: store.link_predictions("Bob", made.id),
-        lambda: store.save_guidelines("Val", made.id, "x"),
-        lambda: store.set_gold("Val", item, None),
-        lambda: store.add_person("Val", "Eve", "manager"),
-        lambda: store.set_role("Bob", "Bob", "manager"),
-        lambda: store.set_password("Bob", "Ada", SECRET),
-        lambda: store.admit("Val", made.id, "Bob", True),
-        lambda: store.people("Bob"),
-        lambda: store.items(made.id, "Bob", stage="generation"),
-        lambda: store.progress(made.id, "Bob", "Val"),
-        lambda: store.tasks(made.id, "Bob"),
-        lambda: store.submissions(made.id, "Bob"),
-        lambda: store.submission_history(item, "Val", "generation", "Bob"),
-        lambda: store.next_item(made.id, "Bob", "validation"),
-        lambda: store.validation_input(item, "Bob"),
-        lambda: store.return_item(item, "Bob", "generation", "x", by="Bob"),
-        lambda: store.submit(item, "Eve", "generation", work("x"), seconds=0),
+        lambda: store.projects.create_project("Val", "mine"),
+        lambda: store.projects.update_project("Bob", made.id, 1, name="mine"),
+        lambda: store.intake.add_items("Val", made.id, []),
+        lambda: store.intake.link_predictions("Bob", made.id),
+        lambda: store.projects.save_guidelines("Val", made.id, "x"),
+        lambda: store.people.add_person("Val", "Eve", "manager"),
+        lambda: store.people.set_role("Bob", "Bob", "manager"),
+        lambda: store.people.set_password("Bob", "Ada", SECRET),
+        lambda: store.projects.admit("Val", made.id, "Bob", True),
+        lambda: store.people.people("Bob"),
+        lambda: store.items.items(made.id, "Bob", stage="generation"),
+        lambda: store.items.progress(made.id, "Bob", "Val"),
+        lambda: store.queue.tasks(made.id, "Bob"),
+        lambda: store.submissions.submissions(made.id, "Bob"),
+        lambda: store.submissions.submission_history(item, "Val", "generation", "Bob"),
+        lambda: store.queue.next_item(made.id, "Bob", "validation"),
+        lambda: store.reviews.validation_input(item, "Bob"),
+        lambda: store.returns.return_item(item, "Bob", "generation", "x", by="Bob"),
+        lambda: store.submissions.submit(item, "Eve", "generation", work("x"), seconds=0),
     ):
         with pytest.raises(NotAllowedError):
             call()
-    assert store.get_item(item, "Bob").references == ()  # not for annotators
-    assert len(store.get_item(item, "Val").references) == 1
-    store.save_prediction(prediction("Who played part 0?", ["a"], id="q0", system="fid"))
+    assert store.items.get_item(item, "Bob").references == ()  # not for annotators
+    assert len(store.items.get_item(item, "Val").references) == 1
+    store.predictions.save_prediction(prediction("Who played part 0?", ["a"], id="q0", system="fid"))
     blind = project(store, 1, by="Ada", name="blind", stages=("judging",), systems=("fid",))
     judged = take(store, blind, "Bob", "judging").item
-    assert [p.system for p in store.get_item(judged, "Bob").predictions] == [""]
-    assert [p.system for p in store.get_item(judged, "Val").predictions] == ["fid"]
-    assert store.progress(made.id, "Bob", "Bob")["generation"].submitted == 1
-    assert len(store.submissions(made.id, "Bob", annotator="Bob")) == 1
+    assert [p.system for p in store.items.get_item(judged, "Bob").predictions] == [""]
+    assert [p.system for p in store.items.get_item(judged, "Val").predictions] == ["fid"]
+    assert store.items.progress(made.id, "Bob", "Bob")["generation"].submitted == 1
+    assert len(store.submissions.submissions(made.id, "Bob", annotator="Bob")) == 1
     assert take(store, made, "Val", "validation").item == item
-    store.set_active("Ada", "Bob", False)
+    store.people.set_active("Ada", "Bob", False)
     with pytest.raises(NotAllowedError):
-        store.next_item(made.id, "Bob", "generation")
+        store.queue.next_item(made.id, "Bob", "generation")
 
 
 def test_signing_in_tells_nothing_and_waits_longer_and_longer(store: Store, clock: Clock) -> None:
-    store.add_person("Ada", "Ada", "manager", SECRET)
-    assert store.sign_in("Ada", SECRET).name == "Ada"
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
+    assert store.people.sign_in("Ada", SECRET).name == "Ada"
     said = set()
     for name in ("Ada", "Nobody"):
         for _ in range(throttle.HERE.free):
             with pytest.raises(SignInError) as caught:
-                store.sign_in(name, "wrong")
+                store.people.sign_in(name, "wrong")
             said.add(str(caught.value))
             assert caught.value.seconds == 0
         with pytest.raises(SignInError) as caught:
-            store.sign_in(name, SECRET)  # even the right one
+            store.people.sign_in(name, SECRET)  # even the right one
         assert caught.value.seconds == 5
         clock.pass_(seconds=5)
         with pytest.raises(SignInError) as caught:
-            store.sign_in(name, "wrong")
+            store.people.sign_in(name, "wrong")
         assert caught.value.seconds == 0
         with pytest.raises(SignInError) as caught:
-            store.sign_in(name, "wrong")
+            store.people.sign_in(name, "wrong")
         assert caught.value.seconds == 10
     assert said == {"name or password is wrong"}
     clock.pass_(seconds=10)
-    assert store.sign_in("Ada", SECRET).name == "Ada"
+    assert store.people.sign_in("Ada", SECRET).name == "Ada"
     with pytest.raises(SignInError) as caught:
-        store.sign_in("Ada", "wrong")
+        store.people.sign_in("Ada", "wrong")
     assert caught.value.seconds == 0  # counted anew
-    failed = store.activity("Ada", action="sign-in failed")
+    failed = store.people.activity("Ada", action="sign-in failed")
     assert all("Nobody" not in str(a.details) and "wrong" not in str(a.details) for a in failed)
 
 
@@ -135,28 +149,28 @@ def wrong(store: Store, name: str, address: str, times: int = 1) -> list[float]:
     found = []
     for _ in range(times):
         with pytest.raises(SignInError) as caught:
-            store.sign_in(name, "wrong", address)
+            store.people.sign_in(name, "wrong", address)
         found.append(caught.value.seconds)
     return found
 
 
 def test_a_stranger_locks_nobody_out(store: Store, clock: Clock) -> None:
-    store.add_person("Ada", "Ada", "manager", SECRET)
-    store.sign_in("Ada", SECRET, "192.0.2.1")
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
+    store.people.sign_in("Ada", SECRET, "192.0.2.1")
     for i in range(80):  # from one address, then from many
         wrong(store, "Ada", "198.51.100.1" if i < 20 else f"198.51.100.{i}")
         clock.pass_(seconds=0 if i % 10 else 1)
     assert wrong(store, "Ada", "203.0.113.9")[0] > 0  # no address that is not known gets through by now
-    assert store.sign_in("Ada", SECRET, "192.0.2.1").name == "Ada"
+    assert store.people.sign_in("Ada", SECRET, "192.0.2.1").name == "Ada"
     with pytest.raises(SignInError) as caught:
-        store.sign_in("Ada", SECRET, "203.0.113.9")  # nor the right password from one: slowed
+        store.people.sign_in("Ada", SECRET, "203.0.113.9")  # nor the right password from one: slowed
     assert 0 < caught.value.seconds <= throttle.NAME.longest
     clock.pass_(seconds=throttle.NAME.longest)
-    assert store.sign_in("Ada", SECRET, "203.0.113.9").name == "Ada"
+    assert store.people.sign_in("Ada", SECRET, "203.0.113.9").name == "Ada"
 
 
 def test_attempts_are_counted_by_name_and_address(store: Store, clock: Clock) -> None:
-    store.add_person("Ada", "Ada", "manager", SECRET)
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
     free = throttle.HERE.free
     assert wrong(store, "Ada", "192.0.2.1", free + 1) == [0.0] * free + [5.0]
     assert wrong(store, "Ada", "192.0.2.2") == [0.0]  # another address
@@ -168,17 +182,17 @@ def test_attempts_are_counted_by_name_and_address(store: Store, clock: Clock) ->
 
 
 def test_one_address_cannot_try_many_names(store: Store, clock: Clock) -> None:
-    store.add_person("Ada", "Ada", "manager", SECRET)
-    store.sign_in("Ada", SECRET, "192.0.2.1")
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
+    store.people.sign_in("Ada", SECRET, "192.0.2.1")
     said = [wrong(store, f"name {i}", "192.0.2.1")[0] for i in range(throttle.ADDRESS.free + 1)]
     assert said == [0.0] * throttle.ADDRESS.free + [5.0]
-    assert store.sign_in("Ada", SECRET, "192.0.2.1").name == "Ada"  # who is known there is not sent away
+    assert store.people.sign_in("Ada", SECRET, "192.0.2.1").name == "Ada"  # who is known there is not sent away
     assert wrong(store, "another", "192.0.2.1")[0] > 0  # which gives the others no new attempts
 
 
 def test_an_address_is_known_for_a_while_and_waits_less(store: Store, clock: Clock) -> None:
-    store.add_person("Ada", "Ada", "manager", SECRET)
-    store.sign_in("Ada", SECRET, "192.0.2.1")
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
+    store.people.sign_in("Ada", SECRET, "192.0.2.1")
     for _ in range(throttle.KNOWN.free + 10):
         clock.pass_(seconds=throttle.KNOWN.longest)
         assert wrong(store, "Ada", "192.0.2.1") == [0.0]
@@ -187,11 +201,11 @@ def test_an_address_is_known_for_a_while_and_waits_less(store: Store, clock: Clo
     for i in range(throttle.NAME.free):
         wrong(store, "Ada", f"198.51.100.{i}")
     with pytest.raises(SignInError):
-        store.sign_in("Ada", SECRET, "192.0.2.1")  # known no more
+        store.people.sign_in("Ada", SECRET, "192.0.2.1")  # known no more
 
 
 def test_few_passwords_are_looked_at_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.add_person("Ada", "Ada", "manager", SECRET)
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
     working, most, lock, hasher = 0, 0, threading.Lock(), passwords._hasher()
 
     class Watched:
@@ -213,7 +227,7 @@ def test_few_passwords_are_looked_at_at_once(store: Store, monkeypatch: pytest.M
     monkeypatch.setattr(passwords, "_hasher", lambda: watched)
     passwords._nobodys_hash()
     with ThreadPoolExecutor(40) as pool:
-        tries = [pool.submit(store.sign_in, "Ada" if i % 2 else f"n{i}", SECRET, f"192.0.2.{i}") for i in range(40)]
+        tries = [pool.submit(store.people.sign_in, "Ada" if i % 2 else f"n{i}", SECRET, f"192.0.2.{i}") for i in range(40)]
     assert sum(t.exception() is None for t in tries) >= throttle.NAME.free
     assert most == passwords.AT_ONCE
     monkeypatch.setattr(passwords, "PATIENCE_SECONDS", 0.0)
@@ -227,73 +241,73 @@ def test_few_passwords_are_looked_at_at_once(store: Store, monkeypatch: pytest.M
 
 
 def test_a_password_changed_while_it_was_looked_at_signs_nobody_in(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.add_person("Ada", "Ada", "manager", SECRET)
-    store.add_person("Ada", "Bob", "annotator", SECRET)
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
+    store.people.add_person("Ada", "Bob", "annotator", SECRET)
     real = passwords.is_right
 
     def meanwhile(stored: str | None, password: str) -> bool:
         monkeypatch.setattr(passwords, "is_right", real)
-        store.set_active("Ada", "Bob", False)
+        store.people.set_active("Ada", "Bob", False)
         return real(stored, password)
 
     monkeypatch.setattr(passwords, "is_right", meanwhile)
     with pytest.raises(SignInError, match="wrong"):
-        store.sign_in("Bob", SECRET)
+        store.people.sign_in("Bob", SECRET)
 
 
 def test_passwords_are_argon2_and_never_shown(store: Store) -> None:
-    store.add_person("Ada", "Ada", "manager", SECRET)
-    with store.reading() as session:
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
+    with store.database.reading() as session:
         stored = session.scalar(text("SELECT password FROM account"))
     assert str(stored).startswith("$argon2id$")
-    assert SECRET not in repr(store.person("Ada")) + repr(store.activity("Ada"))
+    assert SECRET not in repr(store.people.require("Ada")) + repr(store.people.activity("Ada"))
     with pytest.raises(InputError, match="8 to 1024"):
-        store.set_password("Ada", "Ada", "short", SECRET)
+        store.people.set_password("Ada", "Ada", "short", SECRET)
     with pytest.raises(SignInError):
-        store.set_password("Ada", "Ada", "another password")  # without the old one
-    store.set_password("Ada", "Ada", "another password", SECRET)
-    assert store.sign_in("Ada", "another password").name == "Ada"
-    store.add_person("Ada", "Bob", "annotator", SECRET)
-    store.set_password("Ada", "Bob", "given by a manager")
-    assert store.person(store.sign_in("Bob", "given by a manager").name).role == "annotator"
+        store.people.set_password("Ada", "Ada", "another password")  # without the old one
+    store.people.set_password("Ada", "Ada", "another password", SECRET)
+    assert store.people.sign_in("Ada", "another password").name == "Ada"
+    store.people.add_person("Ada", "Bob", "annotator", SECRET)
+    store.people.set_password("Ada", "Bob", "given by a manager")
+    assert store.people.require(store.people.sign_in("Bob", "given by a manager").name).role == "annotator"
 
 
 def test_there_is_always_a_manager_who_can_sign_in(store: Store) -> None:
-    store.add_person("Ada", "Ada", "manager", SECRET)
-    store.add_person("Ada", "Bob", "manager")  # without a way in
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
+    store.people.add_person("Ada", "Bob", "manager")  # without a way in
     for call in (
-        lambda: store.set_role("Ada", "Ada", "annotator"),
-        lambda: store.set_active("Ada", "Ada", False),
+        lambda: store.people.set_role("Ada", "Ada", "annotator"),
+        lambda: store.people.set_active("Ada", "Ada", False),
     ):
         with pytest.raises(InputError, match="nobody who manages"):
             call()
-    store.set_subject("Ada", "Bob", "https://issuer bob")
-    store.set_role("Bob", "Ada", "annotator")
+    store.people.set_subject("Ada", "Bob", "https://issuer bob")
+    store.people.set_role("Bob", "Ada", "annotator")
     with pytest.raises(InputError, match="nobody who manages"):
-        store.set_subject("Bob", "Bob", None)
-    assert store.accounts_in_use()
+        store.people.set_subject("Bob", "Bob", None)
+    assert store.people.accounts_in_use()
 
 
 def test_subjects(store: Store) -> None:
-    store.add_person("Ada", "Ada", "manager", subject="https://issuer 1")
-    assert store.sign_in_subject("https://issuer 1").name == "Ada"
+    store.people.add_person("Ada", "Ada", "manager", subject="https://issuer 1")
+    assert store.people.sign_in_subject("https://issuer 1").name == "Ada"
     with pytest.raises(SignInError):
-        store.sign_in_subject("https://issuer 2")
+        store.people.sign_in_subject("https://issuer 2")
     with pytest.raises(SignInError):
-        store.sign_in("Ada", "")  # no password is no empty password
+        store.people.sign_in("Ada", "")  # no password is no empty password
     with pytest.raises(InputError, match="another account"):
-        store.add_person("Ada", "Bob", "annotator", subject="https://issuer 1")
+        store.people.add_person("Ada", "Bob", "annotator", subject="https://issuer 1")
     with pytest.raises(InputError, match="account already"):
-        store.add_person("Ada", "Ada", "annotator")
+        store.people.add_person("Ada", "Ada", "annotator")
     with pytest.raises(NotFoundError, match="no account"):
-        store.set_role("Ada", "Nobody", "manager")
+        store.people.set_role("Ada", "Nobody", "manager")
 
 
 def test_the_log_is_paged_and_cannot_be_changed(store: Store) -> None:
     made = project(store, 2, by="Ada")
     item = do(store, made, "Bob", "x").item
-    store.return_item(item, "Bob", "generation", "look again", by="Ada")
-    found = store.activity("Ada", project=made.id)
+    store.returns.return_item(item, "Bob", "generation", "look again", by="Ada")
+    found = store.people.activity("Ada", project=made.id)
     assert [(a.who, a.action) for a in found] == [
         ("Ada", "item returned"),
         ("Bob", "item submitted"),
@@ -303,20 +317,20 @@ def test_the_log_is_paged_and_cannot_be_changed(store: Store) -> None:
     ]
     assert found[0].details == {"stage": "generation", "to": "Bob", "reason": "look again"}
     assert found[0].item == item
-    pages = [store.activity("Ada", limit=2), store.activity("Ada", limit=2, before=found[1].id)]
+    pages = [store.people.activity("Ada", limit=2), store.people.activity("Ada", limit=2, before=found[1].id)]
     assert [a.id for page in pages for a in page] == [a.id for a in found[:4]]
-    assert {a.who for a in store.activity("Ada", who="Bob")} == {"Bob"}
-    assert len(store.activity("Ada", item=item)) == 3
+    assert {a.who for a in store.people.activity("Ada", who="Bob")} == {"Bob"}
+    assert len(store.people.activity("Ada", item=item)) == 3
     with pytest.raises(InputError, match="unknown action"):
-        store.activity("Ada", action="nonsense")
-    store.add_person("Ada", "Ada", "manager", SECRET)
-    store.add_person("Ada", "Bob", "annotator", SECRET)
-    assert {a.who for a in store.activity("Bob")} == {"Bob"}  # only their own
+        store.people.activity("Ada", action="nonsense")
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
+    store.people.add_person("Ada", "Bob", "annotator", SECRET)
+    assert {a.who for a in store.people.activity("Bob")} == {"Bob"}  # only their own
     for table in ("activity", "submission", "interaction", "guideline"):
-        store.save_guidelines("Ada", made.id, "Read.")
-        store.log_search(item, "Bob", "generation", "who")
+        store.projects.save_guidelines("Ada", made.id, "Read.")
+        store.drafts.log_search(item, "Bob", "generation", "who")
         for statement in (f"UPDATE {table} SET created = created", f"DELETE FROM {table}"):
-            with pytest.raises(StorageError, match="never changed or deleted"), store.writing() as session:
+            with pytest.raises(StorageError, match="never changed or deleted"), store.database.writing() as session:
                 session.execute(text(statement))
 
 
@@ -325,10 +339,10 @@ def test_the_log_is_paged_and_cannot_be_changed(store: Store) -> None:
 )
 def test_a_subject_is_an_issuer_and_a_subject(store: Store, subject: str) -> None:
     """Else two parts of another cut would read the same."""
-    store.add_person("Ada", "Ada", "manager", SECRET)
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
     with pytest.raises(InputError, match="ISSUER SUBJECT"):
-        store.set_subject("Ada", "Ada", subject)
-    assert not store.person("Ada").has_subject
+        store.people.set_subject("Ada", "Ada", subject)
+    assert not store.people.require("Ada").has_subject
 
 
 @pytest.mark.parametrize(
@@ -341,14 +355,14 @@ def test_claims_that_no_account_can_keep(issuer: object, subject: object) -> Non
 
 def test_an_address_is_not_known_for_longer_than_was_promised(store: Store, clock: Clock) -> None:
     """The clock was set back: what says that an address is known lies further ahead than it could."""
-    store.add_person("Ada", "Ada", "manager", SECRET)
-    store.sign_in("Ada", SECRET, "192.0.2.7")
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
+    store.people.sign_in("Ada", SECRET, "192.0.2.7")
     clock.pass_(days=-200)
     for wait in (5, 10, 20, 40, 80):
         for _ in range(5 if wait == 5 else 1):
             with pytest.raises(SignInError):
-                store.sign_in("Ada", "wrong password", "192.0.2.7")
+                store.people.sign_in("Ada", "wrong password", "192.0.2.7")
         with pytest.raises(SignInError) as waiting:
-            store.sign_in("Ada", SECRET, "192.0.2.7")
+            store.people.sign_in("Ada", SECRET, "192.0.2.7")
         assert waiting.value.seconds == wait  # of a known address at most 60
         clock.pass_(seconds=wait + 1)

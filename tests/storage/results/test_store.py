@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
-from storage_samples import fill, prediction, raw
+from storage_samples import fill, prediction, raw, whole_report
 
 from core import types as t
 from core.annotating.labels import LABELS
@@ -29,7 +29,7 @@ from storage.store import Store
 
 def test_a_prediction_comes_back_equal(store: Store) -> None:
     wanted = prediction(id="q-1")
-    found = store.get_prediction(store.save_prediction(wanted))
+    found = store.predictions.get_prediction(store.predictions.save_prediction(wanted))
     assert found.prediction == wanted
     assert found.question_id == "q-1"
     assert found.created.tzinfo is UTC
@@ -38,55 +38,58 @@ def test_a_prediction_comes_back_equal(store: Store) -> None:
 
 
 def test_the_answers_have_their_own_rows(store: Store, path: Path) -> None:
-    store.save_prediction(prediction())
+    store.predictions.save_prediction(prediction())
     rows = raw(path, "SELECT position, text, probability, passed FROM predicted_answer ORDER BY position")
     assert rows == [(0, "Natalie Wood", 0.9, 1), (1, "Rachel Zegler", 0.8, 0)]
 
 
 def test_a_key_stores_a_run_once(store: Store) -> None:
-    first = store.save_prediction(prediction(), key="run")
-    assert store.save_prediction(prediction(), key="run") == first
-    assert store.save_prediction(prediction()) != first
-    assert store.counts()["prediction"] == 2
+    first = store.predictions.save_prediction(prediction(), key="run")
+    assert store.predictions.save_prediction(prediction(), key="run") == first
+    assert store.predictions.save_prediction(prediction()) != first
+    assert store.maintenance.counts()["prediction"] == 2
     with pytest.raises(ConflictError, match="names another run"):
-        store.save_prediction(prediction("Something else?"), key="run")
+        store.predictions.save_prediction(prediction("Something else?"), key="run")
 
 
 def test_one_question_has_one_row_and_an_id_is_never_shared(store: Store) -> None:
-    ids = [store.save_prediction(p) for p in (prediction(), prediction(system="fid"), prediction("Other?", id="x"))]
-    assert store.counts()["question"] == 2
+    ids = [store.predictions.save_prediction(p) for p in (prediction(), prediction(system="fid"), prediction("Other?", id="x"))]
+    assert store.maintenance.counts()["question"] == 2
     # the same id with another text: a digest stands in for it
-    other = store.get_prediction(store.save_prediction(prediction("Third?", id="x")))
+    other = store.predictions.get_prediction(store.predictions.save_prediction(prediction("Third?", id="x")))
     assert other.question_id != "x"
     assert other.prediction.question.id == "x"
-    assert store.get_prediction(ids[2]).question_id == "x"
-    assert store.add_question(t.Question("Other?", id="x")).id == "x"
+    assert store.predictions.get_prediction(ids[2]).question_id == "x"
+    again = store.predictions.save_prediction(prediction("Other?", id="x", system="fid"))
+    assert store.predictions.get_prediction(again).question_id == "x"
 
 
 def test_unknown_ids(store: Store) -> None:
-    assert store.find_prediction("nope") is None
-    assert store.find_question("nope") is None
+    assert store.predictions.find_prediction("nope") is None
+    assert store.predictions.find_question("nope") is None
     with pytest.raises(NotFoundError, match="nope"):
-        store.get_prediction("nope")
+        store.predictions.get_prediction("nope")
     with pytest.raises(NotFoundError, match="nope"):
-        store.get_evaluation("nope")
+        store.evaluations.evaluation_report("nope")
     with pytest.raises(NotFoundError, match="nope"):
-        store.annotations("nope")
+        store.annotations.annotations("nope")
 
 
 def test_recent_predictions_search_and_page(store: Store) -> None:
-    ids = [store.save_prediction(prediction(wording)) for wording in ("Straße 100%?", "who_was it?", "STRASSE?")]
-    assert [p.id for p in store.recent_predictions(10)] == ids[::-1]
-    assert [p.id for p in store.recent_predictions(1, offset=1)] == [ids[1]]
-    assert [p.id for p in store.recent_predictions(10, text="strasse")] == [ids[2], ids[0]]  # case folding beyond ASCII
-    assert [p.id for p in store.recent_predictions(10, text="%")] == [ids[0]]  # no wildcard
-    assert [p.id for p in store.recent_predictions(10, text="o_w")] == [ids[1]]
-    summary = store.recent_predictions(1)[0]
+    ids = [store.predictions.save_prediction(prediction(wording)) for wording in ("Straße 100%?", "who_was it?", "STRASSE?")]
+    assert [p.id for p in store.predictions.recent_predictions(10)] == ids[::-1]
+    assert [p.id for p in store.predictions.recent_predictions(1, offset=1)] == [ids[1]]
+    assert [p.id for p in store.predictions.recent_predictions(10, text="strasse")] == [
+        ids[2],
+        ids[0],
+    ]  # case folding beyond ASCII
+    assert [p.id for p in store.predictions.recent_predictions(10, text="%")] == [ids[0]]  # no wildcard
+    assert [p.id for p in store.predictions.recent_predictions(10, text="o_w")] == [ids[1]]
+    summary = store.predictions.recent_predictions(1)[0]
     assert (summary.system, summary.corpus, summary.answers) == ("ambigprompt", "starter", ("Natalie Wood", "Rachel Zegler"))
-    assert [q.text for q in store.questions(text="WHO")] == ["who_was it?"]
     for limit, offset in ((0, 0), (501, 0), (1, -1)):
         with pytest.raises(InputError):
-            store.recent_predictions(limit, offset)
+            store.predictions.recent_predictions(limit, offset)
 
 
 @pytest.mark.parametrize(
@@ -104,17 +107,17 @@ def test_recent_predictions_search_and_page(store: Store) -> None:
 )
 def test_what_cannot_be_stored_is_refused_before_the_database(store: Store, change: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        store.save_prediction(dataclasses.replace(prediction(), **change))
-    assert store.counts()["prediction"] == store.counts()["question"] == 0
+        store.predictions.save_prediction(dataclasses.replace(prediction(), **change))
+    assert store.maintenance.counts()["prediction"] == store.maintenance.counts()["question"] == 0
 
 
 def test_a_damaged_trace_is_named(store: Store, path: Path) -> None:
-    saved = store.save_prediction(prediction())
+    saved = store.predictions.save_prediction(prediction())
     for trace in ("{", "{}", '{"question": 3}'):
-        with store.writing() as session:
+        with store.database.writing() as session:
             session.connection().exec_driver_sql("UPDATE prediction SET trace = ?", (trace,))
         with pytest.raises(StorageError, match=saved):
-            store.get_prediction(saved)
+            store.predictions.get_prediction(saved)
 
 
 _text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -178,77 +181,77 @@ def _predictions() -> st.SearchStrategy[t.Prediction]:
 def test_any_prediction_round_trips(tmp_path_factory: pytest.TempPathFactory, wanted: t.Prediction) -> None:
     url = f"sqlite:///{tmp_path_factory.getbasetemp() / 'round-trip.db'}"  # one file for all examples: they must not disturb each other
     with Store(url) as store:
-        assert store.get_prediction(store.save_prediction(wanted)).prediction == wanted
+        assert store.predictions.get_prediction(store.predictions.save_prediction(wanted)).prediction == wanted
 
 
 # ---------------------------------------------------------------- judgments
 
 
 def test_a_judgment_changes_and_keeps_its_history(store: Store) -> None:
-    saved = store.save_prediction(prediction())
-    first = store.judge(saved, 0, "Ada", "wrong", "hm")
+    saved = store.predictions.save_prediction(prediction())
+    first = store.labels.judge(saved, 0, "Ada", "wrong", "hm")
     assert (first.version, first.verdict, first.note, first.state) == (1, "wrong", "hm", "submitted")
-    second = store.judge(saved, 0, "Ada", "correct", expected_version=1)
+    second = store.labels.judge(saved, 0, "Ada", "correct", expected_version=1)
     assert second.version == 2
     assert second.created == first.created
     assert second.updated > first.updated
-    assert store.judgments(saved) == [second]
-    (earlier,) = store.judgment_history(saved, 0, "Ada")
+    assert store.labels.judgments(saved) == [second]
+    (earlier,) = store.labels.judgment_history(saved, 0, "Ada")
     assert (earlier.version, earlier.verdict, earlier.note, earlier.saved) == (1, "wrong", "hm", first.updated)
     assert earlier.replaced >= second.created
     assert not earlier.cleared
 
 
 def test_equal_content_changes_nothing_whatever_the_version(store: Store) -> None:
-    saved = store.save_prediction(prediction())
-    first = store.judge(saved, 0, "Ada", "wrong", "hm", expected_version=0)
-    assert store.judge(saved, 0, "Ada", "wrong", "hm", expected_version=0) == first
-    assert store.judge(saved, 0, "Ada", "wrong", "hm") == first
-    assert store.judgment_history(saved, 0, "Ada") == []
+    saved = store.predictions.save_prediction(prediction())
+    first = store.labels.judge(saved, 0, "Ada", "wrong", "hm", expected_version=0)
+    assert store.labels.judge(saved, 0, "Ada", "wrong", "hm", expected_version=0) == first
+    assert store.labels.judge(saved, 0, "Ada", "wrong", "hm") == first
+    assert store.labels.judgment_history(saved, 0, "Ada") == []
 
 
 def test_a_stale_save_is_a_conflict_with_both_sides(store: Store) -> None:
-    saved = store.save_prediction(prediction())
-    store.judge(saved, 0, "Ada", "wrong")
-    stored = store.judge(saved, 0, "Ada", "correct", "second thoughts", expected_version=1)
+    saved = store.predictions.save_prediction(prediction())
+    store.labels.judge(saved, 0, "Ada", "wrong")
+    stored = store.labels.judge(saved, 0, "Ada", "correct", "second thoughts", expected_version=1)
     with pytest.raises(ConflictError, match=r"second thoughts.*yours is 'duplicate'") as caught:
-        store.judge(saved, 0, "Ada", "duplicate", "mine", expected_version=1)
+        store.labels.judge(saved, 0, "Ada", "duplicate", "mine", expected_version=1)
     assert isinstance(caught.value, JudgmentConflictError)
     assert caught.value.theirs == stored
     assert (caught.value.mine.verdict, caught.value.mine.note) == ("duplicate", "mine")
-    assert store.judgments(saved) == [stored]
+    assert store.labels.judgments(saved) == [stored]
     with pytest.raises(ConflictError):
-        store.judge(saved, 1, "Ada", "wrong", expected_version=3)  # there is none yet
+        store.labels.judge(saved, 1, "Ada", "wrong", expected_version=3)  # there is none yet
     with pytest.raises(ConflictError):
-        store.clear_judgment(saved, 0, "Ada", expected_version=1)
+        store.labels.clear_judgment(saved, 0, "Ada", expected_version=1)
 
 
 def test_clearing_keeps_the_history_and_no_version_returns(store: Store) -> None:
-    saved = store.save_prediction(prediction())
-    store.judge(saved, 0, "Ada", "wrong")
-    assert store.clear_judgment(saved, 0, "Ada", expected_version=1)
-    assert not store.clear_judgment(saved, 0, "Ada")
-    assert store.judgments(saved) == []
+    saved = store.predictions.save_prediction(prediction())
+    store.labels.judge(saved, 0, "Ada", "wrong")
+    assert store.labels.clear_judgment(saved, 0, "Ada", expected_version=1)
+    assert not store.labels.clear_judgment(saved, 0, "Ada")
+    assert store.labels.judgments(saved) == []
     with pytest.raises(ConflictError, match="cleared"):
-        store.judge(saved, 0, "Ada", "correct", expected_version=1)
-    again = store.judge(saved, 0, "Ada", "correct", expected_version=0)
+        store.labels.judge(saved, 0, "Ada", "correct", expected_version=1)
+    again = store.labels.judge(saved, 0, "Ada", "correct", expected_version=0)
     assert again.version == 2
-    assert [(h.version, h.cleared) for h in store.judgment_history(saved, 0, "Ada")] == [(1, True)]
+    assert [(h.version, h.cleared) for h in store.labels.judgment_history(saved, 0, "Ada")] == [(1, True)]
 
 
 def test_everybody_judges_for_themselves(store: Store) -> None:
-    saved = store.save_prediction(prediction())
-    store.judge(saved, 1, "Bob", "wrong")
-    store.judge(saved, 0, "Ada", "correct")
-    store.judge(saved, 1, "Ada", None, state="skipped")
-    assert [(j.position, j.annotator) for j in store.judgments(saved)] == [(0, "Ada"), (1, "Bob"), (1, "Ada")]
-    assert [j.verdict for j in store.judgments(saved, "Ada")] == ["correct", None]
-    assert [a.name for a in store.annotators()] == ["Bob", "Ada"]
-    assert store.annotator("Ada") == store.annotator("Ada")
+    saved = store.predictions.save_prediction(prediction())
+    store.labels.judge(saved, 1, "Bob", "wrong")
+    store.labels.judge(saved, 0, "Ada", "correct")
+    store.labels.judge(saved, 1, "Ada", None, state="skipped")
+    assert [(j.position, j.annotator) for j in store.labels.judgments(saved)] == [(0, "Ada"), (1, "Bob"), (1, "Ada")]
+    assert [j.verdict for j in store.labels.judgments(saved, "Ada")] == ["correct", None]
+    assert [a.name for a in store.people.annotators()] == ["Bob", "Ada"]
+    assert store.people.annotator("Ada") == store.people.annotator("Ada")
 
 
 def test_wrong_judgments_are_refused(store: Store) -> None:
-    saved = store.save_prediction(prediction())
+    saved = store.predictions.save_prediction(prediction())
     bad: list[tuple[dict[str, Any], str]] = [
         ({"verdict": "right"}, ", ".join(LABELS)),
         ({"verdict": None}, "verdict"),
@@ -260,12 +263,12 @@ def test_wrong_judgments_are_refused(store: Store) -> None:
     ]
     for change, words in bad:
         with pytest.raises(InputError, match=words):
-            store.judge(**{"prediction_id": saved, "position": 0, "annotator": "Ada", "verdict": "wrong", **change})
+            store.labels.judge(**{"prediction_id": saved, "position": 0, "annotator": "Ada", "verdict": "wrong", **change})
     with pytest.raises(NotFoundError, match="2 answers"):
-        store.judge(saved, 2, "Ada", "wrong")
+        store.labels.judge(saved, 2, "Ada", "wrong")
     with pytest.raises(NotFoundError, match="no prediction"):
-        store.judge("x", 0, "Ada", "wrong")
-    assert store.counts()["judgment"] == store.counts()["annotator"] == 0
+        store.labels.judge("x", 0, "Ada", "wrong")
+    assert store.maintenance.counts()["judgment"] == store.maintenance.counts()["annotator"] == 0
 
 
 # ---------------------------------------------------------------- annotations, leases, evaluations
@@ -274,19 +277,24 @@ _PAIRS = (t.QAPair("Who in 1961?", ("Natalie Wood", "Wood"), ("p1",)), t.QAPair(
 
 
 def test_an_annotation_changes_and_keeps_its_history(store: Store) -> None:
-    question = store.add_question(t.Question("Who played Maria?"))
-    first = store.save_annotation(question.id, "Ada", t.Annotation("multiple", _PAIRS), expected_version=0)
-    assert store.annotations(question.id) == [first]
-    assert store.save_annotation(question.id, "Ada", t.Annotation("multiple", _PAIRS), expected_version=0) == first
-    second = store.save_annotation(question.id, "Ada", t.Annotation("single", _PAIRS[1:]), expected_version=1)
+    question = store.predictions.get_prediction(store.predictions.save_prediction(prediction()))
+    first = store.annotations.save_annotation(question.question_id, "Ada", t.Annotation("multiple", _PAIRS), expected_version=0)
+    assert store.annotations.annotations(question.question_id) == [first]
+    assert (
+        store.annotations.save_annotation(question.question_id, "Ada", t.Annotation("multiple", _PAIRS), expected_version=0)
+        == first
+    )
+    second = store.annotations.save_annotation(
+        question.question_id, "Ada", t.Annotation("single", _PAIRS[1:]), expected_version=1
+    )
     assert second.version == 2
     with pytest.raises(AnnotationConflictError) as caught:
-        store.save_annotation(question.id, "Ada", t.Annotation("none"), expected_version=1)
+        store.annotations.save_annotation(question.question_id, "Ada", t.Annotation("none"), expected_version=1)
     assert caught.value.theirs == second
-    (earlier,) = store.annotation_history(question.id, "Ada")
+    (earlier,) = store.annotations.annotation_history(question.question_id, "Ada")
     assert (earlier.version, earlier.annotation, earlier.saved) == (1, first.annotation, first.updated)
-    checked = store.save_annotation(question.id, "Ada", t.Annotation("none"), stage="validation")
-    assert store.annotations(question.id) == [second, checked]
+    checked = store.annotations.save_annotation(question.question_id, "Ada", t.Annotation("none"), stage="validation")
+    assert store.annotations.annotations(question.question_id) == [second, checked]
 
 
 @pytest.mark.parametrize(
@@ -302,37 +310,39 @@ def test_an_annotation_changes_and_keeps_its_history(store: Store) -> None:
     ],
 )
 def test_incomplete_annotations_may_only_be_drafts(store: Store, annotation: t.Annotation, words: str) -> None:
-    question = store.add_question(t.Question("Who?"))
+    question = store.predictions.get_prediction(store.predictions.save_prediction(prediction()))
     with pytest.raises(InputError, match=words):
-        store.save_annotation(question.id, "Ada", annotation)
-    assert store.annotations(question.id) == []
+        store.annotations.save_annotation(question.question_id, "Ada", annotation)
+    assert store.annotations.annotations(question.question_id) == []
 
 
 def test_evaluations(store: Store) -> None:
-    saved = store.save_evaluation(system="s", corpus="c", questions="q", metrics={"F1": 0.5}, report={"rows": [{"f1": 1.0}]})
-    assert store.get_evaluation(saved).report == {"rows": [{"f1": 1.0}]}
-    (listed,) = store.evaluations()
-    assert (listed.id, listed.metrics, listed.report) == (saved, {"F1": 0.5}, {})
+    saved = store.evaluations.save_evaluation(
+        system="s", corpus="c", questions="q", metrics={"F1": 0.5}, report={"rows": [{"f1": 1.0}]}
+    )
+    assert whole_report(store, saved) == {"rows": [{"f1": 1.0}]}
+    (listed,) = store.evaluations.evaluations()
+    assert (listed.id, listed.metrics) == (saved, {"F1": 0.5})
     with pytest.raises(InputError, match="finite"):
-        store.save_evaluation(system="s", corpus="c", questions="q", metrics={"F1": math.nan}, report={})
+        store.evaluations.save_evaluation(system="s", corpus="c", questions="q", metrics={"F1": math.nan}, report={})
 
 
 def test_counts_and_health(store: Store) -> None:
     fill(store)
-    counts = store.counts()
+    counts = store.maintenance.counts()
     assert (counts["question"], counts["prediction"], counts["predicted_answer"], counts["annotator"]) == (2, 2, 5, 3)
     assert (counts["judgment"], counts["judgment_submitted"], counts["question_judged"]) == (6, 4, 1)
-    health = store.health(full=True)
+    health = store.maintenance.health(full=True)
     assert health.ok
-    assert (health.journal, health.revision) == ("wal" if store.path else "", head())
+    assert (health.journal, health.revision) == ("wal" if store.database.path else "", head())
     assert health.bytes > 0
     assert health.backup_age_seconds is None
 
 
 def test_a_missing_backup_is_told(store: Store, path: Path) -> None:
-    assert any("no backup" in w for w in store.health().warnings)
-    store.backup()
-    age = store.health().backup_age_seconds
+    assert any("no backup" in w for w in store.maintenance.health().warnings)
+    store.maintenance.backup()
+    age = store.maintenance.health().backup_age_seconds
     assert age is not None
     assert 0 <= age < 60
 
@@ -342,7 +352,7 @@ def test_a_missing_backup_is_told(store: Store, path: Path) -> None:
 
 @pytest.mark.sqlite
 def test_every_connection_has_the_pragmas(durable: None, store: Store) -> None:
-    with store.reading() as session:
+    with store.database.reading() as session:
         link = session.connection()
         values = {
             p: link.exec_driver_sql(f"PRAGMA {p}").scalar()
@@ -352,11 +362,11 @@ def test_every_connection_has_the_pragmas(durable: None, store: Store) -> None:
 
 
 def test_reads_take_no_writer_lock_and_writes_do(store: Store, path: Path) -> None:
-    with store.reading() as session:
+    with store.database.reading() as session:
         assert session.scalar(text("SELECT count(*) FROM question")) == 0
-        store.add_question(t.Question("Who?"))  # a writer is not held up by an open read
+        store.predictions.save_prediction(prediction())  # a writer is not held up by an open read
         assert session.scalar(text("SELECT count(*) FROM question")) == 0  # and the read is of its moment
-    with closing(sqlite3.connect(path, timeout=0)) as other, store.writing() as session:
+    with closing(sqlite3.connect(path, timeout=0)) as other, store.database.writing() as session:
         assert session.scalar(text("SELECT count(*) FROM question")) == 1  # a read, but in a write transaction
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             other.execute("INSERT INTO annotator (name, created) VALUES ('x', '')")
@@ -364,13 +374,13 @@ def test_reads_take_no_writer_lock_and_writes_do(store: Store, path: Path) -> No
 
 def test_an_exception_rolls_back(store: Store) -> None:
     def half_a_save() -> None:
-        with store.writing() as session:
+        with store.database.writing() as session:
             session.execute(text("INSERT INTO annotator (name, created) VALUES ('x', '2026-01-01T00:00:00+00:00')"))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         half_a_save()
-    assert store.annotators() == []
+    assert store.people.annotators() == []
 
 
 def test_a_writer_that_waits_too_long_says_so(url: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,17 +388,17 @@ def test_a_writer_that_waits_too_long_says_so(url: str, path: Path, monkeypatch:
     with Store(url) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StorageError, match=r"another program has been writing.*do it again"):
-            store.annotator("Ada")
+            store.people.annotator("Ada")
         other.execute("ROLLBACK")
-        assert store.annotator("Ada").name == "Ada"
+        assert store.people.annotator("Ada").name == "Ada"
 
 
 def test_times_need_a_zone_and_come_back_in_utc(store: Store) -> None:
     east = timezone(timedelta(hours=9))
     at = datetime(2026, 1, 1, 3, 0, tzinfo=east)
-    with store.writing() as session:
+    with store.database.writing() as session:
         session.add(tables.Annotator(name="Ada", created=at))
-    assert store.annotator("Ada").created == at
-    assert store.annotator("Ada").created.utcoffset() == timedelta(0)
-    with pytest.raises(StorageError, match="no time zone"), store.writing() as session:
+    assert store.people.annotator("Ada").created == at
+    assert store.people.annotator("Ada").created.utcoffset() == timedelta(0)
+    with pytest.raises(StorageError, match="no time zone"), store.database.writing() as session:
         session.add(tables.Annotator(name="Bob", created=at.replace(tzinfo=None)))

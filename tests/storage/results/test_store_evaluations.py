@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from schema_files import unpack
-from storage_samples import evaluation_report, evaluation_row, raw
+from storage_samples import evaluation_report, evaluation_row, raw, whole_report
 
 from core.errors import InputError, NotFoundError
 from core.metrics.base import aggregate
@@ -26,7 +26,7 @@ def save(
     store: Store, values: tuple[float | None, ...] = VALUES, *, system: str = "ambigprompt", label: str = "", **made: object
 ) -> str:
     report = evaluation_report(values, **made)
-    return store.save_evaluation(
+    return store.evaluations.save_evaluation(
         system=system,
         corpus="starter",
         questions="dev.json",
@@ -38,10 +38,11 @@ def save(
 
 
 def test_a_run_comes_back_whole_and_its_trace_apart(store: Store) -> None:
-    found = store.get_evaluation(save(store, label=" my run "))
+    save(store, label=" my run ")
+    (found,) = store.evaluations.evaluations()
     report = evaluation_report(VALUES)
     del report["rows"][0]["trace"]
-    assert found.report == report
+    assert whole_report(store, found.id) == report
     assert (found.label, found.n, found.failed, found.seed, found.commit) == ("my run", 5, 1, 7, "abc123")
     assert (found.parameters, found.peak_memory_mb, found.seconds_median, found.seconds_p95) == (3_000_000_000, 512.5, 0.2, 0.4)
     assert (found.checkpoint, found.checkpoint_digest, found.tags) == ("default", "d0", {"training questions": 100})
@@ -51,21 +52,21 @@ def test_a_run_comes_back_whole_and_its_trace_apart(store: Store) -> None:
     assert (score["multi"].n, score["multi"].mean, score["multi"].low) == (2, 0.625, None)
     assert found.mean("F1 answer", "multi") == 0.625
     assert found.mean("recall") is None
-    assert store.find_evaluation_trace(found.id, "q0") == {"answers": ["Rome"], "events": []}
-    assert store.find_evaluation_trace(found.id, "q1") is None
+    assert store.evaluations.find_evaluation_trace(found.id, "q0") == {"answers": ["Rome"], "events": []}
+    assert store.evaluations.find_evaluation_trace(found.id, "q1") is None
 
 
 def test_an_equal_run_is_stored_once(store: Store) -> None:
     first = save(store)
     assert save(store) == first
     assert save(store, seed=8) != first
-    assert store.count_evaluations() == 2
+    assert store.evaluations.count_evaluations() == 2
 
 
-def test_lists_carry_means_and_no_report(store: Store) -> None:
+def test_lists_carry_means(store: Store) -> None:
     saved = save(store)
-    (listed,) = store.evaluations()
-    assert (listed.id, listed.report, listed.mean("F1 answer")) == (saved, {}, 0.4375)
+    (listed,) = store.evaluations.evaluations()
+    assert (listed.id, listed.mean("F1 answer")) == (saved, 0.4375)
 
 
 def test_filters(store: Store) -> None:
@@ -75,8 +76,8 @@ def test_filters(store: Store) -> None:
 
     def ids(**wanted: object) -> set[str]:
         where = EvaluationFilter(**wanted)  # type: ignore[arg-type]
-        found = {e.id for e in store.evaluations(where=where)}
-        assert store.count_evaluations(where) == len(found)
+        found = {e.id for e in store.evaluations.evaluations(where=where)}
+        assert store.evaluations.count_evaluations(where) == len(found)
         return found
 
     assert ids() == {one, two, three}
@@ -88,7 +89,7 @@ def test_filters(store: Store) -> None:
     assert ids(seed=3) == {two}
     assert ids(commit="ff") == {two}
     assert ids(since=datetime(2999, 1, 1, tzinfo=UTC)) == set()
-    assert store.evaluation_choices() == {
+    assert store.evaluations.evaluation_choices() == {
         "system": ["ambigprompt", "fid", "one-pass"],
         "corpus": ["starter"],
         "questions": ["dev.json"],
@@ -97,46 +98,46 @@ def test_filters(store: Store) -> None:
 
 def test_rows_by_page_order_bucket_and_failure(store: Store) -> None:
     saved = save(store)
-    rows = store.evaluation_rows(saved)
+    rows = store.evaluations.evaluation_rows(saved)
     assert [r.question_id for r in rows] == ["q0", "q1", "q2", "q3", "q4"]
     assert (rows[0].answers, rows[0].references, rows[0].ambiguous, rows[0].body) == (1, 2, True, {})
     assert (rows[2].error, rows[2].answers, rows[2].errors["missed"]) == ("no passage matches", None, None)
-    assert [r.question_id for r in store.evaluation_rows(saved, 2, 1)] == ["q1", "q2"]
-    assert [r.question_id for r in store.evaluation_rows(saved, order="f1")] == ["q3", "q4", "q1", "q0", "q2"]
-    assert store.evaluation_rows(saved, order="slowest")[0].question_id == "q4"
-    assert store.evaluation_rows(saved, order="errors")[-1].question_id == "q2"
-    assert [r.question_id for r in store.evaluation_rows(saved, failed=True)] == ["q2"]
-    assert store.count_evaluation_rows(saved, bucket="missed") == 4
-    assert store.count_evaluation_rows(saved, bucket="spurious") == 0
-    whole = store.evaluation_row(saved, "q3")
+    assert [r.question_id for r in store.evaluations.evaluation_rows(saved, 2, 1)] == ["q1", "q2"]
+    assert [r.question_id for r in store.evaluations.evaluation_rows(saved, order="f1")] == ["q3", "q4", "q1", "q0", "q2"]
+    assert store.evaluations.evaluation_rows(saved, order="slowest")[0].question_id == "q4"
+    assert store.evaluations.evaluation_rows(saved, order="errors")[-1].question_id == "q2"
+    assert [r.question_id for r in store.evaluations.evaluation_rows(saved, failed=True)] == ["q2"]
+    assert store.evaluations.count_evaluation_rows(saved, bucket="missed") == 4
+    assert store.evaluations.count_evaluation_rows(saved, bucket="spurious") == 0
+    whole = store.evaluations.evaluation_row(saved, "q3")
     assert whole.body == evaluation_row(3, 0.0)
     for call in (
-        lambda: store.evaluation_rows(saved, bucket="nonsense"),
-        lambda: store.evaluation_rows(saved, order="nonsense"),  # type: ignore[arg-type]
-        lambda: store.evaluation_rows(saved, 0),
+        lambda: store.evaluations.evaluation_rows(saved, bucket="nonsense"),
+        lambda: store.evaluations.evaluation_rows(saved, order="nonsense"),  # type: ignore[arg-type]
+        lambda: store.evaluations.evaluation_rows(saved, 0),
     ):
         with pytest.raises(InputError):
             call()
     with pytest.raises(NotFoundError):
-        store.evaluation_row(saved, "q99")
+        store.evaluations.evaluation_row(saved, "q99")
     with pytest.raises(NotFoundError):
-        store.evaluation_rows("nope")
+        store.evaluations.evaluation_rows("nope")
 
 
 def test_error_counts_are_sums(store: Store) -> None:
     saved = save(store)
-    assert store.error_counts([saved])[saved]["missed"] == 4
-    assert store.error_counts([saved], multi=True)[saved]["missed"] == 2
-    assert set(store.error_counts([saved])[saved]) == set(BUCKETS)
+    assert store.evaluations.error_counts([saved])[saved]["missed"] == 4
+    assert store.evaluations.error_counts([saved], multi=True)[saved]["missed"] == 2
+    assert set(store.evaluations.error_counts([saved])[saved]) == set(BUCKETS)
     bare = save(store, (None,))
-    assert store.error_counts([bare]) == {bare: {}}
+    assert store.evaluations.error_counts([bare]) == {bare: {}}
 
 
 def test_groups(store: Store) -> None:
     saved = save(store)
-    found = {g.group: (g.n, g.mean) for g in store.group_means([saved], "F1 answer", "source")}
+    found = {g.group: (g.n, g.mean) for g in store.evaluations.group_means([saved], "F1 answer", "source")}
     assert found == {"asqa": (2, 0.375), "quotesum": (2, 0.5)}
-    assert store.group_means([saved], "F1 answer", "ambiguity") == []
+    assert store.evaluations.group_means([saved], "F1 answer", "ambiguity") == []
 
 
 @settings(max_examples=15, deadline=None)
@@ -153,75 +154,76 @@ def test_the_databases_means_are_the_metrics_means(
                 "clarified": aggregate([v for _, v in some], [float(i) for i, _ in some]),
             }
             for metric, mean in wanted.items():
-                found = {m.group: m.mean for m in store.group_means([saved], metric, "source")}
+                found = {m.group: m.mean for m in store.evaluations.group_means([saved], metric, "source")}
                 assert found.get(source) == (None if mean is None else pytest.approx(mean, abs=1e-12))
 
 
 def test_pairs_are_the_common_questions_the_largest_difference_first(store: Store) -> None:
     a = save(store, (1.0, 0.5, None, 0.0, 0.25))
     b = save(store, (0.75, 0.5, 1.0, 1.0), system="fid")
-    rows = store.paired_rows(a, b, "F1 answer")
+    rows = store.evaluations.paired_rows(a, b, "F1 answer")
     assert [(r.question_id, r.difference) for r in rows] == [("q3", -1.0), ("q0", 0.25), ("q1", 0.0)]
-    assert store.paired_values(a, b, "F1 answer") == ([1.0, 0.5, 0.0], [0.75, 0.5, 1.0])
-    assert store.paired_values(a, b, "F1 answer", multi=True) == ([1.0], [0.75])
-    assert store.paired_values(a, b, "nonsense") == ([], [])
-    assert store.paired_rows(a, b, "F1 answer", 1, 1)[0].question_id == "q0"
+    assert store.evaluations.paired_values(a, b, "F1 answer") == ([1.0, 0.5, 0.0], [0.75, 0.5, 1.0])
+    assert store.evaluations.paired_values(a, b, "F1 answer", multi=True) == ([1.0], [0.75])
+    assert store.evaluations.paired_values(a, b, "nonsense") == ([], [])
+    assert store.evaluations.paired_rows(a, b, "F1 answer", 1, 1)[0].question_id == "q0"
 
 
 def test_a_question_that_reads_otherwise_is_not_paired(store: Store) -> None:
     a = save(store, (1.0,))
     report = evaluation_report((1.0,))
     report["rows"][0]["question"] = "Another one?"
-    b = store.save_evaluation(system="fid", corpus="c", questions="q", metrics={}, report=report)
-    assert store.paired_rows(a, b, "F1 answer") == []
+    b = store.evaluations.save_evaluation(system="fid", corpus="c", questions="q", metrics={}, report=report)
+    assert store.evaluations.paired_rows(a, b, "F1 answer") == []
 
 
 def test_labels_and_deletion(store: Store, path: Path) -> None:
     saved, other = save(store), save(store, (1.0,))
-    store.label_evaluation(saved, "  the best ")
-    assert store.get_evaluation(saved).label == "the best"
+    store.evaluations.label_evaluation(saved, "  the best ")
+    assert [e.label for e in store.evaluations.evaluations() if e.id == saved] == ["the best"]
     with pytest.raises(InputError, match="121"):
-        store.label_evaluation(saved, "x" * 121)
-    store.delete_evaluation(saved)
+        store.evaluations.label_evaluation(saved, "x" * 121)
+    store.evaluations.delete_evaluation(saved)
     with pytest.raises(NotFoundError):
-        store.delete_evaluation(saved)
+        store.evaluations.delete_evaluation(saved)
     for table in ("evaluation_row", "evaluation_value", "evaluation_score", "evaluation_trace"):
         (left,) = {key for (key,) in raw(path, f"SELECT evaluation_id FROM {table}")}
         assert left
-    assert [e.id for e in store.evaluations()] == [other]
+    assert [e.id for e in store.evaluations.evaluations()] == [other]
 
 
 def test_rows_with_equal_ids_are_refused_and_nothing_is_stored(store: Store) -> None:
     report = evaluation_report((1.0, 1.0))
     report["rows"][1]["id"] = "q0"
     with pytest.raises(InputError, match="'q0'"):
-        store.save_evaluation(system="s", corpus="c", questions="q", metrics={}, report=report)
-    assert store.counts()["evaluation"] == 0
+        store.evaluations.save_evaluation(system="s", corpus="c", questions="q", metrics={}, report=report)
+    assert store.maintenance.counts()["evaluation"] == 0
 
 
 def test_an_export_is_imported_into_an_empty_database(store: Store, tmp_path: Path) -> None:
     saved = save(store, label="mine")
     file = tmp_path / "all.jsonl"
-    store.export("jsonl", file)
+    store.exports.export("jsonl", file)
     with Store(f"sqlite:///{tmp_path / 'other.db'}") as other:
-        assert other.import_file(file).stored == {"evaluation": 1}
-        assert other.get_evaluation(saved) == store.get_evaluation(saved)
-        assert other.evaluation_rows(saved) == store.evaluation_rows(saved)
-        assert other.import_file(file).stored == {}
+        assert other.imports.import_file(file).stored == {"evaluation": 1}
+        assert other.evaluations.evaluations() == store.evaluations.evaluations()
+        assert whole_report(other, saved) == whole_report(store, saved)
+        assert other.evaluations.evaluation_rows(saved) == store.evaluations.evaluation_rows(saved)
+        assert other.imports.import_file(file).stored == {}
     lines = file.read_text().splitlines()
     changed = json.loads(lines[1])
     changed["report"]["n"] = 99
     file.write_text("\n".join([lines[0], json.dumps(changed)]))
     with pytest.raises(InputError, match="another content"):
-        store.import_file(file)
+        store.imports.import_file(file)
 
 
 def test_an_evaluation_of_the_first_schema_reads_as_it_was(path: Path, url: str) -> None:
     unpack("0001", path)
     with Store(url) as store:
-        (listed,) = store.evaluations()
+        (listed,) = store.evaluations.evaluations()
         assert (listed.n, listed.label, listed.scores, listed.metrics) == (None, "", {}, {"F1": 0.5})
-        assert store.get_evaluation(listed.id).report == {"rows": [1]}
-        assert store.evaluation_rows(listed.id) == []
+        assert whole_report(store, listed.id) == {"rows": [1]}
+        assert store.evaluations.evaluation_rows(listed.id) == []
         save(store)
-        assert store.count_evaluations() == 2
+        assert store.evaluations.count_evaluations() == 2

@@ -27,17 +27,17 @@ def test_a_file_of_the_first_schema_gets_a_workbench(path: Path, url: str) -> No
     with Store(url) as store:
         assert store.upgraded_from is not None
         assert raw(path, "SELECT * FROM annotation ORDER BY id") == before
-        assert not store.accounts_in_use()  # nobody is locked out
+        assert not store.people.accounts_in_use()  # nobody is locked out
         do(store, project(store, 1), "Ada", "x")
-        with pytest.raises(StorageError, match="never changed or deleted"), store.writing() as session:
+        with pytest.raises(StorageError, match="never changed or deleted"), store.database.writing() as session:
             session.execute(text("DELETE FROM activity"))
-        assert store.health(full=True).ok
+        assert store.maintenance.health(full=True).ok
 
 
 def test_the_workbench_can_be_left_and_reached_again(url: str, store: Store) -> None:
     fill(store)
     fill_workbench(store)
-    counts = store.counts()
+    counts = store.maintenance.counts()
     assert all(counts[name] for name in OWN if name not in ("sign_in_wait", "project_job")), counts
     store.close()
     migrate(parse_url(url), target="0002")
@@ -48,8 +48,8 @@ def test_the_workbench_can_be_left_and_reached_again(url: str, store: Store) -> 
             connection.execute(text("SELECT 1 FROM project"))
     engine.dispose()
     with Store(url) as again:
-        assert again.counts()["judgment"] == counts["judgment"]
-        assert again.counts()["activity"] == 0
+        assert again.maintenance.counts()["judgment"] == counts["judgment"]
+        assert again.maintenance.counts()["activity"] == 0
         do(again, project(again, 1), "Ada", "x")
 
 
@@ -59,7 +59,7 @@ def test_many_starts_at_once_make_one_postgresql_database(postgres_server: str) 
     def start(url: str, number: int) -> None:
         try:
             with Store(url) as store:
-                store.annotator(f"a{number}")
+                store.people.annotator(f"a{number}")
         except BaseException as e:
             errors.append(e)
 
@@ -71,11 +71,11 @@ def test_many_starts_at_once_make_one_postgresql_database(postgres_server: str) 
             thread.join()
         assert errors == []
         with Store(url) as store:
-            assert store.counts()["annotator"] == 4
-            health = store.health(full=True)
+            assert store.maintenance.counts()["annotator"] == 4
+            health = store.maintenance.health(full=True)
             assert (health.ok, health.revision, health.sqlite) == (True, head(), "")
             assert health.bytes > 0
-            with store.writing() as session:
+            with store.database.writing() as session:
                 session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
         with pytest.raises(NewerDatabaseError, match="9999"):
             Store(url)
@@ -90,22 +90,22 @@ def test_a_postgresql_server_that_is_not_there(postgres_server: str) -> None:
 def test_files_with_a_workbench_keep_it(revision: str, path: Path, url: str) -> None:
     unpack(revision, path)
     with Store(url) as store:
-        assert store.person(store.sign_in("Mia", "a long password").name).role == "manager"
-        [made] = store.projects()
-        guidelines = store.guidelines(made.id)
+        assert store.people.require(store.people.sign_in("Mia", "a long password").name).role == "manager"
+        [made] = store.projects.projects()
+        guidelines = store.projects.guidelines(made.id)
         assert guidelines is not None
         assert (guidelines.text, len(guidelines.examples)) == ("# Read", 1)
-        [sent] = store.submissions(made.id, "Mia")
+        [sent] = store.submissions.submissions(made.id, "Mia")
         assert (sent.annotator, sent.gold, sent.log.used_queries, sent.log.viewed_passage_ids) == (
             "Ada",
             True,
             ("bridge",),
             ("p1",),
         )
-        assert {a.action for a in store.activity("Mia", project=made.id)} >= {
+        assert {a.action for a in store.people.activity("Mia", project=made.id)} >= {
             "project created",
             "item submitted",
             "person admitted",
         }
-        with pytest.raises(StorageError, match="never changed or deleted"), store.writing() as session:
+        with pytest.raises(StorageError, match="never changed or deleted"), store.database.writing() as session:
             session.execute(text("DELETE FROM submission"))

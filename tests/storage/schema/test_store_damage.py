@@ -73,8 +73,8 @@ def test_scribbled_bytes_never_crash_and_never_change_the_file_at_opening(path: 
     said = ""
     try:
         with Store(url) as store:  # opens where a free page or text inside a row was hit
-            for found in store.recent_predictions(10):
-                store.find_prediction(found.id)
+            for found in store.predictions.recent_predictions(10):
+                store.predictions.find_prediction(found.id)
     except StorageError as e:
         said = str(e)
     assert not said or str(path) in said or "trace" in said
@@ -89,8 +89,8 @@ def test_damage_that_appears_later_is_a_storage_error(store: Store, path: Path) 
         file.seek(4096)
         file.write(b"\xff" * (size - 4096))
     with pytest.raises(StorageError, match="damaged"):
-        store.get_prediction(saved)
-    assert not store.health().ok
+        store.predictions.get_prediction(saved)
+    assert not store.maintenance.health().ok
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
@@ -105,14 +105,14 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 def test_backup_and_restore(path: Path, url: str, tmp_path: Path) -> None:
     with Store(url) as store:
         first, _ = fill(store)
-        made = store.backup(tmp_path / "kept.db")
+        made = store.maintenance.backup(tmp_path / "kept.db")
         assert made.counts["judgment"] == 6
         with pytest.raises(InputError, match="never overwrites"):
-            store.backup(tmp_path / "kept.db")
-        store.judge(first, 0, "Ada", "duplicate")
+            store.maintenance.backup(tmp_path / "kept.db")
+        store.labels.judge(first, 0, "Ada", "duplicate")
         kept = restore(url, tmp_path / "kept.db")  # while the store is open
-        assert store.judgments(first, "Ada")[0].verdict == "correct"
-        assert store.health(full=True).ok
+        assert store.labels.judgments(first, "Ada")[0].verdict == "correct"
+        assert store.maintenance.health(full=True).ok
     assert kept is not None
     assert ("duplicate",) in raw(kept, "SELECT verdict FROM judgment")  # what was there is kept
 
@@ -120,8 +120,8 @@ def test_backup_and_restore(path: Path, url: str, tmp_path: Path) -> None:
 def test_restore_over_a_damaged_database(path: Path, url: str, tmp_path: Path) -> None:
     with Store(url) as store:
         fill(store)
-        store.backup(tmp_path / "kept.db")
-        counts = store.counts()
+        store.maintenance.backup(tmp_path / "kept.db")
+        counts = store.maintenance.counts()
     damaged = path.read_bytes()[:9000]
     path.write_bytes(damaged)
     path.with_name("ambiscope.db-wal").write_bytes(b"stale log")
@@ -129,9 +129,9 @@ def test_restore_over_a_damaged_database(path: Path, url: str, tmp_path: Path) -
     assert kept is not None
     assert kept.read_bytes() == damaged
     with Store(url) as store:
-        found = store.counts()
+        found = store.maintenance.counts()
         assert {k: v for k, v in found.items() if k != "export"} == {k: v for k, v in counts.items() if k != "export"}
-        assert store.health(full=True).ok
+        assert store.maintenance.health(full=True).ok
 
 
 def test_restore_refuses_what_is_no_good_backup(path: Path, url: str, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_restore_refuses_what_is_no_good_backup(path: Path, url: str, tmp_path: 
         with pytest.raises(kind):
             restore(url, file)
     with Store(url) as store:
-        assert len(store.judgments(first)) == 4
+        assert len(store.labels.judgments(first)) == 4
 
 
 # ---------------------------------------------------------------- a full disk
@@ -166,18 +166,18 @@ def test_a_full_disk_loses_nothing_that_was_stored(store: Store, path: Path) -> 
     def limit(connection: Any, _record: Any) -> None:
         connection.execute(f"PRAGMA max_page_count = {pages + 4}")
 
-    event.listen(store.engine, "connect", limit)
+    event.listen(store.database.engine, "connect", limit)
     store.close()  # open connections have no limit
-    before = store.counts()
+    before = store.maintenance.counts()
     big = prediction("Big?", [f"answer {n} " + "x" * 2000 for n in range(40)])
     with pytest.raises(StorageError, match=r"disk is full.*nothing was changed.*free some space"):
-        store.save_prediction(big)
-    assert store.counts() == before
-    assert store.get_prediction(first).prediction == prediction(id="q-1")
-    event.remove(store.engine, "connect", limit)
+        store.predictions.save_prediction(big)
+    assert store.maintenance.counts() == before
+    assert store.predictions.get_prediction(first).prediction == prediction(id="q-1")
+    event.remove(store.database.engine, "connect", limit)
     store.close()
-    assert store.save_prediction(big)
-    assert store.health(full=True).ok
+    assert store.predictions.save_prediction(big)
+    assert store.maintenance.health(full=True).ok
 
 
 def test_a_write_error_of_the_system_loses_nothing(path: Path, url: str) -> None:
@@ -188,7 +188,7 @@ def test_a_write_error_of_the_system_loses_nothing(path: Path, url: str) -> None
         "from storage.store import Store\nfrom core.errors import StorageError\nfrom storage_samples import prediction\n"
         f"store = Store({url!r})\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, resource.RLIM_INFINITY))\n"
-        "try:\n    store.save_prediction(prediction('Big?', ['x' * 200_000]))\n"
+        "try:\n    store.predictions.save_prediction(prediction('Big?', ['x' * 200_000]))\n"
         "except StorageError as e:\n    print(e); sys.exit(7)\n"
     )
     environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'fakes'}"}
@@ -196,9 +196,9 @@ def test_a_write_error_of_the_system_loses_nothing(path: Path, url: str) -> None
     assert done.returncode == 7, done.stderr
     assert "nothing was changed" in done.stdout
     with Store(url) as store:
-        assert store.counts()["prediction"] == 2
-        assert store.get_prediction(first).prediction == prediction(id="q-1")
-        assert store.health(full=True).ok
+        assert store.maintenance.counts()["prediction"] == 2
+        assert store.predictions.get_prediction(first).prediction == prediction(id="q-1")
+        assert store.maintenance.health(full=True).ok
 
 
 def test_a_full_disk_while_exporting_leaves_the_earlier_file(store: Store, tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_full_disk_while_exporting_leaves_the_earlier_file(store: Store, tmp_p
     resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
     try:
         with pytest.raises(StorageError, match="cannot be written"):
-            store.export("jsonl", out)
+            store.exports.export("jsonl", out)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert out.read_text() == "earlier"
@@ -220,14 +220,14 @@ def test_a_full_disk_while_exporting_leaves_the_earlier_file(store: Store, tmp_p
 
 
 def test_threads_that_write_at_once_lose_nothing(store: Store) -> None:
-    saved = store.save_prediction(prediction())
+    saved = store.predictions.save_prediction(prediction())
     errors: list[BaseException] = []
 
     def work(number: int) -> None:
         try:
             for turn in range(15):
-                store.judge(saved, 0, "shared", "wrong", note=f"{number}/{turn}")
-                store.judge(saved, 1, f"own {number}", "correct", note=str(turn))
+                store.labels.judge(saved, 0, "shared", "wrong", note=f"{number}/{turn}")
+                store.labels.judge(saved, 1, f"own {number}", "correct", note=str(turn))
         except BaseException as e:
             errors.append(e)
 
@@ -237,11 +237,11 @@ def test_threads_that_write_at_once_lose_nothing(store: Store) -> None:
     for thread in threads:
         thread.join()
     assert errors == []
-    history = store.judgment_history(saved, 0, "shared")
+    history = store.labels.judgment_history(saved, 0, "shared")
     assert [h.version for h in history] == list(range(1, 90))  # 90 saves: 89 earlier values and the present one
-    notes = {h.note for h in history} | {j.note for j in store.judgments(saved, "shared")}
+    notes = {h.note for h in history} | {j.note for j in store.labels.judgments(saved, "shared")}
     assert notes == {f"{n}/{t}" for n in range(6) for t in range(15)}
-    assert all(len(store.judgment_history(saved, 1, f"own {n}")) == 14 for n in range(6))
+    assert all(len(store.labels.judgment_history(saved, 1, f"own {n}")) == 14 for n in range(6))
 
 
 def test_processes_that_write_at_once_lose_nothing(store: Store, url: str, processes: Any) -> None:
@@ -251,9 +251,9 @@ def test_processes_that_write_at_once_lose_nothing(store: Store, url: str, proce
     for worker in workers:
         worker.join(60)
     assert [w.exitcode for w in workers] == [0, 0, 0]
-    counts = store.counts()
+    counts = store.maintenance.counts()
     assert (counts["prediction"], counts["judgment"], counts["annotator"]) == (45, 90, 4)
-    assert store.health(full=True).ok
+    assert store.maintenance.health(full=True).ok
 
 
 @pytest.mark.sqlite
@@ -276,11 +276,11 @@ def test_a_kill_in_the_middle_of_a_save_loses_nothing_acknowledged(url: str, pro
         except (EOFError, OSError):
             receiver.close()
     with Store(url) as store:
-        assert store.health(full=True).ok
-        stored = [p.id for offset in range(0, 100_000, 500) for p in store.recent_predictions(500, offset)]
+        assert store.maintenance.health(full=True).ok
+        stored = [p.id for offset in range(0, 100_000, 500) for p in store.predictions.recent_predictions(500, offset)]
         assert acknowledged <= set(stored)
         assert len(stored) - len(acknowledged) <= 20  # at most the one that each kill interrupted between save and answer
-        assert all(len(store.judgments(found)) == 1 for found in acknowledged)
+        assert all(len(store.labels.judgments(found)) == 1 for found in acknowledged)
         assert len(acknowledged) > 20
         for found in stored[:50]:
-            assert len(store.get_prediction(found).prediction.answers) == 2
+            assert len(store.predictions.get_prediction(found).prediction.answers) == 2

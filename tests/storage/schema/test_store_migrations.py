@@ -55,7 +55,7 @@ def next_scripts(tmp_path: Path) -> Path:
 
 
 def test_the_migrations_make_exactly_the_models(store: Store) -> None:
-    with store.engine.connect() as connection:
+    with store.database.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
         assert compare_metadata(context, models.Base.metadata) == []
 
@@ -70,8 +70,8 @@ def test_every_table_is_strict_and_every_constraint_named(store: Store, path: Pa
 
 
 def test_checks_and_foreign_keys_hold_below_the_store(store: Store) -> None:
-    saved = store.save_prediction(prediction())
-    store.judge(saved, 0, "Ada", "wrong")
+    saved = store.predictions.save_prediction(prediction())
+    store.labels.judge(saved, 0, "Ada", "wrong")
     for statement in (
         "UPDATE judgment SET verdict = 'nice'",
         "UPDATE judgment SET verdict = NULL",
@@ -80,14 +80,14 @@ def test_checks_and_foreign_keys_hold_below_the_store(store: Store) -> None:
         "UPDATE predicted_answer SET probability = 2.0",
         "DELETE FROM prediction",
     ):
-        with pytest.raises(StorageError, match="refused a row"), store.writing() as session:
+        with pytest.raises(StorageError, match="refused a row"), store.database.writing() as session:
             session.connection().exec_driver_sql(statement)
-    assert store.judgments(saved)[0].verdict == "wrong"
+    assert store.labels.judgments(saved)[0].verdict == "wrong"
 
 
 def test_a_new_database_is_the_owners_only(store: Store, path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(Path(store.backup().file).stat().st_mode) == 0o600
+    assert stat.S_IMODE(Path(store.maintenance.backup().file).stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("revision", schemas())
@@ -95,20 +95,20 @@ def test_files_of_every_released_schema_open_with_all_their_rows(revision: str, 
     unpack(revision, path)
     before = dict(raw(path, "SELECT public_id, trace FROM prediction"))
     with Store(url) as store:
-        counts = store.counts()
+        counts = store.maintenance.counts()
         assert (counts["question"], counts["prediction"], counts["judgment"], counts["annotation"]) == (2, 2, 6, 2)
         assert (counts["judgment_revision"], counts["annotation_revision"], counts["evaluation"]) == (2, 1, 1)
-        newest, oldest = store.recent_predictions(10)
+        newest, oldest = store.predictions.recent_predictions(10)
         assert set(before) == {newest.id, oldest.id}
-        assert store.get_prediction(oldest.id).prediction == prediction(id="q-1")
-        assert [(j.annotator, j.verdict) for j in store.judgments(oldest.id)] == [
+        assert store.predictions.get_prediction(oldest.id).prediction == prediction(id="q-1")
+        assert [(j.annotator, j.verdict) for j in store.labels.judgments(oldest.id)] == [
             ("Ada", "correct"),
             ("Bob", "correct"),
             ("Ada", "correct"),
             ("Bob", "unsupported"),
         ]
-        assert store.health(full=True).ok
-        store.judge(oldest.id, 0, "Ada", "wrong")
+        assert store.maintenance.health(full=True).ok
+        store.labels.judge(oldest.id, 0, "Ada", "wrong")
     assert (store.upgraded_from is None) == (revision == head())
 
 
@@ -119,7 +119,7 @@ def test_there_is_a_file_of_the_present_schema() -> None:
 def test_an_upgrade_makes_a_backup_first_and_keeps_every_row(path: Path, url: str, next_scripts: Path) -> None:
     with Store(url) as store:
         fill(store)
-        counts = store.counts()
+        counts = store.maintenance.counts()
     rows = raw(path, "SELECT * FROM judgment ORDER BY id")
     backup = ensure_current(url, next_scripts)
     assert backup is not None
@@ -132,8 +132,8 @@ def test_an_upgrade_makes_a_backup_first_and_keeps_every_row(path: Path, url: st
     assert ensure_current(url, next_scripts) is None  # nothing left to do
     migrate(parse_url(url), next_scripts, head())  # and back, on data
     with Store(url) as store:
-        assert store.counts() == counts
-        assert store.health(full=True).ok
+        assert store.maintenance.counts() == counts
+        assert store.maintenance.health(full=True).ok
 
 
 def test_a_failed_upgrade_changes_nothing(path: Path, url: str, next_scripts: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_failed_upgrade_changes_nothing(path: Path, url: str, next_scripts: Pa
         ensure_current(url, next_scripts)
     assert raw(path, "SELECT sql FROM sqlite_master ORDER BY name") == before
     with Store(url) as store:
-        assert store.health(full=True).ok
+        assert store.maintenance.health(full=True).ok
 
 
 def test_a_newer_database_is_refused_before_anything_is_written(path: Path, url: str, next_scripts: Path) -> None:
@@ -163,7 +163,7 @@ def test_many_starts_at_once_make_one_database(url: str) -> None:
     def start(number: int) -> None:
         try:
             with Store(url) as store:
-                store.annotator(f"a{number}")
+                store.people.annotator(f"a{number}")
         except BaseException as e:
             errors.append(e)
 
@@ -174,7 +174,7 @@ def test_many_starts_at_once_make_one_database(url: str) -> None:
         thread.join()
     assert errors == []
     with Store(url) as store:
-        assert store.counts()["annotator"] == 6
+        assert store.maintenance.counts()["annotator"] == 6
 
 
 def test_another_programs_database_is_left_alone(path: Path, url: str) -> None:
@@ -197,7 +197,7 @@ def test_a_copy_is_complete_while_the_database_is_in_use(store: Store, path: Pat
     copy_database(path, tmp_path / "copy.db")
     assert {p.name for p in tmp_path.iterdir()} == {"home", "copy.db"}  # one file, no log beside it
     with Store(f"sqlite:///{tmp_path / 'copy.db'}") as copy:
-        assert copy.counts() == store.counts()
+        assert copy.maintenance.counts() == store.maintenance.counts()
 
 
 def test_the_url_of_an_engine_does_not_show_its_password() -> None:

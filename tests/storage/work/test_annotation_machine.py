@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from annotation_samples import multiple, questions, single, work
+from annotation_samples import multiple, questions, single, task_of, work
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
@@ -62,7 +62,7 @@ class Workflow(RuleBasedStateMachine):
     @initialize(people=st.integers(1, 2))
     def start(self, people: int) -> None:
         self.people = people
-        self.project = self.store.create_project(
+        self.project = self.store.projects.create_project(
             "Mia",
             "machine",
             stages=("generation", "validation"),
@@ -74,7 +74,7 @@ class Workflow(RuleBasedStateMachine):
 
     @property
     def items(self) -> list[str]:
-        return [i.id for i in self.store.items(self.project, "Mia", stage="generation", limit=500)]
+        return [i.id for i in self.store.items.items(self.project, "Mia", stage="generation", limit=500)]
 
     def work_of(self, item: str, name: str) -> Mine:
         return self.mine.setdefault((item, name), Mine())
@@ -85,20 +85,20 @@ class Workflow(RuleBasedStateMachine):
         return item, name, self.mine[(item, name)]
 
     def done_by_hand(self, item: str) -> bool:
-        found = self.store.submissions(self.project, "Mia", item=item, stage="validation", counted=True)
+        found = self.store.submissions.submissions(self.project, "Mia", item=item, stage="validation", counted=True)
         return any(not s.automatic for s in found)
 
     # ------------------------------------------------------------ what people do
 
     @rule(count=st.integers(1, 2))
     def add_items(self, count: int) -> None:
-        self.store.add_items("Mia", self.project, questions(count, start=self.number))
+        self.store.intake.add_items("Mia", self.project, questions(count, start=self.number))
         self.number += count
 
     @rule(name=st.sampled_from(PEOPLE))
     def claim(self, name: str) -> None:
-        before = {(t.item, t.state) for t in self.store.tasks(self.project, name, annotator=name, stage="generation")}
-        task = self.store.next_item(self.project, name, "generation")
+        before = {(t.item, t.state) for t in self.store.queue.tasks(self.project, name, annotator=name, stage="generation")}
+        task = self.store.queue.next_item(self.project, name, "generation")
         if task is None:
             assert not {s for _, s in before} & {"leased", "returned"}
             return
@@ -112,7 +112,7 @@ class Workflow(RuleBasedStateMachine):
     @rule(data=st.data(), text=st.sampled_from("xyz"))
     def draft(self, data: st.DataObject, text: str) -> None:
         item, name, own = self.pick(data)
-        saved = self.store.save_draft(item, name, "generation", {"text": text})
+        saved = self.store.drafts.save_draft(item, name, "generation", {"text": text})
         own.draft, own.draft_open, own.seen_at = {"text": text}, True, self.time
         assert saved.body == {"text": text}
 
@@ -120,14 +120,14 @@ class Workflow(RuleBasedStateMachine):
     @rule(data=st.data(), answers=st.sampled_from([("a",), ("b",), ("a", "b")]))
     def submit(self, data: st.DataObject, answers: tuple[str, ...]) -> None:
         item, name, own = self.pick(data)
-        task = self.store.find_task(item, name, "generation")
+        task = task_of(self.store, item, name)
         assert task is not None
         if task.slot is not None and self.done_by_hand(item):
             if task.state != "submitted" or self.last(item, name) != work(*answers).annotation:
                 with pytest.raises(InputError, match="validated already"):
-                    self.store.submit(item, name, "generation", work(*answers), seconds=1)
+                    self.store.submissions.submit(item, name, "generation", work(*answers), seconds=1)
             return
-        sent = self.store.submit(item, name, "generation", work(*answers), seconds=1)
+        sent = self.store.submissions.submit(item, name, "generation", work(*answers), seconds=1)
         if sent.version > len(own.versions):
             own.versions.append(work(*answers).annotation)
             own.draft_open, own.skipped = False, False
@@ -137,38 +137,38 @@ class Workflow(RuleBasedStateMachine):
     @rule(data=st.data())
     def skip(self, data: st.DataObject) -> None:
         item, name, own = self.pick(data)
-        task = self.store.find_task(item, name, "generation")
+        task = task_of(self.store, item, name)
         assert task is not None
         if task.state == "submitted":
             with pytest.raises(InputError, match="undo that first"):
-                self.store.skip_item(item, name, "generation", "hard")
+                self.store.queue.skip_item(item, name, "generation", "hard")
             return
-        assert self.store.skip_item(item, name, "generation", "hard").slot is None
+        assert self.store.queue.skip_item(item, name, "generation", "hard").slot is None
         own.skipped = True
 
     @precondition(lambda self: self.mine)
     @rule(data=st.data())
     def release(self, data: st.DataObject) -> None:
         item, name, _ = self.pick(data)
-        task = self.store.find_task(item, name, "generation")
+        task = task_of(self.store, item, name)
         assert task is not None
         if task.state in ("leased", "expired", "returned"):
-            assert self.store.release_item(item, name, "generation").slot is None
+            assert self.store.queue.release_item(item, name, "generation").slot is None
 
     @precondition(lambda self: self.mine)
     @rule(data=st.data())
     def undo(self, data: st.DataObject) -> None:
         item, name, own = self.pick(data)
-        task = self.store.find_task(item, name, "generation")
+        task = task_of(self.store, item, name)
         assert task is not None
         if task.state == "skipped":
-            assert self.store.undo(item, name, "generation").state in ("leased", "expired")
+            assert self.store.returns.undo(item, name, "generation").state in ("leased", "expired")
             own.skipped, own.seen_at = False, self.time
         elif task.state != "submitted" or (task.slot is not None and self.done_by_hand(item)):
             with pytest.raises(InputError):
-                self.store.undo(item, name, "generation")
+                self.store.returns.undo(item, name, "generation")
         else:
-            after = self.store.undo(item, name, "generation")
+            after = self.store.returns.undo(item, name, "generation")
             if after.state == "submitted":
                 assert after.version == len(own.versions) + 1
                 earlier = self.last(item, name)
@@ -185,31 +185,31 @@ class Workflow(RuleBasedStateMachine):
     @rule(data=st.data())
     def send_back(self, data: st.DataObject) -> None:
         item, name, own = self.pick(data)
-        task = self.store.find_task(item, name, "generation")
+        task = task_of(self.store, item, name)
         assert task is not None
         if task.state != "submitted" or (task.slot is not None and self.done_by_hand(item)):
             with pytest.raises(InputError):
-                self.store.return_item(item, name, "generation", "look again", by=VALIDATOR)
+                self.store.returns.return_item(item, name, "generation", "look again", by=VALIDATOR)
             return
-        back = self.store.return_item(item, name, "generation", "look again", by=VALIDATOR)
+        back = self.store.returns.return_item(item, name, "generation", "look again", by=VALIDATOR)
         assert (back.state, back.slot) == ("returned", task.slot)
         own.draft_open = own.draft is not None
 
     @rule(answers=st.sampled_from([("a",), ("a", "b")]))
     def validate(self, answers: tuple[str, ...]) -> None:
-        task = self.store.next_item(self.project, VALIDATOR, "validation")
+        task = self.store.queue.next_item(self.project, VALIDATOR, "validation")
         if task is None:
             return
         content = ValidationWork(single(*answers) if len(answers) == 1 else multiple(*answers))
         try:
-            self.store.submit(task.item, VALIDATOR, "validation", content, seconds=1)
+            self.store.submissions.submit(task.item, VALIDATOR, "validation", content, seconds=1)
         except SourcesChangedError:  # leased while it was open, and sent back since
-            assert self.store.get_item(task.item, "Mia").states["validation"] == "waiting"
+            assert self.store.items.get_item(task.item, "Mia").states["validation"] == "waiting"
             return
         self.validated[task.item] = self.validated.get(task.item, 0) + 1
 
     def last(self, item: str, name: str) -> Annotation:
-        content = self.store.submission_history(item, name, "generation", name)[-1].content
+        content = self.store.submissions.submission_history(item, name, "generation", name)[-1].content
         assert isinstance(content, GenerationWork)
         return content.annotation
 
@@ -218,13 +218,13 @@ class Workflow(RuleBasedStateMachine):
     @invariant()
     def never_more_than_the_number_count(self) -> None:
         for item in self.items if hasattr(self, "project") else ():
-            tasks = [t for t in self.store.tasks(self.project, "Mia", stage="generation", limit=500) if t.item == item]
+            tasks = [t for t in self.store.queue.tasks(self.project, "Mia", stage="generation", limit=500) if t.item == item]
             slots = [t.slot for t in tasks if t.slot is not None]
             assert len(slots) == len(set(slots)) <= self.people
             assert all(slot < self.people for slot in slots)
-            counted = self.store.submissions(self.project, "Mia", stage="generation", item=item, counted=True)
+            counted = self.store.submissions.submissions(self.project, "Mia", stage="generation", item=item, counted=True)
             assert len(counted) <= self.people
-            states = self.store.get_item(item, "Mia").states
+            states = self.store.items.get_item(item, "Mia").states
             assert (states["generation"] == "done") == (len(counted) == self.people)
             if states["generation"] != "done":
                 assert states["validation"] == "waiting"
@@ -235,14 +235,14 @@ class Workflow(RuleBasedStateMachine):
     @invariant()
     def nothing_submitted_is_ever_lost(self) -> None:
         for (item, name), own in self.mine.items():
-            found = self.store.submission_history(item, name, "generation", name)
+            found = self.store.submissions.submission_history(item, name, "generation", name)
             assert [s.content.annotation for s in found if isinstance(s.content, GenerationWork)] == own.versions
             assert [s.version for s in found] == list(range(1, len(own.versions) + 1))
 
     @invariant()
     def drafts_survive(self) -> None:
         for (item, name), own in self.mine.items():
-            draft = self.store.find_draft(item, name, "generation")
+            draft = self.store.drafts.find_draft(item, name, "generation")
             if own.draft_open:
                 assert draft is not None
                 assert not draft.submitted
@@ -253,9 +253,9 @@ class Workflow(RuleBasedStateMachine):
     @invariant()
     def validations_are_kept(self) -> None:
         for item, versions in self.validated.items():
-            assert len(self.store.submission_history(item, VALIDATOR, "validation", "Mia")) == versions
+            assert len(self.store.submissions.submission_history(item, VALIDATOR, "validation", "Mia")) == versions
         if hasattr(self, "project"):
-            found = self.store.submissions(self.project, "Mia", stage="validation", counted=True, limit=500)
+            found = self.store.submissions.submissions(self.project, "Mia", stage="validation", counted=True, limit=500)
             assert len({s.item for s in found}) == len(found)
             assert all(s.automatic == (s.annotator == AUTOMATIC) for s in found)
 

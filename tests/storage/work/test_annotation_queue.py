@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 
 import pytest
-from annotation_samples import Clock, do, multiple, project, questions, single, states, take, validate, work
+from annotation_samples import Clock, do, multiple, project, questions, states, take, task_of, validate, work
 from sqlalchemy import text
 
 from core.errors import ConflictError, InputError, NotAllowedError, NotFoundError, StorageError
 from storage.records.annotation import GenerationWork, NotQualifiedError
-from storage.records.projects import Gold
 from storage.store import Store
 
 
@@ -25,18 +24,18 @@ def test_each_item_gets_exactly_its_number_of_people(store: Store) -> None:
     assert [t.slot for t in first] == [0, 1]
     assert first[0].item == first[1].item
     assert take(store, made, "Cleo").item != first[0].item  # both slots are taken
-    assert store.claim_item(first[0].item, "Cleo", "generation") is None
+    assert store.queue.claim_item(first[0].item, "Cleo", "generation") is None
     assert take(store, made, "Ada").item == first[0].item  # one's own open item comes back
     do(store, made, "Ada", "x")
     do(store, made, "Bob", "y")
     assert states(store, made) == ["done", "open"]
     assert {take(store, made, n).slot for n in ("Ada", "Cleo")} == {0, 1}
-    assert store.next_item(made.id, "Bob", "generation") is None
-    progress = store.progress(made.id, "Mia")["generation"]
+    assert store.queue.next_item(made.id, "Bob", "generation") is None
+    progress = store.items.progress(made.id, "Mia")["generation"]
     assert (progress.items, progress.done, progress.slots, progress.submitted, progress.leased) == (2, 1, 4, 2, 2)
-    assert store.progress(made.id, "Ada", "Ada")["generation"].submitted == 1
-    assert store.progress(made.id, "Mia", stage="generation") == {"generation": progress}
-    assert store.submitted(made.id, "Ada", "generation") == 2
+    assert store.items.progress(made.id, "Ada", "Ada")["generation"].submitted == 1
+    assert store.items.progress(made.id, "Mia", stage="generation") == {"generation": progress}
+    assert store.items.submitted(made.id, "Ada", "generation") == 2
 
 
 def test_the_database_itself_refuses_a_slot_too_many(store: Store) -> None:
@@ -49,7 +48,7 @@ def test_the_database_itself_refuses_a_slot_too_many(store: Store) -> None:
         "UPDATE task SET slots = 3, slot = 2 WHERE slot = 1",  # a number that the item has not
         "UPDATE task SET state = 'skipped' WHERE slot = 1",  # a slot for nothing
     ):
-        with pytest.raises(StorageError, match="refused a row"), store.writing() as session:
+        with pytest.raises(StorageError, match="refused a row"), store.database.writing() as session:
             session.execute(text(statement))
 
 
@@ -63,9 +62,9 @@ def test_two_people_who_ask_at_the_same_instant(store: Store, url: str) -> None:
         try:
             with Store(url) as own:
                 start.wait()
-                while (found := own.next_item(made.id, name, "generation")) is not None:
+                while (found := own.queue.next_item(made.id, name, "generation")) is not None:
                     got.append(found.item)
-                    own.submit(found.item, name, "generation", work("x"), seconds=0)
+                    own.submissions.submit(found.item, name, "generation", work("x"), seconds=0)
         except BaseException as e:
             errors.append(e)
 
@@ -81,20 +80,19 @@ def test_two_people_who_ask_at_the_same_instant(store: Store, url: str) -> None:
 def test_an_expired_lease_is_free_and_loses_no_draft(store: Store, clock: Clock) -> None:
     made = project(store, 1, lease_minutes=10)
     item = take(store, made, "Ada").item
-    assert store.save_draft(item, "Ada", "generation", {"text": "half"}).version == 1
+    assert store.drafts.save_draft(item, "Ada", "generation", {"text": "half"}).version == 1
     clock.pass_(minutes=11)
     assert take(store, made, "Bob").item == item
-    mine = store.find_task(item, "Ada", "generation")
+    mine = task_of(store, item, "Ada")
     assert mine is not None
     assert (mine.state, mine.slot) == ("expired", None)
-    late = store.save_draft(item, "Ada", "generation", {"text": "more"}, expected_version=1)
+    late = store.drafts.save_draft(item, "Ada", "generation", {"text": "more"}, expected_version=1)
     assert (late.over, late.version, late.body) == (True, 2, {"text": "more"})
-    assert [d.over for d in store.drafts("Ada")] == [True]
-    assert store.next_item(made.id, "Ada", "generation") is None
+    assert store.queue.next_item(made.id, "Ada", "generation") is None
     # Bob's lease runs out too: whoever comes first has it, and Ada's draft is still there
     clock.pass_(minutes=11)
     assert take(store, made, "Ada").item == item
-    draft = store.find_draft(item, "Ada", "generation")
+    draft = store.drafts.find_draft(item, "Ada", "generation")
     assert draft is not None
     assert (draft.body, draft.over) == ({"text": "more"}, False)
 
@@ -104,10 +102,10 @@ def test_saving_keeps_the_lease_and_an_expired_one_is_resumed_where_it_is_free(s
     item = take(store, made, "Ada").item
     for _ in range(3):
         clock.pass_(minutes=8)
-        store.save_draft(item, "Ada", "generation", {"t": 1})
-    assert store.next_item(made.id, "Bob", "generation") is None
+        store.drafts.save_draft(item, "Ada", "generation", {"t": 1})
+    assert store.queue.next_item(made.id, "Bob", "generation") is None
     clock.pass_(minutes=60)
-    assert store.submit(item, "Ada", "generation", work("x"), seconds=1).counted  # nobody wanted it
+    assert store.submissions.submit(item, "Ada", "generation", work("x"), seconds=1).counted  # nobody wanted it
 
 
 def test_late_work_is_kept_over_the_number_and_counts_when_a_slot_is_free(store: Store, clock: Clock) -> None:
@@ -115,42 +113,42 @@ def test_late_work_is_kept_over_the_number_and_counts_when_a_slot_is_free(store:
     item = take(store, made, "Ada").item
     clock.pass_(minutes=11)
     take(store, made, "Bob")
-    late = store.submit(item, "Ada", "generation", work("late"), seconds=5)
+    late = store.submissions.submit(item, "Ada", "generation", work("late"), seconds=5)
     assert (late.counted, late.current) == (False, True)
-    mine = store.find_task(item, "Ada", "generation")
+    mine = task_of(store, item, "Ada")
     assert mine is not None
     assert mine.over
-    assert store.progress(made.id, "Mia")["generation"].over == 1
-    assert [t.annotator for t in store.tasks(made.id, "Mia", over=True)] == ["Ada"]
-    assert store.counts()["annotation"] == 0  # what does not count is not exported as if it did
-    store.skip_item(item, "Bob", "generation", "not my field")
-    assert [s.counted for s in store.submissions(made.id, "Mia")] == [True]
+    assert store.items.progress(made.id, "Mia")["generation"].over == 1
+    assert [t.annotator for t in store.queue.tasks(made.id, "Mia", over=True)] == ["Ada"]
+    assert store.maintenance.counts()["annotation"] == 0  # what does not count is not exported as if it did
+    store.queue.skip_item(item, "Bob", "generation", "not my field")
+    assert [s.counted for s in store.submissions.submissions(made.id, "Mia")] == [True]
     assert states(store, made) == ["done"]
-    assert store.counts()["annotation"] == 1
+    assert store.maintenance.counts()["annotation"] == 1
 
 
 def test_release_skip_and_their_way_back(store: Store) -> None:
     made = project(store, 2)
     item = take(store, made, "Ada").item
-    store.save_draft(item, "Ada", "generation", {"t": 1})
-    released = store.release_item(item, "Ada", "generation")
+    store.drafts.save_draft(item, "Ada", "generation", {"t": 1})
+    released = store.queue.release_item(item, "Ada", "generation")
     assert (released.state, released.slot) == ("released", None)
     assert take(store, made, "Ada").item != item  # what is new comes before what was given back
     assert take(store, made, "Bob").item == item
     with pytest.raises(InputError, match="reason"):
-        store.skip_item(item, "Bob", "generation", "  ")
-    skipped = store.skip_item(item, "Bob", "generation", "unclear")
+        store.queue.skip_item(item, "Bob", "generation", "  ")
+    skipped = store.queue.skip_item(item, "Bob", "generation", "unclear")
     assert (skipped.state, skipped.reason) == ("skipped", "unclear")
-    assert store.next_item(made.id, "Bob", "generation") is None  # never again; the other is Ada's
+    assert store.queue.next_item(made.id, "Bob", "generation") is None  # never again; the other is Ada's
     do(store, made, "Ada", "x")
     assert take(store, made, "Ada").item == item
-    draft = store.find_draft(item, "Ada", "generation")
+    draft = store.drafts.find_draft(item, "Ada", "generation")
     assert draft is not None
     assert draft.body == {"t": 1}
-    assert store.undo(item, "Bob", "generation").state == "expired"  # Ada has it now
-    store.release_item(item, "Ada", "generation")
-    store.save_draft(item, "Bob", "generation", {"t": 2})  # a sign of life takes the free slot
-    (again,) = store.tasks(made.id, "Bob", annotator="Bob", stage="generation")
+    assert store.returns.undo(item, "Bob", "generation").state == "expired"  # Ada has it now
+    store.queue.release_item(item, "Ada", "generation")
+    store.drafts.save_draft(item, "Bob", "generation", {"t": 2})  # a sign of life takes the free slot
+    (again,) = store.queue.tasks(made.id, "Bob", annotator="Bob", stage="generation")
     assert again.state == "leased"
 
 
@@ -158,61 +156,63 @@ def test_returned_work_comes_back_first_and_keeps_its_slot(store: Store) -> None
     made = project(store, 2)
     item = do(store, made, "Ada", "x").item
     other = take(store, made, "Ada").item
-    back = store.return_item(item, "Ada", "generation", "the film of 2021 is missing", by="Vera")
+    back = store.returns.return_item(item, "Ada", "generation", "the film of 2021 is missing", by="Vera")
     assert (back.state, back.slot, back.reason) == ("returned", 0, "the film of 2021 is missing")
     assert states(store, made) == ["open", "open"]
-    assert store.next_item(made.id, "Bob", "generation") is None
-    assert [s.annotation.type for s in store.annotations(store.get_item(item, "Mia").question_id)] == ["single"]
-    assert store.annotations(store.get_item(item, "Mia").question_id)[0].state == "draft"
+    assert store.queue.next_item(made.id, "Bob", "generation") is None
+    assert [s.annotation.type for s in store.annotations.annotations(store.items.get_item(item, "Mia").question_id)] == [
+        "single"
+    ]
+    assert store.annotations.annotations(store.items.get_item(item, "Mia").question_id)[0].state == "draft"
     again = take(store, made, "Ada")
     assert (again.item, again.state) == (item, "returned")
-    draft = store.find_draft(item, "Ada", "generation")
+    draft = store.drafts.find_draft(item, "Ada", "generation")
     assert draft is not None
     assert not draft.submitted
-    assert store.submit(item, "Ada", "generation", work("x", "y"), seconds=3, expected_version=1).version == 2
+    assert store.submissions.submit(item, "Ada", "generation", work("x", "y"), seconds=3, expected_version=1).version == 2
     assert take(store, made, "Ada").item == other
     assert states(store, made) == ["done", "open"]
     with pytest.raises(InputError, match="nothing here"):
-        store.return_item(other, "Ada", "generation", "x", by="Vera")
+        store.returns.return_item(other, "Ada", "generation", "x", by="Vera")
 
 
 def test_undo_is_a_new_version_equal_to_the_earlier_one(store: Store) -> None:
     made = project(store, 1)
     item = take(store, made, "Ada").item
-    store.save_draft(item, "Ada", "generation", {"t": 1})
+    store.drafts.save_draft(item, "Ada", "generation", {"t": 1})
     for answer in ("a", "b", "c"):
-        store.submit(item, "Ada", "generation", work(answer), seconds=1, draft_body={"t": answer})
-    store.undo(item, "Ada", "generation")
-    store.undo(item, "Ada", "generation")
-    found = store.submission_history(item, "Ada", "generation", "Ada")
+        store.submissions.submit(item, "Ada", "generation", work(answer), seconds=1, draft_body={"t": answer})
+    store.returns.undo(item, "Ada", "generation")
+    store.returns.undo(item, "Ada", "generation")
+    found = store.submissions.submission_history(item, "Ada", "generation", "Ada")
     said = [s.content.annotation.pairs[0].answers[0] for s in found if isinstance(s.content, GenerationWork)]
     assert said == ["a", "b", "c", "b", "a"]
     assert [s.restores for s in found] == [None, None, None, 2, 1]
     assert [s.current for s in found] == [False] * 4 + [True]
-    reopened = store.undo(item, "Ada", "generation")
+    reopened = store.returns.undo(item, "Ada", "generation")
     assert (reopened.state, reopened.slot) == ("leased", 0)
-    draft = store.find_draft(item, "Ada", "generation")
+    draft = store.drafts.find_draft(item, "Ada", "generation")
     assert draft is not None
     assert (draft.submitted, draft.body) == (False, {"t": "c"})
     assert states(store, made) == ["open"]
     with pytest.raises(InputError, match="nothing to undo"):
-        store.undo(item, "Ada", "generation")
-    assert len(store.submission_history(item, "Ada", "generation", "Ada")) == 5  # nothing was lost
+        store.returns.undo(item, "Ada", "generation")
+    assert len(store.submissions.submission_history(item, "Ada", "generation", "Ada")) == 5  # nothing was lost
 
 
 def test_orders(store: Store) -> None:
     made = project(store, 30, order="random", seed=4)
-    order = [i.position for i in store.items(made.id, "Mia", stage="generation")]
+    order = [i.position for i in store.items.items(made.id, "Mia", stage="generation")]
     assert sorted(order) == list(range(30))
     assert order != list(range(30))
     other = project(store, 30, name="again", order="random", seed=4)
-    assert [i.position for i in store.items(other.id, "Mia", stage="generation")] == order  # the seed is the order
-    changed = store.update_project("Mia", other.id, 1, seed=5)
-    assert [i.position for i in store.items(other.id, "Mia", stage="generation")] != order
-    store.update_project("Mia", other.id, changed.version, order="file")
-    assert [i.position for i in store.items(other.id, "Mia", stage="generation")] == list(range(30))
+    assert [i.position for i in store.items.items(other.id, "Mia", stage="generation")] == order  # the seed is the order
+    changed = store.projects.update_project("Mia", other.id, 1, seed=5)
+    assert [i.position for i in store.items.items(other.id, "Mia", stage="generation")] != order
+    store.projects.update_project("Mia", other.id, changed.version, order="file")
+    assert [i.position for i in store.items.items(other.id, "Mia", stage="generation")] == list(range(30))
     with pytest.raises(ConflictError, match="changed by somebody else"):
-        store.update_project("Mia", other.id, 1, name="mine")
+        store.projects.update_project("Mia", other.id, 1, name="mine")
 
 
 def test_disagreement_comes_first(store: Store) -> None:
@@ -221,7 +221,7 @@ def test_disagreement_comes_first(store: Store) -> None:
         do(store, made, "Ada", *answers)
     for answers in (("a",), ("x",), ("c", "y")):
         do(store, made, "Bob", *answers)
-    found = store.items(made.id, "Mia", stage="validation")
+    found = store.items.items(made.id, "Mia", stage="validation")
     assert [(i.position, i.disagreement) for i in found] == [(1, 1.0), (2, 0.5), (0, 0.0)]
     assert [i.state for i in found] == ["open", "open", "done"]  # the equal ones are validated
     assert take(store, made, "Vera", "validation").item == found[0].id
@@ -231,109 +231,95 @@ def test_the_number_of_people_can_change(store: Store) -> None:
     made = project(store, 2)
     item = do(store, made, "Ada", "x").item
     assert states(store, made) == ["done", "open"]
-    changed = store.update_project("Mia", made.id, 1, annotators_per_item=2)
+    changed = store.projects.update_project("Mia", made.id, 1, annotators_per_item=2)
     assert states(store, made) == ["open", "open"]
     assert take(store, made, "Bob").item == item
     with pytest.raises(InputError, match="held beyond 1"):
-        store.update_project("Mia", made.id, changed.version, annotators_per_item=1)
-    store.release_item(item, "Bob", "generation")
-    store.update_project("Mia", made.id, changed.version, annotators_per_item=1)
+        store.projects.update_project("Mia", made.id, changed.version, annotators_per_item=1)
+    store.queue.release_item(item, "Bob", "generation")
+    store.projects.update_project("Mia", made.id, changed.version, annotators_per_item=1)
     assert states(store, made) == ["done", "open"]
 
 
 def test_closed_projects_lease_nothing_and_take_what_is_open(store: Store) -> None:
     made = project(store, 2)
     item = take(store, made, "Ada").item
-    store.update_project("Mia", made.id, 1, state="closed")
+    store.projects.update_project("Mia", made.id, 1, state="closed")
     with pytest.raises(InputError, match="closed"):
-        store.next_item(made.id, "Bob", "generation")
-    assert store.submit(item, "Ada", "generation", work("x"), seconds=1).counted
+        store.queue.next_item(made.id, "Bob", "generation")
+    assert store.submissions.submit(item, "Ada", "generation", work("x"), seconds=1).counted
 
 
 def test_gold_items_qualify_with_feedback(store: Store) -> None:
     made = project(store, 2, gold_first=2, gold_pass=1.0)
-    store.add_items("Mia", made.id, questions(2, start=10), gold=True)
+    store.intake.add_items("Mia", made.id, questions(2, start=10), gold=True)
     for name, answers in (("Ada", ("Somebody", "somebody!")), ("Bob", ("Somebody", "Nobody"))):
         scores = []
         for answer in answers:
             task = take(store, made, name)
             assert (task.gold, task.slot) == (True, None)
-            feedback = store.submit(task.item, name, "generation", work(answer), seconds=1).feedback
+            feedback = store.submissions.submit(task.item, name, "generation", work(answer), seconds=1).feedback
             assert feedback is not None
             assert feedback.gold.annotations[0].pairs[0].answers == ("Somebody",)
             scores.append(feedback.score)
             with pytest.raises(InputError, match="answered once"):
-                store.undo(task.item, name, "generation")
+                store.returns.undo(task.item, name, "generation")
         assert scores == ([1.0, 1.0] if name == "Ada" else [1.0, 0.0])
     assert not take(store, made, "Ada").gold
     with pytest.raises(NotQualifiedError, match="1 of 2"):
-        store.next_item(made.id, "Bob", "generation")
-    assert store.qualification(made.id, "Bob").passed is False
-    assert store.admit("Mia", made.id, "Bob", True).passed
+        store.queue.next_item(made.id, "Bob", "generation")
+    assert store.projects.qualification(made.id, "Bob").passed is False
+    assert store.projects.admit("Mia", made.id, "Bob", True).passed
     assert not take(store, made, "Bob").gold
-    progress = store.progress(made.id, "Mia")["generation"]
+    progress = store.items.progress(made.id, "Mia")["generation"]
     assert (progress.items, progress.submitted, progress.gold) == (2, 0, 4)  # gold is no item, and not counted
-    assert store.counts()["annotation"] == 0
-
-
-def test_an_item_becomes_gold_before_anybody_worked_on_it(store: Store) -> None:
-    made = project(store, 2)
-    one, two = (i.id for i in store.items(made.id, "Mia", stage="generation"))
-    store.set_gold("Mia", two, Gold((single("x"),), hint="look again"))
-    assert [i.gold for i in store.items(made.id, "Mia", stage="generation")] == [False, True]
-    do(store, made, "Ada", "x")
-    with pytest.raises(InputError, match="worked on"):
-        store.set_gold("Mia", one, Gold((single("x"),)))
-    store.set_gold("Mia", two, None)
-    assert take(store, made, "Ada").slot == 0
-    with pytest.raises(InputError, match="reference"):
-        store.set_gold("Mia", two, Gold())
+    assert store.maintenance.counts()["annotation"] == 0
 
 
 def test_validated_items_stay_as_they_are(store: Store) -> None:
     made = project(store, 1, annotators_per_item=2, stages=("generation", "validation"))
     item = do(store, made, "Ada", "x").item
-    assert store.next_item(made.id, "Vera", "validation") is None
+    assert store.queue.next_item(made.id, "Vera", "validation") is None
     do(store, made, "Bob", "y")
     assert take(store, made, "Vera", "validation").item == item
     validate(store, item, "Vera", multiple("x", "y"))
     with pytest.raises(InputError, match="validated already"):
-        store.undo(item, "Ada", "generation")
+        store.returns.undo(item, "Ada", "generation")
     with pytest.raises(InputError, match="validated already"):
-        store.submit(item, "Ada", "generation", work("z"), seconds=1)
-    store.return_item(item, "Vera", "validation", "too many", by="Mia")
-    assert store.undo(item, "Ada", "generation").state == "leased"
+        store.submissions.submit(item, "Ada", "generation", work("z"), seconds=1)
+    store.returns.return_item(item, "Vera", "validation", "too many", by="Mia")
+    assert store.returns.undo(item, "Ada", "generation").state == "leased"
     assert states(store, made, "validation") == ["waiting"]
 
 
 def test_unknown_things(store: Store) -> None:
     made = project(store, 1)
-    item = store.items(made.id, "Mia", stage="generation")[0].id
+    item = store.items.items(made.id, "Mia", stage="generation")[0].id
     with pytest.raises(NotFoundError, match="no project"):
-        store.next_item("nope", "Ada", "generation")
+        store.queue.next_item("nope", "Ada", "generation")
     with pytest.raises(NotFoundError, match="no item"):
-        store.claim_item("nope", "Ada", "generation")
+        store.queue.claim_item("nope", "Ada", "generation")
     with pytest.raises(InputError, match="no stage judging"):
-        store.next_item(made.id, "Ada", "judging")
+        store.queue.next_item(made.id, "Ada", "judging")
     with pytest.raises(InputError, match="stage"):
-        store.next_item(made.id, "Ada", "nonsense")  # type: ignore[arg-type]
-    for call in (store.release_item, store.undo):
+        store.queue.next_item(made.id, "Ada", "nonsense")  # type: ignore[arg-type]
+    for call in (store.queue.release_item, store.returns.undo):
         with pytest.raises(InputError, match="open the item first"):
             call(item, "Ada", "generation")
-    assert store.find_task(item, "Ada", "generation") is None
+    assert task_of(store, item, "Ada") is None
     with pytest.raises(InputError, match="no person's name"):
-        store.next_item(made.id, "automatic validation", "generation")
+        store.queue.next_item(made.id, "automatic validation", "generation")
     with pytest.raises(InputError, match="limit"):
-        store.tasks(made.id, "Mia", limit=0)
-    store.add_person("Mia", "Mia", "manager", "a long password")
+        store.queue.tasks(made.id, "Mia", limit=0)
+    store.people.add_person("Mia", "Mia", "manager", "a long password")
     with pytest.raises(NotAllowedError):
-        store.next_item(made.id, "Ada", "generation")
+        store.queue.next_item(made.id, "Ada", "generation")
 
 
 def test_an_item_without_a_prediction_is_not_leased_for_judging(store: Store) -> None:
     made = project(store, 1, stages=("judging",), systems=("ambigprompt",))
-    (item,) = store.items(made.id, "Mia", stage="judging")
+    (item,) = store.items.items(made.id, "Mia", stage="judging")
     with pytest.raises(InputError, match="no prediction to judge yet"):
-        store.claim_item(item.id, "Ada", "judging")
+        store.queue.claim_item(item.id, "Ada", "judging")
     assert states(store, made, "judging") == ["open"]
-    assert store.progress(made.id, "Mia")["judging"].leased == 0
+    assert store.items.progress(made.id, "Mia")["judging"].leased == 0

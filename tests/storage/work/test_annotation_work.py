@@ -7,7 +7,20 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from annotation_samples import Clock, do, judge_all, multiple, project, questions, single, states, take, validate, work
+from annotation_samples import (
+    Clock,
+    do,
+    judge_all,
+    make_gold,
+    multiple,
+    project,
+    questions,
+    single,
+    states,
+    take,
+    validate,
+    work,
+)
 from storage_samples import prediction
 
 from core import types as t
@@ -38,7 +51,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_a_project_comes_back_as_it_was_made(store: Store) -> None:
-    made = store.create_project(
+    made = store.projects.create_project(
         "Mia",
         " Films ",
         stages=("judging", "generation"),
@@ -52,10 +65,10 @@ def test_a_project_comes_back_as_it_was_made(store: Store) -> None:
         guidelines="# Read",
         examples=(Example(False, "Who?", t.Annotation("multiple", (t.QAPair("Who else?", ("x",)),)), "one pair only"),),
     )
-    assert store.get_project(made.id) == made == store.find_project_named("Films")
+    assert store.projects.get_project(made.id) == made == store.projects.find_project_named("Films")
     assert (made.stages, made.thresholds["must_read"], made.thresholds["alias_words"]) == (("generation", "judging"), 2, 7)
-    assert store.projects() == [made]
-    assert store.projects("closed") == []
+    assert store.projects.projects() == [made]
+    assert store.projects.projects("closed") == []
     for wrong in (
         {"name": "Films"},
         {"name": "x", "stages": ()},
@@ -69,64 +82,64 @@ def test_a_project_comes_back_as_it_was_made(store: Store) -> None:
         {"name": "x", "gold_pass": 2},
     ):
         with pytest.raises(InputError):
-            store.create_project("Mia", **wrong)  # type: ignore[arg-type]
-    assert store.counts()["project"] == 1
+            store.projects.create_project("Mia", **wrong)  # type: ignore[arg-type]
+    assert store.maintenance.counts()["project"] == 1
 
 
 def test_every_version_of_the_guidelines_is_kept(store: Store) -> None:
     made = project(store, 1)
-    assert store.guidelines(made.id) is None
-    first = store.save_guidelines("Mia", made.id, "Read.", expected_version=0)
-    assert store.save_guidelines("Mia", made.id, "Read.") == first  # equal content: no new version
+    assert store.projects.guidelines(made.id) is None
+    first = store.projects.save_guidelines("Mia", made.id, "Read.", expected_version=0)
+    assert store.projects.save_guidelines("Mia", made.id, "Read.") == first  # equal content: no new version
     item = do(store, made, "Ada", "x").item
     example = Example(True, "Who?", single(), "one answer")
-    second = store.save_guidelines("Mia", made.id, "Read twice.", [example], expected_version=1)
-    assert store.guidelines(made.id) == second
-    assert store.guidelines(made.id, 1) == first
-    assert [g.version for g in store.guideline_versions(made.id)] == [2, 1]
+    second = store.projects.save_guidelines("Mia", made.id, "Read twice.", [example], expected_version=1)
+    assert store.projects.guidelines(made.id) == second
+    assert store.projects.guidelines(made.id, 1) == first
+    assert [g.version for g in store.projects.guideline_versions(made.id)] == [2, 1]
     with pytest.raises(ConflictError, match="version 2"):
-        store.save_guidelines("Bob", made.id, "Mine.", expected_version=1)
-    assert store.submission_history(item, "Ada", "generation", "Ada")[0].guidelines == 1  # what was shown
+        store.projects.save_guidelines("Bob", made.id, "Mine.", expected_version=1)
+    assert store.submissions.submission_history(item, "Ada", "generation", "Ada")[0].guidelines == 1  # what was shown
 
 
 def test_items_are_added_all_or_none(store: Store, tmp_path: Path) -> None:
     made = project(store, 0)
-    report = store.add_items("Mia", made.id, questions(3))
+    report = store.intake.add_items("Mia", made.id, questions(3))
     assert (report.added, report.known) == (3, 0)
-    again = store.add_items("Mia", made.id, questions(3, start=2))
+    again = store.intake.add_items("Mia", made.id, questions(3, start=2))
     assert (again.added, again.known) == (2, 1)
-    assert [i.position for i in store.items(made.id, "Mia", stage="generation")] == [0, 1, 2, 3, 4]
+    assert [i.position for i in store.items.items(made.id, "Mia", stage="generation")] == [0, 1, 2, 3, 4]
     bad = [*questions(1, start=8), t.ReferenceQuestion("x", "Who\0?", ())]
     with pytest.raises(InputError, match="question 2"):
-        store.add_items("Mia", made.id, bad)
+        store.intake.add_items("Mia", made.id, bad)
     file = tmp_path / "questions.jsonl"
     file.write_text('{"question": "Where?", "answers": [["a"]]}\n{"question": "Why?"}\n', encoding="utf-8")
     with pytest.raises(FormatError, match="line 2"):
-        store.add_items("Mia", made.id, questions_to_annotate(file))
-    assert store.progress(made.id, "Mia")["generation"].items == 5
+        store.intake.add_items("Mia", made.id, questions_to_annotate(file))
+    assert store.items.progress(made.id, "Mia")["generation"].items == 5
     file.write_text(
         '{"question": "Where?", "answers": [["a"], ["b"]], "passages": [{"title": "T", "text": "In a."}]}\n', encoding="utf-8"
     )
-    assert store.add_items("Mia", made.id, questions_to_annotate(file)).added == 1
-    found = store.items(made.id, "Mia", stage="generation", text="where")
-    item = store.get_item(found[0].id, "Mia")
+    assert store.intake.add_items("Mia", made.id, questions_to_annotate(file)).added == 1
+    found = store.items.items(made.id, "Mia", stage="generation", text="where")
+    item = store.items.get_item(found[0].id, "Mia")
     assert item.passages is not None
     assert (item.passages[0].text, len(item.references[0].pairs)) == ("In a.", 2)
 
 
 def test_predictions_are_linked_and_uncertain_ones_come_first(store: Store) -> None:
     for number, answers in ((0, ["a"]), (1, ["a", "b", "c"]), (2, ["a", "b"])):
-        store.save_prediction(prediction(f"Who played part {number}?", answers, id=f"q{number}", system="fid"))
-    newest = store.save_prediction(prediction("Who played part 0?", ["z"], id="q0", system="fid"))
+        store.predictions.save_prediction(prediction(f"Who played part {number}?", answers, id=f"q{number}", system="fid"))
+    newest = store.predictions.save_prediction(prediction("Who played part 0?", ["z"], id="q0", system="fid"))
     made = project(store, 4, systems=("fid",), order="uncertainty")
-    found = store.items(made.id, "Mia", stage="generation")
+    found = store.items.items(made.id, "Mia", stage="generation")
     assert [(i.position, i.margin is None) for i in found] == [(0, False), (1, False), (2, False), (3, True)]
-    item = store.get_item(found[0].id, "Ada")
+    item = store.items.get_item(found[0].id, "Ada")
     assert [(p.system, p.prediction_id) for p in item.predictions] == [("fid", newest)]
-    assert [(s.text, s.probability) for s in store.suggestions(item.id, "Ada")] == [("z", 0.9)]
-    assert store.link_predictions("Mia", made.id) == 0
-    store.save_prediction(prediction("Who played part 3?", ["a"], id="q3", system="fid"))
-    assert store.link_predictions("Mia", made.id) == 1
+    assert [(s.text, s.probability) for s in store.submissions.suggestions(item.id, "Ada")] == [("z", 0.9)]
+    assert store.intake.link_predictions("Mia", made.id) == 0
+    store.predictions.save_prediction(prediction("Who played part 3?", ["a"], id="q3", system="fid"))
+    assert store.intake.link_predictions("Mia", made.id) == 1
 
 
 # ---------------------------------------------------------------- drafts
@@ -135,24 +148,23 @@ def test_predictions_are_linked_and_uncertain_ones_come_first(store: Store) -> N
 def test_drafts_of_two_windows_conflict_and_show_both(store: Store) -> None:
     made = project(store, 1)
     item = take(store, made, "Ada").item
-    assert store.find_draft(item, "Ada", "generation") is None
-    first = store.save_draft(item, "Ada", "generation", {"t": 1}, expected_version=0)
-    assert store.save_draft(item, "Ada", "generation", {"t": 1}, expected_version=0) == first  # equal: a rerun
-    store.save_draft(item, "Ada", "generation", {"t": 2}, expected_version=1)
+    assert store.drafts.find_draft(item, "Ada", "generation") is None
+    first = store.drafts.save_draft(item, "Ada", "generation", {"t": 1}, expected_version=0)
+    assert store.drafts.save_draft(item, "Ada", "generation", {"t": 1}, expected_version=0) == first  # equal: a rerun
+    store.drafts.save_draft(item, "Ada", "generation", {"t": 2}, expected_version=1)
     with pytest.raises(DraftConflictError) as caught:
-        store.save_draft(item, "Ada", "generation", {"t": 3}, expected_version=1)
+        store.drafts.save_draft(item, "Ada", "generation", {"t": 3}, expected_version=1)
     assert caught.value.theirs is not None
     assert (caught.value.mine, caught.value.theirs.body, caught.value.theirs.version) == ({"t": 3}, {"t": 2}, 2)
-    store.submit(item, "Ada", "generation", work("x"), seconds=1)
+    store.submissions.submit(item, "Ada", "generation", work("x"), seconds=1)
     with pytest.raises(DraftConflictError) as caught:  # a window that does not know that the other submitted
-        store.save_draft(item, "Ada", "generation", {"t": 3}, expected_version=2)
+        store.drafts.save_draft(item, "Ada", "generation", {"t": 3}, expected_version=2)
     assert caught.value.theirs is not None
     assert caught.value.theirs.submitted
-    assert store.drafts("Ada") == []
     with pytest.raises(InputError, match="NUL"):
-        store.save_draft(item, "Ada", "generation", {"t": "\0"})
+        store.drafts.save_draft(item, "Ada", "generation", {"t": "\0"})
     with pytest.raises(InputError, match="characters"):
-        store.save_draft(item, "Ada", "generation", {"t": "x" * 2_000_001})
+        store.drafts.save_draft(item, "Ada", "generation", {"t": "x" * 2_000_001})
 
 
 @pytest.mark.parametrize("name", ["two\nlines", "bell\x07", "half \ud800", "nul\0", " ", "x" * 10_000])
@@ -165,16 +177,16 @@ def test_searches_and_opened_passages_are_logged(store: Store) -> None:
     made = project(store, 1, thresholds={"must_read": 2})
     item = take(store, made, "Ada").item
     for query in ("west side", "west side", "story", "west side"):
-        store.log_search(item, "Ada", "generation", query)
-    store.log_view(item, "Ada", "generation", "p1", "West Side Story")
+        store.drafts.log_search(item, "Ada", "generation", query)
+    store.drafts.log_view(item, "Ada", "generation", "p1", "West Side Story")
     with pytest.raises(InputError, match="open 2 passages"):
-        store.submit(item, "Ada", "generation", work("x"), seconds=1)
-    store.log_view(item, "Ada", "generation", "p2", "West Side Story")
-    sent = store.submit(item, "Ada", "generation", work("x"), seconds=1)
+        store.submissions.submit(item, "Ada", "generation", work("x"), seconds=1)
+    store.drafts.log_view(item, "Ada", "generation", "p2", "West Side Story")
+    sent = store.submissions.submit(item, "Ada", "generation", work("x"), seconds=1)
     assert sent.log.used_queries == ("west side", "story")
     assert sent.log.viewed_doc_titles == ("West Side Story",)
     assert sent.log.viewed_passage_ids == ("p1", "p2")
-    assert [e.kind for e in store.interactions(item, "Ada", "generation").events] == ["search"] * 3 + ["view"] * 2
+    assert [e.kind for e in store.drafts.interactions(item, "Ada", "generation").events] == ["search"] * 3 + ["view"] * 2
 
 
 # ---------------------------------------------------------------- generation
@@ -188,7 +200,7 @@ def test_a_submission_comes_back_whole(store: Store) -> None:
         t.QAPair("When was it in Japan?", ("1/2 of a/b",)),
     )
     content = GenerationWork(t.Annotation("multiple", pairs), (SuggestionUse("p", 0, "Somebody", "rejected"),), note="hard")
-    sent = store.submit(item, "Ada", "generation", content, seconds=12.5)
+    sent = store.submissions.submit(item, "Ada", "generation", content, seconds=12.5)
     assert isinstance(sent.content, GenerationWork)
     assert (sent.content.annotation, sent.content.suggestions, sent.content.note) == (
         content.annotation,
@@ -199,14 +211,14 @@ def test_a_submission_comes_back_whole(store: Store) -> None:
     for sign in ("depends on when it is asked", "asks 'when'", "parted by |"):
         assert sign in said
     assert (sent.seconds, sent.counted, sent.version) == (12.5, True, 1)
-    assert store.submit(item, "Ada", "generation", content, seconds=3) == sent  # a rerun
-    assert store.submissions(made.id, "Ada", annotator="Ada") == [sent]
-    with store.reading() as session:
+    assert store.submissions.submit(item, "Ada", "generation", content, seconds=3) == sent  # a rerun
+    assert store.submissions.submissions(made.id, "Ada", annotator="Ada") == [sent]
+    with store.database.reading() as session:
         assert list(stream(session, made.id)) == [sent]
-    annotation = store.annotations(sent.question_id)[0]
+    annotation = store.annotations.annotations(sent.question_id)[0]
     assert (annotation.annotation, annotation.state, annotation.annotator) == (content.annotation, "submitted", "Ada")
     with pytest.raises(SubmissionConflictError) as caught:
-        store.submit(item, "Ada", "generation", work("y"), seconds=1, expected_version=0)
+        store.submissions.submit(item, "Ada", "generation", work("y"), seconds=1, expected_version=0)
     assert caught.value.theirs == sent
 
 
@@ -226,16 +238,16 @@ def test_hard_checks(store: Store, content: GenerationWork, why: str) -> None:
     made = project(store, 1)
     item = take(store, made, "Ada").item
     with pytest.raises(InputError, match=why):
-        store.submit(item, "Ada", "generation", content, seconds=1)
-    assert store.counts()["submission"] == 0
+        store.submissions.submit(item, "Ada", "generation", content, seconds=1)
+    assert store.maintenance.counts()["submission"] == 0
 
 
 def test_no_answer_takes_a_while(store: Store) -> None:
     made = project(store, 1, thresholds={"must_read": 0, "min_seconds_no_pairs": 60})
     item = take(store, made, "Ada").item
     with pytest.raises(InputError, match="60 s at least"):
-        store.submit(item, "Ada", "generation", work(), seconds=59)
-    assert store.submit(item, "Ada", "generation", work(), seconds=60).counted
+        store.submissions.submit(item, "Ada", "generation", work(), seconds=59)
+    assert store.submissions.submit(item, "Ada", "generation", work(), seconds=60).counted
 
 
 # ---------------------------------------------------------------- validation
@@ -246,11 +258,11 @@ def test_mine_and_final(store: Store) -> None:
     item = do(store, made, "Ada", "Wood", "Zegler").item
     do(store, made, "Bob", "wood")
     assert take(store, made, "Vera", "validation").item == item
-    shown = store.validation_input(item, "Vera")
+    shown = store.reviews.validation_input(item, "Vera")
     assert [name for name, _ in shown.annotations] == ["Ada", "Bob"]
-    assert store.mine_and_final(item, "Bob").final is None
+    assert store.reviews.mine_and_final(item, "Bob").final is None
     validate(store, item, "Vera", multiple("Wood", "Zegler"), note="both films")
-    seen = store.mine_and_final(item, "Bob")
+    seen = store.reviews.mine_and_final(item, "Bob")
     assert (seen.mine, seen.final, seen.note, seen.automatic) == (
         single("wood"),
         multiple("Wood", "Zegler"),
@@ -258,8 +270,8 @@ def test_mine_and_final(store: Store) -> None:
         False,
     )
     with pytest.raises(InputError, match="nothing of yours"):
-        store.mine_and_final(item, "Cleo")
-    final = store.submissions(made.id, "Mia", stage="validation")[0]
+        store.reviews.mine_and_final(item, "Cleo")
+    final = store.submissions.submissions(made.id, "Mia", stage="validation")[0]
     assert isinstance(final.content, ValidationWork)
     assert final.content.sources == (("Ada", 1), ("Bob", 1))
 
@@ -268,17 +280,17 @@ def test_identical_annotations_are_validated_by_themselves(store: Store) -> None
     made = project(store, 1, annotators_per_item=2, stages=("generation", "validation"))
     item = do(store, made, "Ada", "Wood", "Zegler").item
     take(store, made, "Bob")
-    store.submit(item, "Bob", "generation", GenerationWork(multiple("Zegler", "Wood")), seconds=1)
-    found = store.submissions(made.id, "Mia", stage="validation")
+    store.submissions.submit(item, "Bob", "generation", GenerationWork(multiple("Zegler", "Wood")), seconds=1)
+    found = store.submissions.submissions(made.id, "Mia", stage="validation")
     assert [(s.annotator, s.automatic, s.counted) for s in found] == [("automatic validation", True, True)]
     assert states(store, made, "validation") == ["done"]
-    assert store.mine_and_final(item, "Ada").automatic
-    store.submit(item, "Bob", "generation", work("Wood"), seconds=1)  # and not any more
+    assert store.reviews.mine_and_final(item, "Ada").automatic
+    store.submissions.submit(item, "Bob", "generation", work("Wood"), seconds=1)  # and not any more
     assert states(store, made, "validation") == ["open"]
-    assert store.submissions(made.id, "Mia", stage="validation") == []
-    store.undo(item, "Bob", "generation")
+    assert store.submissions.submissions(made.id, "Mia", stage="validation") == []
+    store.returns.undo(item, "Bob", "generation")
     assert states(store, made, "validation") == ["done"]
-    assert [p.name for p in store.people("Mia")] == ["Mia", "Ada", "Bob"]
+    assert [p.name for p in store.people.people("Mia")] == ["Mia", "Ada", "Bob"]
 
 
 def test_annotations_that_change_while_they_are_validated(store: Store) -> None:
@@ -286,13 +298,13 @@ def test_annotations_that_change_while_they_are_validated(store: Store) -> None:
     item = do(store, made, "Ada", "x").item
     do(store, made, "Bob", "y")
     take(store, made, "Vera", "validation")
-    shown = store.validation_input(item, "Vera")
-    store.submit(item, "Bob", "generation", work("z"), seconds=1)
+    shown = store.reviews.validation_input(item, "Vera")
+    store.submissions.submit(item, "Bob", "generation", work("z"), seconds=1)
     with pytest.raises(SourcesChangedError):
-        store.submit(item, "Vera", "validation", ValidationWork(single("x"), sources=shown.sources), seconds=1)
-    store.return_item(item, "Bob", "generation", "look again", by="Vera")
+        store.submissions.submit(item, "Vera", "validation", ValidationWork(single("x"), sources=shown.sources), seconds=1)
+    store.returns.return_item(item, "Bob", "generation", "look again", by="Vera")
     with pytest.raises(SourcesChangedError):
-        store.submit(item, "Vera", "validation", ValidationWork(single("x")), seconds=1)
+        store.submissions.submit(item, "Vera", "validation", ValidationWork(single("x")), seconds=1)
 
 
 def test_validators_get_other_peoples_items_first(store: Store) -> None:
@@ -307,7 +319,7 @@ def test_validators_get_other_peoples_items_first(store: Store) -> None:
 def test_a_project_of_validation_alone_takes_the_files_annotations(store: Store) -> None:
     made = project(store, 1, stages=("validation",))
     item = take(store, made, "Vera", "validation").item
-    shown = store.validation_input(item, "Vera")
+    shown = store.reviews.validation_input(item, "Vera")
     assert [(n, a.pairs[0].answers) for n, a in shown.annotations] == [("file 1", ("Somebody",))]
     validate(store, item, "Vera", single("Somebody else"))
     assert states(store, made, "validation") == ["done"]
@@ -319,33 +331,33 @@ def test_a_project_of_validation_alone_takes_the_files_annotations(store: Store)
 def test_judging_is_blind_shuffled_and_stored_with_its_verdicts(store: Store) -> None:
     ids = {}
     for system, found in (("fid", ["a", "b", "c"]), ("ambigprompt", ["x"])):
-        ids[system] = store.save_prediction(prediction("Who played part 0?", found, id="q0", system=system))
+        ids[system] = store.predictions.save_prediction(prediction("Who played part 0?", found, id="q0", system=system))
     made = project(store, 2, stages=("judging",), systems=("fid", "ambigprompt"), annotators_per_item=20)
     orders = set()
     for number in range(12):
         name = f"p{number}"
         task = take(store, made, name, "judging")
-        sheet = store.judging_sheet(task.item, name)
-        assert sheet == store.judging_sheet(task.item, name)  # a reload shows the same
+        sheet = store.reviews.judging_sheet(task.item, name)
+        assert sheet == store.reviews.judging_sheet(task.item, name)  # a reload shows the same
         assert {s.name for s in sheet.sides} == {"a", "b"}
         assert not any(system in repr(sheet) for system in ids)
         assert [p.id for p in sheet.passages] == ["p1", "p2"]
         orders.add(tuple(tuple(a.text for a in side.answers) for side in sheet.sides))
-        sent = store.submit(task.item, name, "judging", judge_all(sheet, preference="a"), seconds=3)
+        sent = store.submissions.submit(task.item, name, "judging", judge_all(sheet, preference="a"), seconds=3)
         assert isinstance(sent.content, JudgingWork)
         assert sent.content.preferred == sheet.sides[0].prediction_id
     assert len(orders) > 3
-    assert store.next_item(made.id, "p0", "judging") is None  # the other item has no predictions
-    assert store.counts()["judgment_submitted"] == 12 * 4
-    assert {j.verdict for j in store.judgments(ids["fid"], "p3")} == {"correct"}
+    assert store.queue.next_item(made.id, "p0", "judging") is None  # the other item has no predictions
+    assert store.maintenance.counts()["judgment_submitted"] == 12 * 4
+    assert {j.verdict for j in store.labels.judgments(ids["fid"], "p3")} == {"correct"}
 
 
 def test_judging_must_be_complete_and_can_be_undone(store: Store) -> None:
-    saved = store.save_prediction(prediction("Who played part 0?", ["a", "b"], id="q0", system="fid"))
-    other = store.save_prediction(prediction("Something else?", ["a"]))
+    saved = store.predictions.save_prediction(prediction("Who played part 0?", ["a", "b"], id="q0", system="fid"))
+    other = store.predictions.save_prediction(prediction("Something else?", ["a"]))
     made = project(store, 1, stages=("judging",), systems=("fid",))
     item = take(store, made, "Ada", "judging").item
-    whole = judge_all(store.judging_sheet(item, "Ada"), missing=(MissingAnswer("c", ("see",)),), note="n")
+    whole = judge_all(store.reviews.judging_sheet(item, "Ada"), missing=(MissingAnswer("c", ("see",)),), note="n")
     first, second = whole.answers
     from dataclasses import replace
 
@@ -359,28 +371,37 @@ def test_judging_must_be_complete_and_can_be_undone(store: Store) -> None:
         (replace(whole, missing=(MissingAnswer("c"), MissingAnswer("The C"))), "twice"),
     ):
         with pytest.raises(InputError, match=why):
-            store.submit(item, "Ada", "judging", wrong, seconds=1)
-    store.submit(item, "Ada", "judging", whole, seconds=1)
+            store.submissions.submit(item, "Ada", "judging", wrong, seconds=1)
+    store.submissions.submit(item, "Ada", "judging", whole, seconds=1)
     changed = replace(whole, answers=(replace(first, verdict="wrong", note="no"), second))
-    store.submit(item, "Ada", "judging", changed, seconds=1)
-    assert sorted(str(j.verdict) for j in store.judgments(saved)) == ["correct", "wrong"]
-    store.undo(item, "Ada", "judging")
-    assert [j.verdict for j in store.judgments(saved)] == ["correct", "correct"]
-    assert len(store.submission_history(item, "Ada", "judging", "Ada")) == 3
-    store.return_item(item, "Ada", "judging", "again", by="Vera")
-    assert {j.state for j in store.judgments(saved)} == {"draft"}
+    store.submissions.submit(item, "Ada", "judging", changed, seconds=1)
+    assert sorted(str(j.verdict) for j in store.labels.judgments(saved)) == ["correct", "wrong"]
+    store.returns.undo(item, "Ada", "judging")
+    assert [j.verdict for j in store.labels.judgments(saved)] == ["correct", "correct"]
+    assert len(store.submissions.submission_history(item, "Ada", "judging", "Ada")) == 3
+    store.returns.return_item(item, "Ada", "judging", "again", by="Vera")
+    assert {j.state for j in store.labels.judgments(saved)} == {"draft"}
 
 
 def test_gold_verdicts(store: Store) -> None:
-    store.save_prediction(prediction("Who played part 0?", ["a", "b"], id="q0", system="fid"))
+    store.predictions.save_prediction(prediction("Who played part 0?", ["a", "b"], id="q0", system="fid"))
     made = project(store, 1, stages=("judging",), systems=("fid",), gold_first=1)
-    item = store.items(made.id, "Mia", stage="judging")[0].id
-    store.set_gold("Mia", item, Gold(verdicts={("fid", 0): "correct", ("fid", 1): "wrong"}))
+    item = store.items.items(made.id, "Mia", stage="judging")[0].id
+    make_gold(store, item, Gold(verdicts={("fid", 0): "correct", ("fid", 1): "wrong"}))
     assert take(store, made, "Ada", "judging").item == item
-    sent = store.submit(item, "Ada", "judging", judge_all(store.judging_sheet(item, "Ada")), seconds=1)
+    sent = store.submissions.submit(item, "Ada", "judging", judge_all(store.reviews.judging_sheet(item, "Ada")), seconds=1)
     assert sent.feedback is not None
     assert (sent.feedback.score, sent.feedback.right, sent.counted) == (0.5, False, False)
-    assert store.counts()["judgment"] == 0
+    assert store.maintenance.counts()["judgment"] == 0
+
+
+def test_items_that_nobody_can_judge_yet(store: Store) -> None:
+    made = project(store, 2, stages=("judging",), systems=("fid",))
+    first, second = store.items.items(made.id, "Mia", stage="judging")
+    assert store.intake.unanswered("Mia", made.id) == {first.id, second.id}
+    store.intake.save_for_item("Mia", first.id, prediction(first.question, ["a"], id="q0", system="fid"))
+    assert store.intake.unanswered("Mia", made.id) == {second.id}
+    assert store.intake.unanswered("Mia", made.id, [first.id]) == frozenset()
 
 
 # ---------------------------------------------------------------- a system's answers
@@ -388,46 +409,48 @@ def test_gold_verdicts(store: Store) -> None:
 
 def test_an_answer_is_linked_with_its_saving_and_nothing_else_is_looked_at(store: Store) -> None:
     made = project(store, 3, systems=("ambigprompt", "fid"), order="uncertainty")
-    first, second, _ = store.items(made.id, "Mia", stage="generation")
+    first, second, _ = store.items.items(made.id, "Mia", stage="generation")
     answer = prediction(first.question, ["Ann"], id="q0", system="fid")
-    other = store.save_prediction(prediction(second.question, ["Ben"], id="q1", system="fid"))  # stored, not linked yet
-    assert store.save_for_item("Mia", first.id, answer, key="run-1") is True
-    assert store.save_for_item("Mia", first.id, answer, key="run-1") is False  # again: nothing new
-    assert store.save_for_item("Mia", first.id, prediction(first.question, ["Eve"], id="q0", system="fid")) is False
-    (linked,) = store.get_item(first.id, "Mia").predictions
-    assert (linked.system, store.get_prediction(linked.prediction_id).prediction.answers[0].text) == ("fid", "Ann")
-    assert not store.get_item(second.id, "Mia").predictions
-    assert store.items(made.id, "Mia", stage="generation")[0].margin is not None  # its place in the queue is reckoned
-    told = store.activity("Mia", action="predictions linked")
+    other = store.predictions.save_prediction(
+        prediction(second.question, ["Ben"], id="q1", system="fid")
+    )  # stored, not linked yet
+    assert store.intake.save_for_item("Mia", first.id, answer, key="run-1") is True
+    assert store.intake.save_for_item("Mia", first.id, answer, key="run-1") is False  # again: nothing new
+    assert store.intake.save_for_item("Mia", first.id, prediction(first.question, ["Eve"], id="q0", system="fid")) is False
+    (linked,) = store.items.get_item(first.id, "Mia").predictions
+    assert (linked.system, store.predictions.get_prediction(linked.prediction_id).prediction.answers[0].text) == ("fid", "Ann")
+    assert not store.items.get_item(second.id, "Mia").predictions
+    assert store.items.items(made.id, "Mia", stage="generation")[0].margin is not None  # its place in the queue is reckoned
+    told = store.people.activity("Mia", action="predictions linked")
     assert [(a.item, a.details["linked"]) for a in told] == [(first.id, 1)]
-    before = store.counts()["prediction"]
+    before = store.maintenance.counts()["prediction"]
     for wrong, words in (
         (prediction(second.question, id="q1", system="fid"), "another question"),
         (prediction(first.question, id="q0", system="rac"), "no system of the project"),
     ):
         with pytest.raises(InputError, match=words):
-            store.save_for_item("Mia", first.id, wrong)
+            store.intake.save_for_item("Mia", first.id, wrong)
     with pytest.raises(ConflictError, match="another run"):
-        store.save_for_item("Mia", second.id, prediction(second.question, id="q1", system="fid"), key="run-1")
-    assert store.counts()["prediction"] == before  # nothing half stored
-    assert store.link_predictions("Mia", made.id) == 1
-    assert store.get_item(second.id, "Mia").predictions[0].prediction_id == other
-    store.add_person("Mia", "Mia", "manager", "a long password")
-    store.add_person("Mia", "Ann", "annotator", "a long password")
+        store.intake.save_for_item("Mia", second.id, prediction(second.question, id="q1", system="fid"), key="run-1")
+    assert store.maintenance.counts()["prediction"] == before  # nothing half stored
+    assert store.intake.link_predictions("Mia", made.id) == 1
+    assert store.items.get_item(second.id, "Mia").predictions[0].prediction_id == other
+    store.people.add_person("Mia", "Mia", "manager", "a long password")
+    store.people.add_person("Mia", "Ann", "annotator", "a long password")
     with pytest.raises(NotAllowedError):
-        store.save_for_item("Ann", first.id, answer)
+        store.intake.save_for_item("Ann", first.id, answer)
 
 
 def test_each_item_has_its_answer_while_the_next_one_is_asked(store: Store) -> None:
     made = project(store, 4, systems=("fid",))
-    items = store.items(made.id, "Mia", stage="generation")
+    items = store.items.items(made.id, "Mia", stage="generation")
     seen: list[int] = []
 
     class System:
         info = t.SystemInfo("fid")
 
         def run(self, question: t.Question) -> Iterator[t.Event]:
-            seen.append(sum(bool(store.get_item(i.id, "Mia").predictions) for i in items))
+            seen.append(sum(bool(store.items.get_item(i.id, "Mia").predictions) for i in items))
             if question.id == "q1":
                 raise InputError("it cannot be read")
             yield t.Finished(0.1, "eoi")
@@ -456,12 +479,12 @@ def test_a_system_taken_out_of_the_project_ends_the_run_and_loses_no_answer(stor
         def run(self, question: t.Question) -> Iterator[t.Event]:
             asked.append(question.text)
             if len(asked) == 2:
-                now = store.get_project(made.id)
-                store.update_project("Mia", made.id, now.version, systems=())
+                now = store.projects.get_project(made.id)
+                store.projects.update_project("Mia", made.id, now.version, systems=())
             yield t.Finished(0.1, "eoi")
 
     run = Answering(store, made, "fid", "Mia", lambda own: System())
     with pytest.raises(InputError, match="no system of the project"):
         run.answer_items()
     assert (len(asked), run.answered, run.failures) == (2, 1, 0)
-    assert {p.question for p in store.recent_predictions()} == set(asked)
+    assert {p.question for p in store.predictions.recent_predictions()} == set(asked)

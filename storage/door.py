@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
@@ -10,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 from core.errors import NotAllowedError
 from storage.people.permissions import ACTION_OF, ACTIONS, Action, Name
 from storage.people.visitors import Visitor, check_visitor
+from storage.schema.engine import Part
 from storage.store import Store
 
 if TYPE_CHECKING:
-    _Methods = Store  # those that some action names; another one is refused
+    _Parts = Store  # those methods that some action names; another one is refused
 else:
-    _Methods = object
+    _Parts = object
 
 
-class Door(_Methods):
-    """Methods of `Store` for the visitor that `who` names at each call (None: nobody is signed in).
+class Door(_Parts):
+    """The parts of a `Store` for the visitor that `who` names at each call (None: nobody is signed in).
 
     A call raises SignedOutError where the visitor does not stand any more, NotAllowedError where the role is a lesser one than the
     action's, the method is for the local operator, or it would act under another name; else it is the store's.
@@ -28,28 +28,15 @@ class Door(_Methods):
     def __init__(self, store: Store, who: Callable[[], Visitor | None]) -> None:
         self._store, self._who = store, who
 
+    def __getattr__(self, part: str) -> Any:
+        if part.startswith("_") or not isinstance(getattr(self._store, part, None), Part):
+            raise AttributeError(f"the store has no part {part!r}")
+        return _Guarded(self._store, part, self._for)
+
     def _for(self, action: Action) -> Store:
         if action.role is None:
             return self._store
-        bound = copy.copy(self._store)
-        bound.gate = partial(check_visitor, visitor=self._who(), needed=action.role)
-        return bound
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not hasattr(Store, name):
-            raise AttributeError(f"the store has no {name!r}")
-        if name not in ACTION_OF:
-            raise NotAllowedError(f"'{name}' is for the local operator (python -m storage), not for a session")
-
-        @wraps(getattr(self._store, name))
-        def call(*args: Any, **kw: Any) -> Any:
-            bound = self._for(ACTION_OF[name])
-            if bound.gate is not None:  # before anything else: some write a file first
-                with bound.reading():
-                    pass
-            return getattr(bound, name)(*args, **kw)
-
-        return call
+        return self._store.gated(partial(check_visitor, visitor=self._who(), needed=action.role))
 
     def lent(self, action: Name) -> Store:
         """For a function of storage that takes a store: each of its transactions is checked for this action."""
@@ -57,7 +44,7 @@ class Door(_Methods):
 
     def allow(self, action: Name) -> None:
         """For what is done outside of the store.  Raises as a call."""
-        with self.lent(action).reading():
+        with self.lent(action).database.reading():
             pass
 
     def may(self, action: Name) -> bool:
@@ -71,3 +58,27 @@ class Door(_Methods):
     def standing(self) -> bool:
         """False: the visitor has to sign in (again).  Raises StorageError."""
         return self.may("annotate")
+
+
+class _Guarded:
+    """One part of the store behind the door.  `lent`: the store for an action."""
+
+    def __init__(self, store: Store, part: str, lent: Callable[[Action], Store]) -> None:
+        self._store, self._part, self._lent = store, part, lent
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        method = getattr(getattr(self._store, self._part), name)
+        if name not in ACTION_OF:
+            raise NotAllowedError(f"'{self._part}.{name}' is for the local operator (python -m storage), not for a session")
+
+        @wraps(method)
+        def call(*args: Any, **kw: Any) -> Any:
+            bound = self._lent(ACTION_OF[name])
+            if bound.database.gate is not None:  # before anything else: some write a file first
+                with bound.database.reading():
+                    pass
+            return getattr(getattr(bound, self._part), name)(*args, **kw)
+
+        return call
