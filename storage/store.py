@@ -21,7 +21,6 @@ from storage.projects.item_views import ItemViews
 from storage.projects.items import Items
 from storage.projects.projects import Projects
 from storage.projects.qualification import Qualifying
-from storage.results.annotations import Annotations
 from storage.results.evaluations import Evaluations
 from storage.results.labels import Judgments
 from storage.results.predictions import Predictions
@@ -38,7 +37,7 @@ class Workbench(People, Activity, Projects, Items, ItemViews, Qualifying, Queue,
     """The part of the Store for annotation by several people: each method checks who asks (storage.people.people)."""
 
 
-class Store(Predictions, Judgments, Annotations, Evaluations, Workbench, Maintenance):
+class Store(Predictions, Judgments, Evaluations, Workbench, Maintenance):
     """Opens `url`, creating or upgrading the database first.
 
     `upgraded_from` is the backup made before an upgrade, else None.  Raises InputError for a wrong URL, NewerDatabaseError,

@@ -13,9 +13,9 @@ from storage.people.people import actor, rights_of
 from storage.projects.projects import THRESHOLDS, project_row
 from storage.records.annotation import Content, JudgingWork
 from storage.records.projects import Gold, Qualification
+from storage.results.standing import stands
 from storage.schema import engine, tables, workbench
 from storage.tasks.batches import there
-from storage.tasks.tasks import stands
 
 
 def gold_score(gold: Gold, content: Content, systems: dict[str, str]) -> float:

@@ -54,13 +54,6 @@ def question_row(session: Session, question: Question) -> tables.Question:
     return row
 
 
-def require_question(session: Session, question_id: str) -> tables.Question:
-    row = session.scalar(select(tables.Question).filter_by(public_id=question_id))
-    if row is None:
-        raise NotFoundError(f"there is no question '{question_id[:80]}'")
-    return row
-
-
 def _probability(value: float, position: int) -> float:
     # rounding of float32 sums may leave 1.0000001; the trace keeps the exact value
     if not -1e-3 <= value <= 1 + 1e-3:
@@ -225,23 +218,12 @@ class Predictions(Database):
             ]
 
     def counts(self) -> dict[str, int]:
-        """Rows of each table, all at the same moment; `judgment_submitted` and `question_judged` besides."""
+        """Rows of each table, all at the same moment."""
         with self.reading() as session:
-            found = {
+            return {
                 name: session.scalar(select(func.count()).select_from(table)) or 0
                 for name, table in sorted(tables.Base.metadata.tables.items())
             }
-            submitted = select(tables.Judgment).filter_by(state="submitted")
-            found["judgment_submitted"] = session.scalar(select(func.count()).select_from(submitted.subquery())) or 0
-            judged = (
-                select(tables.Prediction.question_id)
-                .join(tables.PredictedAnswer, tables.PredictedAnswer.prediction_id == tables.Prediction.id)
-                .join(tables.Judgment, tables.Judgment.predicted_answer_id == tables.PredictedAnswer.id)
-                .where(tables.Judgment.state == "submitted")
-                .distinct()
-            )
-            found["question_judged"] = session.scalar(select(func.count()).select_from(judged.subquery())) or 0
-            return found
 
 
 def _matching(query: _Q, text: str) -> _Q:

@@ -29,17 +29,13 @@ NOWHERE = "none"  # of a project, an item, a run: what is allowed ends in "there
 # for the local operator: no page calls them
 OPERATORS = {
     "add_question",
-    "annotation_history",
-    "annotations",
     "annotator",
     "close",
     "counts",
     "find_question",
     "import_file",
-    "judgment_history",
     "questions",
     "reading",
-    "save_annotation",
     "writing",
 }
 
