@@ -27,7 +27,6 @@ from storage.people.people import People
 from storage.projects.intake import Intake
 from storage.projects.items import Items
 from storage.projects.projects import Projects
-from storage.results.annotations import Annotations
 from storage.results.evaluations import Evaluations
 from storage.results.labels import Labels
 from storage.results.predictions import Predictions
@@ -56,7 +55,6 @@ class Store:
         self.people = People(database)
         self.predictions = Predictions(database)
         self.labels = Labels(database)
-        self.annotations = Annotations(database)
         self.evaluations = Evaluations(database)
         self.projects = Projects(database)
         self.intake = Intake(database)

@@ -33,11 +33,11 @@ def fill(home: Path, items: int, done: int, people: int) -> None:
 
     from core.retrieval.library import CorpusLibrary
     from core.settings import Settings
+    from core.trace import to_json
     from core.types import Annotation, QAPair, ReferenceQuestion
     from storage.records.annotation import GenerationWork
     from storage.schema import tables, workbench
     from storage.store import Store
-    from storage.tasks.contents import content_to_json
 
     draw = random.Random(0)
     rows = "".join(
@@ -54,7 +54,7 @@ def fill(home: Path, items: int, done: int, people: int) -> None:
         questions = [ReferenceQuestion(f"q{i}", f"Who {' '.join(draw.choices(_WORDS, k=6))} {i}?", ()) for i in range(items)]
         store.intake.add_items("Mia", project.id, questions)
         who = [store.people.annotator(f"person {i}") for i in range(people)]
-        body = content_to_json(GenerationWork(Annotation("single", (QAPair("", ("the answer",)),))))
+        body = to_json(GenerationWork(Annotation("single", (QAPair("", ("the answer",)),))))
         moment = datetime.now(UTC)
         with store.database.reading() as session:
             names = dict(session.execute(select(tables.Annotator.name, tables.Annotator.id)).all())

@@ -8,8 +8,8 @@ validations.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -42,17 +42,15 @@ from core.metrics.agreement.tables import (
     verdict_pairs,
 )
 from core.text import answer_key
-from core.types import Annotation
-from storage.exchange.votes import Filters, check_filters, current_submissions, dated, of_project
+from storage.exchange.votes import Filters, check_filters, dated, of_project, sheets, words
 from storage.records.projects import AUTOMATIC
-from storage.results.annotations import pairs_of
+from storage.results.standing import CHUNK, Annotated, Labelled, annotators, judged
 from storage.schema import tables, workbench
 from storage.store import Store
 
 MAX_ITEMS = 2_000  # questions that two people or more annotated
 MAX_VERDICTS = 20_000  # answers that somebody judged
 MAX_TIMES = 50_000
-_CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,44 +124,46 @@ def quality(
 # ---------------------------------------------------------------- answer sets
 
 
-def _annotations(filters: Filters, *columns: Any) -> Select[Any]:
-    a = tables.Annotation
-    query = (
-        select(*columns)
-        .select_from(a)
-        .join(tables.Annotator, tables.Annotator.id == a.annotator_id)
-        .where(a.state == "submitted", a.stage == "generation")
-    )
-    query = dated(of_project(query, a.question_id, filters), a.updated, filters)
-    return query.where(tables.Annotator.name.in_(filters.annotators)) if filters.annotators else query
+def _annotators(session: Session, filters: Filters) -> tuple[Any, Callable[..., Select[Any]]]:
+    """(rows of storage.results.standing.annotators, select of columns of those that the filters let by)."""
+    said = annotators(session)
+
+    def chosen(*columns: Any) -> Select[Any]:
+        query = select(*columns).select_from(said).join(tables.Annotator, tables.Annotator.id == said.c.annotator_id)
+        query = dated(of_project(query, said.c.question_id, filters), said.c.updated, filters)
+        return query.where(tables.Annotator.name.in_(filters.annotators)) if filters.annotators else query
+
+    return said, chosen
+
+
+def _generations(session: Session, questions: Sequence[int], filters: Filters) -> Iterator[Annotated]:
+    wanted = replace(filters, stages=("generation",))
+    for start in range(0, len(questions), CHUNK):
+        yield from words(session, questions[start : start + CHUNK], wanted).annotations
 
 
 def _opinions(session: Session, filters: Filters, truncated: list[str]) -> list[Opinion]:
     """Generation annotations of questions that two people or more annotated."""
-    a = tables.Annotation
-    shared = _annotations(filters, a.question_id).group_by(a.question_id).having(func.count() >= 2)
-    ids = list(session.scalars(shared.order_by(func.max(a.updated).desc(), a.question_id).limit(MAX_ITEMS + 1)))
+    said, chosen = _annotators(session, filters)
+    shared = chosen(said.c.question_id).group_by(said.c.question_id).having(func.count() >= 2)
+    ids = list(session.scalars(shared.order_by(func.max(said.c.updated).desc(), said.c.question_id).limit(MAX_ITEMS + 1)))
     if len(ids) > MAX_ITEMS:
         truncated.append(f"agreement is of the {MAX_ITEMS:,} questions that were annotated last")
         ids = ids[:MAX_ITEMS]
-    found: list[Opinion] = []
-    for start in range(0, len(ids), _CHUNK):
-        chunk = ids[start : start + _CHUNK]
-        query = _annotations(
-            filters, a.id, a.type, a.updated, tables.Annotator.name, tables.Question.public_id, tables.Question.text
-        ).join(tables.Question, tables.Question.id == a.question_id)
-        rows = session.execute(query.where(a.question_id.in_(chunk)).order_by(a.question_id, tables.Annotator.name)).all()
-        pairs = pairs_of(session, [row.id for row in rows])
-        for row in rows:
-            annotation = Annotation(row.type, pairs.get(row.id, ()))
-            found.append(Opinion(row.public_id, row.name, row.text, annotation, row.updated))
-    return found
+    q = tables.Question
+    asked: dict[int, Any] = {}
+    for start in range(0, len(ids), CHUNK):
+        rows = session.execute(select(q.id, q.public_id, q.text).where(q.id.in_(ids[start : start + CHUNK])))
+        asked |= {row.id: row for row in rows}
+    return [
+        Opinion(asked[a.question].public_id, a.annotator, asked[a.question].text, a.annotation, a.updated)
+        for a in _generations(session, ids, filters)
+    ]
 
 
 def _type_counts(session: Session, filters: Filters) -> dict[str, int]:
-    a = tables.Annotation
-    rows = session.execute(_annotations(filters, a.type, func.count()).group_by(a.type))
-    return {kind: int(count) for kind, count in rows}
+    said, chosen = _annotators(session, filters)
+    return {kind: int(count) for kind, count in session.execute(chosen(said.c.type, func.count()).group_by(said.c.type))}
 
 
 def _times(session: Session, filters: Filters, truncated: list[str]) -> list[tuple[str, float]]:
@@ -203,46 +203,32 @@ class _Answer:
     passed: bool | None
 
 
+def latest_labels(session: Session, filters: Filters, limit: int) -> tuple[list[Labelled], bool]:
+    """The labels on `limit` answers at most, to the questions that were judged last; and whether some were left out."""
+    said = judged()
+    query = of_project(select(said.c.question_id), said.c.question_id, filters).group_by(said.c.question_id)
+    ids = list(session.scalars(query.order_by(func.max(said.c.updated).desc(), said.c.question_id)))
+    found: list[Labelled] = []
+    for start in range(0, len(ids), CHUNK):
+        found += words(session, ids[start : start + CHUNK], replace(filters, stages=("judging",))).labels
+        answers = list(dict.fromkeys(one.answer.id for one in found))
+        if len(answers) > limit:
+            kept = set(answers[:limit])
+            return [one for one in found if one.answer.id in kept], True
+    return found, False
+
+
 def _verdicts(session: Session, filters: Filters, truncated: list[str]) -> list[tuple[Mark, _Answer]]:
     """Verdicts on the answers that were judged last."""
-    j, answer, prediction = tables.Judgment, tables.PredictedAnswer, tables.Prediction
-
-    def query(*columns: Any) -> Select[Any]:
-        made = (
-            select(*columns)
-            .select_from(j)
-            .join(answer, answer.id == j.predicted_answer_id)
-            .join(prediction, prediction.id == answer.prediction_id)
-            .join(tables.Annotator, tables.Annotator.id == j.annotator_id)
-            .where(j.state == "submitted")
-        )
-        made = dated(of_project(made, prediction.question_id, filters), j.updated, filters)
-        return made.where(tables.Annotator.name.in_(filters.annotators)) if filters.annotators else made
-
-    latest = query(answer.id).group_by(answer.id).order_by(func.max(j.updated).desc(), answer.id)
-    ids = list(session.scalars(latest.limit(MAX_VERDICTS + 1)))
-    if len(ids) > MAX_VERDICTS:
-        truncated.append(f"verdicts are those on the {MAX_VERDICTS:,} answers that were judged last")
-        ids = ids[:MAX_VERDICTS]
+    labels, more = latest_labels(session, filters, MAX_VERDICTS)
+    if more:
+        truncated.append(f"verdicts are those on {MAX_VERDICTS:,} answers to the questions that were judged last")
     found: list[tuple[Mark, _Answer]] = []
-    for start in range(0, len(ids), _CHUNK):
-        rows = session.execute(
-            query(
-                prediction.public_id,
-                prediction.system,
-                prediction.question_id,
-                answer.position,
-                answer.probability,
-                answer.passed,
-                tables.Annotator.name,
-                j.verdict,
-                j.updated,
-            ).where(answer.id.in_(ids[start : start + _CHUNK]))
-        )
-        for row in rows:
-            key = f"{row.public_id} {row.position}"
-            mark = Mark(key, row.name, row.verdict, row.updated)
-            found.append((mark, _Answer(key, row.system, str(row.question_id), row.probability, row.passed)))
+    for one in labels:
+        answer = one.answer
+        key = f"{answer.prediction} {answer.position}"
+        of = _Answer(key, answer.system, str(answer.question_id), answer.probability, answer.passed)
+        found.append((Mark(key, one.annotator, one.label or "", one.updated), of))
     return found
 
 
@@ -268,9 +254,8 @@ def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
     )
     ids = list(session.scalars(latest))
     found = _Sheets()
-    for start in range(0, len(ids), _CHUNK):
-        chunk = ids[start : start + _CHUNK]
-        for row in current_submissions(session, chunk, filters, ["judging"]):
+    for start in range(0, len(ids), CHUNK):
+        for row in sheets(session, ids[start : start + CHUNK], filters):
             for answer in row.body["answers"]:
                 if answer["question"] is not None:
                     key = f"{answer['prediction_id']} {answer['position']}"
@@ -281,11 +266,11 @@ def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
             if row.body["preference"] is not None:
                 found.preferences.append(Mark(row.item, row.name, row.body["preferred"] or "tie", row.created))
     wanted = sorted({mark.item.partition(" ")[0] for mark in found.questions})
-    for start in range(0, len(wanted), _CHUNK):
+    for start in range(0, len(wanted), CHUNK):
         rows = session.execute(
             select(tables.Prediction.public_id, tables.PredictedAnswer.position, tables.PredictedAnswer.passed)
             .join(tables.PredictedAnswer, tables.PredictedAnswer.prediction_id == tables.Prediction.id)
-            .where(tables.Prediction.public_id.in_(wanted[start : start + _CHUNK]), tables.PredictedAnswer.passed.is_not(None))
+            .where(tables.Prediction.public_id.in_(wanted[start : start + CHUNK]), tables.PredictedAnswer.passed.is_not(None))
         )
         found.passed.update({f"{public_id} {position}": bool(passed) for public_id, position, passed in rows})
     return found
@@ -297,13 +282,13 @@ def _missing(session: Session, added: Mapping[str, set[tuple[str, ...]]]) -> dic
     given: dict[tuple[int, str], set[str]] = defaultdict(set)
     wanted: dict[tuple[int, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     names = sorted(added)
-    for start in range(0, len(names), _CHUNK):
+    for start in range(0, len(names), CHUNK):
         rows = session.execute(
             select(item.public_id, item.question_id, prediction.system, answer.text)
             .join(link, link.item_id == item.id)
             .join(prediction, prediction.id == link.prediction_id)
             .outerjoin(answer, answer.prediction_id == prediction.id)
-            .where(item.public_id.in_(names[start : start + _CHUNK]))
+            .where(item.public_id.in_(names[start : start + CHUNK]))
         )
         for row in rows:
             place = (row.question_id, row.system)
@@ -346,31 +331,31 @@ def _judges(verdicts: Sequence[tuple[Mark, _Answer]], judged: _Sheets, samples: 
 
 def _sets(session: Session, filters: Filters) -> dict[str, list[tuple[AnswerSet, list[AnswerSet]]]]:
     """System -> (its newest answer set, people's answer sets) of each question that has both, the latest annotated first."""
-    a, prediction, answer = tables.Annotation, tables.Prediction, tables.PredictedAnswer
-    both = _annotations(filters, a.question_id).where(
-        a.question_id.in_(select(prediction.question_id).distinct())
+    prediction, answer = tables.Prediction, tables.PredictedAnswer
+    said, chosen = _annotators(session, filters)
+    both = chosen(said.c.question_id).where(
+        said.c.question_id.in_(select(prediction.question_id).distinct())
     )  # a question without a prediction says nothing of a system
-    ids = list(session.scalars(both.group_by(a.question_id).order_by(func.max(a.updated).desc()).limit(MAX_ITEMS)))
+    latest = both.group_by(said.c.question_id).order_by(func.max(said.c.updated).desc()).limit(MAX_ITEMS)
+    ids = list(session.scalars(latest))
+    people: dict[int, list[AnswerSet]] = defaultdict(list)
+    for one in _generations(session, ids, filters):
+        people[one.question].append(answer_set(one.annotation))
     found: dict[str, list[tuple[AnswerSet, list[AnswerSet]]]] = defaultdict(list)
-    for start in range(0, len(ids), _CHUNK):
-        chunk = ids[start : start + _CHUNK]
-        rows = session.execute(_annotations(filters, a.id, a.question_id, a.type).where(a.question_id.in_(chunk))).all()
-        pairs = pairs_of(session, [row.id for row in rows])
-        people: dict[int, list[AnswerSet]] = defaultdict(list)
-        for row in rows:
-            people[row.question_id].append(answer_set(Annotation(row.type, pairs.get(row.id, ()))))
+    for start in range(0, len(ids), CHUNK):
+        chunk = ids[start : start + CHUNK]
         newest = (
             select(func.max(prediction.id))
             .where(prediction.question_id.in_(chunk))
             .group_by(prediction.question_id, prediction.system)
         )
-        said = session.execute(
+        given = session.execute(
             select(prediction.question_id, prediction.system, answer.text)
             .outerjoin(answer, answer.prediction_id == prediction.id)
             .where(prediction.id.in_(newest))
         )
         own: dict[tuple[int, str], list[list[str]]] = defaultdict(list)
-        for question, system, text in said:
+        for question, system, text in given:
             own[question, system] += [[text]] if text is not None else []
         for (question, system), answers in own.items():
             found[system].append((set_of(answers), people[question]))

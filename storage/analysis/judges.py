@@ -19,6 +19,8 @@ from sqlalchemy.orm import Session, undefer
 from core.metrics.agreement.chance import SAMPLES
 from core.metrics.agreement.tables import JudgeRow, judge_row, majority
 from core.text import normalize_answer
+from storage.analysis.agreement import latest_labels
+from storage.exchange.votes import Filters
 from storage.schema import tables
 from storage.store import Store
 
@@ -74,33 +76,16 @@ def _row(judge: str, pairs: Sequence[tuple[bool, bool]], known: bool, samples: i
 
 def _people(session: Session) -> tuple[dict[_Thing, bool], bool]:
     """What the majority of people says of each thing, ties left out; and whether there was more than is read."""
-    j, answer, prediction = tables.Judgment, tables.PredictedAnswer, tables.Prediction
-    query = (
-        select(
-            tables.Question.text.label("question"),
-            prediction.corpus,
-            prediction.corpus_digest,
-            answer.text,
-            answer.evidence,
-            j.annotator_id,
-            j.verdict,
-        )
-        .select_from(j)
-        .join(answer, answer.id == j.predicted_answer_id)
-        .join(prediction, prediction.id == answer.prediction_id)
-        .join(tables.Question, tables.Question.id == prediction.question_id)
-        .where(j.state == "submitted", j.verdict.in_(_SAYS))
-        .order_by(j.updated.desc(), j.id.desc())
-        .limit(MAX_VERDICTS + 1)
-    )
-    said: dict[_Thing, dict[int, str]] = defaultdict(dict)
-    rows = session.execute(query).all()
-    for row in rows[:MAX_VERDICTS]:
-        passage = str(row.evidence[0]["passage_id"]) if row.evidence else ""
-        thing = _thing(row.question, row.corpus_digest or row.corpus, row.text, passage)
-        said[thing].setdefault(row.annotator_id, _SAYS[row.verdict])  # a person's latest word of it
+    labels, truncated = latest_labels(session, Filters(), MAX_VERDICTS)
+    said: dict[_Thing, dict[str, str]] = defaultdict(dict)
+    for one in sorted(labels, key=lambda one: one.updated, reverse=True):
+        if one.label in _SAYS:
+            answer = one.answer
+            passage = str(answer.evidence[0]["passage_id"]) if answer.evidence else ""
+            thing = _thing(answer.question, answer.corpus_digest or answer.corpus, answer.text, passage)
+            said[thing].setdefault(one.annotator, _SAYS[one.label])  # a person's latest word of it
     found = {thing: majority(by_person.values()) for thing, by_person in said.items()}
-    return {thing: label == "yes" for thing, label in found.items() if label is not None}, len(rows) > MAX_VERDICTS
+    return {thing: label == "yes" for thing, label in found.items() if label is not None}, truncated
 
 
 def _judged(session: Session, run: int, corpus: str, asked: set[str]) -> tuple[dict[_Thing, bool], bool]:

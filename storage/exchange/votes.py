@@ -16,12 +16,10 @@ from sqlalchemy import Select, exists, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
-from core.types import Annotation
 from storage.exchange.consensus import Statement, Vote, agreement_of
-from storage.results.annotations import pairs_of
+from storage.results.standing import Annotated, Labelled, annotated, labelled, submitted
 from storage.schema import tables, workbench
 from storage.tasks.jobs import hidden
-from storage.tasks.tasks import stands
 
 _Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])
 CHUNK = 200  # questions in memory at a time
@@ -162,121 +160,77 @@ def chunks(session: Session, filters: Filters) -> Iterator[dict[int, Said]]:
 def said(session: Session, filters: Filters, counts: Counter[str] | None = None) -> Iterator[Said]:
     """Every question that somebody judged or annotated, in the order in which the questions came."""
     for chunk in chunks(session, filters):
-        if not filters.stages or "judging" in filters.stages:
-            _add_votes(session, chunk, filters)
-        _add_statements(session, chunk, filters)
-        _add_workbench(session, chunk, filters)
-        for one in chunk.values():
-            if not one.votes and not one.statements:
+        found = words(session, list(chunk), filters)
+        for label in found.labels:
+            answer = label.answer
+            cited = tuple(dict.fromkeys(e["passage_id"] for e in answer.evidence))
+            vote = Vote(
+                label.annotator, answer.text, answer.clarified or "", label.label or "", label.updated, passage_ids=cited
+            )
+            chunk[answer.question_id].votes.append(vote)
+        for one in found.annotations:
+            chunk[one.question].statements.append(Statement(one.annotator, one.stage, one.annotation))
+        _add_sheets(session, chunk, found.work, filters)
+        for question in chunk.values():
+            if not question.votes and not question.statements:
                 continue
             if filters.minimum_agreement is not None:
-                agreement = agreement_of(one.votes, one.statements, one.text)
+                agreement = agreement_of(question.votes, question.statements, question.text)
                 if agreement is None or agreement < filters.minimum_agreement:
                     if counts is not None:
                         counts["questions_below_agreement"] += 1
                     continue
-            yield one
+            yield question
 
 
-def _add_votes(session: Session, chunk: dict[int, Said], filters: Filters) -> None:
-    votes = (
-        select(
-            tables.Prediction.question_id,
-            tables.Annotator.name,
-            tables.PredictedAnswer.text,
-            tables.PredictedAnswer.clarified,
-            tables.PredictedAnswer.evidence,
-            tables.Judgment.verdict,
-            tables.Judgment.updated,
-        )
-        .join(tables.PredictedAnswer, tables.PredictedAnswer.id == tables.Judgment.predicted_answer_id)
-        .join(tables.Prediction, tables.Prediction.id == tables.PredictedAnswer.prediction_id)
-        .join(tables.Annotator, tables.Annotator.id == tables.Judgment.annotator_id)
-        .where(tables.Judgment.state == "submitted", tables.Prediction.question_id.in_(chunk))
-        .order_by(tables.Prediction.id, tables.PredictedAnswer.position, tables.Annotator.id)
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What people said of some questions, that counts and that the filters let by.  `work`: rows of storage.results.standing.submitted."""
+
+    work: list[Any]
+    annotations: list[Annotated]
+    labels: list[Labelled]
+
+
+def words(session: Session, questions: Sequence[int], filters: Filters) -> Words:
+    """Which word counts is decided before the filters: a word that another one replaced stays replaced."""
+    work, stages = submitted(session, questions), set(filters.stages or STAGES)
+    annotations = annotated(session, questions, work) if stages & set(tables.STAGES) else []
+    labels = labelled(session, questions, work) if "judging" in stages else []
+    return Words(
+        _own(work, filters),
+        [a for a in annotations if _passes(filters, a.annotator, a.stage, a.updated)],
+        [
+            v
+            for v in labels
+            if v.counts and filters.system in ("", v.answer.system) and _passes(filters, v.annotator, "judging", v.updated)
+        ],
     )
-    votes = dated(votes, tables.Judgment.updated, filters)
-    if filters.system:
-        votes = votes.where(tables.Prediction.system == filters.system)
-    if filters.annotators:
-        votes = votes.where(tables.Annotator.name.in_(filters.annotators))
-    for question, annotator, answer, clarified, evidence, verdict, updated in session.execute(votes):
-        cited = tuple(dict.fromkeys(e["passage_id"] for e in evidence))
-        chunk[question].votes.append(Vote(annotator, answer, clarified or "", verdict or "", updated, passage_ids=cited))
 
 
-def _add_statements(session: Session, chunk: dict[int, Said], filters: Filters) -> None:
-    stages = [s for s in tables.STAGES if not filters.stages or s in filters.stages]
-    annotations = (
-        select(
-            tables.Annotation.id,
-            tables.Annotation.question_id,
-            tables.Annotation.stage,
-            tables.Annotation.type,
-            tables.Annotator.name,
-        )
-        .join(tables.Annotator, tables.Annotator.id == tables.Annotation.annotator_id)
-        .where(
-            tables.Annotation.state == "submitted",
-            tables.Annotation.question_id.in_(chunk),
-            tables.Annotation.stage.in_(stages),
-        )
-        .order_by(tables.Annotator.id, tables.Annotation.stage)
+def sheets(session: Session, questions: Sequence[int], filters: Filters) -> list[Any]:
+    """What was submitted in judging, as rows of storage.results.standing.submitted."""
+    return [row for row in _own(submitted(session, questions), filters) if row.stage == "judging"]
+
+
+def _own(work: Sequence[Any], filters: Filters) -> list[Any]:
+    """Of what nothing but a submission holds, a project's filter keeps its own."""
+    return [w for w in work if filters.project in ("", w.project) and _passes(filters, w.name, w.stage, w.created)]
+
+
+def _passes(filters: Filters, name: str, stage: str, when: datetime) -> bool:
+    return (
+        (not filters.annotators or name in filters.annotators)
+        and (not filters.stages or stage in filters.stages)
+        and (filters.since is None or when >= filters.since)
+        and (filters.until is None or when < filters.until)
     )
-    annotations = dated(annotations, tables.Annotation.updated, filters)
-    if filters.annotators:
-        annotations = annotations.where(tables.Annotator.name.in_(filters.annotators))
-    found = session.execute(annotations).all()
-    pairs = pairs_of(session, [row.id for row in found])
-    for row in found:
-        chunk[row.question_id].statements.append(Statement(row.name, row.stage, Annotation(row.type, pairs.get(row.id, ()))))
 
 
-def current_submissions(
-    session: Session, questions: Sequence[int], filters: Filters, stages: Sequence[str] = STAGES
-) -> Iterator[Any]:
-    """Rows (question_id, stage, name, body, seconds, created, project, item) of submissions that stand and count, by id.
-
-    Gold items, those over an item's number of people, and automatic validations are left out.
-    """
-    s, t = workbench.Submission, workbench.Task
-    wanted = [stage for stage in stages if not filters.stages or stage in filters.stages]
-    query = (
-        select(
-            workbench.ProjectItem.question_id,
-            s.stage,
-            tables.Annotator.name,
-            s.body,
-            s.seconds,
-            s.created,
-            workbench.Project.public_id.label("project"),
-            workbench.ProjectItem.public_id.label("item"),
-        )
-        .join(t, stands())
-        .join(workbench.ProjectItem, workbench.ProjectItem.id == s.item_id)
-        .join(workbench.Project, workbench.Project.id == s.project_id)
-        .join(tables.Annotator, tables.Annotator.id == s.annotator_id)
-        .where(
-            t.state == "submitted",
-            t.slot.is_not(None),
-            s.automatic == False,  # noqa: E712  (bound as 0: PostgreSQL's column is a number)
-            s.stage.in_(wanted),
-            workbench.ProjectItem.question_id.in_(questions),
-        )
-        .order_by(s.id)
-    )
-    query = dated(query, s.created, filters)
-    if filters.annotators:
-        query = query.where(tables.Annotator.name.in_(filters.annotators))
-    if filters.project:
-        query = query.where(workbench.Project.public_id == filters.project)
-    yield from session.execute(query)
-
-
-def _add_workbench(session: Session, chunk: dict[int, Said], filters: Filters) -> None:
+def _add_sheets(session: Session, chunk: dict[int, Said], work: Sequence[Any], filters: Filters) -> None:
     """Missing answers and rejected suggestions; and a judge's word on a disambiguated question, which is left out where it does not fit."""
     unfit: dict[tuple[int, str], set[tuple[str, int]]] = {}
-    for row in current_submissions(session, list(chunk), filters):
+    for row in work:
         votes = chunk[row.question_id].votes
         for missing in row.body.get("missing", ()):
             aliases = tuple(missing.get("aliases", ()))

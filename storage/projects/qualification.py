@@ -9,9 +9,9 @@ from core.metrics.answers import f1
 from storage.projects.rows import THRESHOLDS
 from storage.records.annotation import Content, JudgingWork
 from storage.records.projects import Gold, Qualification
+from storage.results.standing import stands
 from storage.schema import workbench
 from storage.tasks.jobs import there
-from storage.tasks.tasks import stands
 
 
 def gold_score(gold: Gold, content: Content, systems: dict[str, str]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -88,6 +88,18 @@ class InteractionLog:
     viewed_doc_titles: tuple[str, ...]
     viewed_passage_ids: tuple[str, ...]
     events: tuple[Interaction, ...]
+
+    @classmethod
+    def of(cls, events: Iterable[Interaction]) -> InteractionLog:
+        """With the distinct queries, titles and passages, each in the order of its first time."""
+        found = tuple(events)
+        viewed = [e for e in found if e.kind == "view"]
+        return cls(
+            tuple(dict.fromkeys(e.query for e in found if e.kind == "search")),
+            tuple(dict.fromkeys(e.title for e in viewed if e.title)),
+            tuple(dict.fromkeys(e.passage_id for e in viewed)),
+            found,
+        )
 
 
 # ---------------------------------------------------------------- content of the three stages

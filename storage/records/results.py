@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from core.annotating.labels import Label
 from core.errors import ConflictError, FormatError
-from core.types import Annotation, Prediction
+from core.types import Prediction
 
 State = Literal["draft", "submitted", "skipped"]
 Stage = Literal["generation", "validation"]
@@ -61,40 +61,6 @@ class Judgment:
     version: int
     created: datetime
     updated: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class JudgmentRevision:
-    """An earlier value: saved at `saved`, replaced (or cleared) at `replaced`."""
-
-    version: int
-    verdict: Label | None
-    note: str
-    state: State
-    saved: datetime
-    replaced: datetime
-    cleared: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StoredAnnotation:
-    question_id: str
-    annotator: str
-    stage: Stage
-    state: State
-    annotation: Annotation
-    version: int
-    created: datetime
-    updated: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class AnnotationRevision:
-    version: int
-    state: State
-    annotation: Annotation
-    saved: datetime
-    replaced: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,18 +242,6 @@ class JudgmentConflictError(ConflictError):
         super().__init__(
             f"the judgment of answer {mine.position + 1} was changed in another window: it is {now}; "
             f"yours is '{mine.verdict}' with note '{mine.note}' (made from version {expected}): look at both, then save again"
-        )
-
-
-class AnnotationConflictError(ConflictError):
-    """The annotation moved on since it was shown.  `mine` is what was to be saved, `theirs` what is stored."""
-
-    def __init__(self, mine: Annotation, theirs: StoredAnnotation | None, expected: int) -> None:
-        self.mine, self.theirs, self.expected = mine, theirs, expected
-        now = f"version {theirs.version} with {len(theirs.annotation.pairs)} pairs" if theirs else "not there"
-        super().__init__(
-            f"the annotation was changed in another window: the stored one is {now}; "
-            f"yours has {len(mine.pairs)} pairs and was made from version {expected}: look at both, then save again"
         )
 
 

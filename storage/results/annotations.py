@@ -1,9 +1,9 @@
-"""People's own answer sets, in AmbigNQ's form: one an annotator, question and stage; every earlier one is kept."""
+"""People's own answer sets, in AmbigNQ's form: their check, their JSON, and the tables of those that came out of files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
@@ -11,12 +11,8 @@ from sqlalchemy.orm import Session
 from core.errors import FormatError, InputError
 from core.trace import to_json
 from core.types import Annotation, QAPair
-from storage.people.actors import annotator_row
-from storage.records.checks import check_choice, plain_problem
-from storage.records.results import AnnotationConflictError, AnnotationRevision, Stage, State, StoredAnnotation
-from storage.results.predictions import require_question
+from storage.records.checks import plain_problem
 from storage.schema import tables
-from storage.schema.engine import Part, now
 
 MAX_PAIRS = 200
 
@@ -88,125 +84,3 @@ def write_pairs(session: Session, row: tables.Annotation, pairs: Sequence[QAPair
             )
         )
     session.flush()
-
-
-def annotation_record(row: tables.Annotation, pairs: tuple[QAPair, ...], question_id: str, annotator: str) -> StoredAnnotation:
-    return StoredAnnotation(
-        question_id,
-        annotator,
-        cast(Stage, row.stage),
-        cast(State, row.state),
-        Annotation(cast(Any, row.type), pairs),
-        row.version,
-        row.created,
-        row.updated,
-    )
-
-
-def put_annotation(
-    session: Session,
-    question: tables.Question,
-    who: tables.Annotator,
-    annotation: Annotation,
-    stage: Stage,
-    state: State,
-    expected_version: int | None = None,
-) -> StoredAnnotation:
-    """`Annotations.save_annotation` inside a write transaction, of what was checked already."""
-    row = session.scalar(select(tables.Annotation).filter_by(question_id=question.id, annotator_id=who.id, stage=stage))
-    theirs = None
-    if row is not None:
-        theirs = annotation_record(row, pairs_of(session, [row.id]).get(row.id, ()), question.public_id, who.name)
-        if (theirs.annotation, theirs.state) == (annotation, state):
-            return theirs
-    if expected_version is not None and expected_version != (theirs.version if theirs else 0):
-        raise AnnotationConflictError(annotation, theirs, expected_version)
-    moment = now()
-    if row is None or theirs is None:
-        row = tables.Annotation(
-            question_id=question.id,
-            annotator_id=who.id,
-            stage=stage,
-            type=annotation.type,
-            state=state,
-            version=1,
-            created=moment,
-            updated=moment,
-        )
-        session.add(row)
-    else:
-        session.add(
-            tables.AnnotationRevision(
-                question_id=question.id,
-                annotator_id=who.id,
-                stage=stage,
-                state=theirs.state,
-                body=to_json(theirs.annotation),
-                version=theirs.version,
-                saved=theirs.updated,
-                replaced=moment,
-            )
-        )
-        row.type, row.state, row.updated = annotation.type, state, moment
-        row.version += 1
-    session.flush()
-    write_pairs(session, row, annotation.pairs)
-    return annotation_record(row, annotation.pairs, question.public_id, who.name)
-
-
-class Annotations(Part):
-    """The part of the Store about annotations."""
-
-    def save_annotation(
-        self,
-        question_id: str,
-        annotator: str,
-        annotation: Annotation,
-        stage: Stage = "generation",
-        state: State = "submitted",
-        expected_version: int | None = None,
-    ) -> StoredAnnotation:
-        """Saves a person's answer set for a stored question (`add_question`, `StoredPrediction.question_id`).
-
-        Equal content changes nothing; versions and history as in `judge`.  A submitted annotation must be complete (see
-        `check_annotation`).  Raises InputError, NotFoundError, AnnotationConflictError.
-        """
-        check_choice(stage, Stage, "the stage")
-        check_choice(state, State, "the state")
-        check_annotation(annotation, complete=state == "submitted")
-        with self.writing() as session:
-            question = require_question(session, question_id)
-            who = annotator_row(session, annotator)
-            return put_annotation(session, question, who, annotation, stage, state, expected_version)
-
-    def annotations(self, question_id: str) -> list[StoredAnnotation]:
-        """All annotations of a question, by annotator, then stage.  Raises NotFoundError for an unknown question."""
-        with self.reading() as session:
-            question = require_question(session, question_id)
-            rows = session.execute(
-                select(tables.Annotation, tables.Annotator.name)
-                .join(tables.Annotator, tables.Annotator.id == tables.Annotation.annotator_id)
-                .where(tables.Annotation.question_id == question.id)
-                .order_by(tables.Annotator.id, tables.Annotation.stage)
-            ).all()
-            pairs = pairs_of(session, [row.id for row, _ in rows])
-            return [annotation_record(row, pairs.get(row.id, ()), question_id, name) for row, name in rows]
-
-    def annotation_history(self, question_id: str, annotator: str, stage: Stage = "generation") -> list[AnnotationRevision]:
-        """Earlier values, the oldest first.  Raises NotFoundError for an unknown question."""
-        with self.reading() as session:
-            question = require_question(session, question_id)
-            rows = session.scalars(
-                select(tables.AnnotationRevision)
-                .join(tables.Annotator, tables.Annotator.id == tables.AnnotationRevision.annotator_id)
-                .where(
-                    tables.AnnotationRevision.question_id == question.id,
-                    tables.AnnotationRevision.stage == stage,
-                    tables.Annotator.name == annotator,
-                )
-                .order_by(tables.AnnotationRevision.version)
-            )
-            return [
-                AnnotationRevision(row.version, cast(State, row.state), annotation_from_json(row.body), row.saved, row.replaced)
-                for row in rows
-            ]

@@ -1,10 +1,10 @@
-"""Annotators and their verdicts on answers: one judgment an annotator and answer, changeable, every earlier value kept."""
+"""Annotators, and what they say of answers on Explore: one label an annotator and answer, changeable, every earlier value kept."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from core.annotating.labels import Label
@@ -12,7 +12,8 @@ from core.errors import NotFoundError
 from storage.people.actors import annotator_row
 from storage.people.visitors import only_oneself
 from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_text
-from storage.records.results import Judgment, JudgmentConflictError, JudgmentRevision, State
+from storage.records.results import Judgment, JudgmentConflictError, State
+from storage.results.standing import labelled, submitted
 from storage.schema import tables
 from storage.schema.engine import Part, now
 
@@ -38,93 +39,61 @@ def answer_id(session: Session, prediction_id: str, position: int) -> int:
     return found
 
 
-def _record(row: tables.Judgment, prediction_id: str, position: int, annotator: str) -> Judgment:
-    return Judgment(
-        prediction_id,
-        position,
-        annotator,
-        cast(Label | None, row.verdict),
-        row.note,
-        cast(State, row.state),
-        row.version,
-        row.created,
-        row.updated,
-    )
+def _standing(session: Session, prediction_id: str) -> list[Judgment]:
+    """By position, then annotator: the latest that each said here or in a project."""
+    question = session.scalar(select(tables.Prediction.question_id).filter_by(public_id=prediction_id))
+    if question is None:
+        return []
+    found = labelled(session, [question], submitted(session, [question]))
+    return [
+        Judgment(
+            prediction_id,
+            one.answer.position,
+            one.annotator,
+            cast(Label | None, one.label),
+            one.note,
+            cast(State, one.state),
+            one.version,
+            one.created,
+            one.updated,
+        )
+        for one in found
+        if one.answer.prediction == prediction_id
+    ]
 
 
-def _revision(row: tables.JudgmentRevision) -> JudgmentRevision:
-    verdict, state = cast(Label | None, row.verdict), cast(State, row.state)
-    return JudgmentRevision(row.version, verdict, row.note, state, row.saved, row.replaced, row.cleared)
+def _own(session: Session, prediction_id: str, position: int, annotator: str) -> Judgment | None:
+    found = _standing(session, prediction_id)
+    return next((one for one in found if (one.position, one.annotator) == (position, annotator)), None)
 
 
-def _keep(session: Session, row: tables.Judgment, *, cleared: bool) -> None:
-    """Moves a judgment's present value into its history."""
+def _row(session: Session, answer: int, who: int) -> tuple[tables.Judgment | None, int]:
+    """What was said on Explore, and the next version: the count goes on after a cleared one, so that no old number is met twice."""
+    same = {"predicted_answer_id": answer, "annotator_id": who}
+    row = session.scalar(select(tables.Judgment).filter_by(**same))
+    last = row.version if row else session.scalar(select(func.max(tables.JudgmentRevision.version)).filter_by(**same))
+    return row, (last or 0) + 1
+
+
+def _keep(session: Session, answer: int, who: int, value: Any, version: int, *, cleared: bool) -> None:
+    """Notes in the history of an answer what one person said of it until now."""
     session.add(
         tables.JudgmentRevision(
-            predicted_answer_id=row.predicted_answer_id,
-            annotator_id=row.annotator_id,
-            verdict=row.verdict,
-            note=row.note,
-            state=row.state,
-            version=row.version,
-            saved=row.updated,
+            predicted_answer_id=answer,
+            annotator_id=who,
+            verdict=value.verdict,
+            note=value.note,
+            state=value.state,
+            version=version,
+            saved=value.updated,
             replaced=now(),
             cleared=cleared,
         )
     )
 
 
-def _of(table: Any, prediction_id: str) -> Select[Any]:
-    """Rows of `table`, with position and annotator name, of one prediction."""
-    return (
-        select(table, tables.PredictedAnswer.position, tables.Annotator.name)
-        .join(tables.PredictedAnswer, tables.PredictedAnswer.id == table.predicted_answer_id)
-        .join(tables.Prediction, tables.Prediction.id == tables.PredictedAnswer.prediction_id)
-        .join(tables.Annotator, tables.Annotator.id == table.annotator_id)
-        .where(tables.Prediction.public_id == prediction_id)
-    )
-
-
-def put_judgment(
-    session: Session,
-    answer: int,
-    prediction_id: str,
-    position: int,
-    who: tables.Annotator,
-    verdict: Label | None,
-    note: str,
-    state: State,
-    expected_version: int | None = None,
-) -> Judgment:
-    """`Judgments.judge` inside a write transaction, of what was checked already; `answer` is the predicted answer's row."""
-    row = session.scalar(select(tables.Judgment).filter_by(predicted_answer_id=answer, annotator_id=who.id))
-    if row is not None and (row.verdict, row.note, row.state) == (verdict, note, state):
-        return _record(row, prediction_id, position, who.name)
-    moment = now()
-    if expected_version is not None and expected_version != (row.version if row else 0):
-        mine = Judgment(prediction_id, position, who.name, verdict, note, state, expected_version, moment, moment)
-        theirs = _record(row, prediction_id, position, who.name) if row else None
-        raise JudgmentConflictError(mine, theirs, expected_version)
-    if row is None:
-        # the count goes on after a cleared one, so that no old version number is met twice
-        last = session.scalar(
-            select(func.max(tables.JudgmentRevision.version)).filter_by(predicted_answer_id=answer, annotator_id=who.id)
-        )
-        row = tables.Judgment(
-            predicted_answer_id=answer, annotator_id=who.id, version=(last or 0) + 1, created=moment, updated=moment
-        )
-        session.add(row)
-    else:
-        _keep(session, row, cleared=False)
-        row.version += 1
-        row.updated = moment
-    row.verdict, row.note, row.state = verdict, note, state
-    session.flush()
-    return _record(row, prediction_id, position, who.name)
-
-
 class Labels(Part):
-    """The part of the Store about people's verdicts on predicted answers."""
+    """The labels that people give to predicted answers."""
 
     def judge(
         self,
@@ -147,8 +116,23 @@ class Labels(Part):
         with self.writing() as session:
             only_oneself(session, annotator)
             answer = answer_id(session, prediction_id, position)
-            who = annotator_row(session, annotator)
-            return put_judgment(session, answer, prediction_id, position, who, verdict, note, state, expected_version)
+            theirs = _own(session, prediction_id, position, annotator)
+            if theirs is not None and (theirs.verdict, theirs.note, theirs.state) == (verdict, note, state):
+                return theirs
+            moment = now()
+            if expected_version is not None and expected_version != (theirs.version if theirs else 0):
+                mine = Judgment(prediction_id, position, annotator, verdict, note, state, expected_version, moment, moment)
+                raise JudgmentConflictError(mine, theirs, expected_version)
+            who = annotator_row(session, annotator).id
+            row, version = _row(session, answer, who)
+            if row is None:
+                row = tables.Judgment(predicted_answer_id=answer, annotator_id=who, created=moment)
+                session.add(row)
+            else:
+                _keep(session, answer, who, row, row.version, cleared=False)
+            row.verdict, row.note, row.state, row.version, row.updated = verdict, note, state, version, moment
+            session.flush()
+            return cast(Judgment, _own(session, prediction_id, position, annotator))
 
     def clear_judgment(self, prediction_id: str, position: int, annotator: str, expected_version: int | None = None) -> bool:
         """Takes a verdict back; its history stays.
@@ -158,33 +142,22 @@ class Labels(Part):
         with self.writing() as session:
             only_oneself(session, annotator)
             answer = answer_id(session, prediction_id, position)
-            row = session.scalar(
-                select(tables.Judgment)
-                .join(tables.Annotator, tables.Annotator.id == tables.Judgment.annotator_id)
-                .where(tables.Judgment.predicted_answer_id == answer, tables.Annotator.name == annotator)
-            )
-            if row is None:
+            theirs = _own(session, prediction_id, position, annotator)
+            if theirs is None:
                 return False
-            if expected_version is not None and expected_version != row.version:
+            if expected_version is not None and expected_version != theirs.version:
                 moment = now()
                 mine = Judgment(prediction_id, position, annotator, None, "", "draft", expected_version, moment, moment)
-                raise JudgmentConflictError(mine, _record(row, prediction_id, position, annotator), expected_version)
-            _keep(session, row, cleared=True)
-            session.delete(row)
+                raise JudgmentConflictError(mine, theirs, expected_version)
+            who = annotator_row(session, annotator).id
+            row, version = _row(session, answer, who)
+            _keep(session, answer, who, row or theirs, row.version if row else version, cleared=True)
+            if row is not None:
+                session.delete(row)
             return True
 
     def judgments(self, prediction_id: str, annotator: str | None = None) -> list[Judgment]:
-        """Of one prediction, by position, then annotator; of everybody, or of one annotator."""
+        """Of one prediction, by position, then annotator, of everybody or of one annotator: what each said last, here or in a
+        project's judging stage."""
         with self.reading() as session:
-            query = _of(tables.Judgment, prediction_id).order_by(tables.PredictedAnswer.position, tables.Annotator.id)
-            if annotator is not None:
-                query = query.where(tables.Annotator.name == annotator)
-            return [_record(row, prediction_id, position, name) for row, position, name in session.execute(query)]
-
-    def judgment_history(self, prediction_id: str, position: int, annotator: str) -> list[JudgmentRevision]:
-        """Earlier values, the oldest first; the present one is not among them."""
-        with self.reading() as session:
-            query = _of(tables.JudgmentRevision, prediction_id).where(
-                tables.PredictedAnswer.position == position, tables.Annotator.name == annotator
-            )
-            return [_revision(row) for row, _, _ in session.execute(query.order_by(tables.JudgmentRevision.version))]
+            return [one for one in _standing(session, prediction_id) if annotator in (None, one.annotator)]

@@ -43,13 +43,6 @@ def question_row(session: Session, question: Question) -> tables.Question:
     return row
 
 
-def require_question(session: Session, question_id: str) -> tables.Question:
-    row = session.scalar(select(tables.Question).filter_by(public_id=question_id))
-    if row is None:
-        raise NotFoundError(f"there is no question '{question_id[:80]}'")
-    return row
-
-
 def _probability(value: float, position: int) -> float:
     # rounding of float32 sums may leave 1.0000001; the trace keeps the exact value
     if not -1e-3 <= value <= 1 + 1e-3:

@@ -1,5 +1,5 @@
-"""The tables.  What a system said (`prediction`, `predicted_answer`) and what people said (`judgment`, `annotation`)
-never share a row.
+"""The tables.  What a system said (`prediction`, `predicted_answer`) and what people said never share a row: `judgment` holds
+labels of Explore, `annotation` what came out of files, and `submission` (storage.schema.workbench) the work in projects.
 
 SQLite tables are STRICT (no text in an integer column), enumerations are CHECK constraints, and every constraint has a
 name, so that later migrations can find it.  No row of these classes leaves the package: see storage.records.results.

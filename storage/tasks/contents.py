@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from core.annotating.labels import Label, Preference, QuestionLabel
 from core.errors import FormatError, InputError
@@ -72,12 +72,8 @@ def _check_judging(content: JudgingWork) -> None:
     _distinct(keys, "a missing answer")
 
 
-def content_to_json(content: Content) -> dict[str, Any]:
-    return cast(dict[str, Any], to_json(content))
-
-
 def content_from_json(body: Mapping[str, Any], stage: str) -> Content:
-    """The inverse of `content_to_json`.  Raises FormatError for another layout."""
+    """The inverse of core.trace.to_json.  Raises FormatError for another layout."""
     try:
         if stage == "judging":
             return JudgingWork(

@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, Table, bindparam, func, select, update
 from sqlalchemy.orm import Session
 
 from core.metrics.agreement.answer_sets import disagreement, set_of
+from storage.results.standing import counted
 from storage.schema import tables, workbench
-from storage.tasks.tasks import stands
 
 CHUNK = 400  # rows of one statement: below SQLite's bound on variables
 
@@ -110,13 +110,10 @@ def reckon(
 
 
 def _reckon(session: Session, items: Sequence[int], margins: Mapping[int, float]) -> None:
-    link, answer, task = workbench.ItemPrediction, tables.PredictedAnswer, workbench.Task
+    link, answer, sent = workbench.ItemPrediction, tables.PredictedAnswer, workbench.Submission
     said: dict[int, list[list[list[str]]]] = {}
-    for item, body in session.execute(
-        select(workbench.Submission.item_id, workbench.Submission.body)
-        .join(task, stands())
-        .where(task.item_id.in_(list(items)), task.stage == "generation", task.state == "submitted", task.slot.is_not(None))
-    ):
+    work = counted(sent.item_id, sent.body).where(sent.item_id.in_(list(items)), sent.stage == "generation")
+    for item, body in session.execute(work):
         said.setdefault(item, []).append([pair["answers"] for pair in body["annotation"]["pairs"]])
     predicted: dict[int, dict[int, list[list[str]]]] = {}
     rows = session.execute(

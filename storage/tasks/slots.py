@@ -56,19 +56,6 @@ def promotable(session: Session, queue: workbench.ItemStage) -> workbench.Task |
     return None if queue.gold else session.scalar(query)
 
 
-def counted(session: Session, queue: workbench.ItemStage) -> int:
-    """Submissions that fill a slot."""
-    task = workbench.Task
-    return (
-        session.scalar(
-            select(func.count())
-            .select_from(task)
-            .where(task.item_id == queue.item_id, task.stage == queue.stage, task.state == "submitted", task.slot.is_not(None))
-        )
-        or 0
-    )
-
-
 def refresh_states(session: Session, project: int, stages: Sequence[str]) -> None:
     """Sets open and done of a whole project from what was submitted; validation waits for generation.  Gold stays open."""
     queue, task = workbench.ItemStage, workbench.Task

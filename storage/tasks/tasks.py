@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, select
+from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
@@ -30,6 +30,7 @@ class Place:
     item: workbench.ProjectItem
     queue: workbench.ItemStage
     task: workbench.Task | None
+    draft: workbench.Draft | None
 
     def need_task(self) -> workbench.Task:
         """Raises InputError where the item was never opened."""
@@ -42,35 +43,25 @@ def find_place(session: Session, item: str, annotator: str, stage: WorkStage) ->
     """Raises InputError for a stage that the project has not, NotFoundError, NotAllowedError."""
     check_choice(stage, WorkStage, "the stage")
     who = actor(session, annotator, NEEDED[stage])
-    entry, task = workbench.ItemStage, workbench.Task
+    entry, task, draft = workbench.ItemStage, workbench.Task, workbench.Draft
     found = session.execute(
-        select(workbench.ProjectItem, workbench.Project, entry, task)
+        select(workbench.ProjectItem, workbench.Project, entry, task, draft)
         .join(workbench.Project, workbench.Project.id == workbench.ProjectItem.project_id)
         .outerjoin(entry, and_(entry.item_id == workbench.ProjectItem.id, entry.stage == stage))
         .outerjoin(task, and_(task.item_id == workbench.ProjectItem.id, task.stage == stage, task.annotator_id == who.id))
+        .outerjoin(draft, and_(draft.item_id == task.item_id, draft.stage == stage, draft.annotator_id == who.id))
         .where(workbench.ProjectItem.public_id == item)
     ).first()
     if found is None:
         raise NotFoundError(f"there is no item '{item[:80]}'")
-    row, project, queue, mine = found
+    row, project, queue, mine, written = found
     if queue is None:
         raise InputError(f"this item has no stage {stage}; its project has {', '.join(project.stages)}")
-    return Place(who, project, row, queue, mine)
+    return Place(who, project, row, queue, mine, written)
 
 
 def task_row(session: Session, item: int, stage: str, annotator: int) -> workbench.Task | None:
     return session.scalar(select(workbench.Task).filter_by(item_id=item, stage=stage, annotator_id=annotator))
-
-
-def stands() -> ColumnElement[bool]:
-    """Joins tasks with submissions: the one that the task stands at."""
-    task, sent = workbench.Task, workbench.Submission
-    return and_(
-        sent.item_id == task.item_id,
-        sent.stage == task.stage,
-        sent.annotator_id == task.annotator_id,
-        sent.version == task.version,
-    )
 
 
 def new_task(session: Session, queue: workbench.ItemStage, annotator: int, state: str, **values: Any) -> workbench.Task:
@@ -97,12 +88,6 @@ def new_task(session: Session, queue: workbench.ItemStage, annotator: int, state
 
 def lease_end(project: workbench.Project, moment: datetime) -> datetime:
     return moment + timedelta(minutes=project.lease_minutes)
-
-
-def draft_row(session: Session, task: workbench.Task) -> workbench.Draft | None:
-    return session.scalar(
-        select(workbench.Draft).filter_by(item_id=task.item_id, stage=task.stage, annotator_id=task.annotator_id)
-    )
 
 
 def tasks_query() -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from sqlalchemy import func, or_, select
@@ -14,7 +14,7 @@ from storage.records.annotation import Draft, DraftConflictError, Interaction, I
 from storage.records.checks import MAX_ID_CHARS, check_text, plain_problem
 from storage.records.projects import InteractionKind, WorkStage
 from storage.schema import engine, tables, workbench
-from storage.tasks.tasks import draft_row, find_place
+from storage.tasks.tasks import find_place
 from storage.work.queue import renew
 
 MAX_DRAFT_CHARS = 2_000_000  # of its JSON
@@ -103,20 +103,8 @@ def log_of(session: Session, item: int, stage: str, annotator: int) -> Interacti
         .order_by(line.id)
         .limit(MAX_INTERACTIONS)
     )
-    return make_log(
+    return InteractionLog.of(
         Interaction(cast(InteractionKind, row.kind), row.query, row.passage_id, row.title, row.created) for row in rows
-    )
-
-
-def make_log(events: Iterable[Interaction]) -> InteractionLog:
-    """With the distinct queries, titles and passages, each in the order of its first time."""
-    found = tuple(events)
-    viewed = [e for e in found if e.kind == "view"]
-    return InteractionLog(
-        tuple(dict.fromkeys(e.query for e in found if e.kind == "search")),
-        tuple(dict.fromkeys(e.title for e in viewed if e.title)),
-        tuple(dict.fromkeys(e.passage_id for e in viewed)),
-        found,
     )
 
 
@@ -142,7 +130,7 @@ class Drafts(engine.Part):
         with self.writing() as session:
             place = find_place(session, item, annotator, stage)
             task = place.need_task()
-            row = draft_row(session, task)
+            row = place.draft
             same = row is not None and (row.body, row.open) == (plain, True)
             if not same and expected_version is not None and expected_version != (row.version if row else 0):
                 raise DraftConflictError(plain, _load(session, row) if row else None, expected_version)
@@ -157,8 +145,7 @@ class Drafts(engine.Part):
         """Also what was submitted (`Draft.submitted`).  Raises NotFoundError, InputError, NotAllowedError."""
         with self.reading() as session:
             place = find_place(session, item, annotator, stage)
-            row = draft_row(session, place.task) if place.task else None
-            return _load(session, row) if row else None
+            return _load(session, place.draft) if place.draft else None
 
     # ---------------------------------------------------------------- searches and opened passages
 

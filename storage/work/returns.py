@@ -14,8 +14,8 @@ from storage.records.annotation import Task
 from storage.records.checks import MAX_NOTE_CHARS, check_text
 from storage.records.projects import WorkStage
 from storage.schema import engine, tables, workbench
-from storage.tasks.tasks import Place, draft_row, find_place, lease_end, load_task, task_row
-from storage.work.completion import began_to_count, ceased_to_count, retract_automatic
+from storage.tasks.tasks import Place, find_place, lease_end, load_task, task_row
+from storage.work.completion import add_version, began_to_count, ceased_to_count, retract_automatic
 from storage.work.queue import lease, take
 
 
@@ -76,25 +76,8 @@ class Returns(engine.Part):
                 self._reopen(session, place, row)
                 note(session, place.who.id, "item reopened", project=row.project_id, item=row.item_id, details=details)
                 return load_task(session, row)
-            row.version += 1
-            row.updated = engine.now()
-            session.add(
-                workbench.Submission(
-                    project_id=row.project_id,
-                    item_id=row.item_id,
-                    stage=stage,
-                    annotator_id=row.annotator_id,
-                    version=row.version,
-                    restores=earlier.restores or earlier.version,
-                    body=earlier.body,
-                    seconds=0.0,
-                    guidelines=earlier.guidelines,
-                    score=None,
-                    automatic=False,
-                    created=row.updated,
-                )
-            )
-            session.flush()
+            brought = earlier.restores or earlier.version
+            add_version(session, row, earlier.body, guidelines=earlier.guidelines, restores=brought)
             if row.slot is not None:
                 began_to_count(session, place.project, place.queue, row)
             note(session, place.who.id, "submission undone", project=row.project_id, item=row.item_id, details=details)
@@ -132,7 +115,8 @@ class Returns(engine.Part):
 
 def reopen_draft(session: Session, task: workbench.Task) -> None:
     """The last draft of submitted work becomes work in progress again, as a new version."""
-    draft = draft_row(session, task)
+    same = {"item_id": task.item_id, "stage": task.stage, "annotator_id": task.annotator_id}
+    draft = session.scalar(select(workbench.Draft).filter_by(**same))
     if draft is not None and not draft.open:
         draft.open, draft.updated = True, engine.now()
         draft.version += 1

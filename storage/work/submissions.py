@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any, cast
@@ -12,11 +12,12 @@ from sqlalchemy.orm import Session
 
 from core.annotating import checks
 from core.errors import InputError
+from core.trace import to_json
 from core.types import Evidence
 from storage.people.actors import actor
 from storage.people.log import note
 from storage.projects.qualification import gold_score, reckon_qualification
-from storage.projects.rows import THRESHOLDS, latest_guidelines, project_row
+from storage.projects.rows import THRESHOLDS, project_row
 from storage.records.annotation import (
     Content,
     GenerationWork,
@@ -33,12 +34,12 @@ from storage.records.annotation import (
 from storage.records.checks import check_choice, check_page
 from storage.records.projects import InteractionKind, WorkStage
 from storage.schema import engine, tables, workbench
-from storage.tasks.contents import check_content, content_from_json, content_to_json, gold_from_json
+from storage.tasks.contents import check_content, content_from_json, gold_from_json
 from storage.tasks.shuffling import side_order
 from storage.tasks.slots import free_slot
-from storage.tasks.tasks import Place, draft_row, find_place
-from storage.work.completion import began_to_count, fill_free_slots, retract_automatic, sources_of
-from storage.work.drafts import check_body, log_of, make_log, put_draft
+from storage.tasks.tasks import Place, find_place
+from storage.work.completion import add_version, began_to_count, fill_free_slots, retract_automatic, sources_of
+from storage.work.drafts import check_body, log_of, put_draft
 
 MAX_SECONDS = 60 * 60 * 24 * 7.0  # spent on one submission
 _NO_LOG = InteractionLog((), (), (), ())
@@ -69,7 +70,10 @@ def _current() -> Any:
     return and_(workbench.Task.state == "submitted", workbench.Task.version == workbench.Submission.version)
 
 
-def _record(row: Sequence[Any], log: InteractionLog) -> Submission:
+def _record(
+    row: Sequence[Any], log: InteractionLog, content: Content | None = None, feedback: GoldFeedback | None = None
+) -> Submission:
+    """`row`: of `_rows_query`; `content`: the body's, where it is at hand."""
     sent, task, item, project, question_id, question, annotator = row
     current = task.state == "submitted" and task.version == sent.version
     return Submission(
@@ -82,7 +86,7 @@ def _record(row: Sequence[Any], log: InteractionLog) -> Submission:
         question=question,
         version=sent.version,
         restores=sent.restores,
-        content=content_from_json(sent.body, sent.stage),
+        content=content if content is not None else content_from_json(sent.body, sent.stage),
         seconds=sent.seconds,
         guidelines=sent.guidelines,
         log=log,
@@ -92,6 +96,7 @@ def _record(row: Sequence[Any], log: InteractionLog) -> Submission:
         gold=task.slots == 0,
         automatic=sent.automatic,
         created=sent.created,
+        feedback=feedback,
     )
 
 
@@ -104,32 +109,12 @@ def _logs(session: Session, rows: Sequence[Sequence[Any]]) -> dict[tuple[int, st
         events.setdefault((found.item_id, found.stage, found.annotator_id), []).append(
             Interaction(cast(InteractionKind, found.kind), found.query, found.passage_id, found.title, found.created)
         )
-    return {key: make_log(value) for key, value in events.items()}
+    return {key: InteractionLog.of(value) for key, value in events.items()}
 
 
 def _records(session: Session, rows: Sequence[Sequence[Any]]) -> list[Submission]:
     logs = _logs(session, rows) if rows else {}
     return [_record(row, logs.get((row[0].item_id, row[0].stage, row[0].annotator_id), _NO_LOG)) for row in rows]
-
-
-def stream(
-    session: Session, project: str, *, stage: WorkStage | None = None, counted: bool | None = True, chunk: int = 200
-) -> Iterator[Submission]:
-    """The current submissions of a project, in the order of their items, then stage, then person; `chunk` in memory at a time.
-
-    `counted`: only those that fill a slot (True), only the others (False: over the number, and gold), or all (None).  Inside a
-    read transaction of the caller.  Raises NotFoundError.
-    """
-    sent, item = workbench.Submission, workbench.ProjectItem
-    query = _rows_query().add_columns(item.position).where(sent.project_id == project_row(session, project).id, _current())
-    if stage is not None:
-        query = query.where(sent.stage == stage)
-    if counted is not None:
-        query = query.where(workbench.Task.slot.is_not(None) if counted else workbench.Task.slot.is_(None))
-    query = query.order_by(item.position, sent.stage, sent.annotator_id)
-    for part in session.execute(query.execution_options(yield_per=chunk)).partitions():
-        yield from _records(session, [tuple(row)[:-1] for row in part])
-        session.expunge_all()
 
 
 class Submissions(engine.Part):
@@ -163,50 +148,32 @@ class Submissions(engine.Part):
         body = check_body(draft_body) if draft_body is not None else None
         with self.writing() as session:
             place = find_place(session, item, annotator, stage)
-            task = place.need_task()
-            content = _completed(session, place, content, seconds)
-            plain = content_to_json(content)
-            theirs = _version(session, task, task.version) if task.version else None
-            if task.state == "submitted" and theirs is not None and theirs[0].body == plain:
-                return _load(session, theirs)
+            task, question = place.need_task(), session.get_one(tables.Question, place.item.question_id)
+            log = log_of(session, place.item.id, stage, place.who.id)
+            content = _completed(session, place, question.text, content, seconds, log)
+            plain = to_json(content)
+            theirs = _version(session, task) if task.version else None
+            if theirs is not None and task.state == "submitted" and theirs[0].body == plain:
+                return _record(theirs, log)
             if expected_version is not None and expected_version != task.version:
-                raise SubmissionConflictError(content, _load(session, theirs) if theirs else None, expected_version)
+                raise SubmissionConflictError(content, _record(theirs, log) if theirs else None, expected_version)
             if place.queue.gold and task.state == "submitted":
                 raise InputError("a qualification item is answered once: its answer was shown")
-            if stage == "generation" and task.slot is not None:
+            if stage == "generation" and task.slot is not None and "validation" in place.project.stages:
                 retract_automatic(session, place.item.id)
-            _settle(session, place, task)
-            task.version += 1
-            task.seconds += seconds
-            task.updated = engine.now()
-            score = _score(session, place, content)
-            session.add(
-                workbench.Submission(
-                    project_id=task.project_id,
-                    item_id=task.item_id,
-                    stage=stage,
-                    annotator_id=task.annotator_id,
-                    version=task.version,
-                    restores=None,
-                    body=plain,
-                    seconds=seconds,
-                    guidelines=latest_guidelines(session, task.project_id),
-                    score=score,
-                    automatic=False,
-                    created=task.updated,
-                )
-            )
-            session.flush()
-            draft = draft_row(session, task)
-            kept = body if body is not None else draft.body if draft is not None else {"content": plain}
-            put_draft(session, task, draft, kept, open=False)
+            if task.state not in ("leased", "submitted", "returned"):  # a slot that is free, or none
+                fill_free_slots(session, place.project, place.queue)
+                task.slot = free_slot(session, place.queue, engine.now(), task.annotator_id)
+            score = _score(session, place, content) if place.item.gold is not None else None
+            sent = add_version(session, task, plain, seconds=seconds, score=score)
+            kept = body if body is not None else place.draft.body if place.draft is not None else {"content": plain}
+            put_draft(session, task, place.draft, kept, open=False)
             if task.slot is not None:
-                began_to_count(session, place.project, place.queue, task, content)
+                began_to_count(session, place.project, place.queue, task)
             details = {"stage": stage, "version": task.version, "counted": task.slot is not None}
             note(session, place.who.id, "item submitted", project=task.project_id, item=task.item_id, details=details)
-            stored = _version(session, task, task.version)
-            assert stored is not None
-            return _load(session, stored, _feedback(session, place, score))
+            row = (sent, task, item, place.project.public_id, question.public_id, question.text, place.who.name)
+            return _record(row, log, content, _feedback(session, place, score) if score is not None else None)
 
     def submissions(
         self,
@@ -317,36 +284,18 @@ def _complete_judging(session: Session, place: Place, content: JudgingWork) -> J
     return replace(content, preferred=preferred)
 
 
-def _version(session: Session, task: workbench.Task, version: int) -> Sequence[Any] | None:
-    return session.execute(_rows_query().where(workbench.Task.id == task.id, workbench.Submission.version == version)).first()
+def _version(session: Session, task: workbench.Task) -> Sequence[Any] | None:
+    return session.execute(
+        _rows_query().where(workbench.Task.id == task.id, workbench.Submission.version == task.version)
+    ).first()
 
 
-def _load(session: Session, row: Sequence[Any], feedback: GoldFeedback | None = None) -> Submission:
-    sent = row[0]
-    found = _record(row, log_of(session, sent.item_id, sent.stage, sent.annotator_id))
-    if feedback is None:
-        return found
-    return replace(found, feedback=feedback)
-
-
-def _settle(session: Session, place: Place, task: workbench.Task) -> None:
-    """Submitted, with the slot that is held, one that is free, or none."""
-    if task.state not in ("leased", "submitted", "returned"):
-        fill_free_slots(session, place.project, place.queue)
-        task.slot = free_slot(session, place.queue, engine.now(), task.annotator_id)
-    task.state, task.expires, task.reason = "submitted", None, ""
-    session.flush()
-
-
-def _completed(session: Session, place: Place, content: Content, seconds: float) -> Content:
+def _completed(session: Session, place: Place, prompt: str, content: Content, seconds: float, log: InteractionLog) -> Content:
     """The content with what the store adds, found complete."""
     if isinstance(content, JudgingWork):
         return _complete_judging(session, place, content)
-    prompt = session.get_one(tables.Question, place.item.question_id).text
     limits = {**THRESHOLDS, **place.project.thresholds}
-    opened = None
-    if isinstance(content, GenerationWork):
-        opened = len(log_of(session, place.item.id, place.queue.stage, place.who.id).viewed_passage_ids)
+    opened = len(log.viewed_passage_ids) if isinstance(content, GenerationWork) else None
     wrong = tuple(map(str, checks.errors(content.annotation, prompt, opened=opened, must_read=int(limits["must_read"]))))
     spent = seconds + (place.task.seconds if place.task else 0.0)
     if content.annotation.type != "multiple" and opened is not None and spent < limits["min_seconds_no_pairs"]:
@@ -364,20 +313,16 @@ def _completed(session: Session, place: Place, content: Content, seconds: float)
     return replace(content, warnings=said)
 
 
-def _score(session: Session, place: Place, content: Content) -> float | None:
-    if place.item.gold is None:
-        return None
+def _score(session: Session, place: Place, content: Content) -> float:
     systems = session.execute(
         select(tables.Prediction.public_id, tables.Prediction.system)
         .join(workbench.ItemPrediction, workbench.ItemPrediction.prediction_id == tables.Prediction.id)
         .where(workbench.ItemPrediction.item_id == place.item.id)
     )
-    return gold_score(gold_from_json(place.item.gold), content, {row[0]: row[1] for row in systems})
+    return gold_score(gold_from_json(place.item.gold or {}), content, {row[0]: row[1] for row in systems})
 
 
-def _feedback(session: Session, place: Place, score: float | None) -> GoldFeedback | None:
-    if score is None or place.item.gold is None:
-        return None
+def _feedback(session: Session, place: Place, score: float) -> GoldFeedback:
     state = reckon_qualification(session, place.project, place.who.id)
     right = score >= {**THRESHOLDS, **place.project.thresholds}["gold_score"]
-    return GoldFeedback(score, right, gold_from_json(place.item.gold), state)
+    return GoldFeedback(score, right, gold_from_json(place.item.gold or {}), state)

@@ -11,8 +11,12 @@ from typing import Any
 from sqlalchemy import select
 
 from core import types as t
+from core.trace import to_json
+from storage.people.actors import annotator_row
+from storage.results.annotations import pairs_of, write_pairs
 from storage.results.evaluation_rows import report_of
 from storage.schema import tables
+from storage.schema.engine import now
 from storage.store import Store
 
 
@@ -78,14 +82,77 @@ def fill(store: Store) -> tuple[str, str]:
         t.QAPair("When was Sydney's opened?", ("1932", "19 March 1932"), ("p1",)),
         t.QAPair("When was the Gate?", ("1937",)),
     )
-    store.annotations.save_annotation(question, "Cleo", t.Annotation("single", pairs[:1]), state="draft")
-    store.annotations.save_annotation(question, "Cleo", t.Annotation("multiple", pairs))
-    store.annotations.save_annotation(question, "Bob", t.Annotation("none"), stage="validation")
+    annotate(store, question, "Cleo", t.Annotation("single", pairs[:1]), state="draft")
+    annotate(store, question, "Cleo", t.Annotation("multiple", pairs))
+    annotate(store, question, "Bob", t.Annotation("none"), stage="validation")
     report = evaluation_report()
     store.evaluations.save_evaluation(
         system="ambigprompt", corpus="starter", questions="dev", metrics=report["scores"], report=report, label="first"
     )
     return first, second
+
+
+def annotate(
+    store: Store,
+    question_id: str,
+    annotator: str,
+    annotation: t.Annotation,
+    stage: str = "generation",
+    state: str = "submitted",
+) -> None:
+    """Stores an annotation as an import of Ambiscope's own file does; one that is there becomes an earlier value."""
+    with store.database.writing() as session:
+        question = session.scalars(select(tables.Question.id).filter_by(public_id=question_id)).one()
+        same = {"question_id": question, "annotator_id": annotator_row(session, annotator).id, "stage": stage}
+        row, moment = session.scalar(select(tables.Annotation).filter_by(**same)), now()
+        if row is None:
+            row = tables.Annotation(**same, version=0, created=moment)
+        else:
+            body = to_json(t.Annotation(row.type, pairs_of(session, [row.id]).get(row.id, ())))  # type: ignore[arg-type]
+            session.add(
+                tables.AnnotationRevision(
+                    **same, state=row.state, body=body, version=row.version, saved=row.updated, replaced=moment
+                )
+            )
+        row.type, row.state, row.version, row.updated = annotation.type, state, row.version + 1, moment
+        session.add(row)
+        session.flush()
+        write_pairs(session, row, annotation.pairs)
+
+
+def annotations(store: Store, question_id: str) -> list[tuple[str, str, str, t.Annotation]]:
+    """(annotator, stage, state, annotation) as they stand in the table of annotations out of files, by annotator."""
+    a = tables.Annotation
+    with store.database.reading() as session:
+        rows = session.execute(
+            select(a, tables.Annotator.name)
+            .join(tables.Annotator, tables.Annotator.id == a.annotator_id)
+            .join(tables.Question, tables.Question.id == a.question_id)
+            .where(tables.Question.public_id == question_id)
+            .order_by(a.annotator_id, a.stage)
+        ).all()
+        pairs = pairs_of(session, [row.id for row, _ in rows])
+        return [(name, row.stage, row.state, t.Annotation(row.type, pairs.get(row.id, ()))) for row, name in rows]
+
+
+def earlier_labels(store: Store, prediction_id: str, position: int, annotator: str) -> list[tables.JudgmentRevision]:
+    """What somebody said on Explore of an answer before, the oldest first."""
+    revision, answer = tables.JudgmentRevision, tables.PredictedAnswer
+    with store.database.reading() as session:
+        return list(
+            session.scalars(
+                select(revision)
+                .join(answer, answer.id == revision.predicted_answer_id)
+                .join(tables.Prediction, tables.Prediction.id == answer.prediction_id)
+                .join(tables.Annotator, tables.Annotator.id == revision.annotator_id)
+                .where(
+                    tables.Prediction.public_id == prediction_id,
+                    answer.position == position,
+                    tables.Annotator.name == annotator,
+                )
+                .order_by(revision.version)
+            )
+        )
 
 
 def evaluation_row(number: int, f1: float | None, **more: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from annotate_helpers import predict
 from page_helpers import QUESTION, button, texts
+from storage_samples import annotate
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
@@ -28,11 +29,11 @@ def fill(store: Store) -> None:
     for who, verdicts in (("Ada", ("correct", "correct", "wrong")), ("Bob", ("correct", "wrong", "wrong"))):
         for position, verdict in enumerate(verdicts):
             store.labels.judge(saved, position, who, verdict)  # type: ignore[arg-type]
-    store.annotations.save_annotation(question, "Ada", t.Annotation("multiple", PAIRS))
-    store.annotations.save_annotation(question, "Bob", t.Annotation("single", PAIRS[:1]))
+    annotate(store, question, "Ada", t.Annotation("multiple", PAIRS))
+    annotate(store, question, "Bob", t.Annotation("single", PAIRS[:1]))
     other = store.predictions.save_prediction(predict("=Where?", ("Paris",)))
     for who in ("Ada", "Bob"):
-        store.annotations.save_annotation(store.predictions.get_prediction(other).question_id, who, t.Annotation("none"))
+        annotate(store, store.predictions.get_prediction(other).question_id, who, t.Annotation("none"))
 
 
 def test_an_empty_store_is_told_apart_from_zero(open_app: Callable[..., AppTest]) -> None:

@@ -14,13 +14,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from storage.exchange.exports.files import HashedWriter
-from storage.exchange.votes import Filters, Names, chunks, dated, said
-from storage.results.annotations import pairs_of
-from storage.schema import tables
+from storage.exchange.votes import Filters, Names, chunks, said, words
+from storage.results.standing import Annotated, Labelled
 
 ROWS = 5_000  # of a Parquet row group
 COLUMNS = (
@@ -65,99 +63,54 @@ def statements(session: Session, filters: Filters, names: Names) -> Iterator[dic
         if agreeing is not None:
             chunk = {key: one for key, one in chunk.items() if key in agreeing}
         rows: dict[int, list[dict[str, Any]]] = {key: [] for key in chunk}
-        heads = {key: {"question_id": one.public_id, "question": one.text} for key, one in chunk.items()}
-        _annotation_rows(session, filters, names, rows)
-        if not filters.stages or "judging" in filters.stages:
-            _verdict_rows(session, filters, names, rows)
-        for key, own in rows.items():
-            yield from ({**heads[key], **row} for row in own)
+        found = words(session, list(chunk), filters)
+        for annotation in found.annotations:
+            rows[annotation.question] += _annotation_rows(annotation, names)
+        for label in found.labels:
+            rows[label.answer.question_id].append(_label_row(label, names))
+        for key, one in chunk.items():
+            head = {"question_id": one.public_id, "question": one.text}
+            yield from (head | row for row in rows[key])
 
 
-def _annotation_rows(session: Session, filters: Filters, names: Names, rows: dict[int, list[dict[str, Any]]]) -> None:
-    a = tables.Annotation
-    stages = [s for s in tables.STAGES if not filters.stages or s in filters.stages]
-    query = (
-        select(a.id, a.question_id, a.stage, a.type, a.version, a.created, a.updated, tables.Annotator.name)
-        .join(tables.Annotator, tables.Annotator.id == a.annotator_id)
-        .where(a.state == "submitted", a.question_id.in_(list(rows)), a.stage.in_(stages))
-        .order_by(tables.Annotator.id, a.stage)
-    )
-    if filters.annotators:
-        query = query.where(tables.Annotator.name.in_(filters.annotators))
-    found = session.execute(dated(query, a.updated, filters)).all()
-    pairs = pairs_of(session, [row.id for row in found])
-    for row in found:
-        common = {
-            "stage": row.stage,
-            "annotator": names(row.name),
-            "type": row.type,
-            "version": row.version,
-            "created": row.created,
-            "updated": row.updated,
+def _annotation_rows(one: Annotated, names: Names) -> Iterator[dict[str, Any]]:
+    common = {
+        "stage": one.stage,
+        "annotator": names(one.annotator),
+        "type": one.annotation.type,
+        "version": one.version,
+        "created": one.created,
+        "updated": one.updated,
+    }
+    if not one.annotation.pairs:
+        yield common
+    for position, pair in enumerate(one.annotation.pairs):
+        yield common | {
+            "position": position,
+            "answers": list(pair.answers),
+            "disambiguated_question": pair.question,
+            "passage_ids": list(pair.passage_ids),
         }
-        own = pairs.get(row.id, ())
-        if not own:
-            rows[row.question_id].append(common)
-        for position, pair in enumerate(own):
-            rows[row.question_id].append(
-                {
-                    **common,
-                    "position": position,
-                    "answers": list(pair.answers),
-                    "disambiguated_question": pair.question,
-                    "passage_ids": list(pair.passage_ids),
-                }
-            )
 
 
-def _verdict_rows(session: Session, filters: Filters, names: Names, rows: dict[int, list[dict[str, Any]]]) -> None:
-    j, answer, prediction = tables.Judgment, tables.PredictedAnswer, tables.Prediction
-    query = (
-        select(
-            prediction.question_id,
-            prediction.public_id,
-            prediction.system,
-            answer.position,
-            answer.text,
-            answer.clarified,
-            answer.probability,
-            answer.evidence,
-            tables.Annotator.name,
-            j.verdict,
-            j.note,
-            j.version,
-            j.created,
-            j.updated,
-        )
-        .join(answer, answer.id == j.predicted_answer_id)
-        .join(prediction, prediction.id == answer.prediction_id)
-        .join(tables.Annotator, tables.Annotator.id == j.annotator_id)
-        .where(j.state == "submitted", prediction.question_id.in_(list(rows)))
-        .order_by(prediction.id, answer.position, tables.Annotator.id)
-    )
-    if filters.system:
-        query = query.where(prediction.system == filters.system)
-    if filters.annotators:
-        query = query.where(tables.Annotator.name.in_(filters.annotators))
-    for row in session.execute(dated(query, j.updated, filters)):
-        rows[row.question_id].append(
-            {
-                "stage": "judging",
-                "annotator": names(row.name),
-                "position": row.position,
-                "answers": [row.text],
-                "disambiguated_question": row.clarified or "",
-                "passage_ids": list(dict.fromkeys(e["passage_id"] for e in row.evidence)),
-                "verdict": row.verdict,
-                "note": row.note,
-                "system": row.system,
-                "prediction_id": row.public_id,
-                "probability": row.probability,
-                "version": row.version,
-                "created": row.created,
-                "updated": row.updated,
-            }
-        )
+def _label_row(one: Labelled, names: Names) -> dict[str, Any]:
+    answer = one.answer
+    return {
+        "stage": "judging",
+        "annotator": names(one.annotator),
+        "position": answer.position,
+        "answers": [answer.text],
+        "disambiguated_question": answer.clarified or "",
+        "passage_ids": list(dict.fromkeys(e["passage_id"] for e in answer.evidence)),
+        "verdict": one.label,
+        "note": one.note,
+        "system": answer.system,
+        "prediction_id": answer.prediction,
+        "probability": answer.probability,
+        "version": one.version,
+        "created": one.created,
+        "updated": one.updated,
+    }
 
 
 def _count(row: dict[str, Any], counts: Counter[str]) -> None:

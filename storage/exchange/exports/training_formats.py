@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -16,7 +16,7 @@ from core.text import has_answer
 from core.types import Annotation
 from storage.exchange.consensus import annotation_of, consensus, own_statements, validated
 from storage.exchange.supporting import supporting
-from storage.exchange.votes import CHUNK, Filters, Names, Said, current_submissions, said
+from storage.exchange.votes import CHUNK, Filters, Names, Said, said, sheets
 from storage.schema import tables, workbench
 from storage.tasks.jobs import hidden
 
@@ -263,19 +263,19 @@ def preferences(session: Session, filters: Filters, names: Names, counts: Counte
     `chosen` and `rejected` are texts with an answer a line (as `question | answer`, where it has a disambiguated question);
     `chosen_set` and `rejected_set` hold the same as lists, with system and prediction.  Ties are counted and left out.
     """
-    wanted = Filters(annotators=filters.annotators, since=filters.since, until=filters.until, project=filters.project)
+    wanted = replace(filters, stages=())
     for chunk in _chunks_of_ids(session):
         votes: dict[tuple[int, frozenset[str]], Counter[str]] = defaultdict(Counter)
         people: dict[tuple[int, frozenset[str]], dict[str, str]] = defaultdict(dict)
         linked = _sides(session, chunk)
-        for row in current_submissions(session, chunk, wanted, ["judging"]):
+        for row in sheets(session, chunk, wanted):
             if row.body.get("preference") is None:
                 continue
             # those that were judged; one of them may have no answer, and then the item's link says which it was
-            sides = {a["prediction_id"] for a in row.body["answers"]} | ({row.body["preferred"]} - {""})
-            sides = sides if len(sides) == 2 else sides | linked.get(row.item, set())
-            if len(sides) == 2:
-                people[row.question_id, frozenset(sides)][row.name] = row.body["preferred"]
+            shown = {a["prediction_id"] for a in row.body["answers"]} | ({row.body["preferred"]} - {""})
+            shown = shown if len(shown) == 2 else shown | linked.get(row.item, set())
+            if len(shown) == 2:
+                people[row.question_id, frozenset(shown)][row.name] = row.body["preferred"]
         for place, words in people.items():
             votes[place].update(words.values())
         bodies = _predictions(session, {i for _, both in votes for i in both})

@@ -29,6 +29,7 @@ from storage.exchange.imports.predictions import prediction_of, question_of
 from storage.exchange.imports.rows import Importer
 from storage.records.checks import storable
 from storage.records.results import ImportReport, RejectedRowsError
+from storage.schema.echoes import take_out
 from storage.schema.engine import Part
 
 KEPT_REASONS = 100
@@ -172,7 +173,12 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
         except AmbiscopeError as e:
             rejects.add(line, str(e))
     rejects.settle()
-    return ImportReport(str(path), format, dict(importer.stored), dict(importer.known))
+    if format == "jsonl":  # a file of before schema 0007 holds submitted work twice
+        session.flush()
+        echoes = take_out(session.connection(), sorted(set(importer.questions.values())))
+        importer.stored.subtract(echoes)
+        importer.known.update(echoes)
+    return ImportReport(str(path), format, dict(+importer.stored), dict(+importer.known))
 
 
 class Imports(Part):

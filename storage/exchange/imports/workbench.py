@@ -89,8 +89,9 @@ def _choices(table: Any, column: str) -> tuple[str, ...]:
     """The values of an enumeration, from the table's own CHECK constraint; empty where it is none."""
     start = f"{column} IN ('"
     for constraint in table.constraints:
-        if isinstance(constraint, CheckConstraint) and str(constraint.sqltext).startswith(start):
-            return tuple(part.strip(" '()") for part in str(constraint.sqltext)[len(column) + 3 :].split(","))
+        rule = str(constraint.sqltext) if isinstance(constraint, CheckConstraint) else ""
+        if rule.startswith(start) and rule.endswith("')"):  # one that goes on says more than which values there are
+            return tuple(part.strip(" '()") for part in rule[len(column) + 3 :].split(","))
     return ()
 
 

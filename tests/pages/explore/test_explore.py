@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from page_helpers import ANSWERS, QUESTION, ask, button, texts
+from storage_samples import earlier_labels
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
@@ -80,7 +81,7 @@ def test_ask_judge_and_open_again(app: AppTest, open_app: Open, store: Store) ->
     (judged,) = store.labels.judgments(link(app))
     assert (judged.position, judged.annotator, judged.verdict, judged.note) == (1, "me", "wrong", "**not** asked for")
     verdict(app, 1).set_value("correct").run()
-    assert [r.verdict for r in store.labels.judgment_history(link(app), 1, "me")] == ["wrong", "wrong"]
+    assert [r.verdict for r in earlier_labels(store, link(app), 1, "me")] == ["wrong", "wrong"]
 
     again = open_app(prediction=link(app))
     assert not again.exception
@@ -102,7 +103,7 @@ def test_taking_a_verdict_back(app: AppTest, store: Store) -> None:
     verdict(app, 0).set_value("correct").run()
     verdict(app, 0).set_value(None).run()
     assert store.labels.judgments(link(app)) == []
-    assert len(store.labels.judgment_history(link(app), 0, "me")) == 1
+    assert len(earlier_labels(store, link(app), 0, "me")) == 1
 
 
 def test_two_tabs_judge_the_same_answer(app: AppTest, store: Store) -> None:

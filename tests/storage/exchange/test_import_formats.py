@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_samples import prediction
+from storage_samples import annotations, prediction
 
 from benchmarks.robustness import fuzz_import
 from core import json_io
@@ -117,8 +117,8 @@ def test_ambignq_full(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "full.json"
     file.write_text(json.dumps([row]))
     assert store.imports.import_file(file).stored == {"question": 1, "annotation": 1}
-    (found,) = store.annotations.annotations("1")
-    assert found.annotation.pairs[0].passage_ids == ("p1",)
+    ((_, _, _, found),) = annotations(store, "1")
+    assert found.pairs[0].passage_ids == ("p1",)
     row["annotations"][0]["passages"] = "p1"  # type: ignore[index]
     file.write_text(json.dumps([{**row, "id": "2"}]))
     with pytest.raises(RejectedRowsError, match="passage ids"):

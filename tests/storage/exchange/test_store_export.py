@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from storage_samples import fill, noted_exports, passage, prediction
+from storage_samples import annotate, fill, noted_exports, passage, prediction
 
 from core import types as t
 from core.annotating.labels import LABELS
@@ -82,7 +82,7 @@ def test_drafts_and_skipped_judgments_never_leave(store: Store, tmp_path: Path) 
     store.labels.judge(saved, 0, "Ada", "correct", state="draft")
     store.labels.judge(saved, 1, "Ada", "correct", state="skipped")
     question = store.predictions.get_prediction(saved).question_id
-    store.annotations.save_annotation(question, "Bob", t.Annotation("single", (t.QAPair("Q?", ("x",)),)), state="draft")
+    annotate(store, question, "Bob", t.Annotation("single", (t.QAPair("Q?", ("x",)),)), state="draft")
     for format in ("ambignq", "fid", "training"):
         assert store.exports.export(format, tmp_path / format).counts["questions"] == 0  # type: ignore[arg-type]
 
@@ -266,7 +266,7 @@ def test_wrong_answers_alone_are_negatives_and_no_claim_of_silence(store: Store,
     store.exports.export("fid", tmp_path / "fid.json")
     assert json.loads((tmp_path / "fid.json").read_text()) == []  # FiD's layout needs a target
     # somebody says that there is none: this is what the row says then
-    store.annotations.save_annotation(store.predictions.get_prediction(missed).question_id, "Ada", t.Annotation("none"))
+    annotate(store, store.predictions.get_prediction(missed).question_id, "Ada", t.Annotation("none"))
     store.exports.export("training", tmp_path / "t.jsonl")
     (row,) = lines(tmp_path / "t.jsonl")
     assert (row["no_answer"], "answers_known" in row) == (True, False)

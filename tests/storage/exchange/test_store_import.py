@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from storage_samples import fill, noted_exports, prediction
+from sqlalchemy import CheckConstraint, Column, MetaData, Table, Text
+from storage_samples import annotations, fill, noted_exports, prediction
 
 from core import types as t
 from core.errors import AmbiscopeError, FormatError, InputError
 from core.json_io import Decoder, array_rows
 from storage.exchange.imports import importing
+from storage.exchange.imports.workbench import _choices
 from storage.records.checks import plain_problem, storable
 from storage.records.results import RejectedRowsError
+from storage.schema import workbench
 from storage.store import Store
 
 GOOD = {"id": "1", "question": "Who?", "annotations": [{"type": "singleAnswer", "answer": ["a", "b"]}]}
@@ -62,10 +65,8 @@ def test_jsonl_out_in_and_out_again_is_identical(store: Store, other: Store, tmp
     assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
     assert other.predictions.get_prediction(first) == store.predictions.get_prediction(first)
     assert other.labels.judgments(first) == store.labels.judgments(first)
-    assert other.labels.judgment_history(first, 1, "Ada") == store.labels.judgment_history(first, 1, "Ada")
     question = store.predictions.get_prediction(second).question_id
-    assert other.annotations.annotations(question) == store.annotations.annotations(question)
-    assert other.annotations.annotation_history(question, "Cleo") == store.annotations.annotation_history(question, "Cleo")
+    assert annotations(other, question) == annotations(store, question)
     assert other.predictions.save_prediction(prediction(id="q-1"), key="run-1") == first  # the key came along
     for format in ("ambignq", "fid", "training"):
         store.exports.export(format, tmp_path / "x")  # type: ignore[arg-type]
@@ -97,13 +98,13 @@ def test_ambignq_out_in_and_out_again_is_identical(store: Store, other: Store, t
 def test_ambignq_light(store: Store, tmp_path: Path) -> None:
     report = store.imports.import_file(put(tmp_path / "a.json", [GOOD, MANY]))
     assert (report.format, report.stored) == ("ambignq", {"question": 2, "annotation": 4})
-    found = store.annotations.annotations("2")
-    assert [(a.annotator, a.annotation.type) for a in found] == [
+    found = annotations(store, "2")
+    assert [(name, annotation.type) for name, _, _, annotation in found] == [
         ("ambignq 1", "multiple"),
         ("ambignq 2", "single"),
         ("ambignq 3", "none"),
     ]
-    assert found[0].annotation.pairs[1] == t.QAPair("When 2?", ("y",))
+    assert found[0][3].pairs[1] == t.QAPair("When 2?", ("y",))
 
 
 def test_a_question_without_an_id_meets_itself_again(store: Store, tmp_path: Path) -> None:
@@ -321,3 +322,10 @@ def test_the_decoder_goes_on_after_a_wrong_value() -> None:
     decoder = Decoder()
     assert decoder.read("[NaN]")[2] is not None
     assert decoder.read("[1]") == ([1], 3, None)
+
+
+def test_the_values_of_an_enumeration_are_those_of_its_own_rule() -> None:
+    """A further rule of the same column, met first, refused tasks that were released."""
+    rule = CheckConstraint("state IN ('leased', 'returned') OR slot IS NULL")
+    assert _choices(Table("x", MetaData(), Column("state", Text()), rule), "state") == ()
+    assert _choices(workbench.Task.__table__, "state") == workbench.TASK_STATES

@@ -14,12 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
-from storage_samples import fill, prediction, raw, whole_report
+from storage_samples import earlier_labels, fill, prediction, raw, whole_report
 
 from core import types as t
 from core.annotating.labels import LABELS
 from core.errors import ConflictError, InputError, NotFoundError, StorageError
-from storage.records.results import AnnotationConflictError, JudgmentConflictError
+from storage.records.results import JudgmentConflictError
+from storage.results.annotations import check_annotation
 from storage.schema import engine, tables
 from storage.schema.upgrade import head
 from storage.store import Store
@@ -70,9 +71,7 @@ def test_unknown_ids(store: Store) -> None:
     with pytest.raises(NotFoundError, match="nope"):
         store.predictions.get_prediction("nope")
     with pytest.raises(NotFoundError, match="nope"):
-        store.evaluations.evaluation_report("nope")
-    with pytest.raises(NotFoundError, match="nope"):
-        store.annotations.annotations("nope")
+        store.get_evaluation("nope")
 
 
 def test_recent_predictions_search_and_page(store: Store) -> None:
@@ -196,7 +195,7 @@ def test_a_judgment_changes_and_keeps_its_history(store: Store) -> None:
     assert second.created == first.created
     assert second.updated > first.updated
     assert store.labels.judgments(saved) == [second]
-    (earlier,) = store.labels.judgment_history(saved, 0, "Ada")
+    (earlier,) = earlier_labels(store, saved, 0, "Ada")
     assert (earlier.version, earlier.verdict, earlier.note, earlier.saved) == (1, "wrong", "hm", first.updated)
     assert earlier.replaced >= second.created
     assert not earlier.cleared
@@ -207,7 +206,7 @@ def test_equal_content_changes_nothing_whatever_the_version(store: Store) -> Non
     first = store.labels.judge(saved, 0, "Ada", "wrong", "hm", expected_version=0)
     assert store.labels.judge(saved, 0, "Ada", "wrong", "hm", expected_version=0) == first
     assert store.labels.judge(saved, 0, "Ada", "wrong", "hm") == first
-    assert store.labels.judgment_history(saved, 0, "Ada") == []
+    assert earlier_labels(store, saved, 0, "Ada") == []
 
 
 def test_a_stale_save_is_a_conflict_with_both_sides(store: Store) -> None:
@@ -236,7 +235,7 @@ def test_clearing_keeps_the_history_and_no_version_returns(store: Store) -> None
         store.labels.judge(saved, 0, "Ada", "correct", expected_version=1)
     again = store.labels.judge(saved, 0, "Ada", "correct", expected_version=0)
     assert again.version == 2
-    assert [(h.version, h.cleared) for h in store.labels.judgment_history(saved, 0, "Ada")] == [(1, True)]
+    assert [(h.version, h.cleared) for h in earlier_labels(store, saved, 0, "Ada")] == [(1, True)]
 
 
 def test_everybody_judges_for_themselves(store: Store) -> None:
@@ -276,27 +275,6 @@ def test_wrong_judgments_are_refused(store: Store) -> None:
 _PAIRS = (t.QAPair("Who in 1961?", ("Natalie Wood", "Wood"), ("p1",)), t.QAPair("Who in 2021?", ("Rachel Zegler",)))
 
 
-def test_an_annotation_changes_and_keeps_its_history(store: Store) -> None:
-    question = store.predictions.get_prediction(store.predictions.save_prediction(prediction()))
-    first = store.annotations.save_annotation(question.question_id, "Ada", t.Annotation("multiple", _PAIRS), expected_version=0)
-    assert store.annotations.annotations(question.question_id) == [first]
-    assert (
-        store.annotations.save_annotation(question.question_id, "Ada", t.Annotation("multiple", _PAIRS), expected_version=0)
-        == first
-    )
-    second = store.annotations.save_annotation(
-        question.question_id, "Ada", t.Annotation("single", _PAIRS[1:]), expected_version=1
-    )
-    assert second.version == 2
-    with pytest.raises(AnnotationConflictError) as caught:
-        store.annotations.save_annotation(question.question_id, "Ada", t.Annotation("none"), expected_version=1)
-    assert caught.value.theirs == second
-    (earlier,) = store.annotations.annotation_history(question.question_id, "Ada")
-    assert (earlier.version, earlier.annotation, earlier.saved) == (1, first.annotation, first.updated)
-    checked = store.annotations.save_annotation(question.question_id, "Ada", t.Annotation("none"), stage="validation")
-    assert store.annotations.annotations(question.question_id) == [second, checked]
-
-
 @pytest.mark.parametrize(
     ("annotation", "words"),
     [
@@ -309,11 +287,9 @@ def test_an_annotation_changes_and_keeps_its_history(store: Store) -> None:
         (t.Annotation("single", (t.QAPair("Q?\0", ("a",)),)), "NUL"),
     ],
 )
-def test_incomplete_annotations_may_only_be_drafts(store: Store, annotation: t.Annotation, words: str) -> None:
-    question = store.predictions.get_prediction(store.predictions.save_prediction(prediction()))
+def test_incomplete_annotations_are_refused(annotation: t.Annotation, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        store.annotations.save_annotation(question.question_id, "Ada", annotation)
-    assert store.annotations.annotations(question.question_id) == []
+        check_annotation(annotation, complete=True)
 
 
 def test_evaluations(store: Store) -> None:
@@ -331,7 +307,7 @@ def test_counts_and_health(store: Store) -> None:
     fill(store)
     counts = store.maintenance.counts()
     assert (counts["question"], counts["prediction"], counts["predicted_answer"], counts["annotator"]) == (2, 2, 5, 3)
-    assert (counts["judgment"], counts["judgment_submitted"], counts["question_judged"]) == (6, 4, 1)
+    assert counts["judgment"] == 6
     health = store.maintenance.health(full=True)
     assert health.ok
     assert (health.journal, health.revision) == ("wal" if store.database.path else "", head())

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import event
-from storage_samples import fill, prediction, raw, write_some, write_until_killed
+from storage_samples import earlier_labels, fill, prediction, raw, write_some, write_until_killed
 from test_store_migrations import digest
 
 from core.errors import InputError, NewerDatabaseError, StorageError
@@ -237,11 +237,11 @@ def test_threads_that_write_at_once_lose_nothing(store: Store) -> None:
     for thread in threads:
         thread.join()
     assert errors == []
-    history = store.labels.judgment_history(saved, 0, "shared")
+    history = earlier_labels(store, saved, 0, "shared")
     assert [h.version for h in history] == list(range(1, 90))  # 90 saves: 89 earlier values and the present one
     notes = {h.note for h in history} | {j.note for j in store.labels.judgments(saved, "shared")}
     assert notes == {f"{n}/{t}" for n in range(6) for t in range(15)}
-    assert all(len(store.labels.judgment_history(saved, 1, f"own {n}")) == 14 for n in range(6))
+    assert all(len(earlier_labels(store, saved, 1, f"own {n}")) == 14 for n in range(6))
 
 
 def test_processes_that_write_at_once_lose_nothing(store: Store, url: str, processes: Any) -> None:

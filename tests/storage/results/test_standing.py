@@ -1,0 +1,97 @@
+"""Which word counts where somebody said several: in two projects, in a project and on Explore, taken back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from annotation_samples import judge_all, multiple, project, single, take, work
+from storage_samples import annotate, earlier_labels, prediction
+
+from core import types as t
+from storage.records.projects import Project
+from storage.results.standing import annotated, labelled, submitted
+from storage.schema import tables
+from storage.store import Store
+
+
+def standing(store: Store) -> dict[tuple[int, str], t.Annotation]:
+    """(question's row, annotator) -> the annotation that counts."""
+    with store.database.reading() as session:
+        questions = list(range(1, 10))
+        return {(a.question, a.annotator): a.annotation for a in annotated(session, questions, submitted(session, questions))}
+
+
+def send(store: Store, made: Project, *answers: str) -> str:
+    item = store.items.items(made.id, "Mia", stage="generation")[0].id
+    store.queue.claim_item(item, "Ada", "generation")
+    store.submissions.submit(item, "Ada", "generation", work(*answers), seconds=5)
+    return item
+
+
+def test_of_two_projects_the_latest_submission_counts(store: Store) -> None:
+    first, second = project(store, 1, name="first"), project(store, 1, name="second")
+    one = send(store, first, "x")
+    other = send(store, second, "y", "z")
+    assert standing(store) == {(1, "Ada"): multiple("y", "z")}
+    send(store, first, "w")
+    assert standing(store) == {(1, "Ada"): single("w")}
+    store.returns.return_item(one, "Ada", "generation", "no", by="Vera")
+    assert standing(store) == {(1, "Ada"): multiple("y", "z")}  # returned work does not count, the other still does
+    store.returns.undo(other, "Ada", "generation")
+    assert standing(store) == {}
+
+
+def test_of_a_file_and_a_project_the_latest_counts(store: Store) -> None:
+    made = project(store, 1)
+    annotate(store, "q0", "Ada", single("filed"))
+    assert standing(store) == {(1, "Ada"): single("filed")}
+    item = send(store, made, "x")
+    assert standing(store) == {(1, "Ada"): single("x")}
+    store.returns.return_item(item, "Ada", "generation", "no", by="Vera")
+    assert standing(store) == {(1, "Ada"): single("filed")}
+
+
+def judging(store: Store) -> tuple[str, str]:
+    """Ada holds both answers of a prediction correct in a project: (item, prediction)."""
+    saved = store.predictions.save_prediction(prediction("Who played part 0?", ["a", "b"], id="q0", system="fid"))
+    made = project(store, 1, stages=("judging",), systems=("fid",))
+    item = take(store, made, "Ada", "judging").item
+    store.submissions.submit(item, "Ada", "judging", judge_all(store.reviews.judging_sheet(item, "Ada")), seconds=5)
+    return item, saved
+
+
+def said(store: Store, saved: str) -> list[str | None]:
+    return [j.verdict for j in store.labels.judgments(saved, "Ada")]
+
+
+def test_of_explore_and_a_project_the_latest_counts(store: Store, tmp_path: Path) -> None:
+    item, saved = judging(store)
+    assert said(store, saved) == ["correct", "correct"]
+    shown = store.labels.judgments(saved, "Ada")[0]
+    assert store.labels.judge(saved, 0, "Ada", "correct", expected_version=7) == shown  # equal: nothing is stored
+    assert store.maintenance.counts()["judgment"] == 0
+    store.labels.judge(saved, 0, "Ada", "wrong", expected_version=shown.version)
+    assert said(store, saved) == ["wrong", "correct"]
+    assert store.exports.export("csv", tmp_path / "x.csv").counts["judging"] == 2
+    sheet = judge_all(store.reviews.judging_sheet(item, "Ada"), "duplicate")
+    store.submissions.submit(item, "Ada", "judging", sheet, seconds=1)
+    assert said(store, saved) == ["duplicate", "duplicate"]
+    store.returns.return_item(item, "Ada", "judging", "again", by="Vera")
+    assert said(store, saved) == ["wrong"]
+
+
+def test_a_label_of_a_project_is_taken_back_on_explore(store: Store) -> None:
+    item, saved = judging(store)
+    version = store.labels.judgments(saved, "Ada")[0].version
+    assert store.labels.clear_judgment(saved, 0, "Ada", expected_version=version)
+    assert said(store, saved) == ["correct"]
+    assert [(r.verdict, r.cleared) for r in earlier_labels(store, saved, 0, "Ada")] == [("correct", True)]
+    assert not store.labels.clear_judgment(saved, 0, "Ada")
+    store.labels.judge(saved, 1, "Ada", None, "not sure", "draft")
+    assert [(j.position, j.state) for j in store.labels.judgments(saved, "Ada")] == [(1, "draft")]
+    with store.database.reading() as session:
+        question = session.query(tables.Prediction.question_id).scalar()
+        assert not [one for one in labelled(session, [question], submitted(session, [question])) if one.counts]
+    store.labels.judge(saved, 0, "Ada", "wrong", expected_version=0)
+    assert said(store, saved) == ["wrong", None]
+    assert item
