@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from sqlalchemy import Select, exists, select
 from sqlalchemy.orm import Session
@@ -18,6 +18,8 @@ from sqlalchemy.orm import Session
 from core.errors import InputError, NotFoundError
 from core.types import Annotation
 from storage.exchange.consensus import Statement, Vote, agreement_of
+from storage.records.projects import WorkStage
+from storage.records.results import Stage
 from storage.results.annotations import pairs_of
 from storage.schema import tables, workbench
 from storage.tasks.batches import hidden
@@ -25,7 +27,7 @@ from storage.tasks.tasks import stands
 
 _Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])
 CHUNK = 200  # questions in memory at a time
-STAGES = ("generation", "validation", "judging")
+STAGES = get_args(WorkStage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +208,7 @@ def _add_votes(session: Session, chunk: dict[int, Said], filters: Filters) -> No
 
 
 def _add_statements(session: Session, chunk: dict[int, Said], filters: Filters) -> None:
-    stages = [s for s in tables.STAGES if not filters.stages or s in filters.stages]
+    stages = [s for s in get_args(Stage) if not filters.stages or s in filters.stages]
     annotations = (
         select(
             tables.Annotation.id,

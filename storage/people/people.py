@@ -11,7 +11,7 @@ Without a door the store is the local operator's: it acts in the name that it is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
@@ -23,9 +23,9 @@ from storage.people.permissions import check_role
 from storage.people.throttle import Attempt, digest
 from storage.people.visitors import Visitor, in_use, only_oneself, somebody_signs_in, visitor_of
 from storage.records.annotation import SignInError
-from storage.records.checks import check_text
+from storage.records.checks import check_choice, check_text
 from storage.records.projects import AUTOMATIC, Person, Role
-from storage.results.labels import annotator_row, check_annotator, check_choice
+from storage.results.labels import annotator_row, check_annotator
 from storage.results.predictions import check_page
 from storage.schema import engine, tables, workbench
 
@@ -80,14 +80,14 @@ def rights_of(session: Session, name: str, needed: Role = "annotator") -> Actor:
     if found is None or not found.active:
         raise NotAllowedError(f"'{name[:80]}' may not work here: sign in, or ask a manager for an account")
     check_role(name, found.role, needed)
-    return Actor(found.id, name, cast(Role, found.role))
+    return Actor(found.id, name, found.role)
 
 
 def _person(row: tables.Annotator, account: workbench.Account | None, open_house: bool) -> Person:
     role = "manager" if open_house else account.role if account else "annotator"
     return Person(
         row.name,
-        cast(Role, role),
+        role,
         account.active if account else open_house,
         account is not None and account.password is not None,
         account is not None and account.subject is not None,

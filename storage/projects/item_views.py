@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.orm import undefer
@@ -12,8 +12,8 @@ from core.errors import NotFoundError
 from storage.people.people import actor
 from storage.people.permissions import can
 from storage.projects.projects import project_row
+from storage.records.checks import check_choice
 from storage.records.projects import Item, ItemState, ItemSummary, LinkedPrediction, StageProgress, WorkStage
-from storage.results.labels import check_choice
 from storage.results.predictions import check_page
 from storage.schema import engine, tables, workbench
 from storage.tasks.batches import there
@@ -57,7 +57,7 @@ class ItemViews(engine.Database):
                 predictions=tuple(LinkedPrediction("" if blind else system, name) for system, name in predictions),
                 passages=passages_from_json(found.passages),
                 references=annotations_from_json(found.references) if can(who.role, "validator") else (),
-                states={cast(WorkStage, stage): cast(ItemState, state) for stage, state in states},
+                states={row.stage: row.state for row in states},
             )
 
     def items(
@@ -106,7 +106,7 @@ class ItemViews(engine.Database):
                     words,
                     q.gold,
                     stage,
-                    cast(ItemState, q.state),
+                    q.state,
                     q.slots,
                     tally[q.item_id].submitted if q.item_id in tally else 0,
                     tally[q.item_id].leased if q.item_id in tally else 0,
@@ -199,7 +199,7 @@ def _tallies(moment: Any) -> list[Any]:
 
 
 def _progress(stage: str, totals: Mapping[str, int], slots: int, tally: Any, drafts: int) -> StageProgress:
-    counts = {state: totals.get(state, 0) for state in workbench.ITEM_STATES}
+    counts = {state: totals.get(state, 0) for state in get_args(ItemState)}
     return StageProgress(
         stage=cast(WorkStage, stage),
         items=sum(counts.values()),

@@ -20,10 +20,10 @@ from storage.people.log import note
 from storage.people.people import actor
 from storage.projects.linked_predictions import Links, item_row, unlinked
 from storage.projects.projects import project_row
-from storage.records.checks import check_text, plain_problem
+from storage.records.checks import MAX_ID_CHARS, check_text, plain_problem
 from storage.records.projects import Gold, ItemsReport
 from storage.results.annotations import check_annotation
-from storage.results.predictions import MAX_ID_CHARS, MAX_QUESTION_CHARS
+from storage.results.predictions import MAX_QUESTION_CHARS
 from storage.schema import engine, tables, workbench
 from storage.tasks.batches import AT_ONCE, WAIT_SECONDS, BusyError, Pace, begin, is_stale, job_of
 from storage.tasks.contents import check_gold, gold_to_json

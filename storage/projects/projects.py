@@ -7,11 +7,10 @@ core.metrics.agreement.answer_sets.disagreement).  Items without the value come 
 
 from __future__ import annotations
 
-import math
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
-from typing import Any, cast, get_args
+from typing import Unpack, get_args
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
@@ -20,26 +19,27 @@ from core.errors import ConflictError, InputError, NotFoundError
 from storage.people.log import note
 from storage.people.people import actor
 from storage.records.checks import check_text
-from storage.records.projects import Example, Guidelines, Order, Project, ProjectState, WorkStage
+from storage.records.projects import (
+    THRESHOLDS,
+    Example,
+    Guidelines,
+    Project,
+    ProjectChanges,
+    ProjectState,
+    ProjectValues,
+    WorkStage,
+    checked_project,
+)
+from storage.records.rows import record_of
 from storage.results.annotations import check_annotation
-from storage.results.labels import check_choice
-from storage.results.predictions import MAX_ID_CHARS, check_page
+from storage.results.predictions import check_page
 from storage.schema import engine, tables, workbench
 from storage.tasks.batches import Portions, begin
 from storage.tasks.contents import examples_from_json, examples_to_json
 from storage.tasks.slots import refresh_states
 
-THRESHOLDS: Mapping[str, float] = {
-    "alias_words": 7,  # an alias of so many words gets a warning
-    "min_seconds_no_pairs": 0,  # before a single or no answer may be submitted; AmbigQA: 60
-    "must_read": 1,  # passages to open before submitting; 0 switches it off
-    "gold_score": 0.8,  # of a gold item that counts as right
-}
-MAX_NAME_CHARS = 200
 MAX_GUIDELINE_CHARS = 200_000
 MAX_EXAMPLES = 100
-MAX_ANNOTATORS = 100
-_SEED_BOUND = 2**31  # PostgreSQL's integer
 
 
 def project_row(session: Session, project: str) -> workbench.Project:
@@ -50,85 +50,16 @@ def project_row(session: Session, project: str) -> workbench.Project:
 
 
 def project_record(row: workbench.Project) -> Project:
-    return Project(
+    return record_of(
+        Project,
+        row,
         id=row.public_id,
-        name=row.name,
         stages=tuple(row.stages),
-        corpus=row.corpus,
         systems=tuple(row.systems),
-        annotators_per_item=row.annotators_per_item,
-        order=cast(Order, row.ordering),
-        seed=row.seed,
+        order=row.ordering,
         reference_date=date.fromisoformat(row.reference_date) if row.reference_date else None,
         thresholds={**THRESHOLDS, **row.thresholds},
-        lease_minutes=row.lease_minutes,
-        gold_first=row.gold_first,
-        gold_pass=row.gold_pass,
-        state=cast(ProjectState, row.state),
-        version=row.version,
-        created=row.created,
-        updated=row.updated,
     )
-
-
-def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns of a project.  Raises InputError naming the wrong one."""
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        match name:
-            case "name":
-                found[name] = check_text(value, "the project's name", limit=MAX_NAME_CHARS, empty=False, line=True).strip()
-            case "corpus":
-                found[name] = check_text(value, "the corpus", limit=MAX_ID_CHARS, line=True)
-            case "systems":
-                systems = [check_text(s, "a system's name", limit=MAX_ID_CHARS, empty=False, line=True) for s in value]
-                if len(systems) > 2 or len(set(systems)) != len(systems):
-                    raise InputError("a project takes at most two systems, and they differ")
-                found[name] = systems
-            case "annotators_per_item":
-                if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_ANNOTATORS:
-                    raise InputError(f"annotators_per_item is {value!r}; use 1 to {MAX_ANNOTATORS}")
-                found[name] = value
-            case "order":
-                check_choice(value, Order, "the order")
-                found["ordering"] = value
-            case "seed":
-                if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _SEED_BOUND:
-                    raise InputError(f"the seed is {value!r}; use a whole number from 0 to {_SEED_BOUND - 1}")
-                found[name] = value
-            case "reference_date":
-                if value is not None and not isinstance(value, date):
-                    raise InputError(f"the reference date is {value!r}; use a date, or None")
-                found[name] = value.isoformat()[:10] if value else None
-            case "thresholds":
-                found[name] = _thresholds(value)
-            case "lease_minutes":
-                if not 0 < value <= 60 * 24 * 30:
-                    raise InputError(f"lease_minutes is {value}; it must be more than 0 and at most a month")
-                found[name] = float(value)
-            case "gold_first":
-                if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:
-                    raise InputError(f"gold_first is {value!r}; use 0 to 1000")
-                found[name] = value
-            case "gold_pass":
-                if not 0 <= value <= 1:
-                    raise InputError(f"gold_pass is {value}; it must lie in 0..1")
-                found[name] = float(value)
-            case "state":
-                check_choice(value, ProjectState, "the state")
-                found[name] = value
-            case _:
-                raise InputError(f"a project has no '{name}' to change")
-    return found
-
-
-def _thresholds(value: Mapping[str, float]) -> dict[str, float]:
-    for key, number in value.items():
-        if key not in THRESHOLDS:
-            raise InputError(f"unknown threshold '{key}'; known: {', '.join(THRESHOLDS)}")
-        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or number < 0:
-            raise InputError(f"the threshold {key} is {number!r}; it must be a number from 0")
-    return dict(value)
 
 
 def _check_guidelines(text: str, examples: Sequence[Example]) -> None:
@@ -155,43 +86,20 @@ class Projects(Portions):
         name: str,
         *,
         stages: Sequence[WorkStage] = ("generation",),
-        corpus: str = "",
-        systems: Sequence[str] = (),
-        annotators_per_item: int = 1,
-        order: Order = "file",
-        seed: int = 0,
-        reference_date: date | None = None,
-        thresholds: Mapping[str, float] | None = None,
-        lease_minutes: float = 30.0,
-        gold_first: int = 0,
-        gold_pass: float = 0.8,
         guidelines: str = "",
         examples: Sequence[Example] = (),
+        **values: Unpack[ProjectValues],
     ) -> Project:
-        """An open project without items.  Stages cannot be changed later.
+        """An open project without items.  Stages cannot be changed later; `values` are those of `ProjectValues`.
 
         Raises NotAllowedError unless `by` is a manager, InputError for a wrong value or a name that is taken.
         """
         wanted = tuple(stage for stage in get_args(WorkStage) if stage in stages)
         if not wanted or set(stages) - set(wanted):
             raise InputError(f"the stages are {tuple(stages)!r}; use one or more of {', '.join(get_args(WorkStage))}")
-        if "judging" in wanted and not systems:
+        if "judging" in wanted and not values.get("systems"):
             raise InputError("the judging stage needs one or two systems whose stored predictions are judged")
-        columns = _checked(
-            {
-                "name": name,
-                "corpus": corpus,
-                "systems": tuple(systems),
-                "annotators_per_item": annotators_per_item,
-                "order": order,
-                "seed": seed,
-                "reference_date": reference_date,
-                "thresholds": thresholds or {},
-                "lease_minutes": lease_minutes,
-                "gold_first": gold_first,
-                "gold_pass": gold_pass,
-            }
-        )
+        columns = checked_project({**values, "name": name})
         _check_guidelines(guidelines, examples)
         with self.writing() as session:
             who = actor(session, by, "manager")
@@ -200,7 +108,6 @@ class Projects(Portions):
             row = workbench.Project(
                 public_id=uuid.uuid4().hex,
                 stages=list(wanted),
-                state="open",
                 version=1,
                 created=moment,
                 updated=moment,
@@ -219,15 +126,14 @@ class Projects(Portions):
         if taken is not None and taken != own:
             raise InputError(f"there is a project named '{name[:80]}' already: choose another name")
 
-    def update_project(self, by: str, project: str, expected_version: int, **changes: Any) -> Project:
-        """Changes any of: name, corpus, systems, annotators_per_item, order, seed, reference_date, thresholds, lease_minutes,
-        gold_first, gold_pass, state.
+    def update_project(self, by: str, project: str, expected_version: int, **changes: Unpack[ProjectChanges]) -> Project:
+        """Changes the name or any of the `ProjectValues`.
 
         Another order is in force at once; the queue is put into it in portions, so that others can save meanwhile.
         More annotators an item reopen finished items; fewer are refused while an item has more.  Equal values change nothing.
         Raises ConflictError when the project was changed since `expected_version`, NotAllowedError, NotFoundError, InputError.
         """
-        columns = _checked(changes)
+        columns = checked_project(changes)
         with self.reading() as session:
             actor(session, by, "manager")
             number = project_row(session, project).id
@@ -370,4 +276,4 @@ class Projects(Portions):
 
 
 def _guidelines(row: workbench.Guideline, project: str, by: str) -> Guidelines:
-    return Guidelines(project, row.version, row.text, examples_from_json(row.examples), by, row.created)
+    return record_of(Guidelines, row, project=project, examples=examples_from_json(row.examples), by=by)

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 from core.metrics.answers import f1
 from storage.people.log import note
 from storage.people.people import actor, rights_of
-from storage.projects.projects import THRESHOLDS, project_row
+from storage.projects.projects import project_row
 from storage.records.annotation import Content, JudgingWork
-from storage.records.projects import Gold, Qualification
+from storage.records.projects import THRESHOLDS, Gold, Qualification
 from storage.schema import engine, tables, workbench
 from storage.tasks.batches import there
 from storage.tasks.tasks import stands

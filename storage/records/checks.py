@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from core.errors import InputError
 from core.text import text_problem
 
+MAX_ID_CHARS = 400
 MAX_DEPTH = 64  # nesting of lists and objects; a prediction's trace needs 8
 _INT64 = 2**63
 
@@ -31,6 +32,12 @@ def check_text(value: str, where: str, *, limit: int, empty: bool = True, line: 
     if problem:
         raise InputError(f"{where} cannot be stored: {problem}")
     return value
+
+
+def check_choice(value: object, kind: Any, what: str) -> None:
+    """Raises InputError unless `value` is one of a Literal's."""
+    if value not in get_args(kind):
+        raise InputError(f"{what} is {value!r}; use one of {', '.join(get_args(kind))}")
 
 
 def plain_problem(value: Any) -> str | None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any, get_args
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from core.errors import FormatError, InputError
 from core.trace import to_json
-from core.types import Annotation, QAPair
-from storage.records.checks import plain_problem
+from core.types import Annotation, AnnotationType, QAPair
+from storage.records.checks import check_choice, plain_problem
 from storage.records.results import AnnotationConflictError, AnnotationRevision, Stage, State, StoredAnnotation
-from storage.results.labels import annotator_row, check_choice
+from storage.records.rows import record_of
+from storage.results.labels import annotator_row
 from storage.results.predictions import require_question
 from storage.schema import tables
 from storage.schema.engine import Database, now
@@ -28,8 +29,8 @@ def check_annotation(annotation: Annotation, *, complete: bool) -> None:
     problem = plain_problem(to_json(annotation))
     if problem:
         raise InputError(f"the annotation cannot be stored: {problem}")
-    if annotation.type not in tables.TYPES:
-        raise InputError(f"the annotation's type is {annotation.type!r}; use one of {', '.join(tables.TYPES)}")
+    if annotation.type not in get_args(AnnotationType):
+        raise InputError(f"the annotation's type is {annotation.type!r}; use one of {', '.join(get_args(AnnotationType))}")
     count = len(annotation.pairs)
     if count > MAX_PAIRS:
         raise InputError(f"the annotation has {count} pairs; at most {MAX_PAIRS} are allowed")
@@ -54,8 +55,12 @@ def annotation_from_json(body: Any) -> Annotation:
             raise FormatError("expected a list of texts", field=what)
         return tuple(value)
 
-    if not isinstance(body, dict) or body.get("type") not in tables.TYPES or not isinstance(body.get("pairs"), list):
-        raise FormatError(f"expected an annotation: a type ({', '.join(tables.TYPES)}) and a list of pairs")
+    if (
+        not isinstance(body, dict)
+        or body.get("type") not in get_args(AnnotationType)
+        or not isinstance(body.get("pairs"), list)
+    ):
+        raise FormatError(f"expected an annotation: a type ({', '.join(get_args(AnnotationType))}) and a list of pairs")
     pairs = []
     for i, pair in enumerate(body["pairs"]):
         if not isinstance(pair, dict) or not isinstance(pair.get("question"), str):
@@ -91,16 +96,8 @@ def write_pairs(session: Session, row: tables.Annotation, pairs: Sequence[QAPair
 
 
 def annotation_record(row: tables.Annotation, pairs: tuple[QAPair, ...], question_id: str, annotator: str) -> StoredAnnotation:
-    return StoredAnnotation(
-        question_id,
-        annotator,
-        cast(Stage, row.stage),
-        cast(State, row.state),
-        Annotation(cast(Any, row.type), pairs),
-        row.version,
-        row.created,
-        row.updated,
-    )
+    made = Annotation(row.type, pairs)
+    return record_of(StoredAnnotation, row, question_id=question_id, annotator=annotator, annotation=made)
 
 
 def put_annotation(
@@ -206,7 +203,4 @@ class Annotations(Database):
                 )
                 .order_by(tables.AnnotationRevision.version)
             )
-            return [
-                AnnotationRevision(row.version, cast(State, row.state), annotation_from_json(row.body), row.saved, row.replaced)
-                for row in rows
-            ]
+            return [record_of(AnnotationRevision, row, annotation=annotation_from_json(row.body)) for row in rows]

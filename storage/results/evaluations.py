@@ -11,10 +11,11 @@ from sqlalchemy import ColumnElement, Select, delete, func, literal, or_, select
 from sqlalchemy.orm import Session, aliased, undefer
 
 from core.errors import InputError, NotFoundError
-from storage.records.checks import check_text, plain_problem
+from storage.records.checks import MAX_ID_CHARS, check_text, plain_problem
 from storage.records.results import EvaluationFilter, EvaluationRow, GroupMean, PairedRow, Score, StoredEvaluation
+from storage.records.rows import record_of
 from storage.results.evaluation_rows import BUCKETS, MAX_LABEL_CHARS, add_evaluation, digest_of, report_of, store_traces
-from storage.results.predictions import MAX_ID_CHARS, check_page
+from storage.results.predictions import check_page
 from storage.schema import tables
 from storage.schema.engine import Database, now
 
@@ -50,13 +51,20 @@ class Evaluations(Database):
         for what, body in (("metrics", dict(metrics)), ("report", dict(report))):
             if problem := plain_problem(body):
                 raise InputError(f"the evaluation's {what} cannot be stored: {problem}")
-        content = {"system": system, "corpus": corpus, "questions": questions, "metrics": dict(metrics), "report": dict(report)}
+        content: dict[str, Any] = {
+            "system": system,
+            "corpus": corpus,
+            "questions": questions,
+            "metrics": dict(metrics),
+            "report": dict(report),
+        }
         with self.writing() as session:
             digest = digest_of(content)
             known = session.scalar(select(_RUN.public_id).filter_by(digest=digest))
             if known is not None:
                 return known
-            made = add_evaluation(session, uuid.uuid4().hex, now(), content, label, digest, finished)
+            names: dict[str, Any] = {"public_id": uuid.uuid4().hex, "label": label, "digest": digest}
+            made = add_evaluation(session, **content, **names, created=now(), finished=finished).public_id
             store_traces(session, made, traces)
             return made
 
@@ -281,43 +289,10 @@ def _scores(session: Session, keys: Sequence[int]) -> dict[int, dict[str, dict[s
 
 
 def _record(row: tables.Evaluation, scores: Mapping[str, Mapping[str, Score]], report: Mapping[str, Any]) -> StoredEvaluation:
-    return StoredEvaluation(
-        id=row.public_id,
-        system=row.system,
-        corpus=row.corpus,
-        questions=row.questions,
-        metrics=row.metrics,
-        created=row.created,
-        report=report,
-        label=row.label,
-        tags=row.tags or {},
-        checkpoint=row.checkpoint,
-        checkpoint_digest=row.checkpoint_digest,
-        commit=row.code_commit,
-        seed=row.seed,
-        n=row.n,
-        failed=row.failed,
-        parameters=row.parameters,
-        peak_memory_mb=row.peak_memory_mb,
-        seconds_median=row.seconds_median,
-        seconds_p95=row.seconds_p95,
-        finished=row.finished,
-        scores=scores,
-    )
+    more = {"id": row.public_id, "commit": row.code_commit, "tags": row.tags or {}}
+    return record_of(StoredEvaluation, row, **more, report=report, scores=scores)
 
 
 def _row_record(row: tables.EvaluationRow, body: Mapping[str, Any]) -> EvaluationRow:
-    return EvaluationRow(
-        position=row.position,
-        question_id=row.question_id,
-        question=row.question,
-        source=row.source,
-        ambiguity=row.ambiguity,
-        ambiguous=row.ambiguous,
-        error=row.error,
-        seconds=row.seconds,
-        answers=row.answer_count,
-        references=row.reference_count,
-        errors={name: getattr(row, name) for name in BUCKETS},
-        body=body,
-    )
+    counts = {"answers": row.answer_count, "references": row.reference_count}
+    return record_of(EvaluationRow, row, **counts, errors={name: getattr(row, name) for name in BUCKETS}, body=body)

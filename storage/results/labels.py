@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast, get_args
+from typing import Any
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
@@ -10,8 +10,9 @@ from sqlalchemy.orm import Session
 from core.annotating.labels import Label
 from core.errors import InputError, NotFoundError
 from storage.people.visitors import only_oneself
-from storage.records.checks import check_text
+from storage.records.checks import check_choice, check_text
 from storage.records.results import Annotator, Judgment, JudgmentConflictError, JudgmentRevision, State
+from storage.records.rows import record_of
 from storage.schema import tables
 from storage.schema.engine import Database, now
 
@@ -36,12 +37,6 @@ def check_annotator(name: str) -> None:
         raise InputError(f"the annotator's name {name!r} has control characters, or blanks at its ends: take them out")
 
 
-def check_choice(value: object, kind: Any, what: str) -> None:
-    """Raises InputError unless `value` is one of a Literal's."""
-    if value not in get_args(kind):
-        raise InputError(f"{what} is {value!r}; use one of {', '.join(get_args(kind))}")
-
-
 def check_judgment(verdict: object, note: str, state: object) -> None:
     check_choice(state, State, "the state")
     if verdict is not None or state == "submitted":
@@ -64,22 +59,7 @@ def answer_id(session: Session, prediction_id: str, position: int) -> int:
 
 
 def _record(row: tables.Judgment, prediction_id: str, position: int, annotator: str) -> Judgment:
-    return Judgment(
-        prediction_id,
-        position,
-        annotator,
-        cast(Label | None, row.verdict),
-        row.note,
-        cast(State, row.state),
-        row.version,
-        row.created,
-        row.updated,
-    )
-
-
-def _revision(row: tables.JudgmentRevision) -> JudgmentRevision:
-    verdict, state = cast(Label | None, row.verdict), cast(State, row.state)
-    return JudgmentRevision(row.version, verdict, row.note, state, row.saved, row.replaced, row.cleared)
+    return record_of(Judgment, row, prediction_id=prediction_id, position=position, annotator=annotator)
 
 
 def _keep(session: Session, row: tables.Judgment, *, cleared: bool) -> None:
@@ -159,15 +139,13 @@ class Judgments(Database):
         if row is None:
             with self.writing() as session:
                 row = annotator_row(session, name)
-        return Annotator(row.name, row.created)
+        return record_of(Annotator, row)
 
     def annotators(self) -> list[Annotator]:
         """In the order in which they came."""
         with self.reading() as session:
-            return [
-                Annotator(row.name, row.created)
-                for row in session.scalars(select(tables.Annotator).order_by(tables.Annotator.id))
-            ]
+            rows = session.scalars(select(tables.Annotator).order_by(tables.Annotator.id))
+            return [record_of(Annotator, row) for row in rows]
 
     def judge(
         self,
@@ -230,4 +208,7 @@ class Judgments(Database):
             query = _of(tables.JudgmentRevision, prediction_id).where(
                 tables.PredictedAnswer.position == position, tables.Annotator.name == annotator
             )
-            return [_revision(row) for row, _, _ in session.execute(query.order_by(tables.JudgmentRevision.version))]
+            return [
+                record_of(JudgmentRevision, row)
+                for row, _, _ in session.execute(query.order_by(tables.JudgmentRevision.version))
+            ]

@@ -13,8 +13,9 @@ from sqlalchemy.orm import Session, undefer
 from core.errors import ConflictError, FormatError, InputError, NotFoundError, StorageError
 from core.trace import prediction_from_json, to_json
 from core.types import Prediction, Question
-from storage.records.checks import check_text, plain_problem
+from storage.records.checks import MAX_ID_CHARS, check_text, plain_problem
 from storage.records.results import PredictionSummary, StoredPrediction, StoredQuestion
+from storage.records.rows import record_of
 from storage.schema import tables
 from storage.schema.engine import Database, now
 
@@ -22,7 +23,6 @@ _Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])
 
 PAGE = 500  # rows a list returns at most
 MAX_QUESTION_CHARS = 20_000  # a bound of the database; what people may ask is bounded by core.settings
-MAX_ID_CHARS = 400
 
 
 def check_page(limit: int, offset: int) -> None:
@@ -68,24 +68,19 @@ def _probability(value: float, position: int) -> float:
     return min(max(value, 0.0), 1.0)
 
 
-def insert_prediction(
-    session: Session, prediction: Prediction, trace: dict[str, Any], *, public_id: str, key: str | None, created: Any
-) -> tables.Prediction:
-    """Adds a prediction and its answers.  `trace` is `to_json(prediction)`, already found plain."""
+def insert_prediction(session: Session, prediction: Prediction, **columns: Any) -> tables.Prediction:
+    """Adds a prediction and its answers.  `columns`: those that do not follow from it, and `trace`: `to_json(prediction)`, found plain."""
     info = prediction.system
     row = tables.Prediction(
-        public_id=public_id,
-        key=key,
         question_id=question_row(session, prediction.question).id,
         system=info.name,
-        settings=trace["system"]["settings"],
+        settings=to_json(info.settings),
         corpus=info.corpus,
         corpus_digest=info.corpus_digest,
         checkpoint=info.checkpoint,
         checkpoint_digest=info.checkpoint_digest,
         seconds=prediction.seconds,
-        trace=trace,
-        created=created,
+        **columns,
     )
     session.add(row)
     session.flush()
@@ -118,7 +113,7 @@ def put_prediction(session: Session, prediction: Prediction, trace: dict[str, An
     """
     known = session.scalar(select(tables.Prediction).filter_by(key=key)) if key is not None else None
     if known is None:
-        return insert_prediction(session, prediction, trace, public_id=uuid.uuid4().hex, key=key, created=now())
+        return insert_prediction(session, prediction, trace=trace, public_id=uuid.uuid4().hex, key=key, created=now())
     question = session.get_one(tables.Question, known.question_id)
     if question.text != prediction.question.text or known.system != prediction.system.name:
         raise ConflictError(f"the key '{str(key)[:80]}' names another run (question '{question.text[:80]}', {known.system})")
@@ -139,7 +134,7 @@ def plain_trace(prediction: Prediction) -> dict[str, Any]:
 
 
 def _question_record(row: tables.Question) -> StoredQuestion:
-    return StoredQuestion(row.public_id, row.source_id, row.text, row.created)
+    return record_of(StoredQuestion, row, id=row.public_id)
 
 
 class Predictions(Database):
@@ -188,7 +183,8 @@ class Predictions(Database):
                 if found is None:
                     return None
                 row, question_id = found
-                return StoredPrediction(row.public_id, row.created, prediction_from_json(row.trace), question_id)
+                made = prediction_from_json(row.trace)
+                return record_of(StoredPrediction, row, id=row.public_id, prediction=made, question_id=question_id)
             except (json.JSONDecodeError, FormatError) as e:
                 raise StorageError(f"the trace of prediction {prediction_id} is damaged ({e}): restore a backup") from None
 

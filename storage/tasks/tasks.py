@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.orm import Session
@@ -13,8 +13,9 @@ from sqlalchemy.orm import Session
 from core.errors import InputError, NotFoundError
 from storage.people.people import Actor, actor
 from storage.records.annotation import Task
-from storage.records.projects import Role, TaskState, WorkStage
-from storage.results.labels import check_choice
+from storage.records.checks import check_choice
+from storage.records.projects import Role, WorkStage
+from storage.records.rows import record_of
 from storage.schema import engine, tables, workbench
 
 NEEDED: dict[str, Role] = {"generation": "annotator", "validation": "validator", "judging": "annotator"}
@@ -123,22 +124,8 @@ def tasks_query() -> Any:
 
 
 def task_record(row: workbench.Task, item: str, project: str, question_id: str, question: str, annotator: str) -> Task:
-    return Task(
-        item=item,
-        project=project,
-        stage=cast(WorkStage, row.stage),
-        annotator=annotator,
-        question_id=question_id,
-        question=question,
-        state=cast(TaskState, row.state),
-        slot=row.slot,
-        expires=row.expires,
-        gold=row.slots == 0,
-        reason=row.reason,
-        version=row.version,
-        seconds=row.seconds,
-        updated=row.updated,
-    )
+    names = {"item": item, "project": project, "question_id": question_id, "question": question, "annotator": annotator}
+    return record_of(Task, row, **names, gold=row.slots == 0)
 
 
 def load_task(session: Session, row: workbench.Task) -> Task:

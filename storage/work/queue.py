@@ -13,9 +13,9 @@ from storage.people.people import Actor, actor
 from storage.projects.projects import project_row
 from storage.projects.qualification import reckon_qualification
 from storage.records.annotation import NotQualifiedError, Task
-from storage.records.checks import check_text
+from storage.records.checks import check_choice, check_text
 from storage.records.projects import TaskState, WorkStage
-from storage.results.labels import MAX_NOTE_CHARS, check_choice
+from storage.results.labels import MAX_NOTE_CHARS
 from storage.results.predictions import check_page
 from storage.schema import engine, tables, workbench
 from storage.tasks.batches import there

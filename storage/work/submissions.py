@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session
@@ -15,7 +15,7 @@ from core.errors import InputError
 from core.types import Evidence
 from storage.people.log import note
 from storage.people.people import actor
-from storage.projects.projects import THRESHOLDS, latest_guidelines, project_row
+from storage.projects.projects import latest_guidelines, project_row
 from storage.projects.qualification import gold_score, reckon_qualification
 from storage.records.annotation import (
     Content,
@@ -30,8 +30,9 @@ from storage.records.annotation import (
     Suggestion,
     ValidationWork,
 )
-from storage.records.projects import InteractionKind, WorkStage
-from storage.results.labels import check_choice
+from storage.records.checks import check_choice
+from storage.records.projects import THRESHOLDS, WorkStage
+from storage.records.rows import record_of
 from storage.results.predictions import check_page
 from storage.schema import engine, tables, workbench
 from storage.tasks.contents import check_content, content_from_json, content_to_json, gold_from_json
@@ -73,26 +74,17 @@ def _current() -> Any:
 def _record(row: Sequence[Any], log: InteractionLog) -> Submission:
     sent, task, item, project, question_id, question, annotator = row
     current = task.state == "submitted" and task.version == sent.version
-    return Submission(
-        id=sent.id,
-        item=item,
-        project=project,
-        stage=cast(WorkStage, sent.stage),
-        annotator=annotator,
-        question_id=question_id,
-        question=question,
-        version=sent.version,
-        restores=sent.restores,
+    names = {"item": item, "project": project, "question_id": question_id, "question": question, "annotator": annotator}
+    return record_of(
+        Submission,
+        sent,
+        **names,
         content=content_from_json(sent.body, sent.stage),
-        seconds=sent.seconds,
-        guidelines=sent.guidelines,
         log=log,
-        score=sent.score,
         current=current,
         counted=current and task.slot is not None,
         gold=task.slots == 0,
-        automatic=sent.automatic,
-        created=sent.created,
+        feedback=None,
     )
 
 
@@ -102,9 +94,7 @@ def _logs(session: Session, rows: Sequence[Sequence[Any]]) -> dict[tuple[int, st
     events: dict[tuple[int, str, int], list[Interaction]] = {}
     items = sorted({row[0].item_id for row in rows})
     for found in session.scalars(select(line).where(line.item_id.in_(items)).order_by(line.id)):
-        events.setdefault((found.item_id, found.stage, found.annotator_id), []).append(
-            Interaction(cast(InteractionKind, found.kind), found.query, found.passage_id, found.title, found.created)
-        )
+        events.setdefault((found.item_id, found.stage, found.annotator_id), []).append(record_of(Interaction, found))
     return {key: make_log(value) for key, value in events.items()}
 
 

@@ -22,6 +22,7 @@ from storage.exchange.exports.formats import FORMATS, check_format, write_rows
 from storage.exchange.votes import Filters, Names, check_filters
 from storage.records.checks import check_text
 from storage.records.results import ExportRecord, Format, Manifest, Snapshot
+from storage.records.rows import record_of
 from storage.results.labels import MAX_NOTE_CHARS
 from storage.results.predictions import check_page
 from storage.schema import tables
@@ -92,7 +93,7 @@ class Exports(Database):
         """What went out, backups included, the newest first."""
         with self.reading() as session:
             rows = session.scalars(select(tables.Export).order_by(tables.Export.id.desc()).limit(limit))
-            return [ExportRecord(r.format, r.file, r.sha256, r.bytes, r.counts, r.filters, r.created) for r in rows]
+            return [record_of(ExportRecord, row) for row in rows]
 
     # ------------------------------------------------------------ snapshots
 
@@ -171,7 +172,7 @@ class Exports(Database):
                 )
                 session.add(row)
                 session.flush()
-                made = _record(row)
+                made = record_of(Snapshot, row)
             return made
         except BaseException:
             if target is not None:  # the database did not take it
@@ -183,7 +184,7 @@ class Exports(Database):
         check_page(limit, offset)
         with self.reading() as session:
             rows = session.scalars(select(SnapshotRow).order_by(SnapshotRow.number.desc()).limit(limit).offset(offset))
-            return [_record(row) for row in rows]
+            return [record_of(Snapshot, row) for row in rows]
 
     def get_snapshot(self, number: int) -> Snapshot:
         """Raises NotFoundError for an unknown number."""
@@ -194,7 +195,7 @@ class Exports(Database):
                 raise NotFoundError(
                     f"there is no snapshot {number}; " + (f"the last one is {last}" if last else "there is none yet")
                 )
-            return _record(row)
+            return record_of(Snapshot, row)
 
     def snapshot_files(self, number: int, folder: Path) -> dict[str, Path]:
         """Format -> file of a snapshot, after its digests were checked: it is what it was.
@@ -220,10 +221,6 @@ def _next_number(session: Session, folder: Path) -> int:
     """After the database's and the folder's: a folder may outlive a restored database."""
     there = [int(p.name) for p in folder.glob("[0-9][0-9][0-9][0-9]*") if p.name.isdigit()]
     return max([session.scalar(select(func.max(SnapshotRow.number))) or 0, *there]) + 1
-
-
-def _record(row: SnapshotRow) -> Snapshot:
-    return Snapshot(row.number, row.sha256, row.bytes, row.counts, row.filters, row.note, row.created)
 
 
 def _delete(folder: Path) -> None:

@@ -12,13 +12,14 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from storage.exchange.exports.files import HashedWriter
 from storage.exchange.votes import Filters, Names, chunks, dated, said
+from storage.records.results import Stage
 from storage.results.annotations import pairs_of
 from storage.schema import tables
 
@@ -75,7 +76,7 @@ def statements(session: Session, filters: Filters, names: Names) -> Iterator[dic
 
 def _annotation_rows(session: Session, filters: Filters, names: Names, rows: dict[int, list[dict[str, Any]]]) -> None:
     a = tables.Annotation
-    stages = [s for s in tables.STAGES if not filters.stages or s in filters.stages]
+    stages = [s for s in get_args(Stage) if not filters.stages or s in filters.stages]
     query = (
         select(a.id, a.question_id, a.stage, a.type, a.version, a.created, a.updated, tables.Annotator.name)
         .join(tables.Annotator, tables.Annotator.id == a.annotator_id)

@@ -24,9 +24,10 @@ from sqlalchemy.orm import Session
 from core.errors import AmbiscopeError, FormatError, InputError
 from core.json_io import Decoder, array_rows, jsonl_rows, opened, read_text
 from storage.exchange.dump import READS
-from storage.exchange.imports.layouts import Row, check_ambignq, check_line
+from storage.exchange.imports.lines import check_line
 from storage.exchange.imports.predictions import prediction_of, question_of
-from storage.exchange.imports.rows import Importer
+from storage.exchange.imports.rows import Importer, ambignq_of
+from storage.exchange.kinds import Row
 from storage.records.checks import storable
 from storage.records.results import ImportReport, RejectedRowsError
 
@@ -95,7 +96,7 @@ class _Rejects:
 
 
 _CHECKS: dict[str, Callable[[Row], Any]] = {
-    "ambignq": check_ambignq,
+    "ambignq": ambignq_of,
     "questions": question_of,
     "predictions": prediction_of,
     "jsonl": check_line,

@@ -29,8 +29,8 @@ from core.types import (
     RetrievedPassage,
     SystemInfo,
 )
-from storage.records.checks import check_text
-from storage.results.predictions import MAX_ID_CHARS, MAX_QUESTION_CHARS, plain_trace
+from storage.records.checks import MAX_ID_CHARS, check_text
+from storage.results.predictions import MAX_QUESTION_CHARS, plain_trace
 
 Row = dict[str, Any]
 MAX_ANSWERS = 1000

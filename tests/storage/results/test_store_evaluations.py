@@ -204,7 +204,8 @@ def test_an_export_is_imported_into_an_empty_database(store: Store, tmp_path: Pa
     file = tmp_path / "all.jsonl"
     store.export("jsonl", file)
     with Store(f"sqlite:///{tmp_path / 'other.db'}") as other:
-        assert other.import_file(file).stored == {"evaluation": 1}
+        assert other.import_file(file).stored == {"evaluation": 1, "evaluation_trace": 1}
+        assert other.find_evaluation_trace(saved, "q0") == store.find_evaluation_trace(saved, "q0") is not None
         assert other.get_evaluation(saved) == store.get_evaluation(saved)
         assert other.evaluation_rows(saved) == store.evaluation_rows(saved)
         assert other.import_file(file).stored == {}

@@ -1,0 +1,14 @@
+"""Records made of rows: each field from the column of its name, so that a new column needs no line here."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def record_of(kind: type[T], row: Any, **given: Any) -> T:
+    """A record of a dataclass.  `given`: the fields that the row does not have, or has under another name or in another form."""
+    names = (f.name for f in fields(kind) if f.name not in given)  # type: ignore[arg-type]
+    return kind(**{name: getattr(row, name) for name in names}, **given)
