@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+AnnotationType = Literal["single", "multiple", "none"]
+Scope = Literal["all", "multi"]  # all questions; those none of whose annotations is a single answer
 EOI = "[EOI]"  # "end of iteration" (AmbigPrompt, section 3.2): no valid answer is left
 
 
@@ -296,7 +298,7 @@ class QAPair:
 class Annotation:
     """A person's own answer set for a question.  `single`/`multiple`/`none` are AmbigNQ's three types."""
 
-    type: Literal["single", "multiple", "none"]
+    type: AnnotationType
     pairs: tuple[QAPair, ...] = ()
 
 

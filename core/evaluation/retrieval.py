@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from core import types as t
 from core.errors import InputError
@@ -16,11 +16,12 @@ from core.metrics.base import mean
 from core.metrics.retrieval import mrecall_at_k, recall_at_k
 from core.metrics.significance.bootstrap import interval
 from core.retrieval.library import Corpus
+from core.types import Scope
 
 RETRIEVERS = ("dense", "bm25", "hybrid")
 DEFAULT_KS = (1, 5, 10, 20, 50, 100)
 _BATCH = 64  # questions encoded together
-SCOPES = ("all", "multi")
+SCOPES = get_args(Scope)
 
 
 def evaluate_retrieval(

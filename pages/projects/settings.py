@@ -19,8 +19,7 @@ from pages.app.markup import plain
 from pages.projects import system_answers
 from pages.projects.items import ERROR, SAID
 from pages.projects.system_answers import Preannotation
-from storage.projects.rows import THRESHOLDS
-from storage.records.projects import Order, Project
+from storage.records.projects import THRESHOLDS, Order, Project
 
 ORDERS: dict[Order, str] = {
     "file": "as in the file",

@@ -10,20 +10,22 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from sqlalchemy import Select, exists, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
 from storage.exchange.consensus import Statement, Vote, agreement_of
+from storage.records.projects import WorkStage
+from storage.records.results import Stage
 from storage.results.standing import Annotated, Labelled, annotated, labelled, submitted
 from storage.schema import tables, workbench
 from storage.tasks.jobs import hidden
 
 _Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])
 CHUNK = 200  # questions in memory at a time
-STAGES = ("generation", "validation", "judging")
+STAGES = get_args(WorkStage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,7 @@ class Words:
 def words(session: Session, questions: Sequence[int], filters: Filters) -> Words:
     """Which word counts is decided before the filters: a word that another one replaced stays replaced."""
     work, stages = submitted(session, questions), set(filters.stages or STAGES)
-    annotations = annotated(session, questions, work) if stages & set(tables.STAGES) else []
+    annotations = annotated(session, questions, work) if stages & set(get_args(Stage)) else []
     labels = labelled(session, questions, work) if "judging" in stages else []
     return Words(
         _own(work, filters),

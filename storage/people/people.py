@@ -10,7 +10,7 @@ Without a door the store is the local operator's: it acts in the name that it is
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
@@ -51,7 +51,7 @@ def _person(row: tables.Annotator, account: workbench.Account | None, open_house
     role = "manager" if open_house else account.role if account else "annotator"
     return Person(
         row.name,
-        cast(Role, role),
+        role,
         account.active if account else open_house,
         account is not None and account.password is not None,
         account is not None and account.subject is not None,

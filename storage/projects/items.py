@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.orm import undefer
@@ -56,7 +56,7 @@ class Items(engine.Part):
                 predictions=tuple(LinkedPrediction("" if blind else system, name) for system, name in predictions),
                 passages=passages_from_json(found.passages),
                 references=annotations_from_json(found.references) if can(who.role, "validator") else (),
-                states={cast(WorkStage, stage): cast(ItemState, state) for stage, state in states},
+                states={row.stage: row.state for row in states},
             )
 
     def items(
@@ -105,7 +105,7 @@ class Items(engine.Part):
                     words,
                     q.gold,
                     stage,
-                    cast(ItemState, q.state),
+                    q.state,
                     q.slots,
                     getattr(tally.get(q.item_id), "submitted", 0),
                     getattr(tally.get(q.item_id), "leased", 0),
@@ -201,7 +201,7 @@ def _tallies(moment: Any) -> list[Any]:
 
 
 def _progress(stage: str, totals: Mapping[str, int], slots: int, tally: Any, drafts: int) -> StageProgress:
-    counts = {state: totals.get(state, 0) for state in workbench.ITEM_STATES}
+    counts = {state: totals.get(state, 0) for state in get_args(ItemState)}
     counts |= {name: int(getattr(tally, name, 0)) for name in _TALLIED}
     items = sum(totals.values())
     return StageProgress(

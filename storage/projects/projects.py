@@ -7,11 +7,10 @@ core.metrics.agreement.answer_sets.disagreement).  Items without the value come 
 
 from __future__ import annotations
 
-import math
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
-from typing import Any, Unpack, cast, get_args
+from typing import Unpack, cast, get_args
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
@@ -20,20 +19,21 @@ from core.errors import ConflictError, InputError
 from storage.people.actors import actor, rights_of
 from storage.people.log import note
 from storage.projects.qualification import reckon_qualification
-from storage.projects.rows import THRESHOLDS, latest_guidelines, project_row
-from storage.records.checks import MAX_ID_CHARS, check_choice, check_page, check_text
+from storage.projects.rows import latest_guidelines, project_row
+from storage.records.checks import check_page, check_text
 from storage.records.projects import (
+    THRESHOLDS,
     Example,
     Guidelines,
-    Order,
     Project,
     ProjectChanges,
-    ProjectSettings,
     ProjectState,
+    ProjectValues,
     Qualification,
     WorkStage,
+    checked_project,
 )
-from storage.records.rows import record
+from storage.records.rows import record_of
 from storage.results.annotations import check_annotation
 from storage.schema import engine, tables, workbench
 from storage.tasks.batches import put_in_order, resume_order
@@ -41,26 +41,12 @@ from storage.tasks.contents import examples_from_json, examples_to_json
 from storage.tasks.jobs import begin
 from storage.tasks.slots import refresh_states
 
-MAX_NAME_CHARS = 200
 MAX_GUIDELINE_CHARS = 200_000
 MAX_EXAMPLES = 100
-_WHOLE = {"annotators_per_item": (1, 100), "seed": (0, 2**31 - 1), "gold_first": (0, 1000)}  # PostgreSQL's integer ends there
-_DEFAULTS: ProjectSettings = {
-    "corpus": "",
-    "systems": (),
-    "annotators_per_item": 1,
-    "order": "file",
-    "seed": 0,
-    "reference_date": None,
-    "thresholds": {},
-    "lease_minutes": 30.0,
-    "gold_first": 0,
-    "gold_pass": 0.8,
-}
 
 
 def project_record(row: workbench.Project) -> Project:
-    return record(
+    return record_of(
         Project,
         row,
         id=row.public_id,
@@ -70,59 +56,6 @@ def project_record(row: workbench.Project) -> Project:
         reference_date=date.fromisoformat(row.reference_date) if row.reference_date else None,
         thresholds={**THRESHOLDS, **row.thresholds},
     )
-
-
-def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns of a project.  Raises InputError naming the wrong one."""
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        match name:
-            case "name":
-                found[name] = check_text(value, "the project's name", limit=MAX_NAME_CHARS, empty=False, line=True).strip()
-            case "corpus":
-                found[name] = check_text(value, "the corpus", limit=MAX_ID_CHARS, line=True)
-            case "systems":
-                systems = [check_text(s, "a system's name", limit=MAX_ID_CHARS, empty=False, line=True) for s in value]
-                if len(systems) > 2 or len(set(systems)) != len(systems):
-                    raise InputError("a project takes at most two systems, and they differ")
-                found[name] = systems
-            case "annotators_per_item" | "seed" | "gold_first":
-                least, most = _WHOLE[name]
-                if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-                    raise InputError(f"{name} is {value!r}; use a whole number from {least} to {most}")
-                found[name] = value
-            case "order":
-                check_choice(value, Order, "the order")
-                found["ordering"] = value
-            case "reference_date":
-                if value is not None and not isinstance(value, date):
-                    raise InputError(f"the reference date is {value!r}; use a date, or None")
-                found[name] = value.isoformat()[:10] if value else None
-            case "thresholds":
-                found[name] = _thresholds(value)
-            case "lease_minutes":
-                if not 0 < value <= 60 * 24 * 30:
-                    raise InputError(f"lease_minutes is {value}; it must be more than 0 and at most a month")
-                found[name] = float(value)
-            case "gold_pass":
-                if not 0 <= value <= 1:
-                    raise InputError(f"gold_pass is {value}; it must lie in 0..1")
-                found[name] = float(value)
-            case "state":
-                check_choice(value, ProjectState, "the state")
-                found[name] = value
-            case _:
-                raise InputError(f"a project has no '{name}' to change")
-    return found
-
-
-def _thresholds(value: Mapping[str, float]) -> dict[str, float]:
-    for key, number in value.items():
-        if key not in THRESHOLDS:
-            raise InputError(f"unknown threshold '{key}'; known: {', '.join(THRESHOLDS)}")
-        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or number < 0:
-            raise InputError(f"the threshold {key} is {number!r}; it must be a number from 0")
-    return dict(value)
 
 
 def _check_guidelines(text: str, examples: Sequence[Example]) -> None:
@@ -146,18 +79,18 @@ class Projects(engine.Part):
         stages: Sequence[WorkStage] = ("generation",),
         guidelines: str = "",
         examples: Sequence[Example] = (),
-        **settings: Unpack[ProjectSettings],
+        **values: Unpack[ProjectValues],
     ) -> Project:
-        """An open project without items.  Stages cannot be changed later.
+        """An open project without items.  Stages cannot be changed later; `values` are those of `ProjectValues`.
 
         Raises NotAllowedError unless `by` is a manager, InputError for a wrong value or a name that is taken.
         """
         wanted = tuple(stage for stage in get_args(WorkStage) if stage in stages)
         if not wanted or set(stages) - set(wanted):
             raise InputError(f"the stages are {tuple(stages)!r}; use one or more of {', '.join(get_args(WorkStage))}")
-        if "judging" in wanted and not settings.get("systems"):
+        if "judging" in wanted and not values.get("systems"):
             raise InputError("the judging stage needs one or two systems whose stored predictions are judged")
-        columns = _checked({"state": "open", **_DEFAULTS, **settings, "name": name})
+        columns = checked_project({**values, "name": name})
         _check_guidelines(guidelines, examples)
         with self.writing() as session:
             who = actor(session, by, "manager")
@@ -185,11 +118,13 @@ class Projects(engine.Part):
             raise InputError(f"there is a project named '{name[:80]}' already: choose another name")
 
     def update_project(self, by: str, project: str, expected_version: int, **changes: Unpack[ProjectChanges]) -> Project:
-        """Another order is in force at once; the queue is put into it in portions, so that others can save meanwhile.
+        """Changes the name or any of the `ProjectValues`.
+
+        Another order is in force at once; the queue is put into it in portions, so that others can save meanwhile.
         More annotators an item reopen finished items; fewer are refused while an item has more.  Equal values change nothing.
         Raises ConflictError when the project was changed since `expected_version`, NotAllowedError, NotFoundError, InputError.
         """
-        columns = _checked(changes)
+        columns = checked_project(changes)
         with self.reading() as session:
             actor(session, by, "manager")
             number = project_row(session, project).id
@@ -362,4 +297,4 @@ class Projects(engine.Part):
 
 
 def _guidelines(row: workbench.Guideline, project: str, by: str) -> Guidelines:
-    return Guidelines(project, row.version, row.text, examples_from_json(row.examples), by, row.created)
+    return record_of(Guidelines, row, project=project, examples=examples_from_json(row.examples), by=by)

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from core.errors import NotFoundError
 from storage.schema import workbench
-
-THRESHOLDS: Mapping[str, float] = {
-    "alias_words": 7,  # an alias of so many words gets a warning
-    "min_seconds_no_pairs": 0,  # before a single or no answer may be submitted; AmbigQA: 60
-    "must_read": 1,  # passages to open before submitting; 0 switches it off
-    "gold_score": 0.8,  # of a gold item that counts as right
-}
 
 
 def project_row(session: Session, project: str) -> workbench.Project:

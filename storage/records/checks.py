@@ -40,6 +40,12 @@ def check_text(value: str, where: str, *, limit: int, empty: bool = True, line: 
     return value
 
 
+def check_choice(value: object, kind: Any, what: str) -> None:
+    """Raises InputError unless `value` is one of a Literal's."""
+    if value not in get_args(kind):
+        raise InputError(f"{what} is {value!r}; use one of {', '.join(get_args(kind))}")
+
+
 def plain_problem(value: Any) -> str | None:
     """Why a value is not plain, storable JSON, with the path to the first wrong part; or None.  Never recurses."""
     stack: list[tuple[Any, str, int]] = [(value, "", 0)]
@@ -82,12 +88,6 @@ def check_annotator(name: str) -> None:
     check_text(name, "the annotator's name", limit=MAX_NAME_CHARS, empty=False)
     if not name.isprintable() or name != name.strip():
         raise InputError(f"the annotator's name {name!r} has control characters, or blanks at its ends: take them out")
-
-
-def check_choice(value: object, kind: Any, what: str) -> None:
-    """Raises InputError unless `value` is one of a Literal's."""
-    if value not in get_args(kind):
-        raise InputError(f"{what} is {value!r}; use one of {', '.join(get_args(kind))}")
 
 
 def check_page(limit: int, offset: int) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal, TypedDict
 
 from core.annotating.labels import Label
+from core.errors import InputError
 from core.types import Annotation, Passage
+from storage.records.checks import MAX_ID_CHARS, check_choice, check_text
 
 Role = Literal["annotator", "validator", "manager"]
 WorkStage = Literal["generation", "validation", "judging"]
@@ -21,6 +24,17 @@ TaskState = Literal["leased", "released", "expired", "submitted", "skipped", "re
 SuggestionAction = Literal["accepted", "edited", "rejected"]
 SideName = Literal["a", "b"]
 InteractionKind = Literal["search", "view"]
+Job = Literal["items", "order"]  # what takes several transactions of a project
+
+THRESHOLDS: Mapping[str, float] = {
+    "alias_words": 7,  # an alias of so many words gets a warning
+    "min_seconds_no_pairs": 0,  # before a single or no answer may be submitted; AmbigQA: 60
+    "must_read": 1,  # passages to open before submitting; 0 switches it off
+    "gold_score": 0.8,  # of a gold item that counts as right
+}
+MAX_NAME_CHARS = 200
+MAX_ANNOTATORS = 100
+_SEED_BOUND = 2**31  # PostgreSQL's integer
 
 AUTOMATIC = "automatic validation"  # the annotator's name of validations that nobody had to make
 
@@ -80,8 +94,29 @@ class Guidelines:
     created: datetime
 
 
-class ProjectSettings(TypedDict, total=False):
-    """What may be set of a project when it is made."""
+@dataclass(frozen=True, slots=True)
+class Project:
+    id: str
+    name: str
+    stages: tuple[WorkStage, ...]
+    corpus: str
+    systems: tuple[str, ...]  # at most two; their stored predictions are suggestions, or what is judged
+    annotators_per_item: int
+    order: Order
+    seed: int  # of the random order
+    reference_date: date | None  # answers are of this day; None: no time-dependence warnings
+    thresholds: Mapping[str, float]  # see THRESHOLDS
+    lease_minutes: float
+    gold_first: int  # gold items that a person works on first; 0: no qualification
+    gold_pass: float  # share of them that must be right
+    state: ProjectState
+    version: int
+    created: datetime
+    updated: datetime
+
+
+class ProjectValues(TypedDict, total=False):
+    """What a manager chooses of a project and may change later."""
 
     corpus: str
     systems: Sequence[str]
@@ -95,32 +130,69 @@ class ProjectSettings(TypedDict, total=False):
     gold_pass: float
 
 
-class ProjectChanges(ProjectSettings, total=False):
-    """What may be changed later."""
-
+class ProjectChanges(ProjectValues, total=False):
     name: str
     state: ProjectState
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
-    id: str
-    name: str
-    stages: tuple[WorkStage, ...]
-    corpus: str
-    systems: tuple[str, ...]  # at most two; their stored predictions are suggestions, or what is judged
-    annotators_per_item: int
-    order: Order
-    seed: int  # of the random order
-    reference_date: date | None  # answers are of this day; None: no time-dependence warnings
-    thresholds: Mapping[str, float]  # see storage.projects.projects.THRESHOLDS
-    lease_minutes: float
-    gold_first: int  # gold items that a person works on first; 0: no qualification
-    gold_pass: float  # share of them that must be right
-    state: ProjectState
-    version: int
-    created: datetime
-    updated: datetime
+def checked_project(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a project's values.  Raises InputError naming the wrong one."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        match name:
+            case "name":
+                found[name] = check_text(value, "the project's name", limit=MAX_NAME_CHARS, empty=False, line=True).strip()
+            case "corpus":
+                found[name] = check_text(value, "the corpus", limit=MAX_ID_CHARS, line=True)
+            case "systems":
+                systems = [check_text(s, "a system's name", limit=MAX_ID_CHARS, empty=False, line=True) for s in value]
+                if len(systems) > 2 or len(set(systems)) != len(systems):
+                    raise InputError("a project takes at most two systems, and they differ")
+                found[name] = systems
+            case "annotators_per_item":
+                if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_ANNOTATORS:
+                    raise InputError(f"annotators_per_item is {value!r}; use 1 to {MAX_ANNOTATORS}")
+                found[name] = value
+            case "order":
+                check_choice(value, Order, "the order")
+                found["ordering"] = value
+            case "seed":
+                if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _SEED_BOUND:
+                    raise InputError(f"the seed is {value!r}; use a whole number from 0 to {_SEED_BOUND - 1}")
+                found[name] = value
+            case "reference_date":
+                if value is not None and not isinstance(value, date):
+                    raise InputError(f"the reference date is {value!r}; use a date, or None")
+                found[name] = value.isoformat()[:10] if value else None
+            case "thresholds":
+                found[name] = _thresholds(value)
+            case "lease_minutes":
+                if not 0 < value <= 60 * 24 * 30:
+                    raise InputError(f"lease_minutes is {value}; it must be more than 0 and at most a month")
+                found[name] = float(value)
+            case "gold_first":
+                if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:
+                    raise InputError(f"gold_first is {value!r}; use 0 to 1000")
+                found[name] = value
+            case "gold_pass":
+                if not 0 <= value <= 1:
+                    raise InputError(f"gold_pass is {value}; it must lie in 0..1")
+                found[name] = float(value)
+            case "state":
+                check_choice(value, ProjectState, "the state")
+                found[name] = value
+            case _:
+                raise InputError(f"a project has no '{name}' to change")
+    return found
+
+
+def _thresholds(value: Mapping[str, float]) -> dict[str, float]:
+    for key, number in value.items():
+        if key not in THRESHOLDS:
+            raise InputError(f"unknown threshold '{key}'; known: {', '.join(THRESHOLDS)}")
+        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or number < 0:
+            raise InputError(f"the threshold {key} is {number!r}; it must be a number from 0")
+    return dict(value)
 
 
 @dataclass(frozen=True, slots=True)

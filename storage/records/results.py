@@ -14,6 +14,7 @@ from core.types import Prediction
 State = Literal["draft", "submitted", "skipped"]
 Stage = Literal["generation", "validation"]
 Format = Literal["ambignq", "ambignq-full", "fid", "training", "preferences", "csv", "parquet", "jsonl"]
+ExportFormat = Literal[Format, "backup"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
-"""Records out of the rows of a table."""
+"""Records made of rows: each field from the column of its name, so that a new column needs no line here."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import Any, TypeVar
 
-_R = TypeVar("_R")
+T = TypeVar("T")
 
 
-def record(kind: type[_R], row: object, **given: Any) -> _R:
-    """A `kind` (a dataclass) with the columns of the row that have its fields' names; `given` are the fields that differ."""
-    return kind(**given, **{field.name: getattr(row, field.name) for field in fields(kind) if field.name not in given})  # type: ignore[arg-type]
+def record_of(kind: type[T], row: Any, **given: Any) -> T:
+    """A record of a dataclass.  `given`: the fields that the row does not have, or has under another name or in another form."""
+    names = (f.name for f in fields(kind) if f.name not in given)  # type: ignore[arg-type]
+    return kind(**{name: getattr(row, name) for name in names}, **given)

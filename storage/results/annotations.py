@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from core.errors import FormatError, InputError
 from core.trace import to_json
-from core.types import Annotation, QAPair
+from core.types import Annotation, AnnotationType, QAPair
 from storage.records.checks import plain_problem
 from storage.schema import tables
 
@@ -24,8 +24,8 @@ def check_annotation(annotation: Annotation, *, complete: bool) -> None:
     problem = plain_problem(to_json(annotation))
     if problem:
         raise InputError(f"the annotation cannot be stored: {problem}")
-    if annotation.type not in tables.TYPES:
-        raise InputError(f"the annotation's type is {annotation.type!r}; use one of {', '.join(tables.TYPES)}")
+    if annotation.type not in get_args(AnnotationType):
+        raise InputError(f"the annotation's type is {annotation.type!r}; use one of {', '.join(get_args(AnnotationType))}")
     count = len(annotation.pairs)
     if count > MAX_PAIRS:
         raise InputError(f"the annotation has {count} pairs; at most {MAX_PAIRS} are allowed")
@@ -50,8 +50,12 @@ def annotation_from_json(body: Any) -> Annotation:
             raise FormatError("expected a list of texts", field=what)
         return tuple(value)
 
-    if not isinstance(body, dict) or body.get("type") not in tables.TYPES or not isinstance(body.get("pairs"), list):
-        raise FormatError(f"expected an annotation: a type ({', '.join(tables.TYPES)}) and a list of pairs")
+    if (
+        not isinstance(body, dict)
+        or body.get("type") not in get_args(AnnotationType)
+        or not isinstance(body.get("pairs"), list)
+    ):
+        raise FormatError(f"expected an annotation: a type ({', '.join(get_args(AnnotationType))}) and a list of pairs")
     pairs = []
     for i, pair in enumerate(body["pairs"]):
         if not isinstance(pair, dict) or not isinstance(pair.get("question"), str):

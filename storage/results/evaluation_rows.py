@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import Integer, func, insert, select, type_coerce
 from sqlalchemy.orm import Session
 
 from core.errors import InputError
 from core.json_io import dumps
+from core.types import Scope
 from storage.records.checks import MAX_ID_CHARS, plain_problem
 from storage.schema import tables
 
@@ -125,28 +125,16 @@ def digest_of(content: Mapping[str, Any]) -> str:
     return found.hexdigest()
 
 
-def add_evaluation(
-    session: Session,
-    public_id: str,
-    created: datetime,
-    content: Mapping[str, Any],
-    label: str,
-    digest: str,
-    finished: datetime | None = None,
-) -> str:
-    """Stores checked content inside the caller's transaction."""
-    report = dict(content["report"])
+def add_evaluation(session: Session, *, report: Mapping[str, Any], label: str = "", **columns: Any) -> tables.Evaluation:
+    """Stores checked content inside the caller's transaction.  `columns`: those that do not follow from the report."""
+    report = dict(report)
     rows = sound_rows(report.get("rows"))
     if rows is not None:
         del report["rows"]
     made, timings = _object(report, "provenance"), _object(report, "timings")
     system, tags = _object(made, "system"), _object(made, "tags")
     run = _RUN(
-        public_id=public_id,
-        created=created,
-        **{name: content[name] for name in ("system", "corpus", "questions", "metrics")},
         report=report,
-        digest=digest,
         label=label.strip(),
         tags=tags or None,
         checkpoint=_text(system.get("checkpoint")),
@@ -159,14 +147,14 @@ def add_evaluation(
         peak_memory_mb=_number(timings.get("peak_memory_mb")),
         seconds_median=_number(timings.get("seconds_median")),
         seconds_p95=_number(timings.get("seconds_p95")),
-        finished=finished,
+        **columns,
     )
     session.add(run)
     session.flush()
     if rows is not None:
         store_rows(session, run.id, rows)
     _store_scores(session, run.id, report)
-    return public_id
+    return run
 
 
 def _store_scores(session: Session, key: int, report: Mapping[str, Any]) -> None:
@@ -180,7 +168,7 @@ def _store_scores(session: Session, key: int, report: Mapping[str, Any]) -> None
     }
     scores = []
     for metric, means in _object(report, "scores").items():
-        for number, scope in enumerate(tables.SCOPES):
+        for number, scope in enumerate(get_args(Scope)):
             mean = _number(means.get(scope)) if isinstance(means, dict) else None
             if mean is None:
                 continue

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, aliased, undefer
 from core.errors import InputError, NotFoundError
 from storage.records.checks import MAX_ID_CHARS, check_page, check_text, plain_problem
 from storage.records.results import EvaluationFilter, EvaluationRow, GroupMean, PairedRow, Score, StoredEvaluation
-from storage.records.rows import record
+from storage.records.rows import record_of
 from storage.results.evaluation_rows import BUCKETS, MAX_LABEL_CHARS, add_evaluation, digest_of, store_traces
 from storage.schema import tables
 from storage.schema.engine import Part, now
@@ -50,13 +50,20 @@ class Evaluations(Part):
         for what, body in (("metrics", dict(metrics)), ("report", dict(report))):
             if problem := plain_problem(body):
                 raise InputError(f"the evaluation's {what} cannot be stored: {problem}")
-        content = {"system": system, "corpus": corpus, "questions": questions, "metrics": dict(metrics), "report": dict(report)}
+        content: dict[str, Any] = {
+            "system": system,
+            "corpus": corpus,
+            "questions": questions,
+            "metrics": dict(metrics),
+            "report": dict(report),
+        }
         with self.writing() as session:
             digest = digest_of(content)
             known = session.scalar(select(_RUN.public_id).filter_by(digest=digest))
             if known is not None:
                 return known
-            made = add_evaluation(session, uuid.uuid4().hex, now(), content, label, digest, finished)
+            names: dict[str, Any] = {"public_id": uuid.uuid4().hex, "label": label, "digest": digest}
+            made = add_evaluation(session, **content, **names, created=now(), finished=finished).public_id
             store_traces(session, made, traces)
             return made
 
@@ -275,9 +282,9 @@ def _scores(session: Session, keys: Sequence[int]) -> dict[int, dict[str, dict[s
 
 
 def _record(row: tables.Evaluation, scores: Mapping[str, Mapping[str, Score]]) -> StoredEvaluation:
-    return record(StoredEvaluation, row, id=row.public_id, tags=row.tags or {}, commit=row.code_commit, scores=scores)
+    return record_of(StoredEvaluation, row, id=row.public_id, tags=row.tags or {}, commit=row.code_commit, scores=scores)
 
 
 def _row_record(row: tables.EvaluationRow, body: Mapping[str, Any]) -> EvaluationRow:
     errors = {name: getattr(row, name) for name in BUCKETS}
-    return record(EvaluationRow, row, answers=row.answer_count, references=row.reference_count, errors=errors, body=body)
+    return record_of(EvaluationRow, row, answers=row.answer_count, references=row.reference_count, errors=errors, body=body)

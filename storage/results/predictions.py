@@ -15,7 +15,7 @@ from core.trace import prediction_from_json, to_json
 from core.types import Prediction, Question
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_page, check_text, plain_problem
 from storage.records.results import PredictionSummary, StoredPrediction, StoredQuestion
-from storage.records.rows import record
+from storage.records.rows import record_of
 from storage.schema import tables
 from storage.schema.engine import Part, now
 
@@ -50,24 +50,19 @@ def _probability(value: float, position: int) -> float:
     return min(max(value, 0.0), 1.0)
 
 
-def insert_prediction(
-    session: Session, prediction: Prediction, trace: dict[str, Any], *, public_id: str, key: str | None, created: Any
-) -> tables.Prediction:
-    """Adds a prediction and its answers.  `trace` is `to_json(prediction)`, already found plain."""
+def insert_prediction(session: Session, prediction: Prediction, **columns: Any) -> tables.Prediction:
+    """Adds a prediction and its answers.  `columns`: those that do not follow from it, and `trace`: `to_json(prediction)`, found plain."""
     info = prediction.system
     row = tables.Prediction(
-        public_id=public_id,
-        key=key,
         question_id=question_row(session, prediction.question).id,
         system=info.name,
-        settings=trace["system"]["settings"],
+        settings=to_json(info.settings),
         corpus=info.corpus,
         corpus_digest=info.corpus_digest,
         checkpoint=info.checkpoint,
         checkpoint_digest=info.checkpoint_digest,
         seconds=prediction.seconds,
-        trace=trace,
-        created=created,
+        **columns,
     )
     session.add(row)
     session.flush()
@@ -95,7 +90,7 @@ def put_prediction(session: Session, prediction: Prediction, trace: dict[str, An
     """
     known = session.scalar(select(tables.Prediction).filter_by(key=key)) if key is not None else None
     if known is None:
-        return insert_prediction(session, prediction, trace, public_id=uuid.uuid4().hex, key=key, created=now())
+        return insert_prediction(session, prediction, trace=trace, public_id=uuid.uuid4().hex, key=key, created=now())
     question = session.get_one(tables.Question, known.question_id)
     if question.text != prediction.question.text or known.system != prediction.system.name:
         raise ConflictError(f"the key '{str(key)[:80]}' names another run (question '{question.text[:80]}', {known.system})")
@@ -121,7 +116,7 @@ class Predictions(Part):
     def find_question(self, question_id: str) -> StoredQuestion | None:
         with self.reading() as session:
             row = session.scalar(select(tables.Question).filter_by(public_id=question_id))
-            return record(StoredQuestion, row, id=row.public_id) if row else None
+            return record_of(StoredQuestion, row, id=row.public_id) if row else None
 
     def save_prediction(self, prediction: Prediction, key: str | None = None) -> str:
         """Stores a prediction with its whole trace and returns its public id.
@@ -149,7 +144,8 @@ class Predictions(Part):
                 if found is None:
                     return None
                 row, question_id = found
-                return StoredPrediction(row.public_id, row.created, prediction_from_json(row.trace), question_id)
+                made = prediction_from_json(row.trace)
+                return record_of(StoredPrediction, row, id=row.public_id, prediction=made, question_id=question_id)
             except (json.JSONDecodeError, FormatError) as e:
                 raise StorageError(f"the trace of prediction {prediction_id} is damaged ({e}): restore a backup") from None
 

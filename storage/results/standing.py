@@ -12,12 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import JSON, ColumnElement, Row, Select, and_, cast, func, literal, select, true, type_coerce, union_all
 from sqlalchemy.orm import Session, aliased
 
 from core.types import Annotation
+from storage.records.results import Stage
 from storage.results.annotations import annotation_from_json, pairs_of
 from storage.schema import tables, workbench
 
@@ -127,7 +128,7 @@ def annotated(session: Session, questions: Sequence[int], work: Iterable[_Work])
         for row, name in rows
     ]
     for row in work:
-        if row.stage in tables.STAGES:
+        if row.stage in get_args(Stage):
             annotation = annotation_from_json(row.body["annotation"])
             told = (row.question_id, row.name, row.annotator_id, row.stage)
             said.append(Annotated(*told, annotation, row.version, row.began, row.created))

@@ -8,7 +8,7 @@ name, so that later migrations can find it.  No row of these classes leaves the 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 from sqlalchemy import (
     REAL,
@@ -25,18 +25,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from core.annotating.labels import LABELS
+from core.annotating.labels import Label
+from core.types import AnnotationType, Scope
+from storage.records.results import ExportFormat, Stage, State
 from storage.schema.engine import Flag, JsonText, PackedJson, UtcDateTime
 
-STATES = ("draft", "submitted", "skipped")
-STAGES = ("generation", "validation")
-TYPES = ("single", "multiple", "none")
-SCOPES = ("all", "multi")  # all questions; those none of whose annotations is a single answer
-EXPORTS = ("ambignq", "ambignq-full", "fid", "training", "preferences", "csv", "parquet", "jsonl", "backup")
 
-
-def _one_of(column: str, values: tuple[str, ...]) -> str:
-    return f"{column} IN ({', '.join(repr(v) for v in values)})"
+def one_of(column: str, kind: Any) -> CheckConstraint:
+    """The column has one of a Literal's values."""
+    return CheckConstraint(f"{column} IN ({', '.join(map(repr, get_args(kind)))})", column, info={column: get_args(kind)})
 
 
 class Base(DeclarativeBase):
@@ -51,6 +48,7 @@ class Base(DeclarativeBase):
     )
     type_annotation_map: ClassVar[dict[Any, Any]] = {
         str: Text(),
+        Literal: Text(),  # an enumeration: see one_of
         bool: Flag(),
         datetime: UtcDateTime(),
         float: Double().with_variant(REAL(), "sqlite"),  # SQLite's REAL has 64 bits, PostgreSQL's only 32
@@ -129,8 +127,8 @@ class Judgment(Base):
     __tablename__ = "judgment"
     __table_args__ = (
         UniqueConstraint("predicted_answer_id", "annotator_id"),
-        CheckConstraint(_one_of("verdict", LABELS), "verdict"),
-        CheckConstraint(_one_of("state", STATES), "state"),
+        one_of("verdict", Label),
+        one_of("state", State),
         CheckConstraint("state <> 'submitted' OR verdict IS NOT NULL", "submitted"),
         CheckConstraint("version >= 1", "version"),
         STRICT,
@@ -139,9 +137,9 @@ class Judgment(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     predicted_answer_id: Mapped[int] = mapped_column(ForeignKey("predicted_answer.id"))
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), index=True)
-    verdict: Mapped[str | None]
+    verdict: Mapped[Label | None]
     note: Mapped[str]
-    state: Mapped[str]
+    state: Mapped[State]
     version: Mapped[int] = mapped_column()
     created: Mapped[datetime]
     updated: Mapped[datetime]
@@ -156,8 +154,8 @@ class JudgmentRevision(Base):
     __tablename__ = "judgment_revision"
     __table_args__ = (
         UniqueConstraint("predicted_answer_id", "annotator_id", "version"),
-        CheckConstraint(_one_of("verdict", LABELS), "verdict"),
-        CheckConstraint(_one_of("state", STATES), "state"),
+        one_of("verdict", Label),
+        one_of("state", State),
         CheckConstraint("cleared IN (0, 1)", "cleared"),
         STRICT,
     )
@@ -165,9 +163,9 @@ class JudgmentRevision(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     predicted_answer_id: Mapped[int] = mapped_column(ForeignKey("predicted_answer.id"))
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
-    verdict: Mapped[str | None]
+    verdict: Mapped[Label | None]
     note: Mapped[str]
-    state: Mapped[str]
+    state: Mapped[State]
     version: Mapped[int]
     saved: Mapped[datetime]
     replaced: Mapped[datetime]
@@ -178,9 +176,9 @@ class Annotation(Base):
     __tablename__ = "annotation"
     __table_args__ = (
         UniqueConstraint("question_id", "annotator_id", "stage"),
-        CheckConstraint(_one_of("type", TYPES), "type"),
-        CheckConstraint(_one_of("stage", STAGES), "stage"),
-        CheckConstraint(_one_of("state", STATES), "state"),
+        one_of("type", AnnotationType),
+        one_of("stage", Stage),
+        one_of("state", State),
         CheckConstraint("version >= 1", "version"),
         STRICT,
     )
@@ -188,9 +186,9 @@ class Annotation(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), index=True)
-    stage: Mapped[str]
-    type: Mapped[str]
-    state: Mapped[str]
+    stage: Mapped[Stage]
+    type: Mapped[AnnotationType]
+    state: Mapped[State]
     version: Mapped[int] = mapped_column()
     created: Mapped[datetime]
     updated: Mapped[datetime]
@@ -214,16 +212,16 @@ class AnnotationRevision(Base):
     __tablename__ = "annotation_revision"
     __table_args__ = (
         UniqueConstraint("question_id", "annotator_id", "stage", "version"),
-        CheckConstraint(_one_of("stage", STAGES), "stage"),
-        CheckConstraint(_one_of("state", STATES), "state"),
+        one_of("stage", Stage),
+        one_of("state", State),
         STRICT,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
-    stage: Mapped[str]
-    state: Mapped[str]
+    stage: Mapped[Stage]
+    state: Mapped[State]
     body: Mapped[dict[str, Any]]  # the annotation as JSON
     version: Mapped[int]
     saved: Mapped[datetime]
@@ -311,13 +309,13 @@ class EvaluationScore(Base):
 
     __tablename__ = "evaluation_score"
     __table_args__ = (
-        CheckConstraint(_one_of("scope", SCOPES), "scope"),
+        one_of("scope", Scope),
         {"sqlite_strict": True, "sqlite_with_rowid": False},
     )
 
     evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id", ondelete="CASCADE"), primary_key=True)
     metric: Mapped[str] = mapped_column(primary_key=True)
-    scope: Mapped[str] = mapped_column(primary_key=True)
+    scope: Mapped[Scope] = mapped_column(primary_key=True)
     n: Mapped[int]
     mean: Mapped[float]
     low: Mapped[float | None]
@@ -339,10 +337,10 @@ class Export(Base):
     """What went out, backups included."""
 
     __tablename__ = "export"
-    __table_args__ = (CheckConstraint(_one_of("format", EXPORTS), "format"), CheckConstraint("bytes >= 0", "bytes"), STRICT)
+    __table_args__ = (one_of("format", ExportFormat), CheckConstraint("bytes >= 0", "bytes"), STRICT)
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    format: Mapped[str]
+    format: Mapped[ExportFormat]
     file: Mapped[str]
     sha256: Mapped[str]
     bytes: Mapped[int]

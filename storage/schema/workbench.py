@@ -15,16 +15,9 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from storage.schema.tables import STRICT, Base, _one_of
+from storage.records.projects import InteractionKind, ItemState, Job, Order, ProjectState, Role, TaskState, WorkStage
+from storage.schema.tables import STRICT, Base, one_of
 
-ROLES = ("annotator", "validator", "manager")
-WORK_STAGES = ("generation", "validation", "judging")
-ORDERS = ("file", "random", "uncertainty", "disagreement")
-PROJECT_STATES = ("open", "closed")
-ITEM_STATES = ("waiting", "open", "done")
-TASK_STATES = ("leased", "released", "expired", "submitted", "skipped", "returned")
-INTERACTIONS = ("search", "view")
-JOBS = ("items", "order")
 APPEND_ONLY = ("guideline", "submission", "interaction", "activity")
 
 
@@ -33,14 +26,14 @@ class Account(Base):
 
     __tablename__ = "account"
     __table_args__ = (
-        CheckConstraint(_one_of("role", ROLES), "role"),
+        one_of("role", Role),
         CheckConstraint("active IN (0, 1)", "active"),
         STRICT,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), unique=True)
-    role: Mapped[str]
+    role: Mapped[Role]
     password: Mapped[str | None]  # argon2id, with its salt and parameters
     subject: Mapped[str | None] = mapped_column(unique=True)  # of OpenID Connect: issuer and subject
     active: Mapped[bool]
@@ -65,8 +58,8 @@ class Project(Base):
     __table_args__ = (
         CheckConstraint("length(name) > 0", "name"),
         CheckConstraint("annotators_per_item >= 1", "annotators_per_item"),
-        CheckConstraint(_one_of("ordering", ORDERS), "ordering"),
-        CheckConstraint(_one_of("state", PROJECT_STATES), "state"),
+        one_of("ordering", Order),
+        one_of("state", ProjectState),
         CheckConstraint("gold_first >= 0 AND gold_pass >= 0 AND gold_pass <= 1", "gold"),
         CheckConstraint("lease_minutes > 0", "lease_minutes"),
         CheckConstraint("version >= 1", "version"),
@@ -77,17 +70,17 @@ class Project(Base):
     public_id: Mapped[str] = mapped_column(unique=True)
     name: Mapped[str] = mapped_column(unique=True)
     stages: Mapped[list[Any]]
-    corpus: Mapped[str]
-    systems: Mapped[list[Any]]
-    annotators_per_item: Mapped[int]
-    ordering: Mapped[str]
-    seed: Mapped[int]
+    corpus: Mapped[str] = mapped_column(default="")
+    systems: Mapped[list[Any]] = mapped_column(default=list)
+    annotators_per_item: Mapped[int] = mapped_column(default=1)
+    ordering: Mapped[Order] = mapped_column(default="file")
+    seed: Mapped[int] = mapped_column(default=0)
     reference_date: Mapped[str | None]  # ISO 8601, a day
-    thresholds: Mapped[dict[str, Any]]
-    lease_minutes: Mapped[float]
-    gold_first: Mapped[int]
-    gold_pass: Mapped[float]
-    state: Mapped[str]
+    thresholds: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    lease_minutes: Mapped[float] = mapped_column(default=30.0)
+    gold_first: Mapped[int] = mapped_column(default=0)
+    gold_pass: Mapped[float] = mapped_column(default=0.8)
+    state: Mapped[ProjectState] = mapped_column(default="open")
     version: Mapped[int]
     created: Mapped[datetime]
     updated: Mapped[datetime]
@@ -133,11 +126,11 @@ class ProjectJob(Base):
     """Work on a whole project that takes several transactions, and is not at its end (storage.tasks.batches)."""
 
     __tablename__ = "project_job"
-    __table_args__ = (UniqueConstraint("project_id", "kind"), CheckConstraint(_one_of("kind", JOBS), "kind"), STRICT)
+    __table_args__ = (UniqueConstraint("project_id", "kind"), one_of("kind", Job), STRICT)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
-    kind: Mapped[str]
+    kind: Mapped[Job]
     token: Mapped[str]  # of the call that does it
     place: Mapped[int]  # items: the id of the first that is not there yet; order: the position up to which it is done
     created: Mapped[datetime]
@@ -164,8 +157,8 @@ class ItemStage(Base):
         UniqueConstraint("item_id", "stage"),
         UniqueConstraint("item_id", "stage", "slots"),  # what task's foreign key refers to
         Index(None, "project_id", "stage", "gold", "state", "rank", "item_id"),
-        CheckConstraint(_one_of("stage", WORK_STAGES), "stage"),
-        CheckConstraint(_one_of("state", ITEM_STATES), "state"),
+        one_of("stage", WorkStage),
+        one_of("state", ItemState),
         CheckConstraint("slots >= 0", "slots"),
         CheckConstraint("gold IN (0, 1)", "gold"),
         STRICT,
@@ -174,10 +167,10 @@ class ItemStage(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
     item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
-    stage: Mapped[str]
+    stage: Mapped[WorkStage]
     gold: Mapped[bool]
     slots: Mapped[int]
-    state: Mapped[str]
+    state: Mapped[ItemState]
     rank: Mapped[float]
 
 
@@ -190,7 +183,7 @@ class Task(Base):
         UniqueConstraint("item_id", "stage", "annotator_id"),
         UniqueConstraint("item_id", "stage", "slot"),  # NULLs are distinct
         CheckConstraint("slot >= 0 AND slot < slots", "slot"),
-        CheckConstraint(_one_of("state", TASK_STATES), "state"),
+        one_of("state", TaskState),
         CheckConstraint("state IN ('leased', 'submitted', 'returned') OR slot IS NULL", "holds"),
         CheckConstraint("state <> 'leased' OR expires IS NOT NULL", "expires"),
         CheckConstraint("version >= 0", "version"),
@@ -203,11 +196,11 @@ class Task(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
     item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
-    stage: Mapped[str]
+    stage: Mapped[WorkStage]
     slots: Mapped[int]  # of the item's stage
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
     slot: Mapped[int | None]
-    state: Mapped[str]
+    state: Mapped[TaskState]
     expires: Mapped[datetime | None]
     reason: Mapped[str]
     seed: Mapped[int]  # of what is shuffled for this person
@@ -221,7 +214,7 @@ class Draft(Base):
     __tablename__ = "draft"
     __table_args__ = (
         UniqueConstraint("item_id", "stage", "annotator_id"),
-        CheckConstraint(_one_of("stage", WORK_STAGES), "stage"),
+        one_of("stage", WorkStage),
         CheckConstraint("open IN (0, 1)", "open"),
         CheckConstraint("version >= 1", "version"),
         Index(None, "annotator_id", "open", "updated"),
@@ -230,7 +223,7 @@ class Draft(Base):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
-    stage: Mapped[str]
+    stage: Mapped[WorkStage]
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
     body: Mapped[dict[str, Any]]
     open: Mapped[bool]  # False: submitted, kept so that versions go on
@@ -243,7 +236,7 @@ class Submission(Base):
     __tablename__ = "submission"
     __table_args__ = (
         UniqueConstraint("item_id", "stage", "annotator_id", "version"),
-        CheckConstraint(_one_of("stage", WORK_STAGES), "stage"),
+        one_of("stage", WorkStage),
         CheckConstraint("version >= 1", "version"),
         CheckConstraint("restores IS NULL OR (restores >= 1 AND restores < version)", "restores"),
         CheckConstraint("seconds >= 0", "seconds"),
@@ -257,7 +250,7 @@ class Submission(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
     item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
-    stage: Mapped[str]
+    stage: Mapped[WorkStage]
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
     version: Mapped[int]
     restores: Mapped[int | None]
@@ -274,17 +267,17 @@ class Interaction(Base):
 
     __tablename__ = "interaction"
     __table_args__ = (
-        CheckConstraint(_one_of("kind", INTERACTIONS), "kind"),
-        CheckConstraint(_one_of("stage", WORK_STAGES), "stage"),
+        one_of("kind", InteractionKind),
+        one_of("stage", WorkStage),
         Index(None, "item_id", "stage", "annotator_id", "id"),
         STRICT,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
-    stage: Mapped[str]
+    stage: Mapped[WorkStage]
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
-    kind: Mapped[str]
+    kind: Mapped[InteractionKind]
     query: Mapped[str]
     passage_id: Mapped[str]
     title: Mapped[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from core.annotating.labels import Label, Preference, QuestionLabel
 from core.errors import FormatError, InputError
@@ -19,7 +19,7 @@ from storage.records.annotation import (
     SuggestionUse,
     ValidationWork,
 )
-from storage.records.checks import MAX_NOTE_CHARS, check_text, plain_problem
+from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_text, plain_problem
 from storage.records.projects import Example, Gold, SuggestionAction, WorkStage
 from storage.results.annotations import annotation_from_json, check_annotation
 
@@ -41,12 +41,7 @@ def check_content(content: Content, stage: WorkStage) -> None:
     if isinstance(content, GenerationWork):
         _distinct([(s.prediction_id, s.position) for s in content.suggestions], "a suggestion")
         for use in content.suggestions:
-            _choice(use.action, SuggestionAction, "a suggestion")
-
-
-def _choice(value: object, kind: Any, what: str) -> None:
-    if value not in get_args(kind):
-        raise InputError(f"{what} is {value!r}; use one of {', '.join(get_args(kind))}")
+            check_choice(use.action, SuggestionAction, "a suggestion")
 
 
 def _distinct(keys: Sequence[Any], what: str) -> None:
@@ -57,12 +52,12 @@ def _distinct(keys: Sequence[Any], what: str) -> None:
 def _check_judging(content: JudgingWork) -> None:
     _distinct([(a.prediction_id, a.position) for a in content.answers], "an answer")
     for answer in content.answers:
-        _choice(answer.verdict, Label, "a verdict")
+        check_choice(answer.verdict, Label, "a verdict")
         if answer.question is not None:
-            _choice(answer.question, QuestionLabel, "the verdict on a disambiguated question")
+            check_choice(answer.question, QuestionLabel, "the verdict on a disambiguated question")
         check_text(answer.note, "a note", limit=MAX_NOTE_CHARS)
     if content.preference is not None:
-        _choice(content.preference, Preference, "the preference")
+        check_choice(content.preference, Preference, "the preference")
     if len(content.missing) > MAX_MISSING:
         raise InputError(f"{len(content.missing)} missing answers; at most {MAX_MISSING} are allowed")
     for missing in content.missing:
@@ -115,7 +110,7 @@ def check_gold(gold: Gold) -> None:
     for annotation in gold.annotations:
         check_annotation(annotation, complete=True)
     for verdict in gold.verdicts.values():
-        _choice(verdict, Label, "a gold verdict")
+        check_choice(verdict, Label, "a gold verdict")
     check_text(gold.hint, "the hint", limit=MAX_NOTE_CHARS)
     if not gold.annotations and not gold.verdicts:
         raise InputError("a gold item needs a reference: annotations, or verdicts")

@@ -15,7 +15,7 @@ from storage.people.actors import Actor, actor
 from storage.records.annotation import Task
 from storage.records.checks import check_choice
 from storage.records.projects import Role, WorkStage
-from storage.records.rows import record
+from storage.records.rows import record_of
 from storage.schema import engine, tables, workbench
 
 NEEDED: dict[str, Role] = {"generation": "annotator", "validation": "validator", "judging": "annotator"}
@@ -110,7 +110,7 @@ def tasks_query() -> Any:
 
 def task_record(row: workbench.Task, item: str, project: str, question_id: str, question: str, annotator: str) -> Task:
     of = {"item": item, "project": project, "question_id": question_id, "question": question, "annotator": annotator}
-    return record(Task, row, gold=row.slots == 0, **of)
+    return record_of(Task, row, gold=row.slots == 0, **of)
 
 
 def load_task(session: Session, row: workbench.Task) -> Task:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
@@ -13,6 +13,7 @@ from core.json_io import dumps
 from storage.records.annotation import Draft, DraftConflictError, Interaction, InteractionLog
 from storage.records.checks import MAX_ID_CHARS, check_text, plain_problem
 from storage.records.projects import InteractionKind, WorkStage
+from storage.records.rows import record_of
 from storage.schema import engine, tables, workbench
 from storage.tasks.tasks import find_place
 from storage.work.queue import renew
@@ -77,18 +78,8 @@ def _drafts_query() -> Any:
 
 
 def _record(row: workbench.Draft, item: str, project: str, question: str, annotator: str, over: bool) -> Draft:
-    return Draft(
-        item=item,
-        project=project,
-        stage=cast(WorkStage, row.stage),
-        annotator=annotator,
-        question=question,
-        body=row.body,
-        version=row.version,
-        saved=row.updated,
-        over=bool(over),
-        submitted=not row.open,
-    )
+    names = {"item": item, "project": project, "question": question, "annotator": annotator}
+    return record_of(Draft, row, **names, saved=row.updated, over=bool(over), submitted=not row.open)
 
 
 def _load(session: Session, row: workbench.Draft) -> Draft:
@@ -103,9 +94,7 @@ def log_of(session: Session, item: int, stage: str, annotator: int) -> Interacti
         .order_by(line.id)
         .limit(MAX_INTERACTIONS)
     )
-    return InteractionLog.of(
-        Interaction(cast(InteractionKind, row.kind), row.query, row.passage_id, row.title, row.created) for row in rows
-    )
+    return InteractionLog.of(record_of(Interaction, row) for row in rows)
 
 
 class Drafts(engine.Part):

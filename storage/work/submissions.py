@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session
@@ -17,7 +17,7 @@ from core.types import Evidence
 from storage.people.actors import actor
 from storage.people.log import note
 from storage.projects.qualification import gold_score, reckon_qualification
-from storage.projects.rows import THRESHOLDS, project_row
+from storage.projects.rows import project_row
 from storage.records.annotation import (
     Content,
     GenerationWork,
@@ -32,7 +32,8 @@ from storage.records.annotation import (
     ValidationWork,
 )
 from storage.records.checks import check_choice, check_page
-from storage.records.projects import InteractionKind, WorkStage
+from storage.records.projects import THRESHOLDS, WorkStage
+from storage.records.rows import record_of
 from storage.schema import engine, tables, workbench
 from storage.tasks.contents import check_content, content_from_json, gold_from_json
 from storage.tasks.shuffling import side_order
@@ -76,26 +77,16 @@ def _record(
     """`row`: of `_rows_query`; `content`: the body's, where it is at hand."""
     sent, task, item, project, question_id, question, annotator = row
     current = task.state == "submitted" and task.version == sent.version
-    return Submission(
-        id=sent.id,
-        item=item,
-        project=project,
-        stage=cast(WorkStage, sent.stage),
-        annotator=annotator,
-        question_id=question_id,
-        question=question,
-        version=sent.version,
-        restores=sent.restores,
+    names = {"item": item, "project": project, "question_id": question_id, "question": question, "annotator": annotator}
+    return record_of(
+        Submission,
+        sent,
+        **names,
         content=content if content is not None else content_from_json(sent.body, sent.stage),
-        seconds=sent.seconds,
-        guidelines=sent.guidelines,
         log=log,
-        score=sent.score,
         current=current,
         counted=current and task.slot is not None,
         gold=task.slots == 0,
-        automatic=sent.automatic,
-        created=sent.created,
         feedback=feedback,
     )
 
@@ -106,9 +97,7 @@ def _logs(session: Session, rows: Sequence[Sequence[Any]]) -> dict[tuple[int, st
     events: dict[tuple[int, str, int], list[Interaction]] = {}
     items = sorted({row[0].item_id for row in rows})
     for found in session.scalars(select(line).where(line.item_id.in_(items)).order_by(line.id)):
-        events.setdefault((found.item_id, found.stage, found.annotator_id), []).append(
-            Interaction(cast(InteractionKind, found.kind), found.query, found.passage_id, found.title, found.created)
-        )
+        events.setdefault((found.item_id, found.stage, found.annotator_id), []).append(record_of(Interaction, found))
     return {key: InteractionLog.of(value) for key, value in events.items()}
 
 

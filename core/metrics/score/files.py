@@ -79,22 +79,28 @@ def parse_references(value: Any, file: object = None, *, none_allowed: bool = Fa
         raise FormatError("holds no question", file=file)
     found: dict[str, ReferenceQuestion] = {}
     for i, row in enumerate(value):
-        if not isinstance(row, dict):
-            raise FormatError(f"expected an object, found {row!r:.80}", file=file, field=f"[{i}]")
-        name = row.get("id")
-        if not isinstance(name, str) or not name.strip():
-            raise FormatError(f"expected text, found {_kind(row, 'id')}", file=file, field=f"[{i}].id")
-        place = _Place(file, name)
-        if name in found:
-            raise place.error("occurs twice; ids must differ", "id")
-        question = place.text(row, "question", "question")
-        annotations = tuple(
-            _annotation(body, place, f"annotations[{j}]", question, none_allowed)
-            for j, body in enumerate(place.filled(row, "annotations", "annotations"))
-        )
-        extra = {k: v for k, v in row.items() if k not in ("id", "question", "annotations")}
-        found[name] = ReferenceQuestion(name, question, annotations, None, extra)
+        question = parse_reference(row, file, f"[{i}]", none_allowed=none_allowed)
+        if question.id in found:
+            raise _Place(file, question.id).error("occurs twice; ids must differ", "id")
+        found[question.id] = question
     return list(found.values())
+
+
+def parse_reference(row: Any, file: object = None, field: str = "", *, none_allowed: bool = False) -> ReferenceQuestion:
+    """One question of such a list; `field` is where it stands.  Raises FormatError."""
+    if not isinstance(row, dict):
+        raise FormatError(f"expected an object, found {row!r:.80}", file=file, field=field or None)
+    name = row.get("id")
+    if not isinstance(name, str) or not name.strip():
+        raise FormatError(f"expected text, found {_kind(row, 'id')}", file=file, field=f"{field}.id".lstrip("."))
+    place = _Place(file, name)
+    question = place.text(row, "question", "question")
+    annotations = tuple(
+        _annotation(body, place, f"annotations[{j}]", question, none_allowed)
+        for j, body in enumerate(place.filled(row, "annotations", "annotations"))
+    )
+    extra = {k: v for k, v in row.items() if k not in ("id", "question", "annotations")}
+    return ReferenceQuestion(name, question, annotations, None, extra)
 
 
 def _annotation(body: Any, place: _Place, field: str, prompt: str, none_allowed: bool) -> Annotation:

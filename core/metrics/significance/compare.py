@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, get_args
 
 from core.errors import InputError
 from core.metrics.significance.bootstrap import Comparison, compare
+from core.types import Scope
 
 Row = Mapping[str, Any]
-SCOPES = ("all", "multi")
+SCOPES = get_args(Scope)
 
 
 @dataclass(frozen=True, slots=True)

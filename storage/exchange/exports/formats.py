@@ -9,7 +9,7 @@
 | `preferences` | JSONL of {id, prompt, chosen, rejected, chosen_set, rejected_set} | preference training |
 | `csv` | a row a statement, formula-safe | spreadsheets |
 | `parquet` | the same rows, typed | data frames, data lakes |
-| `jsonl` | everything but leases and the export log, a kind a line | moving, merging and keeping a database; `import` reads it |
+| `jsonl` | everything but sign-ins and the logs of files, a kind a line | moving, merging and keeping a database; `import` reads it |
 
 How disagreement between annotators is settled stands in `storage.exchange.consensus.RULE` and in each manifest.
 """
@@ -26,6 +26,7 @@ from core.errors import InputError
 from storage.exchange import dump
 from storage.exchange.exports import tables, training_formats
 from storage.exchange.exports.files import HashedWriter
+from storage.exchange.kinds import KINDS
 from storage.exchange.votes import Filters, Names
 
 Rows = Callable[[Session, Filters, Names, Counter[str]], Iterator[str]]
@@ -64,7 +65,7 @@ FORMATS: Mapping[str, Format] = {
     "preferences": Format(".jsonl", ("pairs", "ties"), training_formats.preferences),
     "csv": Format(".csv", _STATEMENTS, whole=tables.write_csv),
     "parquet": Format(".parquet", _STATEMENTS, whole=tables.write_parquet),
-    "jsonl": Format(".jsonl", dump.COUNTED, dump.everything),
+    "jsonl": Format(".jsonl", tuple(KINDS), dump.everything),
 }
 
 

@@ -22,7 +22,7 @@ from storage.exchange.exports.formats import FORMATS, check_format, write_rows
 from storage.exchange.votes import Filters, Names, check_filters
 from storage.records.checks import MAX_NOTE_CHARS, check_page, check_text
 from storage.records.results import Format, Manifest, Snapshot
-from storage.records.rows import record
+from storage.records.rows import record_of
 from storage.schema.engine import Part, now
 from storage.schema.snapshots import Snapshot as SnapshotRow
 from storage.schema.upgrade import head
@@ -149,7 +149,7 @@ class Exports(Part):
                 )
                 session.add(row)
                 session.flush()
-                made = record(Snapshot, row)
+                made = record_of(Snapshot, row)
             return made
         except BaseException:
             if target is not None:  # the database did not take it
@@ -161,7 +161,7 @@ class Exports(Part):
         check_page(limit, offset)
         with self.reading() as session:
             rows = session.scalars(select(SnapshotRow).order_by(SnapshotRow.number.desc()).limit(limit).offset(offset))
-            return [record(Snapshot, row) for row in rows]
+            return [record_of(Snapshot, row) for row in rows]
 
     def get_snapshot(self, number: int) -> Snapshot:
         """Raises NotFoundError for an unknown number."""
@@ -172,7 +172,7 @@ class Exports(Part):
                 raise NotFoundError(
                     f"there is no snapshot {number}; " + (f"the last one is {last}" if last else "there is none yet")
                 )
-            return record(Snapshot, row)
+            return record_of(Snapshot, row)
 
     def snapshot_files(self, number: int, folder: Path) -> dict[str, Path]:
         """Format -> file of a snapshot, after its digests were checked: it is what it was.

@@ -23,10 +23,11 @@ from sqlalchemy.orm import Session
 
 from core.errors import AmbiscopeError, FormatError, InputError
 from core.json_io import Decoder, array_rows, jsonl_rows, opened, read_text
-from storage.exchange.dump import READS
-from storage.exchange.imports.layouts import Row, check_ambignq, check_line
+from storage.exchange.dump import LAYOUT, ONE_HOME, READS
+from storage.exchange.imports.lines import check_line
 from storage.exchange.imports.predictions import prediction_of, question_of
-from storage.exchange.imports.rows import Importer
+from storage.exchange.imports.rows import Importer, ambignq_of
+from storage.exchange.kinds import Row
 from storage.records.checks import storable
 from storage.records.results import ImportReport, RejectedRowsError
 from storage.schema.echoes import take_out
@@ -97,7 +98,7 @@ class _Rejects:
 
 
 _CHECKS: dict[str, Callable[[Row], Any]] = {
-    "ambignq": check_ambignq,
+    "ambignq": ambignq_of,
     "questions": question_of,
     "predictions": prediction_of,
     "jsonl": check_line,
@@ -154,7 +155,7 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
     """Stores a checked file inside the caller's transaction.  Raises RejectedRowsError with every row that contradicts
     the database; the caller rolls back.
     """
-    importer, rejects, first = Importer(session, annotator), _Rejects(path), True
+    importer, rejects, first, layout = Importer(session, annotator), _Rejects(path), True, LAYOUT
     store: dict[str, Callable[[Row], None]] = {
         "ambignq": importer.ambignq,
         "questions": importer.question,
@@ -163,7 +164,7 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
     }
     for line, row, _ in _rows(path, format):
         if format == "jsonl" and first:
-            first = False
+            first, layout = False, row["layout"]
             continue
         try:
             store[format](row)
@@ -173,9 +174,9 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
         except AmbiscopeError as e:
             rejects.add(line, str(e))
     rejects.settle()
-    if format == "jsonl":  # a file of before schema 0007 holds submitted work twice
+    if layout < ONE_HOME:
         session.flush()
-        echoes = take_out(session.connection(), sorted(set(importer.questions.values())))
+        echoes = take_out(session.connection(), sorted(importer.questions))
         importer.stored.subtract(echoes)
         importer.known.update(echoes)
     return ImportReport(str(path), format, dict(+importer.stored), dict(+importer.known))

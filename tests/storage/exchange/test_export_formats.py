@@ -24,8 +24,8 @@ from core import types as t
 from core.errors import InputError, NotFoundError, StorageError
 from core.training.data.examples import read_multi
 from storage.exchange.consensus import Statement, Vote, agreement_of, annotation_of, consensus
-from storage.exchange.dump import KINDS
 from storage.exchange.exports.tables import COLUMNS, safe_cell, schema
+from storage.exchange.kinds import KINDS
 from storage.exchange.supporting import supporting
 from storage.exchange.votes import Filters, Said
 from storage.records.annotation import (

@@ -334,7 +334,7 @@ def test_an_empty_database_gives_a_valid_file(store: Store, tmp_path: Path, form
     if format in ("ambignq", "fid"):
         assert json.loads(out.read_text()) == []
     else:
-        assert lines(out) == ([{"kind": "ambiscope", "layout": 2}] if format == "jsonl" else [])
+        assert lines(out) == ([{"kind": "ambiscope", "layout": dump.LAYOUT}] if format == "jsonl" else [])
     assert set(manifest.counts.values()) == {0}
 
 
@@ -348,7 +348,7 @@ def test_the_manifest_tells_what_went_out(store: Store, tmp_path: Path, format: 
     assert found == json.loads(json.dumps(manifest.to_json()))
     assert found["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
     assert found["bytes"] == out.stat().st_size
-    assert (found["schema"], found["layout"], found["format"]) == (head(), 2, format)
+    assert (found["schema"], found["layout"], found["format"]) == (head(), dump.LAYOUT, format)
     assert found["filters"]["annotators"] == []
     assert found["filters"]["pseudonyms"] is False
     (noted,) = noted_exports(store)

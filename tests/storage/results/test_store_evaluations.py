@@ -205,7 +205,12 @@ def test_an_export_is_imported_into_an_empty_database(store: Store, tmp_path: Pa
     file = tmp_path / "all.jsonl"
     store.exports.export("jsonl", file)
     with Store(f"sqlite:///{tmp_path / 'other.db'}") as other:
-        assert other.imports.import_file(file).stored == {"evaluation": 1}
+        assert other.imports.import_file(file).stored == {"evaluation": 1, "evaluation_trace": 1}
+        assert (
+            other.evaluations.find_evaluation_trace(saved, "q0")
+            == store.evaluations.find_evaluation_trace(saved, "q0")
+            is not None
+        )
         assert other.evaluations.evaluations() == store.evaluations.evaluations()
         assert whole_report(other, saved) == whole_report(store, saved)
         assert other.evaluations.evaluation_rows(saved) == store.evaluations.evaluation_rows(saved)

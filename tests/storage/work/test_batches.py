@@ -7,6 +7,7 @@ import multiprocessing
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from annotation_samples import Clock, do, project, questions, take, work
@@ -18,6 +19,7 @@ from core.types import ReferenceQuestion
 from storage.exchange import votes
 from storage.projects import intake
 from storage.projects.intake import Intake
+from storage.records.projects import Job
 from storage.schema import engine, workbench
 from storage.store import Store
 from storage.tasks import batches, jobs
@@ -229,6 +231,6 @@ def test_the_kinds_of_jobs_are_those_of_the_database(store: Store) -> None:
     with store.database.writing() as session:
         number = workbench.Project.id
         row = session.query(number).filter_by(public_id=made.id).scalar()
-        for kind in workbench.JOBS:
+        for kind in get_args(Job):
             jobs.begin(session, row, kind, 0)
     assert store.maintenance.counts()["project_job"] == 2
