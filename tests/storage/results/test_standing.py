@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from annotation_samples import judge_all, multiple, project, single, take, work
+from sqlalchemy import select
 from storage_samples import annotate, earlier_labels, prediction
 
 from core import types as t
@@ -14,11 +15,11 @@ from storage.schema import tables
 from storage.store import Store
 
 
-def standing(store: Store) -> dict[tuple[int, str], t.Annotation]:
-    """(question's row, annotator) -> the annotation that counts."""
+def standing(store: Store) -> dict[str, t.Annotation]:
+    """Annotator -> the annotation that counts, of the only question."""
     with store.database.reading() as session:
-        questions = list(range(1, 10))
-        return {(a.question, a.annotator): a.annotation for a in annotated(session, questions, submitted(session, questions))}
+        (question,) = session.scalars(select(tables.Question.id))
+        return {a.annotator: a.annotation for a in annotated(session, [question], submitted(session, [question]))}
 
 
 def send(store: Store, made: Project, *answers: str) -> str:
@@ -32,11 +33,11 @@ def test_of_two_projects_the_latest_submission_counts(store: Store) -> None:
     first, second = project(store, 1, name="first"), project(store, 1, name="second")
     one = send(store, first, "x")
     other = send(store, second, "y", "z")
-    assert standing(store) == {(1, "Ada"): multiple("y", "z")}
+    assert standing(store) == {"Ada": multiple("y", "z")}
     send(store, first, "w")
-    assert standing(store) == {(1, "Ada"): single("w")}
+    assert standing(store) == {"Ada": single("w")}
     store.returns.return_item(one, "Ada", "generation", "no", by="Vera")
-    assert standing(store) == {(1, "Ada"): multiple("y", "z")}  # returned work does not count, the other still does
+    assert standing(store) == {"Ada": multiple("y", "z")}  # returned work does not count, the other still does
     store.returns.undo(other, "Ada", "generation")
     assert standing(store) == {}
 
@@ -44,11 +45,11 @@ def test_of_two_projects_the_latest_submission_counts(store: Store) -> None:
 def test_of_a_file_and_a_project_the_latest_counts(store: Store) -> None:
     made = project(store, 1)
     annotate(store, "q0", "Ada", single("filed"))
-    assert standing(store) == {(1, "Ada"): single("filed")}
+    assert standing(store) == {"Ada": single("filed")}
     item = send(store, made, "x")
-    assert standing(store) == {(1, "Ada"): single("x")}
+    assert standing(store) == {"Ada": single("x")}
     store.returns.return_item(item, "Ada", "generation", "no", by="Vera")
-    assert standing(store) == {(1, "Ada"): single("filed")}
+    assert standing(store) == {"Ada": single("filed")}
 
 
 def judging(store: Store) -> tuple[str, str]:
@@ -90,7 +91,7 @@ def test_a_label_of_a_project_is_taken_back_on_explore(store: Store) -> None:
     store.labels.judge(saved, 1, "Ada", None, "not sure", "draft")
     assert [(j.position, j.state) for j in store.labels.judgments(saved, "Ada")] == [(1, "draft")]
     with store.database.reading() as session:
-        question = session.query(tables.Prediction.question_id).scalar()
+        (question,) = session.scalars(select(tables.Question.id))
         assert not [one for one in labelled(session, [question], submitted(session, [question])) if one.counts]
     store.labels.judge(saved, 0, "Ada", "wrong", expected_version=0)
     assert said(store, saved) == ["wrong", None]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 
 import pytest
-from annotation_samples import Clock, do, multiple, project, questions, states, take, task_of, validate, work
-from sqlalchemy import text
+from annotation_samples import Clock, do, multiple, project, questions, states, take, validate, work
+from sqlalchemy import select, text
 
 from core.errors import ConflictError, InputError, NotAllowedError, NotFoundError, StorageError
 from storage.records.annotation import GenerationWork, NotQualifiedError
 from storage.results.standing import annotated, submitted
+from storage.schema import tables
 from storage.store import Store
 
 
@@ -110,9 +111,10 @@ def test_saving_keeps_the_lease_and_an_expired_one_is_resumed_where_it_is_free(s
 
 
 def counting(store: Store) -> list[str]:
-    """Whose annotation of the first question counts."""
+    """Whose annotation of the only question counts."""
     with store.database.reading() as session:
-        return [one.annotator for one in annotated(session, [1], submitted(session, [1]))]
+        (question,) = session.scalars(select(tables.Question.id))
+        return [one.annotator for one in annotated(session, [question], submitted(session, [question]))]
 
 
 def test_late_work_is_kept_over_the_number_and_counts_when_a_slot_is_free(store: Store, clock: Clock) -> None:
