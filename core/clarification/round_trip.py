@@ -166,6 +166,7 @@ def _best(
                 rank, why = 0, "over all passages another answer is returned too, or instead"
             else:
                 rank, why = 1, "asked this way the reader returns another answer, too or first"
-            shown = Clarification(answer.text, edit.question, False, len(edits), tuple(dict.fromkeys(returned)), why)
+            kept = edit.question if edit.own else question  # what the others' evidence says too tells nothing apart
+            shown = Clarification(answer.text, kept, False, len(edits), tuple(dict.fromkeys(returned)), why)
             failed.append(((rank, edit.cost), shown))
     return min(failed, key=lambda f: f[0])[1]
