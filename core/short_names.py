@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 LONGEST_NAME = 6  # words
 _SMALL = "of|the|and|for|in|de|la|on|to"
 _NAME = re.compile(rf"\b(?:[A-Z]\.|[A-Z][\w’'-]*)(?: (?:(?:{_SMALL}) ){{0,2}}(?:[A-Z]\.|[A-Z][\w’'-]*|\d+\b))+")
-_DEFINED = re.compile(
-    rf"((?:[A-Z][\w’'-]*|{_SMALL})(?: (?:[A-Z][\w’'-]*|\d+|{_SMALL})){{1,7}}) \((?P<short>[A-Z][A-Za-z0-9&.]{{1,7}})\)"
-)
 # two capitals, or letters with a number behind them; a Roman number is none
 _SHORT = re.compile(r"\b(?![IVXLC]+\b)(?:[A-Z][a-z]{0,2}[A-Z][A-Za-z]{0,5}|(?:[A-Z]\.){2,5}|[A-Za-z]{1,4}\d{1,4})(?![\w’'-])")
 _BARE = re.compile(r"\b[a-z]{3,6}\b")
@@ -43,7 +40,7 @@ def short_forms(name: str) -> set[str]:
 
     kept = [p for p in parts if p.casefold() not in _SMALL.split("|")]
     found = {"".join(first(p, inside) for p in some).casefold() for some in (parts, kept) for inside in (False, True)}
-    return {f for f in found if 1 < len(f) <= 8}
+    return {f for f in found - {p.casefold() for p in parts} if 1 < len(f) <= 8}
 
 
 def names_in(text: str) -> Iterator[str]:
@@ -59,15 +56,13 @@ def names_in(text: str) -> Iterator[str]:
                 yield " ".join(some)
 
 
-def definitions_in(text: str) -> Iterator[tuple[str, str]]:
-    """(key, name) of each short name that the text itself explains: "the Northern Insurance Society (NIS)"."""
-    for match in _DEFINED.finditer(text):
-        parts, key = match.group(1).split(), key_of(match["short"])
-        for first in reversed(range(len(parts) - 1)):
-            name = " ".join(parts[first:])
-            if key in short_forms(name) and parts[first][0].isupper():
-                yield key, name
-                break
+def written_in(text: str) -> set[str]:
+    """The keys of the short names that the text writes.
+
+    >>> sorted(written_in("The National Ice Survey, usually called NIS, is no NATO body; nor was Henry VIII."))
+    ['nato', 'nis']
+    """
+    return {key_of(match.group()) for match in _SHORT.finditer(text)}
 
 
 def short_names_in(question: str, known: Callable[[str], bool]) -> list[re.Match[str]]:

@@ -62,15 +62,14 @@ def measure(folder: Path, every: int, settings: Settings) -> tuple[list[float], 
 
 
 def judged(path: Path) -> str:
-    """The shares of a judged file, as a row of a table: of all answers, and of those whose question was changed."""
+    """The shares of a judged file, in a line: of the answers whose question was changed, and of all."""
     with path.open(encoding="utf-8", newline="") as f:
         rows = [r for r in csv.DictReader(f, delimiter="\t") if r["judgment"]]
-    right = [r["judgment"].startswith("right") for r in rows]
-    changed = [r["disambiguated question"] != r["question"] for r in rows]
-    good = sum(r and c for r, c in zip(right, changed))
+    shown = [r for r in rows if r["disambiguated question"] != r["question"]]
+    right = sum(r["judgment"].startswith("right") for r in shown)
     return (
-        f"{path.name}: {len(rows)} answers, {sum(changed)} with a question of their own; right and natural: {good} of {sum(changed)} "
-        f"({good / max(1, sum(changed)):.0%}), {good / max(1, len(rows)):.0%} of all answers"
+        f"{path.name}: {len(rows)} answers, {len(shown)} with a question of their own; right and natural are {right}: "
+        f"{right / max(1, len(shown)):.0%} of these, {right / max(1, len(rows)):.0%} of all answers"
     )
 
 

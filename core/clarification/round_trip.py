@@ -139,9 +139,8 @@ def _best(
     ask: Ask,
 ) -> Clarification:
     if not edits:
-        return Clarification(
-            answer.text, question, False, 0, (), "the evidence has no word that tells this answer from the others"
-        )
+        why = "nothing in the evidence is sure to tell this answer from the others"
+        return Clarification(answer.text, question, False, 0, (), why)
     # first the likeliest answer over the passages that decide (this answer's and its rivals'), then whole runs over all of them; a few edits at a
     # time, as the first ones mostly pass and reading is what a clarification costs
     deciding = list({p.id: p for p in (own, *rivals)}.values())
@@ -166,7 +165,6 @@ def _best(
                 rank, why = 0, "over all passages another answer is returned too, or instead"
             else:
                 rank, why = 1, "asked this way the reader returns another answer, too or first"
-            kept = edit.question if edit.own else question  # what the others' evidence says too tells nothing apart
-            shown = Clarification(answer.text, kept, False, len(edits), tuple(dict.fromkeys(returned)), why)
+            shown = Clarification(answer.text, edit.question, False, len(edits), tuple(dict.fromkeys(returned)), why)
             failed.append(((rank, edit.cost), shown))
     return min(failed, key=lambda f: f[0])[1]

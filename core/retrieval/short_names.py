@@ -9,12 +9,12 @@ from pathlib import Path
 
 from core import disk
 from core.errors import IndexMismatchError
-from core.short_names import definitions_in, key_of, names_in, short_forms, short_names_in
+from core.short_names import key_of, names_in, short_forms, short_names_in, written_in
 from core.types import Passage
 
 FILE = "short_names.sqlite"
 MOST_NAMES = 3  # that a query is widened by
-DEFINED, TITLE, TEXT = (
+EXPLAINED, TITLE, TEXT = (
     1000,
     10,
     1,
@@ -40,13 +40,13 @@ def build(passages: Iterable[Passage], count: int, file: Path) -> None:
 
 def _rows(passage: Passage, whole: bool) -> Iterable[tuple[str, str, int]]:
     title = passage.title.partition(" (")[0].partition(":")[0].removeprefix("The ")
-    weights: dict[tuple[str, str], int] = {(key, title): TITLE for key in short_forms(title)}
-    for name in set(names_in(passage.text)) if whole else ():
+    written = written_in(f"{passage.title}. {passage.text}")
+    weights = dict.fromkeys(((key, title) for key in short_forms(title)), TITLE)
+    for name in dict.fromkeys(names_in(passage.text)) if whole or written else ():
         for key in short_forms(name):
-            weights.setdefault((key, name), TEXT)
-    for key, name in definitions_in(f"{passage.title}. {passage.text}"):
-        weights[key, name] = DEFINED
-    return [(key, name, weight) for (key, name), weight in weights.items()]
+            if whole or key in written:
+                weights.setdefault((key, name), TEXT)
+    return [(key, name, EXPLAINED if key in written else weight) for (key, name), weight in weights.items()]
 
 
 def _add(table: sqlite3.Connection, rows: list[tuple[str, str, int]]) -> None:
@@ -64,14 +64,14 @@ class ShortNames:
         self._file = file
 
     def names(self, short: str, known: bool) -> list[str]:
-        """What the short form may stand for, the weightiest first; of one that the corpus itself writes (`known`) only what its texts explain.
+        """What the short form may stand for, the weightiest first; of one that the corpus itself writes (`known`) only names that stand beside it.
 
         Raises IndexMismatchError for a damaged table.
         """
         key = key_of(short)
         if self._file is None or (len(key) < 3 and not known):
             return []
-        least = DEFINED if known else TITLE if short.islower() and short.isalpha() else 0
+        least = EXPLAINED if known else TITLE if short.islower() and short.isalpha() else 0
         query = "SELECT name FROM names WHERE key = ? AND weight >= ? ORDER BY weight DESC, name LIMIT ?"
         try:
             with closing(sqlite3.connect(f"{self._file.resolve().as_uri()}?mode=ro", uri=True)) as table:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.short_names import definitions_in, names_in, short_forms, short_names_in, spelled_out
+from core.short_names import names_in, short_forms, short_names_in, spelled_out, written_in
 
 
 @pytest.mark.parametrize(
@@ -27,10 +27,7 @@ def test_what_is_no_name_of_several_words_has_no_short_form() -> None:
 def test_names_are_seen_by_their_capitals() -> None:
     assert "Franklin D. Roosevelt" in list(names_in("President Franklin D. Roosevelt pressed a key."))
     assert list(names_in("It rained in may.")) == []
-    assert list(definitions_in("Founded as the Northern Insurance Society (NIS) in 1894.")) == [
-        ("nis", "Northern Insurance Society")
-    ]
-    assert list(definitions_in("The Northern Insurance Society (of Brevik).")) == []
+    assert written_in("The Northern Insurance Society (NIS) of Brevik, founded in 1894.") == {"nis"}
 
 
 def test_short_names_of_a_question() -> None:

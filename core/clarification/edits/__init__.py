@@ -31,10 +31,10 @@ PENALTY = {
     "name": 0,
     "work": 1,
     "modifier": 1,
-    "phrase": 2,
-    "time": 2,
+    "time": 3,
+    "phrase": 4,
     "brackets": 2,
-    "near": 4,
+    "near": 5,
     "plain": 4,
     "twofold": 6,
 }
@@ -56,7 +56,7 @@ class Edit:
 
     @property
     def cost(self) -> int:
-        return self.size + PENALTY[self.kind] + (0 if self.own else 4)
+        return self.size + PENALTY[self.kind]
 
 
 def edit_size(before: str, after: str) -> int:
@@ -146,7 +146,7 @@ def _single_edits(question: str, answer: str, place: Place, others: Sequence[Pla
     theirs: set[str] = set()
     their_titles = {w for o in others for w in content_words(o.passage.title)}
     for o in others:
-        text = evidence_sentence(o.passage, o.start) if o.passage.id == place.passage.id else o.passage.text
+        text = evidence_sentence(o.passage, o.start)
         shared = sentence_bounds(place.passage.text, place.start)
         if o.passage.id == place.passage.id and shared[0] <= o.start < shared[1]:
             continue  # one sentence holds both: nearness decides
@@ -177,8 +177,8 @@ def _single_edits(question: str, answer: str, place: Place, others: Sequence[Pla
             w for w in content_words(" ".join(added)) if w not in (their_titles if kind in ("name", "brackets") else theirs)
         ]
         own = len(rare) if kind != "part" else 1
-        if not own and kind in ("name", "brackets", "work"):
-            continue  # the other answers' titles say it too
+        if not own:
+            continue  # it is said of the other answers too
         edit = Edit(text, edit_size(question, text), own, kind)
         if text.lower() not in seen or edit.cost < seen[text.lower()].cost:
             seen[text.lower()] = edit

@@ -21,6 +21,9 @@ _WORKS = frozenset(
     "film movie album song single series show serial sitcom musical opera play novel book story comic game episode painting "
     "ballet soundtrack miniseries documentary".split()
 )
+_PEOPLE = frozenset(
+    "actor actress author aviator character composer explorer inspector painter player poet scientist singer writer".split()
+)
 _NUMBERED = re.compile(r"(season|series|volume|part|book|act|episode) \d+")
 _EVENT = re.compile(
     r"^(?:(?:First|Second|Third|Fourth|Last)\s+)?(?:Battle|Siege|Treaty|Congress|Council|War|Fall)\s+(?:of|in)\b"
@@ -57,7 +60,12 @@ def split_title(title: str) -> tuple[str, str]:
 def _is_kind(qualifier: str) -> bool:
     """True for a qualifier that reads as a kind of thing ("1961 film", "Leonard Cohen song"), to be said before the name."""
     last = qualifier.split()[-1]
-    return last.isalpha() and last.islower() and last not in ("disambiguation", "mythology", "generation", "century", "comics")
+    return (
+        last.isalpha()
+        and last.islower()
+        and not last.endswith("versions")
+        and last not in ("disambiguation", "mythology", "generation", "century", "comics")
+    )
 
 
 def mention(question: str, name: str, adjectives: bool = False) -> tuple[int, int] | None:
@@ -103,8 +111,9 @@ def _qualified(question: str, base: str, qualifier: str, text: str) -> Iterator[
     before, name, after = question[: found[0]], question[found[0] : found[1]], question[found[1] :]
     bare, article = _drop_the(before)
     last = qualifier.split()[-1]
-    if article.strip().lower() in ("a", "an"):
-        return  # "a martini" is not one cocktail
+    of_a_person = re.search(r"\b(?:the|an?) (\w+)\s+$", bare)
+    if article.strip().lower() in ("a", "an") or (of_a_person and of_a_person[1] in _PEOPLE):
+        return  # "a martini" is not one cocktail, "the aviator Barrantes" not her film
     if article and not base.lower().startswith("the ") and last in _WORKS:
         return  # "the Joker" is not the film Joker
     if article and base.lower().startswith("the "):
@@ -122,7 +131,7 @@ def _qualified(question: str, base: str, qualifier: str, text: str) -> Iterator[
             yield f"{before}{name} in the {qualifier}{after}", "name"
         elif last in _OF and (kind := re.search(rf"\bthe\s+({'|'.join(_WORKS)})\s+$", before)):
             yield f"{before[: kind.start()]}the {qualifier} of {kind.group()}{name}{after}", "name"
-        elif last.removesuffix("s") in _OF:
+        elif last in _OF:
             yield f"{bare}the {qualifier} of {article if article.strip() == 'the' else ''}{name}{after}", "name"
         else:
             yield f"{bare}the {qualifier} {name}{after}", "name"
@@ -169,6 +178,8 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
         small = [w for w in words(head) if w in ("of", "in", "on", "at", "from", "and", "for", "the", "to", "by", "with")]
         if not head or head[-1:] in "–-:,;" or (small and not _EVENT.match(base)):
             break
+        if set(words(question[: found[0]])[-2:]) & (set(words(head)) - {"the"}):
+            continue  # "the naval battle of Narvik" has the half of "First Battle of Narvik"
         before, article = _drop_the(question[: found[0]])
         name = question[found[0] : found[1]]
         common = name.islower() and tail[:1].isupper() and len(name.split()) == 1 and not question.islower()
