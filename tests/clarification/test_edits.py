@@ -276,6 +276,7 @@ def test_versions_that_do_not_fit_are_left(question: str, sentence: str) -> None
             "She gave it to Lake Mill, for that reason.",
             [],
         ),  # nobody goes anywhere; "that" points elsewhere
+        ("When did it open?", "It opened to vehicles at noon.", ["When did it open to vehicles?"]),
         ("When did Liu Yang fly?", "He flew in 2022 for a second flight.", ["When did Liu Yang fly for a second flight?"]),
         (
             "Who ran Apple?",

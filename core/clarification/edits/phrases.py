@@ -170,7 +170,10 @@ def plain_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
         if _PLAIN_NOT.search(body) or (prep == "while" and not re.match(r"[a-z-]+ing\b", body)):
             continue
         named = not body.removeprefix("the ").islower()
-        if prep == "to" and not (_WAY.search(question.lower()) and (named or body.startswith("the "))):
+        opened = (
+            prep == "to" and body.endswith("s") and re.search(r"\bopened\s+$", text[: match.start()])
+        )  # to vehicles, to visitors
+        if prep == "to" and not opened and not (_WAY.search(question.lower()) and (named or body.startswith("the "))):
             continue
         if prep != "to" and named:
             continue  # names are the other templates'
