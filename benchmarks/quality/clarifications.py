@@ -62,14 +62,15 @@ def measure(folder: Path, every: int, settings: Settings) -> tuple[list[float], 
 
 
 def judged(path: Path) -> str:
-    """The shares of a judged file, in a line: of the answers whose question was changed, and of all."""
+    """The shares of a judged file, in a line: of the answers whose question was changed, of those that pass the round trip, and of all."""
     with path.open(encoding="utf-8", newline="") as f:
         rows = [r for r in csv.DictReader(f, delimiter="\t") if r["judgment"]]
     shown = [r for r in rows if r["disambiguated question"] != r["question"]]
-    right = sum(r["judgment"].startswith("right") for r in shown)
+    right = [r for r in shown if r["judgment"].startswith("right")]
+    passed, good = (sum(r["passed"] == "yes" for r in some) for some in (shown, right))
     return (
-        f"{path.name}: {len(rows)} answers, {len(shown)} with a question of their own; right and natural are {right}: "
-        f"{right / max(1, len(shown)):.0%} of these, {right / max(1, len(rows)):.0%} of all answers"
+        f"{path.name}: right and natural are {len(right)} of {len(shown)} changed questions ({len(right) / max(1, len(shown)):.0%}), "
+        f"{good} of the {passed} that pass the round trip ({good / max(1, passed):.0%}), {len(right) / max(1, len(rows)):.0%} of all {len(rows)} answers"
     )
 
 

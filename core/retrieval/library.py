@@ -114,11 +114,14 @@ class Corpus:
             return self._words
 
     def _short_names(self) -> ShortNames:
-        """The table of short names, made here where an older build left none; where nothing can be written, no name is known."""
+        """The table of short names, made here where an older build left none.  No name is known where nothing can be written, and in a large
+        corpus of an older build, where a search would wait for minutes."""
         with self._lock:
             if self._short is None:
                 file: Path | None = self._folder / short_names.FILE
-                if file and not file.exists():
+                if file and not file.exists() and len(self.store) > short_names.WHOLE_TEXTS:
+                    file = None
+                elif file and not file.exists():
                     try:
                         short_names.build(self.store, len(self.store), file)
                     except (StorageError, sqlite3.Error):

@@ -56,6 +56,15 @@ def test_an_index_of_before_gets_its_table_at_the_first_search(library: CorpusLi
     assert file.exists()
 
 
+def test_a_large_index_of_before_is_searched_without(
+    library: CorpusLibrary, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (library.folder / "names" / short_names.FILE).unlink()
+    monkeypatch.setattr(short_names, "WHOLE_TEXTS", 3)
+    assert library.open("names").widened("N64") == "N64"
+    assert not (library.folder / "names" / short_names.FILE).exists()
+
+
 def test_where_nothing_can_be_written_search_goes_on(
     library: CorpusLibrary, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
