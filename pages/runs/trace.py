@@ -12,7 +12,7 @@ from core import types as t
 from core.systems import entry_of
 from pages.app.figures import percent, seconds
 from pages.app.markup import around, changes, highlighted, plain, short
-from pages.runs.candidates import candidates_table
+from pages.runs.candidates import candidates_note, candidates_table
 from pages.runs.interpretations.grid import PassageGrid
 from pages.runs.interpretations.imagined import Imagined, ImaginedQuestions, Ranks, became, draw_pruned
 
@@ -221,6 +221,8 @@ class TraceView:
             with left:
                 if step.candidates or answer is None:
                     st.markdown(candidates_table(step))
+                if note := candidates_note(step):
+                    st.caption(note)
             with right:
                 if answer is not None:
                     draw_evidence(answer.evidence, self.passages)
