@@ -53,9 +53,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
+    """`model` and `verifier`: what the answering model alone and the verifier say of it, where a reranker made `probability` of them."""
+
     text: str
     probability: float
     evidence: Evidence | None = None
+    model: float | None = None
+    verifier: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from core.systems import SYSTEMS
 
 MODULES = sorted(p for folder in ("core", "storage", "pages") for p in (ROOT / folder).rglob("*.py"))
 BESIDE = sorted(p for folder in ("benchmarks", "tests") for p in (ROOT / folder).rglob("*.py"))
-BASICS = ("core.errors", "core.json_io", "core.registry", "core.text", "core.types")
+BASICS = ("core.errors", "core.json_io", "core.registry", "core.short_names", "core.text", "core.types")
 
 
 @cache
@@ -59,6 +59,7 @@ ARROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "core.types": (("core",), ()),
     "core.errors": (("core",), ("core.types",)),
     "core.text": (("core",), ("core.types",)),
+    "core.short_names": (("core",), ("core.text", "core.types")),
     "core.metrics": (("core", "torch"), ("core.metrics", *BASICS)),
     "core.datasets": (("core",), ("core.datasets", "core.disk", "core.metrics", *BASICS)),
     "core.annotating": (("core",), ("core.annotating", *BASICS)),

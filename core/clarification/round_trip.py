@@ -139,9 +139,8 @@ def _best(
     ask: Ask,
 ) -> Clarification:
     if not edits:
-        return Clarification(
-            answer.text, question, False, 0, (), "the evidence has no word that tells this answer from the others"
-        )
+        why = "nothing in the evidence is sure to tell this answer from the others"
+        return Clarification(answer.text, question, False, 0, (), why)
     # first the likeliest answer over the passages that decide (this answer's and its rivals'), then whole runs over all of them; a few edits at a
     # time, as the first ones mostly pass and reading is what a clarification costs
     deciding = list({p.id: p for p in (own, *rivals)}.values())

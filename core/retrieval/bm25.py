@@ -140,6 +140,10 @@ class Bm25Index:
             raise IndexMismatchError(f"{folder} has {documents} passages, the corpus {count}; build the index again")
         self._tokenizer = Tokenizer()
 
+    def knows(self, word: str) -> bool:
+        """True where a passage has the word, and for a stop word, which nobody looks for."""
+        return all(t in self._bm25.vocab_dict for t in self._tokenizer(word))
+
     def scores(self, query: str) -> NDArray[np.float32] | None:
         """BM25 of every passage (n,), or None when no word of the query is in the corpus (an empty query, only stop words)."""
         known = self._bm25.vocab_dict

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from core.errors import FormatError, IndexMismatchError, InputError, StorageError
-from core.retrieval import bm25, index
+from core.retrieval import bm25, index, short_names
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
 from core.retrieval.encoder import Encoder, passage_text
 from core.retrieval.readers import read_passages, reader_for
@@ -160,6 +160,8 @@ def build(
     if not (folder / BM25_FOLDER).exists():
         texts = (passage_text(p) for p in store)
         bm25.build(texts, count, folder / BM25_FOLDER, lambda done, total: progress(done, total, "words"))
+    if not (folder / short_names.FILE).exists():
+        short_names.build(store, count, folder / short_names.FILE)
     encoding = time.perf_counter()
     before = (encoder.stats.model_seconds, encoder.stats.tokens, encoder.stats.padded_tokens)
     resumed = index.write_vectors(

@@ -28,6 +28,7 @@ from core.errors import (
     StorageError,
 )
 from core.retrieval import build as building
+from core.retrieval import short_names
 from core.retrieval.build import BuildReport, Prints, Progress, no_progress
 from core.retrieval.corpus import FACTS, PassageStore, folder_size, read_facts
 from core.retrieval.encoder import Encoder, Vectors, load_encoder
@@ -36,6 +37,7 @@ from core.retrieval.hybrid import checked_mode, search
 from core.retrieval.index import MANIFEST, Manifest, VectorIndex, check_manifest
 from core.retrieval.precomputed import load_precomputed
 from core.retrieval.readers.lines import Limits, Rejected
+from core.retrieval.short_names import ShortNames
 from core.settings import Settings
 from core.types import Passage, RetrievedPassage
 
@@ -77,6 +79,7 @@ class Corpus:
         self._lock = threading.Lock()
         self._loaded: tuple[Encoder, VectorIndex] | None = None
         self._words: Bm25Index | None = None
+        self._short: ShortNames | None = None
 
     @property
     def digest(self) -> str:
@@ -112,10 +115,31 @@ class Corpus:
                 self._words = Bm25Index(self._folder / building.BM25_FOLDER, len(self.store))
             return self._words
 
+    def _short_names(self) -> ShortNames:
+        """The table of short names, made here where an older build left none.  No name is known where nothing can be written, and in a large
+        corpus of an older build, where a search would wait for minutes."""
+        with self._lock:
+            if self._short is None:
+                file: Path | None = self._folder / short_names.FILE
+                if file and not file.exists() and len(self.store) > short_names.WHOLE_TEXTS:
+                    file = None
+                elif file and not file.exists():
+                    try:
+                        short_names.build(self.store, len(self.store), file)
+                    except (StorageError, sqlite3.Error):
+                        file = None
+                self._short = ShortNames(file)
+            return self._short
+
+    def widened(self, query: str) -> str:
+        """The query with the names of this corpus beside its short forms: "the N64 (Nintendo 64)"."""
+        return self._short_names().widened(query, self._bm25().knows)
+
     def warm(self) -> None:
         """Loads everything that a search needs.  Raises IndexMismatchError, CheckpointError."""
         self._dense()
         self._bm25()
+        self._short_names()
 
     def search(self, query: str, k: int, mode: str | None = None) -> list[RetrievedPassage]:
         """The k best passages, best first; fewer when the corpus is smaller, or when in mode bm25 fewer share a word with it.
@@ -134,6 +158,7 @@ class Corpus:
             raise NothingRetrievedError(f"corpus '{self.name}' is empty; choose another one")
         if not queries:
             return []
+        queries = [self.widened(query) for query in queries]
         encoder, index = self._dense()
         words = None if chosen == "dense" else self._bm25()
         vectors: Vectors = encoder.encode(queries, "query")

@@ -19,7 +19,7 @@ from core import types as t
 from core.consolidation import Clustering, Consolidation, Embed, SameAnswer, Unclustered, Vectors, consolidate, text_of
 from core.models.language import loading, roles
 from core.models.language.roles import Claim, Run
-from core.systems.shared.base import Options, Parts, read_extra
+from core.systems.shared.base import Options, Parts, as_read, read_extra
 from core.systems.shared.grounded import Found, GroundedSystem
 from core.text import listed
 
@@ -67,7 +67,7 @@ class Verdict(GroundedSystem):
         proposed: list[t.Interpretation] = []
         trouble: list[str] = []
         abstained = 0
-        for _, one in self._interpret(question.text, retrieved.passages, run):  # Eq. 8
+        for _, one in self._interpret(as_read(question, retrieved.passages).text, retrieved.passages, run):  # Eq. 8
             yield from run.events()
             yield t.InterpretationProposed(one)
             run.check()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -12,27 +12,30 @@ from core import types as t
 from core.systems import entry_of
 from pages.app.figures import percent, seconds
 from pages.app.markup import around, changes, highlighted, plain, short
-from pages.runs.candidates import candidates_table
+from pages.runs.candidates import candidates_note, candidates_table
 from pages.runs.interpretations.grid import PassageGrid
 from pages.runs.interpretations.imagined import Imagined, ImaginedQuestions, Ranks, became, draw_pruned
 
 
-def draw_found(passages: Sequence[t.RetrievedPassage]) -> None:
-    """Retrieved passages: rank, title and score, the text when opened."""
+def draw_found(passages: Sequence[t.RetrievedPassage], answers: Mapping[str, Sequence[str]] | None = None) -> None:
+    """Retrieved passages: rank, title, score and which of the run's `answers` (by passage id) it supports, the text when opened."""
     for found in passages:
         title = short(found.passage.title or found.passage.id, 80)
+        supported = "".join(f" :green-badge[supports {plain(short(a, 40))}]" for a in (answers or {}).get(found.passage.id, ()))
         cosine = "" if found.similarity is None else f" :gray-badge[cosine {found.similarity:.2f}]"
-        with st.expander(f"{found.rank}. **{plain(title)}**  :gray-badge[score {found.score:.3f}]{cosine}"):
+        with st.expander(f"{found.rank}. **{plain(title)}**  :gray-badge[score {found.score:.3f}]{cosine}{supported}"):
             st.markdown(plain(found.passage.text))
             st.caption(f"Passage {plain(found.passage.id)}")
 
 
-def draw_passages(place: DeltaGenerator, event: t.PassagesRetrieved, query: str = "") -> None:
-    """`query`: what was searched for, where the trace says it nowhere else."""
+def draw_passages(
+    place: DeltaGenerator, event: t.PassagesRetrieved, query: str = "", answers: Mapping[str, Sequence[str]] | None = None
+) -> None:
+    """`query`: what was searched for, where the trace says it nowhere else; `answers`: as `draw_found` has them."""
     count = len(event.passages)
     label = f"{count} passage{'' if count == 1 else 's'} retrieved in {seconds(event.seconds)}"
     with place.expander(f"{label} for: {plain(short(query, 100))}" if query else label, icon=":material/menu_book:"):
-        draw_found(event.passages)
+        draw_found(event.passages, answers)
 
 
 def draw_evidence(evidence: tuple[t.Evidence, ...], passages: dict[str, t.RetrievedPassage], whole: bool = True) -> None:
@@ -111,6 +114,8 @@ class TraceView:
     def __init__(self, place: DeltaGenerator, question: str, prefix: str, narrow: bool = False, system: str = "") -> None:
         self.place, self.question, self.prefix, self.narrow = place, question, prefix, narrow
         self.passages: dict[str, t.RetrievedPassage] = {}
+        self._lists: list[tuple[DeltaGenerator, t.PassagesRetrieved, str]] = []
+        self._supported: dict[str, tuple[t.Evidence, ...]] = {}  # by answer
         self._clarified: DeltaGenerator | None = None
         self._grids, self._grid = entry_of(system).view == "interpretations", None
         self._open: dict[int, Any] = {}
@@ -123,7 +128,8 @@ class TraceView:
             case t.PassagesRetrieved():
                 self.passages.update({p.passage.id: p for p in event.passages})
                 self._ranks.note(event.passages)
-                draw_passages(self.place, event, "" if event.query == self._searched_for else event.query)
+                self._lists.append((self.place.empty(), event, "" if event.query == self._searched_for else event.query))
+                draw_passages(*self._lists[-1])
                 if self._imagined is not None:
                     self._imagined.searched(event)
                 if self._grids:
@@ -148,10 +154,14 @@ class TraceView:
                     self._failed.add(event)
             case t.StepStarted(number=number):
                 self._open[number] = self.place.status(f"Step {number}: looking for an answer", expanded=True)
-            case t.StepFinished() if self._grid is None:
-                self._step(event)
-            case t.AnswerRejected(answer=answer, why=why):
-                self.place.caption(f":material/block: **{plain(answer)}** was rejected: {plain(why)}")
+            case t.StepFinished(answer=answer):
+                if answer is not None:
+                    self._supported[answer.text] = answer.evidence
+                if self._grid is None:
+                    self._step(event)
+            case t.AnswerRejected(answer=rejected, why=why):
+                self._supported.pop(rejected, None)
+                self.place.caption(f":material/block: **{plain(rejected)}** was rejected: {plain(why)}")
             case t.QuestionClarified(clarification=clarification):
                 if self._clarified is None:
                     self._clarified = self.place.container(border=True)
@@ -179,6 +189,12 @@ class TraceView:
         for number, status in self._open.items():
             status.update(label=f"Step {number}: ended without an answer", state="complete", expanded=False)
         self._open.clear()
+        answers: dict[str, list[str]] = {}
+        for text, evidence in self._supported.items():
+            for passage_id in dict.fromkeys(e.passage_id for e in evidence):
+                answers.setdefault(passage_id, []).append(text)
+        for place, event, query in self._lists if answers else ():
+            draw_passages(place, event, query, answers)
         if self._grid is not None:
             self._grid.close()
         if self._imagined is not None:
@@ -205,6 +221,8 @@ class TraceView:
             with left:
                 if step.candidates or answer is None:
                     st.markdown(candidates_table(step))
+                if note := candidates_note(step):
+                    st.caption(note)
             with right:
                 if answer is not None:
                     draw_evidence(answer.evidence, self.passages)

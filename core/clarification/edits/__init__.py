@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from core.clarification.edits.events import said_of, said_of_it
 from core.clarification.edits.names import split_title, title_edits
 from core.clarification.edits.parts import parts
 from core.clarification.edits.phrases import modifier_edits, phrase_edits, plain_edits, time_edits
-from core.clarification.edits.shared import evidence_sentence, same_clause, sentence_bounds, sentences
+from core.clarification.edits.shared import evidence_sentence, sentence_bounds, sentences
 from core.clarification.edits.versions import version_edits
 from core.text import contains_tokens, content_words, normalize_answer, words
 from core.types import Passage
@@ -30,13 +31,11 @@ PENALTY = {
     "name": 0,
     "work": 1,
     "modifier": 1,
-    "phrase": 2,
-    "time": 2,
+    "time": 3,
+    "phrase": 4,
     "brackets": 2,
-    "near": 3,
+    "near": 5,
     "plain": 4,
-    "elsewhere": 5,
-    "case": 6,
     "twofold": 6,
 }
 
@@ -57,7 +56,7 @@ class Edit:
 
     @property
     def cost(self) -> int:
-        return self.size + PENALTY[self.kind] + (0 if self.own else 4)
+        return self.size + PENALTY[self.kind]
 
 
 def edit_size(before: str, after: str) -> int:
@@ -88,24 +87,25 @@ def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[
         if inside and not here:
             continue  # that sentence is about another answer
         sentence = text[begin:end]
-        shared = _shared(question, sentence)
-        plain = ("near" if shared < 1 else "") if here else ("near" if shared > 1 else "elsewhere")
-        for kind, found in (
-            ("modifier" if here else "phrase", modifier_edits(question, sentence)),
-            ("modifier" if here else "phrase", version_edits(question, base, sentence)),
-            (plain or "time", time_edits(question, sentence)),
-            (plain or "phrase", phrase_edits(question, sentence)),
-            ("plain", plain_edits(question, sentence) if here else ()),
+        off_topic = not here and _shared(question, sentence) < 2
+        where = "modifier" if here else "phrase"
+        for kind, found, says in (
+            (where, modifier_edits(question, sentence), ""),
+            (where, version_edits(question, base, sentence), ""),
+            ("time" if here else "near", time_edits(question, sentence), "time"),
+            ("phrase" if here else "near", phrase_edits(question, sentence), "place"),
+            ("plain", plain_edits(question, sentence) if here else (), ""),
         ):
             for offset, edit in found:
-                if all(_is_mine(sentence, offset, place.start - begin, r - begin) for r in inside):
+                mine = place.start - begin if here else None
+                if says and (off_topic or not said_of_it(question, sentence, offset, mine, says == "time")):
+                    continue
+                if says and here:
+                    yours = said_of(sentence, offset, place.start - begin, [r - begin for r in inside])
+                else:
+                    yours = all(abs(offset + begin - place.start) <= abs(offset + begin - r) for r in inside)
+                if yours:
                     yield edit, kind
-
-
-def _is_mine(sentence: str, offset: int, mine: int, theirs: int) -> bool:
-    """Which of two answers in a sentence a phrase is said of: the one in its clause, else the nearer one."""
-    with_me, with_them = same_clause(sentence, offset, mine), same_clause(sentence, offset, theirs)
-    return abs(offset - mine) <= abs(offset - theirs) if with_me == with_them else with_me
 
 
 def _shared(question: str, sentence: str) -> int:
@@ -129,7 +129,8 @@ def propose_edits(question: str, answer: str, place: Place, others: Sequence[Pla
             continue
         for second in _single_edits(first.question, answer, place, others)[:_EXTENDED]:
             text = second.question
-            if second.kind != first.kind and text.lower() not in seen and len(_added(asked, words(text))) <= MAX_ADDED:
+            once = len(set(added := _added(asked, words(text)))) == len(added)  # "the 1961 film ... in 1961" says it twice
+            if once and second.kind != first.kind and text.lower() not in seen and len(added) <= MAX_ADDED:
                 twofold.setdefault(text.lower(), Edit(text, edit_size(question, text), first.own + second.own, "twofold"))
     return single + sorted(twofold.values(), key=lambda e: (e.cost, -e.own))[:MAX_TWOFOLD]
 
@@ -145,13 +146,13 @@ def _single_edits(question: str, answer: str, place: Place, others: Sequence[Pla
     theirs: set[str] = set()
     their_titles = {w for o in others for w in content_words(o.passage.title)}
     for o in others:
-        text = evidence_sentence(o.passage, o.start) if o.passage.id == place.passage.id else o.passage.text
+        text = evidence_sentence(o.passage, o.start)
         shared = sentence_bounds(place.passage.text, place.start)
         if o.passage.id == place.passage.id and shared[0] <= o.start < shared[1]:
             continue  # one sentence holds both: nearness decides
         theirs |= set(content_words(f"{o.passage.title} {text}"))
     if any(o.passage.id == place.passage.id for o in others):
-        their_titles = theirs
+        their_titles |= theirs
     asked = words(question)
     secret = content_words(normalize_answer(answer))
     seen: dict[str, Edit] = {}
@@ -173,11 +174,11 @@ def _single_edits(question: str, answer: str, place: Place, others: Sequence[Pla
         ):
             continue
         rare = [
-            w
-            for w in content_words(" ".join(added))
-            if w not in (their_titles if kind in ("name", "brackets", "case") else theirs)
+            w for w in content_words(" ".join(added)) if w not in (their_titles if kind in ("name", "brackets") else theirs)
         ]
         own = len(rare) if kind != "part" else 1
+        if not own:
+            continue  # it is said of the other answers too
         edit = Edit(text, edit_size(question, text), own, kind)
         if text.lower() not in seen or edit.cost < seen[text.lower()].cost:
             seen[text.lower()] = edit

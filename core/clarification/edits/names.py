@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from core.clarification.edits.shared import NOT_BEFORE_A_NAME, YEAR, append, can_append
+from core.short_names import spelled_out
 from core.text import content_words, find_spans, words
 
 _QUALIFIED = re.compile(r"^(?P<base>.+?)\s*\((?P<qualifier>[^()]+)\)$")
@@ -15,9 +16,13 @@ _OF = frozenset(
     "edition production version adaptation revival remake recording translation launch performance staging tour arrangement "
     "country city state town county province kingdom".split()
 )
+_VERSIONS = frozenset("edition production version adaptation revival remake recording translation staging arrangement".split())
 _WORKS = frozenset(
     "film movie album song single series show serial sitcom musical opera play novel book story comic game episode painting "
     "ballet soundtrack miniseries documentary".split()
+)
+_PEOPLE = frozenset(
+    "actor actress author aviator character composer explorer inspector painter player poet scientist singer writer".split()
 )
 _NUMBERED = re.compile(r"(season|series|volume|part|book|act|episode) \d+")
 _EVENT = re.compile(
@@ -55,7 +60,12 @@ def split_title(title: str) -> tuple[str, str]:
 def _is_kind(qualifier: str) -> bool:
     """True for a qualifier that reads as a kind of thing ("1961 film", "Leonard Cohen song"), to be said before the name."""
     last = qualifier.split()[-1]
-    return last.isalpha() and last.islower() and last not in ("disambiguation", "mythology", "generation", "century", "comics")
+    return (
+        last.isalpha()
+        and last.islower()
+        and not last.endswith("versions")
+        and last not in ("disambiguation", "mythology", "generation", "century", "comics")
+    )
 
 
 def mention(question: str, name: str, adjectives: bool = False) -> tuple[int, int] | None:
@@ -101,20 +111,23 @@ def _qualified(question: str, base: str, qualifier: str, text: str) -> Iterator[
     before, name, after = question[: found[0]], question[found[0] : found[1]], question[found[1] :]
     bare, article = _drop_the(before)
     last = qualifier.split()[-1]
-    if article.strip().lower() in ("a", "an"):
-        return  # "a martini" is not one cocktail
+    of_a_person = re.search(r"\b(?:the|an?) (\w+)\s+$", bare)
+    if article.strip().lower() in ("a", "an") or (of_a_person and of_a_person[1] in _PEOPLE):
+        return  # "a martini" is not one cocktail, "the aviator Barrantes" not her film
     if article and not base.lower().startswith("the ") and last in _WORKS:
         return  # "the Joker" is not the film Joker
     if article and base.lower().startswith("the "):
         name = base[:3].lower() + " " + name if not name.lower().startswith("the ") else name
         name = name[:1].upper() + name[1:]
     kind_before = re.search(rf"\b(?:the\s+)?{re.escape(last)}\s+$", before, re.IGNORECASE)
+    if not kind_before and last in _WORKS and bare.split()[-1:] and bare.split()[-1] in _WORKS:
+        return  # "the game Mortal Kombat" is not the film
     if _NUMBERED.fullmatch(qualifier):
         yield f"{bare}{qualifier} of {name}{after}", "name"
     elif _is_kind(qualifier):
         if kind_before:
             yield f"{before[: kind_before.start()]}the {qualifier} {name}{after}", "name"
-        elif _SIZE.match(question) and last in _WORKS:  # the giant is tall, not the film
+        elif last in _WORKS | _VERSIONS and (_SIZE.match(question) or _PART.search(before)):  # the giant is tall, not the film
             yield f"{before}{name} in the {qualifier}{after}", "name"
         elif last in _OF and (kind := re.search(rf"\bthe\s+({'|'.join(_WORKS)})\s+$", before)):
             yield f"{before[: kind.start()]}the {qualifier} of {kind.group()}{name}{after}", "name"
@@ -137,23 +150,48 @@ def _as_written(head: str, asked: str, tail: str, text: str) -> tuple[str, str]:
     return head, tail if f"{head} {tail}" in text else asked
 
 
+def _between(question: str, base: str) -> Iterator[tuple[str, str]]:
+    """Edits where the question has the title without words of its middle: "Leopold of Karvelia" for "Leopold I of Karvelia"."""
+    tokens = [(m.start(), m.end()) for m in re.finditer(r"[\w’'.&-]+", base)]
+    for gap in range(1, len(tokens) - 1):
+        for begin in range(1, len(tokens) - gap):
+            head, tail = base[: tokens[begin - 1][1]], base[tokens[begin + gap][0] :]
+            if base[len(head) : tokens[begin + gap][0]].strip(" ,:").islower() or not content_words(head):
+                continue
+            if found := mention(question, f"{head} {tail}"):
+                yield f"{question[: found[0]]}{base}{question[found[1] :]}", "name"
+                return
+
+
+_NOUN_NEXT = re.compile(r" (?!(?:is|are|was|were|on|in|at|of|by|to|for|from|with|and|or|the|a|an)\b)[a-z]+(?<!ed)\b")
+
+
 def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
     """Edits where the question has the end or the beginning of the title's name."""
     tokens = [(m.start(), m.end()) for m in re.finditer(r"[\w’'.&]+", base)]
     for begin, _ in tokens[1:]:  # the end: "1954 FIFA World Cup final" for "World Cup final"
         tail, head = base[begin:], base[:begin].strip()
-        found = mention(question, tail) if content_words(tail) else None
+        found = mention(question, tail) if content_words(tail.split()[0]) else None
         if found is None:
             continue
         head = re.sub(r"^(the|a|an)\s+", "", head, flags=re.IGNORECASE)
         small = [w for w in words(head) if w in ("of", "in", "on", "at", "from", "and", "for", "the", "to", "by", "with")]
         if not head or head[-1:] in "–-:,;" or (small and not _EVENT.match(base)):
             break
+        if set(words(question[: found[0]])[-2:]) & (set(words(head)) - {"the"}):
+            continue  # "the naval battle of Narvik" has the half of "First Battle of Narvik"
         before, article = _drop_the(question[: found[0]])
         name = question[found[0] : found[1]]
+        common = name.islower() and tail[:1].isupper() and len(name.split()) == 1 and not question.islower()
         head, name = _as_written(head, name, tail, text)
+        if common and head[:1].isupper():
+            continue  # "on the right" is not Operation Keep Right
         if article:
             before += article
+        elif _EVENT.match(base) and not re.search(
+            r"\b(?:at|in|of|on|during|after|before|from|to|was|did|is)\s+$", before, re.IGNORECASE
+        ):
+            continue  # who besieged Vienna besieged no siege
         elif head[:1].isdigit() or _EVENT.match(base):
             before += "the "
         yield _join(before, f"{head} {name}", question[found[1] :]), "name"
@@ -179,8 +217,11 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
             break
         if found is None or re.match(r"\s*,", question[found[1] :]):
             continue
-        close = "," if tail.startswith(", ") and re.match(r" \w", question[found[1] :]) else ""
-        yield f"{question[: found[1]]}{tail}{close}{question[found[1] :]}", "name"
+        after = question[found[1] :]
+        if len(tail) > 2 and tail[1:].islower() and _NOUN_NEXT.match(after):
+            continue
+        close = "," if tail.startswith(", ") and re.match(r" \w", after) else ""
+        yield f"{question[: found[1]]}{tail}{close}{after}", "name"
         break
 
 
@@ -201,13 +242,65 @@ def _instances(question: str, base: str, qualifier: str, text: str) -> Iterator[
         name = base
         if re.search(rf"\s{noun}$", base, re.IGNORECASE):
             return  # a fuller name, see above
-        year = YEAR.search(qualifier)
+        year = YEAR.search(qualifier) or _first_year(base, kinds, text)
         the = f"the {year.group()} " if year else "the "
         stop = found.end()
         yield f"{question[: found.start()]}{the}{found.group(1) or ''}{noun} {name}{question[stop:]}", "name"
         return
 
 
+def _first_year(base: str, kinds: str, text: str) -> re.Match[str] | None:
+    """The year in which the text says that a work came out: "her 2022 film", "Released in July 2008, The Dark Knight", "Suicide Squad opened in 2016"."""
+    kind = "|".join(kinds.split())
+    for pattern in (
+        rf"\b{YEAR.pattern} (?:\w+ ){{0,2}}(?:{kind})\b",
+        rf"\b(?:{kind}) of {YEAR.pattern}",
+        rf"\b{_CAME_OUT} (?:\w+ ){{0,4}}?(?:\d{{1,2}}, )?{YEAR.pattern}[^.;]{{0,9}}\b{re.escape(base)}\b",
+        rf"\b{re.escape(base)} (?:\w+ ){{0,2}}{_CAME_OUT} [^.;]{{0,40}}?{YEAR.pattern}",
+    ):
+        if (found := re.search(pattern, text, re.IGNORECASE)) is not None:
+            return YEAR.search(found.group())
+    return None
+
+
+_CAME_OUT = r"(?:released|premiered|opened|published|came out|appeared|reached)"
+
+
+def _dated(question: str, base: str, qualifier: str, text: str) -> Iterator[tuple[str, str]]:
+    """The work that the question names, with its kind and the year in which it came out: "the 1953 novel The Outsider"."""
+    kinds = [w for w in words(qualifier) if w in _WORKS]
+    found = mention(question, base)
+    if found is None or not kinds or YEAR.search(qualifier) or YEAR.search(question):
+        return
+    bare, _ = _drop_the(question[: found[0]])
+    if (year := _first_year(base, kinds[-1], text)) and not bare.rstrip().endswith(kinds[-1]):
+        yield f"{bare}the {year.group()} {kinds[-1]} {question[found[0] :]}", "name"
+
+
+def _called(question: str, text: str) -> Iterator[tuple[str, str]]:
+    """Edits where the text says which of several works of one name it means: "the 2018 remake of A Star Is Born"."""
+    pattern = rf"\b(?:[Tt]he|[Aa]n?|[Ii]ts|[Hh]is|[Hh]er|[Tt]heir|\w+['’]s) (?P<which>(?:[\w-]+ ){{0,2}}(?:{'|'.join(_WORKS | _VERSIONS)}))(?P<of> of)? (?=[A-Z])"
+    for match in re.finditer(pattern, text):
+        name = re.match(r"[A-Z][\w’'-]*(?: (?:[A-Z][\w’'-]*|of|the|a|and|in|is))*", text[match.end() :])
+        if (
+            name is None
+            or not set(content_words(match["which"])) - _WORKS - _VERSIONS
+            or re.search(r"\b(?:same|first|new)\b", match["which"])
+        ):
+            continue
+        tokens = name.group().split()
+        for end in range(len(tokens), 0, -1):
+            whole = " ".join(tokens[:end])
+            if (found := mention(question, whole)) and (whole[0].isupper() and content_words(whole)):
+                bare, _ = _drop_the(question[: found[0]])
+                if not re.search(rf"\b(?:{'|'.join(_WORKS)})\s+$", bare):
+                    yield f"{bare}the {match['which']}{match['of'] or ''} {question[found[0] :]}", "name"
+                break
+
+
+_PART = re.compile(
+    r"\b(?:play(?:s|ed)?|voice[sd]?|sang|sings|danced)\s+$", re.IGNORECASE
+)  # "who played Evita": the part, not the work
 _SIZE = re.compile(r"^how (tall|old|big|heavy|strong|fast)\b", re.IGNORECASE)
 _WORK_TEXT = re.compile(r"\b(film|movie|series|game|musical|play|opera|novel|show|sitcom)\b")
 _ACTED = re.compile(
@@ -220,14 +313,18 @@ def title_edits(question: str, title: str, text: str = "") -> Iterator[tuple[str
     base, qualifier = split_title(title)
     if qualifier:
         yield from _qualified(question, base, qualifier, text)
+    if (full := spelled_out(question, [base])) != question:
+        yield full, "name"
+    yield from _dated(question, base, qualifier, text)
+    yield from _between(question, base)
     yield from _fuller(question, base, text)
     yield from _instances(question, base, qualifier, text)
+    yield from _called(question, text)
     if find_spans(question, base) or not can_append(question):
         return
-    the = (
-        "the " if f"the {base}" in text or (" " in base and base.split()[-1].islower() and not base.startswith("The ")) else ""
-    )
-    if _WORK_TEXT.search(qualifier or text[:250]) and (_ACTED.search(question) or _SIZE.match(question)):
+    if (
+        not re.search(rf"\bthe (?:{'|'.join(_WORKS)})\b", question)
+        and _WORK_TEXT.search(qualifier or text[:250])
+        and (_ACTED.search(question) or _SIZE.match(question))
+    ):
         yield append(question, f"in {base}"), "work"
-    if not set(content_words(base)) & set(content_words(question)):
-        yield append(question, f"in the case of {the}{base}"), "case"

@@ -46,7 +46,11 @@ def parts(question: str, answer: str) -> list[str]:
         if not thing:  # "what year did Toy Story come out"
             other = re.match(r"^.*?\b(?:did|does|was|is|were|are)\s+(?P<thing>(?:the\s+)?[A-Z]\S*(?:\s+[A-Z]\S*)*)", first)
             thing = other["thing"] if other else ""
-        if second.lower() in ("when", "where") and agent:
+        asked = re.match(r"^(?:which|what) (?P<thing>.+?) (?P<aux>was|were|is) (?P<rest>.+)$", first, re.IGNORECASE)
+        alone = re.fullmatch(r"when|where|(?:at|in|on) (?:what|which) \w+", second, re.IGNORECASE)
+        if alone and asked:
+            split.append(f"{second} {asked['aux']} the {asked['thing']} {asked['rest']}")
+        elif alone and agent:
             verb = agent["verb"].lower()
             done = _DONE.get(verb) or (verb if verb.endswith("ed") else "")
             split += [f"{second} was {thing} {done}"] if done else []
@@ -54,7 +58,7 @@ def parts(question: str, answer: str) -> list[str]:
             split.append(re.sub(r"\b(it|they|he|she)\b", lambda _: thing, second, count=1))
         elif re.match(r"^who (was|is) the (\w+)$", second, re.IGNORECASE) and thing:
             split.append(f"{second} of {thing}")
-        elif len(second.split()) > 2:
+        elif not alone and len(second.split()) > 2:
             split.append(second)
     else:
         return []

@@ -16,10 +16,10 @@ _PHRASE = re.compile(
 )
 _STAGE = re.compile(r"^(Broadway|the West End|BBC\b.*|[A-Z]{2,5})$")
 _TIME = re.compile(
-    rf"\b(?:(?P<range>(?:from|between)\s+(?:(?:{MONTHS})\s+)?\d{{4}}\s+(?:to|until|and|through)\s+(?:(?:{MONTHS})\s+)?\d{{4}})"
-    rf"|(?P<bound>(?:since|until|before|after)\s+(?:(?:{MONTHS})\s+)?\d{{4}})"
-    rf"|(?P<day>on\s+(?:(?:{MONTHS})\s+\d{{1,2}},\s+\d{{4}}|\d{{1,2}}\s+(?:{MONTHS})\s+\d{{4}}))"
-    rf"|(?P<month>in\s+(?:(?:{MONTHS})\s+)\d{{4}})|(?P<decade>in\s+the\s+(?:early\s+|late\s+)?\d{{3}}0s)|(?P<year>\d{{4}}))\b(?![–-]\d)"
+    rf"\b(?:(?P<range>(?:[Ff]rom|[Bb]etween)\s+(?:(?:{MONTHS})\s+)?\d{{4}}\s+(?:to|until|and|through)\s+(?:(?:{MONTHS})\s+)?\d{{4}})"
+    rf"|(?P<bound>(?:[Ss]ince|[Uu]ntil|[Bb]efore|[Aa]fter)\s+(?:(?:{MONTHS})\s+)?\d{{4}})"
+    rf"|(?P<day>[Oo]n\s+(?:(?:{MONTHS})\s+\d{{1,2}},\s+\d{{4}}|\d{{1,2}}\s+(?:{MONTHS})\s+\d{{4}}))"
+    rf"|(?P<month>[Ii]n\s+(?:(?:{MONTHS})\s+)\d{{4}})|(?P<decade>in\s+the\s+(?:early\s+|late\s+)?\d{{3}}0s)|(?P<year>\d{{4}}))\b(?![–-]\d)"
 )
 _ASKS_TIME = re.compile(
     r"^(when|(in |on )?(what|which) (year|date|day|month|decade|century)|how long ago|where and when|since when)\b",
@@ -73,6 +73,7 @@ def time_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
         return  # the first of all times
     for match in _TIME.finditer(text):
         phrase = " ".join(match.group().split())
+        phrase = phrase[0].lower() + phrase[1:]
         if _LIFE.search(text[: match.start()]):
             continue
         if not 1000 <= int(re.findall(r"\d{4}", phrase)[-1]) < 2100 or (dated and not phrase.startswith(("from", "until"))):
@@ -111,6 +112,8 @@ def phrase_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
             continue
         if _STATE.match(question) and not (prep == "on" or body == "the West End" or prep == "as"):
             continue  # a place says little of what something is
+        if re.search(r"\bmost\b", asked):
+            continue  # nor of what somebody has most of
         if (
             re.match(rf"({MONTHS})\b", body)
             or re.fullmatch(r"(the\s+)?[A-Z]", body)
@@ -167,7 +170,10 @@ def plain_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
         if _PLAIN_NOT.search(body) or (prep == "while" and not re.match(r"[a-z-]+ing\b", body)):
             continue
         named = not body.removeprefix("the ").islower()
-        if prep == "to" and not (_WAY.search(question.lower()) and (named or body.startswith("the "))):
+        opened = (
+            prep == "to" and body.endswith("s") and re.search(r"\bopened\s+$", text[: match.start()])
+        )  # to vehicles, to visitors
+        if prep == "to" and not opened and not (_WAY.search(question.lower()) and (named or body.startswith("the "))):
             continue
         if prep != "to" and named:
             continue  # names are the other templates'
@@ -200,7 +206,10 @@ def modifier_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
                     continue
                 inner = text[end : said[j + gap + 1][1]].strip()
                 ok = (
-                    _MODIFIER.match(inner) and inner not in NOT_BEFORE_A_NAME and len(content_words(inner)) == len(words(inner))
+                    _MODIFIER.match(inner)
+                    and not re.search(r"\b(?:into|over|under|through|about|after|before)\b", inner)
+                    and inner not in NOT_BEFORE_A_NAME
+                    and len(content_words(inner)) == len(words(inner))
                 )
                 # "the franchised McDonald's" is said of it, "McDonald's opened stores" is not
                 ok = ok and (left.lower() == "the" or left.lower() in NOT_BEFORE_A_NAME or not inner.endswith(("ed", "ing")))

@@ -34,19 +34,6 @@ def sentence_bounds(text: str, start: int) -> tuple[int, int]:
     return next(((a, b) for a, b in sentences(text) if a <= start < b), (0, len(text)))
 
 
-_CLAUSE = re.compile(r";\s+|,?\s+(?:while|whereas|but)\s+|,\s+and\s+")
-
-
-def same_clause(sentence: str, a: int, b: int) -> bool:
-    """True if no clause of the sentence ends between two of its offsets.
-
-    >>> same_clause("Ada won in 2012, while Eve won in 1949.", 0, 11), same_clause("Ada won in 2012, while Eve won in 1949.", 11, 23)
-    (True, False)
-    """
-    first, last = sorted((a, b))
-    return not any(first < gap.end() <= last for gap in _CLAUSE.finditer(sentence))
-
-
 def evidence_sentence(passage: Passage, start: int) -> str:
     """The sentence of the passage in which offset `start` lies."""
     begin, end = sentence_bounds(passage.text, start)

@@ -128,10 +128,19 @@ class RerankedAnswerer:
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         seen = self._seen(question, passages)
         proposal = seen.widened(previous, self.model.propose(question, passages, previous))
-        scores = self.weights.scores(seen.step(previous, proposal))
+        features = seen.step(previous, proposal)
+        scores = self.weights.scores(features)
+        proposal = self._told(proposal, features)
         if isinstance(self.model, Guided):
             self.model.judged(proposal.candidates, scores.tolist())
         return rerank(proposal, scores)
+
+    def _told(self, proposal: Proposal, features: NDArray[np.float64]) -> Proposal:
+        """Each candidate with the model's own probability and, where a verifier is asked, the verifier's."""
+        odds = features[:, FEATURES.index("verifier")] if self.judge else [None] * len(proposal.candidates)
+        said = [None if o is None else 1 / (1 + math.exp(-o)) for o in odds]
+        told = (replace(c, model=c.probability, verifier=v) for c, v in zip(proposal.candidates, said))
+        return replace(proposal, candidates=tuple(told))
 
     def _seen(self, question: str, passages: Sequence[RetrievedPassage]) -> Seen:
         key, last = (question, tuple(passages)), self._last  # read once: another thread may ask another question

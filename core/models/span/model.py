@@ -23,6 +23,7 @@ from core.models.encoders.word_pieces import FILE as WORD_PIECES
 from core.models.encoders.word_pieces import WordPieces
 from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
 from core.models.span.rows import Rows, pad, passage_rows, prompt_row
+from core.short_names import spelled_out
 from core.types import Candidate, Evidence, Passage
 
 
@@ -127,7 +128,9 @@ class SpanModel:
         return self._place.device
 
     def rows(self, question: str, passages: Sequence[Passage]) -> Rows:
+        """The rows of all passages; short names of the question are read as what they stand for there."""
         pairs = [(p.title, p.text) for p in passages]
+        question = spelled_out(question, [f"{title}. {text}" for title, text in pairs])
         with _TOKENIZING:
             return passage_rows(self.tokenizer, question, pairs, self.config.max_tokens)
 

@@ -13,6 +13,7 @@ from core import types as t
 from core.errors import CancelledError, InputError, NothingRetrievedError
 from core.registry import did_you_mean
 from core.settings import Settings
+from core.short_names import spelled_out
 from core.systems.shared.stopping import LoopEnd
 from core.text import answer_key, normalize_answer, text_problem
 from core.trace import fold
@@ -167,6 +168,11 @@ def retrieve(question: t.Question, parts: Parts, k: int) -> t.PassagesRetrieved:
             f"no passage of corpus '{parts.corpus}' matches the question; use words of the corpus, or choose another corpus"
         )
     return t.PassagesRetrieved(tuple(found), time.perf_counter() - started, question.text)
+
+
+def as_read(question: t.Question, passages: Sequence[t.RetrievedPassage]) -> t.Question:
+    """The question as models read it: short names of things as these passages spell them out (core.short_names)."""
+    return replace(question, text=spelled_out(question.text, [f"{p.passage.title}. {p.passage.text}" for p in passages]))
 
 
 def answer(system: t.AnsweringSystem, question: t.Question) -> t.Prediction:

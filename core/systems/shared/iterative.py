@@ -16,7 +16,7 @@ from core.errors import CancelledError
 from core.evidence import occurrences
 from core.models.encoders.memory import trimmed
 from core.models.span.rows import prompt_text
-from core.systems.shared.base import Options, Parts, check_question, effective_settings, iterate, retrieve
+from core.systems.shared.base import Options, Parts, as_read, check_question, effective_settings, iterate, retrieve
 from core.systems.shared.stopping import LoopEnd
 
 
@@ -58,7 +58,7 @@ class AmbigPrompt:
         try:
             loop = iterate(
                 self.loop(),
-                question,
+                as_read(question, retrieved.passages),
                 retrieved.passages,
                 self.template,
                 self.options,

@@ -15,7 +15,7 @@ from core.clarification.clarifiers import Clarifier, by_round_trip
 from core.clarification.round_trip import Ask
 from core.errors import CancelledError
 from core.models.encoders.memory import trimmed
-from core.systems.shared.base import Options, Parts, check_question, effective_settings, retrieve
+from core.systems.shared.base import Options, Parts, as_read, check_question, effective_settings, retrieve
 from core.systems.shared.candidates import clarified
 
 
@@ -62,7 +62,7 @@ class PassageSystem(ABC):
         told: set[str] = set()  # answers whose question the system disambiguated itself
         why = "stopped by a person"
         try:
-            events = self.find(question, retrieved.passages)
+            events = self.find(as_read(question, retrieved.passages), retrieved.passages)
             while True:
                 try:
                     event = next(events)

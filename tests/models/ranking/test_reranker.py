@@ -219,6 +219,16 @@ def test_the_kind_of_answer_can_overrule_the_model() -> None:
     assert last.eoi_probability > last.candidates[0].probability
 
 
+def test_what_the_model_and_the_verifier_say_stays_beside_what_became_of_it() -> None:
+    own = {c.text: c.probability for c in STEP.candidates}
+    alone = RerankedAnswerer(Fixed(), weights(bias=-2.0, kind=4.0), embed, read).propose("Who won the tour?", PASSAGES, [])
+    assert all(c.verifier is None and c.model == own.get(c.text, c.model) for c in alone.candidates)
+    assert any(c.model != c.probability for c in alone.candidates)
+    judged = RerankedAnswerer(Fixed(), weights(bias=-2.0, kind=4.0), embed, read, lambda question, spans: [0.0] * len(spans))
+    for c in judged.propose("Who won the tour?", PASSAGES, []).candidates:
+        assert c.verifier == pytest.approx(0.5 if c.evidence else 0.0, abs=1e-4)
+
+
 def test_the_readers_shorter_reading_can_win() -> None:
     class Long:
         def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:

@@ -15,7 +15,7 @@ from core.engine import Engine
 from core.settings import Settings
 from core.systems.shared.base import Options
 from pages.runs import runner
-from pages.runs.candidates import bar, candidates_table
+from pages.runs.candidates import bar, candidates_note, candidates_table
 from pages.runs.corrections import Corrections, corrected, options_of
 from pages.runs.result import common
 from pages.runs.runner import Plan, Run
@@ -73,6 +73,20 @@ def test_candidates_are_a_table_of_text() -> None:
     assert ":orange[█▋] 10%" in rows[-1]
     one_pass = candidates_table(t.Step(1, (), "", candidates[:1], candidates[0], 0.0, 0.0))
     assert "EOI" not in one_pass
+
+
+def test_what_model_and_verifier_say_stands_beside_the_probability() -> None:
+    told = (t.Candidate("Ada", 0.5, None, 0.25, 0.75), t.Candidate("Eve", 0.25, None, 0.5))
+    step = t.Step(1, (), "", told, told[0], 0.25, 0.0)
+    head, rule, ada, eve, eoi = candidates_table(step).split("\n")
+    assert head == "| Candidate | Probability | Model | Verifier |"
+    assert rule == "|:--|:--|--:|--:|"
+    assert ada.endswith("50% | 25% | 75% |")
+    assert eve.endswith("25% | 50% |  |")
+    assert eoi.endswith("25% |  |  |")
+    assert "Verifier how sure another model is" in candidates_note(step)
+    assert "Verifier" not in candidates_note(t.Step(1, (), "", told[1:], None, 0.25, 0.0))
+    assert candidates_note(t.Step(1, (), "", (t.Candidate("Ada", 0.5),), None, 0.25, 0.0)) == ""
 
 
 def test_a_bar_grows_with_the_probability() -> None:

@@ -108,6 +108,22 @@ SEARCHED = (
 )
 
 
+def test_each_passage_of_the_list_says_which_answers_it_supports() -> None:
+    def step(number: int, text: str, *passages: str) -> t.StepFinished:
+        evidence = tuple(t.Evidence(p, 0, 4, text) for p in passages)
+        candidate = t.Candidate(text, 0.9)
+        return t.StepFinished(t.Step(number, (), "", (candidate,), candidate, 0.0, 0.1), t.Answer(text, 0.9, evidence, number))
+
+    searched = t.PassagesRetrieved((found("a", 1), found("b", 2), found("c", 3)), 0.1, "Who played Maria?")
+    events = (searched, step(1, "Natalie *Wood*", "a", "a"), step(2, "Rita", "a", "b"), step(3, "Basalt", "c"))
+    at = drawn(*events, t.AnswerRejected("Basalt", "it is a rock"), t.Finished(1.0, "done"), system="one-pass")
+    labels = {e.label[:2]: e.label.replace("\\", "") for e in at.expander}
+    assert labels["1."].endswith(":green-badge[supports Natalie *Wood*] :green-badge[supports Rita]")
+    assert labels["2."].endswith(":green-badge[supports Rita]")
+    assert "supports" not in labels["3."]
+    assert [e.label for e in at.expander].count("3 passages retrieved in 100 ms") == 1  # drawn again in its place
+
+
 def test_searched_pruned_and_verified() -> None:
     at = drawn(
         *SEARCHED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from annotation_samples import Clock, do, multiple, project, questions, states, take, validate, work
+from annotation_samples import Clock, do, multiple, project, questions, states, take, task_of, validate, work
 from sqlalchemy import select, text
 
 from core.errors import ConflictError, InputError, NotAllowedError, NotFoundError, StorageError

@@ -1,0 +1,90 @@
+"""Which names a corpus has for a short form: a table beside its index, made with it, or at the first need where a corpus of before has none."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+
+from core import disk
+from core.errors import IndexMismatchError
+from core.short_names import key_of, names_in, short_forms, short_names_in, written_in
+from core.types import Passage
+
+FILE = "short_names.sqlite"
+MOST_NAMES = 3  # that a query is widened by
+EXPLAINED, TITLE, TEXT = (
+    1000,
+    10,
+    1,
+)  # what a passage that explains the short form weighs, one that has the name as its title, one that names it
+WHOLE_TEXTS = 200_000  # of a larger corpus, names that only texts have are left out: they would be more than its passages
+_AT_ONCE = 10_000
+
+
+def build(passages: Iterable[Passage], count: int, file: Path) -> None:
+    """Writes the table of `count` passages to `file`, which appears only when it is complete.  Raises OSError and sqlite3.Error."""
+    with disk.replacing(file) as draft, closing(sqlite3.connect(draft, isolation_level=None)) as table:
+        table.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;")
+        table.execute("CREATE TABLE names (key TEXT, name TEXT, weight INTEGER, PRIMARY KEY (key, name)) WITHOUT ROWID")
+        table.execute("BEGIN")
+        rows: list[tuple[str, str, int]] = []
+        for passage in passages:
+            rows += _rows(passage, count <= WHOLE_TEXTS)
+            if len(rows) >= _AT_ONCE:
+                _add(table, rows)
+        _add(table, rows)
+        table.execute("COMMIT")
+
+
+def _rows(passage: Passage, whole: bool) -> Iterable[tuple[str, str, int]]:
+    title = passage.title.partition(" (")[0].partition(":")[0].removeprefix("The ")
+    written = written_in(f"{passage.title}. {passage.text}")
+    weights = dict.fromkeys(((key, title) for key in short_forms(title)), TITLE)
+    for name in dict.fromkeys(names_in(passage.text)) if whole or written else ():
+        for key in short_forms(name):
+            if whole or key in written:
+                weights.setdefault((key, name), TEXT)
+    return [(key, name, EXPLAINED if key in written else weight) for (key, name), weight in weights.items()]
+
+
+def _add(table: sqlite3.Connection, rows: list[tuple[str, str, int]]) -> None:
+    table.executemany(
+        "INSERT INTO names VALUES (?, ?, ?) ON CONFLICT (key, name) DO UPDATE SET weight = weight + excluded.weight", rows
+    )
+    rows.clear()
+
+
+class ShortNames:
+    """Reads what `build` wrote; each question opens the file anew, so any thread may ask."""
+
+    def __init__(self, file: Path | None) -> None:
+        """`file` None: a corpus whose folder cannot be written; no name is known."""
+        self._file = file
+
+    def names(self, short: str, known: bool) -> list[str]:
+        """What the short form may stand for, the weightiest first; of one that the corpus itself writes (`known`) only names that stand beside it.
+
+        Raises IndexMismatchError for a damaged table.
+        """
+        key = key_of(short)
+        if self._file is None or (len(key) < 3 and not known):
+            return []
+        least = EXPLAINED if known else TITLE if short.islower() and short.isalpha() else 0
+        query = "SELECT name FROM names WHERE key = ? AND weight >= ? ORDER BY weight DESC, name LIMIT ?"
+        try:
+            with closing(sqlite3.connect(f"{self._file.resolve().as_uri()}?mode=ro", uri=True)) as table:
+                return [name for (name,) in table.execute(query, (key, least, MOST_NAMES))]
+        except sqlite3.DatabaseError as e:
+            raise IndexMismatchError(f"{self._file} is damaged ({e}); delete this file, and it is made again") from e
+
+    def widened(self, query: str, known: Callable[[str], bool]) -> str:
+        """The query with the corpus's names: in the place of a short form that the corpus never writes, beside it where it does, or where there are
+        several.  `known`: whether the corpus has a word."""
+        for match in reversed(short_names_in(query, known)):
+            short = match.group()
+            if names := self.names(short, known(short)):
+                said = names[0] if len(names) == 1 and not known(short) else f"{short} ({'; '.join(names)})"
+                query = f"{query[: match.start()]}{said}{query[match.end() :]}"
+        return query

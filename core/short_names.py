@@ -1,0 +1,88 @@
+"""Short names and what they stand for: "N64" is Nintendo 64, "GoT" Game of Thrones, "FDR" Franklin D. Roosevelt.
+
+A name has the initials of its words as a short form, small words in or out, capitals inside a word counted ("PS2"); numbers stay whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+LONGEST_NAME = 6  # words
+_SMALL = "of|the|and|for|in|de|la|on|to"
+_NAME = re.compile(rf"\b(?:[A-Z]\.|[A-Z][\w’'-]*)(?: (?:(?:{_SMALL}) ){{0,2}}(?:[A-Z]\.|[A-Z][\w’'-]*|\d+\b))+")
+# two capitals, or letters with a number behind them; a Roman number is none
+_SHORT = re.compile(r"\b(?![IVXLC]+\b)(?:[A-Z][a-z]{0,2}[A-Z][A-Za-z]{0,5}|(?:[A-Z]\.){2,5}|[A-Za-z]{1,4}\d{1,4})(?![\w’'-])")
+_BARE = re.compile(r"\b[a-z]{3,6}\b")
+
+
+def key_of(short: str) -> str:
+    """What equal short names share: letters and digits in lower case.
+
+    >>> key_of("F.D.R."), key_of("N64")
+    ('fdr', 'n64')
+    """
+    return "".join(c for c in short.casefold() if c.isalnum())
+
+
+def short_forms(name: str) -> set[str]:
+    """The keys that a name may be shortened to; none for a single word.
+
+    >>> sorted(short_forms("Game of Thrones")), sorted(short_forms("PlayStation 2")), short_forms("Basalt")
+    (['got', 'gt'], ['p2', 'ps2'], set())
+    """
+    parts = re.findall(r"[^\W_]+", name)
+    if not 1 < len(parts) <= LONGEST_NAME:
+        return set()
+
+    def first(part: str, inside: bool) -> str:
+        return part if part.isdigit() else "".join(c for i, c in enumerate(part) if not i or (inside and c.isupper()))
+
+    kept = [p for p in parts if p.casefold() not in _SMALL.split("|")]
+    found = {"".join(first(p, inside) for p in some).casefold() for some in (parts, kept) for inside in (False, True)}
+    return {f for f in found - {p.casefold() for p in parts} if 1 < len(f) <= 8}
+
+
+def names_in(text: str) -> Iterator[str]:
+    """Names of several words, as their capitals show them; also without the first word, which may only begin a sentence."""
+    for match in _NAME.finditer(text):
+        parts = re.sub(r"['’]s?$", "", match.group().rstrip(".")).split()
+        for some in (parts, parts[1:]):
+            if (
+                1 < len(some) <= LONGEST_NAME
+                and some[0][0].isupper()
+                and some[0] not in ("The", "In", "On", "At", "A", "An", "After", "Its")
+            ):
+                yield " ".join(some)
+
+
+def written_in(text: str) -> set[str]:
+    """The keys of the short names that the text writes.
+
+    >>> sorted(written_in("The National Ice Survey, usually called NIS, is no NATO body; nor was Henry VIII."))
+    ['nato', 'nis']
+    """
+    return {key_of(match.group()) for match in _SHORT.finditer(text)}
+
+
+def short_names_in(question: str, known: Callable[[str], bool]) -> list[re.Match[str]]:
+    """The question's short names, by how they are written; in lower case those that are no word of the corpus (`known` is false)."""
+    bare = [m for m in _BARE.finditer(question) if not known(m.group())]
+    return sorted([*_SHORT.finditer(question), *bare], key=lambda m: m.start())
+
+
+def spelled_out(question: str, texts: Sequence[str]) -> str:
+    """The question with the name in the place of each short form that stands in none of the texts, as they have it.
+
+    >>> spelled_out("When did the N64 come out?", ["Nintendo 64 (European launch). It came in 1997."])
+    'When did the Nintendo 64 come out?'
+    """
+    for match in reversed(list(_SHORT.finditer(question))):
+        key = key_of(match.group())
+        if len(key) < 3 or any(match.group() in text for text in texts):
+            continue
+        names = [n for text in texts for n in names_in(text) if key in short_forms(n)]
+        if names:
+            name = max(dict.fromkeys(names), key=names.count)
+            question = f"{question[: match.start()]}{name}{question[match.end() :]}"
+    return question
