@@ -22,7 +22,7 @@ else:
         admission.note_who_comes_through(sign_in.gate)
     except Exception as error:  # whatever it is: who is here is not known
         shared.show_error(error)
-        st.info("Ambiscope shows nothing until it can read from its database who may do what.")
+        st.info("Ambiscope shows nothing until it can read people's permissions from its database.")
         st.stop()
     admission.warn()
     with shared.inside_app():

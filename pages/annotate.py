@@ -31,14 +31,14 @@ def _note(name: str, key: str) -> None:
 def choose() -> tuple[Project, WorkStage] | None:
     projects = shared.store().projects(state="open", limit=200)
     if not projects:
-        st.info("There is no open project yet. A manager makes one from a question file.")
-        st.page_link("pages/manage.py", label="Make a project", icon=":material/assignment_ind:")
+        st.info("There is no open project yet. A manager can create one from a question file.")
+        st.page_link("pages/manage.py", label="Create a project", icon=":material/assignment_ind:")
         return None
     named = {p.id: p for p in projects}
     ids = list(named)
     wanted = _from_address("project")
     if wanted and wanted not in ids:
-        raise InputError("the project of this address is closed or does not exist; choose another one")
+        raise InputError("the project in this address is closed or does not exist; choose another one")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         key = "annotate.project"
         choice = st.selectbox(
@@ -64,7 +64,7 @@ def choose() -> tuple[Project, WorkStage] | None:
             on_change=_note,
             args=("stage", f"annotate.stage.{project.id}"),
         )
-        view = st.segmented_control("Show", ["Work", "My items"], default="Work", required=True, key="annotate.view")
+        view = st.segmented_control("Show", ["Next item", "My items"], default="Next item", required=True, key="annotate.view")
     st.session_state["annotate.mine"] = view == "My items"
     return project, stage or stages[0]
 
@@ -86,7 +86,7 @@ def _open(project: Project, stage: WorkStage, who: str) -> Work | None:
     if wanted:
         task = store.claim_item(wanted, who, stage)
         if task is None:
-            st.warning("This item is taken by others, or waits for the stage before. Here is your next one.")
+            st.warning("Other people have this item, or it waits for the previous stage. Here is your next item.")
         else:
             return state.begin(project, task, who)
     for _ in range(5):
@@ -112,7 +112,7 @@ def draw(work: Work) -> None:
         st.subheader(plain(work.task.question), divider="gray", anchor=False)
     notes = []
     if work.task.gold:
-        notes.append(":orange-badge[qualification] You see the right answer after submitting.")
+        notes.append(":orange-badge[qualification] You will see the right answer after you submit.")
     if work.task.state == "returned" and work.task.reason:
         notes.append(f":red-badge[returned to you] {plain(work.task.reason)}")
     if work.task.state == "submitted":
@@ -156,7 +156,7 @@ def main() -> None:
     work = _open(project, stage, who)
     if work is None:
         about.draw_nothing_left(project, stage, who, own)
-        st.button("Look again", key="annotate.again")
+        st.button("Check again", key="annotate.again")
         return
     draw(work)
 

@@ -29,14 +29,14 @@ def _published(place: DeltaGenerator, kind: str, metric: str = "") -> PublishedT
         return None
     labels = {t.label: t for t in tables}
     chosen = place.selectbox(
-        "Published figures to compare",
+        "Published results to compare",
         [*labels, NO_TABLE],
         key=f"evaluate.published.{kind}",
-        help="They were measured on other data and machines.",
+        help="The papers measured these on other data and other machines.",
     )
     table = labels.get(str(chosen))
     if table is not None and table.note:
-        place.caption(f"About these figures: {plain(table.note)}.")
+        place.caption(f"About these results: {plain(table.note)}.")
     return table
 
 
@@ -85,13 +85,15 @@ def start() -> None:
     starting.form()
     st.subheader("Run folders")
     starting.folders()
-    st.subheader("Upload")
+    st.subheader("Upload a file")
     starting.uploads()
 
 
 def main() -> None:
     st.header("Evaluate")
-    st.markdown("Compare systems on the same questions: means with intervals, cost, errors, and what the papers report.")
+    st.markdown(
+        "Compare systems on the same questions: mean scores with 95% intervals, cost, errors, and the papers' published results."
+    )
     if said := st.session_state.pop("evaluate.said", None):
         st.success(plain(said), icon=":material/check:")
     if error := st.session_state.pop("evaluate.error", None):
@@ -112,7 +114,7 @@ def main() -> None:
             st.info("No stored run matches the filters in the sidebar.")
         else:
             st.info(
-                "No run is stored yet. Start one under Start and store, or store a run folder from the command line there.",
+                "No run is stored yet. Choose Start and store to start one, or to store a run folder made on the command line.",
                 icon=":material/bar_chart_off:",
             )
         return
@@ -122,8 +124,8 @@ def main() -> None:
     if view == "Leaderboard":
         leaderboard.leaderboard(runs, metric, scope)
         if total > len(runs):
-            st.caption(f"The newest {len(runs)} of {total:,} runs. Filter in the sidebar to find others.")
-        st.caption("Do not compare rows over different question files or corpora. Filter by question file first.")
+            st.caption(f"Showing the newest {len(runs)} of {total:,} runs. Use the filters in the sidebar to find others.")
+        st.caption("Runs on different question files or corpora cannot be compared. Filter by question file first.")
     elif view == "Charts":
         charts(runs, metric, scope)
     elif view == "Two runs":

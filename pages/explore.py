@@ -31,7 +31,7 @@ def question_box(corpus: str, empty: bool) -> None:
     right.form_submit_button("Ask", type="primary", on_click=ask, icon=":material/search:")
     left.text_input("Question", key="explore.question", placeholder="Who played Maria in West Side Story?")
     if empty and corpus == STARTER and (shown := shared.examples()):
-        st.caption("Or try one of these:")
+        st.caption("Or try an example:")
         with st.container(horizontal=True):
             for number, example in enumerate(shown):
                 st.button(plain(example), key=f"explore.example.{number}", on_click=ask, args=(example,))
@@ -46,9 +46,9 @@ def begin(choices: options.Choices) -> None:
     try:
         question = check_question(Question(text), shared.settings().max_question_chars)
         if not choices.sides:
-            raise InputError("no system is available; the sidebar says what each one needs")
+            raise InputError("no system is ready; the sidebar shows what each one needs")
         if not choices.corpus:
-            raise InputError("there is no corpus to read; upload one on the Corpora page")
+            raise InputError("there is no corpus; upload one on the Corpora page")
         live.start(choices.plans(question))
     except AmbiscopeError as error:
         live.explain(error)
@@ -94,8 +94,8 @@ def finish(runs: list[live.Run]) -> None:
 def main() -> None:
     st.header("Explore an ambiguous question")
     st.markdown(
-        "Many questions have several right answers because they can be read in several ways. Ask one: the model finds the answers one "
-        "by one, shows the passage behind each, and rewrites the question until it has only that answer."
+        "Many questions have several right answers because they can be understood in several ways. Ask one: the system finds the "
+        "answers one by one, shows the passage behind each, and rewrites the question so that it has only that answer."
     )
     shared.warm()
     stored: list[StoredPrediction] = []

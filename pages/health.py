@@ -17,7 +17,7 @@ from storage.records.results import Health
 def _backup() -> None:
     """Callback."""
     manifest = shared.store().backup()
-    st.session_state["health.said"] = f"Backup written and verified: {manifest.file}"
+    st.session_state["health.said"] = f"Backup made and verified: {manifest.file}"
 
 
 def database(health: Health) -> None:
@@ -27,14 +27,14 @@ def database(health: Health) -> None:
         st.metric("Size", f"{health.bytes / 1e6:.1f} MB")
         st.metric("Last backup", age(health.backup_age_seconds))
     if not health.ok:
-        st.error(f"The first problem found: {plain(health.integrity)}. Restore a backup: python -m storage restore FILE")
+        st.error(f"The database is damaged: {plain(health.integrity)}. Restore a backup with: python -m storage restore FILE")
     for warning in health.warnings:
         st.warning(plain(warning), icon=":material/warning:")
     if health.sqlite:
         st.button("Back up now", on_click=_backup, icon=":material/backup:", key="health.backup")
-        st.caption("A verified copy is written beside the database, in the folder backups. It can be made while people work.")
+        st.caption("This saves a verified copy in the folder backups, beside the database. People can keep working meanwhile.")
     else:
-        st.caption("PostgreSQL is backed up with its own tools (pg_dump).")
+        st.caption("Back up PostgreSQL with its own tools (pg_dump).")
     st.caption(
         f"{plain(without_password(health.where))} · schema {plain(health.revision)}"
         + (f" · SQLite {plain(health.sqlite)}, journal {plain(health.journal)}" if health.sqlite else "")
@@ -49,18 +49,18 @@ def main() -> None:
         st.success(plain(said), icon=":material/check:")
     if error := st.session_state.pop("health.error", None):
         shared.show_error(error)
-    full = st.toggle("Check every page of the file (slow for a large one)", key="health.full")
+    full = st.toggle("Full integrity check (slow for a large database)", key="health.full")
     database(store.health(full=full))
     st.subheader("Versions", divider="gray", anchor=False)
     st.dataframe(
-        pd.DataFrame(versions(), columns=["what", "version"]), hide_index=True, width="content", alt="Installed versions"
+        pd.DataFrame(versions(), columns=["Component", "Version"]), hide_index=True, width="content", alt="Installed versions"
     )
     st.subheader("Settings", divider="gray", anchor=False)
     st.dataframe(
-        pd.DataFrame(settings_in_force(shared.settings()), columns=["variable", "value", "from"]),
+        pd.DataFrame(settings_in_force(shared.settings()), columns=["Variable", "Value", "Source"]),
         hide_index=True,
         width="stretch",
-        alt="Settings in force, secrets hidden",
+        alt="Current settings, with secrets hidden",
     )
 
 

@@ -28,7 +28,7 @@ def main() -> None:
     found = {p.id: p for p in store.projects(limit=200)}
     new.draw(who, first=not found)
     if not found:
-        st.caption("People and the log can be managed before there is a project:")
+        st.caption("You can manage people and see the activity log before there is a project:")
         section = st.segmented_control(
             "Section", ["People", "Activity"], default="People", required=True, key="manage.section.0"
         )
@@ -60,7 +60,7 @@ def main() -> None:
         case "People":
             people.people(who)
         case _:
-            everywhere = st.toggle("Of all projects", key="manage.log.all")
+            everywhere = st.toggle("All projects", key="manage.log.all")
             people.activity(None if everywhere else project, who)
 
 

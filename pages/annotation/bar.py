@@ -52,7 +52,11 @@ def _submit(work: Work, make: Callable[[Work], Content], blocked: Callable[[], b
         return
     if sent.feedback is not None:
         st.session_state[FEEDBACK] = Feedback(work.task.question, sent.content, sent.feedback)
-    late = "" if sent.counted or sent.gold else " Others had filled this item meanwhile: it is kept, but does not count."
+    late = (
+        ""
+        if sent.counted or sent.gold
+        else " Other people had already completed this item, so yours is kept but does not count."
+    )
     _leave(work, f"Submitted.{late}", undoable=not sent.gold)
 
 
@@ -63,7 +67,7 @@ def _skip(work: Work) -> None:
     except AmbiscopeError as error:
         work.problem = error
         return
-    _leave(work, "Skipped; somebody else gets it.")
+    _leave(work, "Skipped. Somebody else will get this item.")
 
 
 def _reload(work: Work) -> None:
@@ -123,7 +127,7 @@ def _noted(work: Work) -> None:
 def note(work: Work) -> None:
     """A word to the manager, of a form that has `note`."""
     st.text_input(
-        "Note (optional)",
+        "Note to the manager (optional)",
         key=state.show_field(work.key("note"), work.form.note),
         max_chars=NOTE_CHARS,
         live="500ms",
@@ -136,9 +140,9 @@ def actions(work: Work, *, make: Callable[[Work], Content], blocked: Callable[[]
     """`blocked`: errors stand in the way; they are drawn by the form."""
     state.trouble(work)
     if isinstance(work.problem, (SubmissionConflictError, SourcesChangedError)):
-        st.button("Load the item again", key=work.key("reload"), on_click=_reload, args=(work,))
+        st.button("Reload item", key=work.key("reload"), on_click=_reload, args=(work,))
     if work.tried and blocked():
-        st.error("Not submitted yet: see what is marked red.", icon=":material/error:")
+        st.error("Not submitted yet. Correct what is marked in red.", icon=":material/error:")
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Submit",
@@ -151,7 +155,7 @@ def actions(work: Work, *, make: Callable[[Work], Content], blocked: Callable[[]
         )
         undo_button(work)
         with st.popover("Skip", icon=":material/skip_next:", key=work.key("skip")):
-            st.text_input("Why do you skip it?", key=work.key("reason"), max_chars=REASON_CHARS, live="300ms")
+            st.text_input("Reason for skipping", key=work.key("reason"), max_chars=REASON_CHARS, live="300ms")
             st.button(
                 "Skip this item",
                 key=work.key("skip.it"),

@@ -21,7 +21,7 @@ CHARS = 2_000
 VERDICTS = {label: (label.capitalize(), str(key)) for key, label in enumerate(LABELS, 1)}
 QUESTIONS: dict[QuestionLabel, tuple[str, str]] = {
     "fits": ("Fits", "5"),
-    "ambiguous_still": ("Ambiguous still", "6"),
+    "ambiguous_still": ("Still ambiguous", "6"),
     "changes_meaning": ("Changes the meaning", "7"),
 }
 # beside the colour, which says only what was chosen
@@ -36,9 +36,9 @@ ICONS = {
 }
 PREFERENCES: dict[Preference, tuple[str, str]] = {"a": ("Set A", "A"), "b": ("Set B", "B"), "tie": ("Equally good", "E")}
 MEANINGS = (
-    "**Correct**: an answer to the question in some reading, and its passage says so. **Wrong**: no answer to it. **Unsupported**: may be "
-    "true, but the passage does not say so. **Duplicate**: the same as an earlier answer of the set.  \n"
-    "**Fits**: the rewritten question has this answer and no other, and still asks what was asked. **Ambiguous still**: others fit it too. "
+    "**Correct**: it answers the question in some reading, and its passage says so. **Wrong**: it does not answer it. **Unsupported**: it "
+    "may be true, but the passage does not say so. **Duplicate**: the same as an earlier answer in the set.  \n"
+    "**Fits**: the rewritten question has only this answer, and still asks what was asked. **Still ambiguous**: it has other answers too. "
     "**Changes the meaning**: it asks something else."
 )
 
@@ -139,7 +139,7 @@ def pane(work: Work) -> None:
     every = units(work)
     left = sum(bool(form_of.open_parts(work.form, u)) for *_, u in every)
     st.caption(f"{len(every) - left} of {len(every)} answers judged")
-    with st.expander("What the verdicts mean"):
+    with st.expander("What the labels mean"):
         st.markdown(MEANINGS)
     sides = work.sheet.sides
     places = st.columns(len(sides), gap="medium") if len(sides) > 1 else [st.container()]
@@ -149,7 +149,7 @@ def pane(work: Work) -> None:
             if len(sides) > 1:
                 st.markdown(f"**Set {side.name.upper()}**")
             if not side.answers:
-                st.caption("This set is empty: no answer was found.")
+                st.caption("This set is empty: the system found no answer.")
             for answer in side.answers:
                 _card(work, at, answer, every[at][2])
                 at += 1
@@ -175,7 +175,7 @@ def pane(work: Work) -> None:
         st.button("Previous answer", key=work.key("previous"), shortcut="P", type="tertiary", on_click=_move, args=(work, -1))
     keys = [
         (f"1–{len(LABELS)}", ", ".join(LABELS)),
-        ("5–7", "the question fits, is ambiguous still, changes the meaning"),
+        ("5–7", "question fits, still ambiguous, changes the meaning"),
     ]
     keys += [("A", "set A is better"), ("B", "set B"), ("E", "equally good")] if len(sides) > 1 else []
     legend([*keys, ("N", "next answer"), ("P", "previous"), ("U", "undo"), (SUBMIT, "submit")])
@@ -193,7 +193,7 @@ def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
     now = at == work.current
     done = not form_of.open_parts(work.form, unit)
     with st.container(border=True, key=work.key("card", at)):
-        mark = ":orange-badge[:material/keyboard: judge this]" if now else (":green[:material/done:]" if done else "")
+        mark = ":orange-badge[:material/keyboard: keys apply here]" if now else (":green[:material/done:]" if done else "")
         st.caption(plain(work.task.question))  # the heading is out of sight by now
         st.markdown(f"{at + 1}\\. **{plain(answer.text)}** {mark}")
         _passages(work, answer)
@@ -240,7 +240,7 @@ def _passages(work: Work, answer: ShownAnswer) -> None:
     passages = {p.id: p for p in (work.sheet.passages if work.sheet else ())}
     found = [passages[i] for i in dict.fromkeys(e.passage_id for e in answer.evidence) if i in passages]
     if not found:
-        st.caption(":material/link_off: No passage was given for it.")
+        st.caption(":material/link_off: The system gave no passage for it.")
         return
     shown = []
     for passage in found:
@@ -258,7 +258,7 @@ def _passages(work: Work, answer: ShownAnswer) -> None:
 
 def _below(work: Work) -> None:
     lines = work.form.missing.splitlines()
-    st.markdown("**Answers that are missing** :gray[one a field, aliases parted by |]")
+    st.markdown("**Missing answers** :gray[one per field; separate aliases with |]")
     for line, text in enumerate([*lines, ""]):
         st.text_input(
             f"Missing answer {line + 1}",
@@ -271,7 +271,7 @@ def _below(work: Work) -> None:
             args=(work, line),
         )
     bar.note(work)
-    with st.expander(f"All passages that the systems read ({len(work.sheet.passages) if work.sheet else 0})"):
+    with st.expander(f"All passages the systems read ({len(work.sheet.passages) if work.sheet else 0})"):
         for passage in work.sheet.passages if work.sheet else ():
             st.markdown(f"**{plain(passage.title or passage.id)}**")
             st.caption(plain(passage.text))

@@ -112,7 +112,7 @@ def pane(work: Work, answers: Callable[[Work], Iterable[str]], under: Callable[[
         "Search the passages",
         key=state.show_field(key, work.query),
         type="search",
-        placeholder="a few words, then Enter",
+        placeholder="Type a few words and press Enter",
         max_chars=500,
         icon=":material/search:",
         on_change=_search,
@@ -120,10 +120,10 @@ def pane(work: Work, answers: Callable[[Work], Iterable[str]], under: Callable[[
     )
     if work.found is None:
         st.caption(
-            "Look for every reading of the question: other years, places, versions. Open what you use; opening is what counts as read."
+            "Look for every reading of the question: other years, places, versions. Open the passages you use: only opened ones count as read."
         )
     elif not work.found:
-        st.info("No passage has these words. Try others.")
+        st.info("No passage has these words. Try other words.")
     for found in work.found or ():
         _row(work, found.passage)
     if work.opened:
@@ -146,7 +146,7 @@ def _hits(work: Work, passage: Passage) -> list[tuple[int, int]]:
 
 def _draw_passage(work: Work, passage: Passage, answers: list[str]) -> None:
     st.button(
-        "Go back to the search results" if work.item.passages is None else "Go back to the passages",
+        "Back to the search results" if work.item.passages is None else "Back to the passages",
         key=work.key("back"),
         on_click=_back,
         args=(work,),

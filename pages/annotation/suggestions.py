@@ -16,7 +16,7 @@ from storage.records.annotation import Suggestion, SuggestionUse
 PIXELS, TALL = 420, 3  # of the list, when more than three are left
 BADGES: dict[Action, str] = {
     "accepted": ":green-badge[accepted]",
-    "edited": ":blue-badge[accepted, edited]",
+    "edited": ":blue-badge[accepted, then edited]",
     "rejected": ":red-badge[rejected]",
 }
 
@@ -67,7 +67,7 @@ def draw(work: Work) -> None:
     lists = folded(work.suggestions)
     states = [form_of.became(work.form, offered(same[0])) for same in lists]
     left = [number for number, became in enumerate(states) if became is None]
-    st.markdown(f"**Suggestions** :gray[made by a model: check each against its passage · {len(left)} of {len(lists)} left]")
+    st.markdown(f"**Suggestions** :gray[from a model: check each against its passage · {len(left)} of {len(lists)} left]")
     with st.container(height=PIXELS if len(left) > TALL else "content", border=False):
         for number in left:
             _card(work, number, lists[number][0], number == left[0])
@@ -80,7 +80,7 @@ def _decided(work: Work, number: int, suggestion: Suggestion, became: Action) ->
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"{plain(suggestion.text)} {BADGES[became]}", width="content")
         key, args = work.key("withdraw", number), (work, offered(suggestion), "withdraw")
-        st.button("Take back", key=key, type="tertiary", on_click=_decide, args=args)
+        st.button("Undo", key=key, type="tertiary", on_click=_decide, args=args)
 
 
 def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
@@ -88,7 +88,7 @@ def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
     with st.container(border=True, key=work.key("suggestion", number)):
         st.markdown(
             f"**{plain(suggestion.text)}** :gray-badge[{percent(suggestion.probability)}]",
-            help="How probable the model itself finds this answer",
+            help="The model's own probability for this answer",
         )
         if suggestion.question:
             st.markdown(changes(work.task.question, suggestion.question))
@@ -104,7 +104,7 @@ def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
                 )
             if offer.passage_ids:
                 st.button(
-                    "Read its evidence",
+                    "Read the evidence",
                     key=work.key("read", number),
                     icon=":material/menu_book:",
                     type="tertiary",
@@ -116,7 +116,7 @@ def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
 
 def _evidence(work: Work, suggestion: Suggestion) -> None:
     if not suggestion.evidence:
-        st.caption(":material/link_off: No passage holds these words.")
+        st.caption(":material/link_off: No passage contains these words.")
         return
     first = suggestion.evidence[0]
     passage = search.look_up(work, first.passage_id)

@@ -19,12 +19,12 @@ def begun(name: str, found: T, touched: Callable[[T], bool], keep: Callable[[], 
         st.session_state[name] = held = found
     if held != found:
         st.warning(
-            "This was saved in another window meanwhile. What you changed here is not saved yet. Which one goes on?",
+            "This was changed in another window. Your changes here are not saved yet. Which version do you want to keep?",
             icon=":material/sync_problem:",
         )
         with st.container(horizontal=True):
-            st.button("Save mine over it", key=f"{name}.mine", on_click=keep)
-            st.button("Take the other", key=f"{name}.theirs", on_click=forget, args=(name,))
+            st.button("Save mine", key=f"{name}.mine", on_click=keep)
+            st.button("Use the other version", key=f"{name}.theirs", on_click=forget, args=(name,))
     return held
 
 

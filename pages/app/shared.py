@@ -247,7 +247,7 @@ def show_error(error: BaseException) -> None:
     number = uuid.uuid4().hex[:8]
     log.error("error %s", number, exc_info=error)
     what = plain(type(error).__name__)
-    st.error(f"Something went wrong that should not ({what}). The log tells more under {number}.", icon=":material/error:")
+    st.error(f"An unexpected error occurred ({what}). The log has the details under {number}.", icon=":material/error:")
 
 
 def annotator() -> str:

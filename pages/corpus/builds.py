@@ -50,7 +50,7 @@ def safe_names(names: Sequence[str], kinds: Iterable[str] = tuple(READERS)) -> d
         lower = name.lower()
         suffix = next((s for s in sorted(kinds, key=len, reverse=True) if lower.endswith(s)), None)
         if suffix is None:
-            raise InputError(f"{name[:120]}: no reader for this kind of file; use one of {', '.join(kinds)}")
+            raise InputError(f"{name[:120]}: this file type cannot be read; use one of {', '.join(kinds)}")
         stem = _UNSAFE.sub("_", name[: -len(suffix)])[:40].strip("_") or "file"
         taken = {n.lower() for n in found}
         if _DEVICE.fullmatch(stem) or f"{stem}{suffix}".lower() in taken:
@@ -112,7 +112,7 @@ class Build(Worker):
         self.share = min(1.0, done / total) if total else None
         self.stage = f"{stage}: {done:,} of {total:,} passages" if total else f"{stage}: {done:,} passages"
         if self.stopping:
-            raise CancelledError(f"the build of corpus '{self.name}' was stopped; what was done is kept, and it can go on")
+            raise CancelledError(f"the build of corpus '{self.name}' was stopped; finished work is kept, and you can resume it")
 
     def work(self) -> None:
         try:

@@ -23,7 +23,7 @@ MOST = 500  # questions in the chart
 
 def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     if len(runs) < 2:
-        st.info("Two stored runs are needed. Start another one under Start and store, or store a run folder there.")
+        st.info("A comparison needs two stored runs. Choose Start and store to start another one, or to store a run folder.")
         return
     called = names(runs)
     ids = [r.id for r in runs]
@@ -40,9 +40,9 @@ def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
         return
     found = shared.compared(a, b, tuple(common), scope)
     if not any(d.comparison.n for d in found.values()):
-        st.info("These runs have no question in common. Choose two runs over the same question file.")
+        st.info("These runs have no question in common. Choose two runs on the same question file.")
         return
-    st.caption(f"A: {plain(called[a])}. B: {plain(called[b])}. {SCOPES[scope]}; seed 0, {shared.SAMPLES:,} samples.")
+    st.caption(f"A: {plain(called[a])}. B: {plain(called[b])}. {SCOPES[scope]}; {shared.SAMPLES:,} bootstrap samples, seed 0.")
     draw(_metrics(found))
     if judges.is_judged(common):
         judges.draw([by_id[a], by_id[b]], called)
@@ -92,9 +92,9 @@ def _metrics(found: Mapping[str, MetricDifference]) -> Chart:
         figure,
         130 + 28 * len(kept),
         yaxis={"autorange": "reversed", "automargin": True},
-        xaxis={"title": "A - B, with 95% interval of the paired bootstrap"},
+        xaxis={"title": "A - B, with the 95% interval of the paired bootstrap"},
     )
-    return Chart("differences", "Difference of the means", figure, table)
+    return Chart("differences", "Difference between the means", figure, table)
 
 
 def _signed(metric: str, value: float | None) -> str:
@@ -116,7 +116,7 @@ def _questions(a: str, b: str, metric: str, called: Mapping[str, str]) -> None:
         )
     )
     layout(figure, 320, bargap=0, xaxis={"title": "questions, sorted by difference"}, yaxis={"title": f"{metric}: A - B"})
-    caption = f"{metric}: A is better on {better}, B on {worse}, equal on {len(differences) - better - worse} of {len(differences)} questions."
+    caption = f"{metric}: A is better on {better} questions and B on {worse}; {len(differences) - better - worse} of {len(differences)} are equal."
     draw(
         Chart(
             "question-differences",

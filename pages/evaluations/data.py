@@ -71,4 +71,4 @@ def draw(chart: Chart) -> None:
             on_click="ignore",
         )
         with st.popover("Data", icon=":material/table:"):
-            st.dataframe(chart.table, hide_index=True, alt=f"The data of the chart: {chart.title}")
+            st.dataframe(chart.table, hide_index=True, alt=f"Data of the chart: {chart.title}")

@@ -19,7 +19,7 @@ from pages.runs.trace import TraceView
 from storage.records.results import EvaluationRow, StoredEvaluation
 
 PAGE = 25
-ORDERS = {"position": "as in the file", "f1": "lowest F1 first", "errors": "most errors first", "slowest": "slowest first"}
+ORDERS = {"position": "As in the file", "f1": "Lowest F1 first", "errors": "Most errors first", "slowest": "Slowest first"}
 
 
 def rows(run: StoredEvaluation) -> None:
@@ -29,7 +29,7 @@ def rows(run: StoredEvaluation) -> None:
         bucket = st.selectbox(
             "Error",
             ["", *BUCKETS],
-            format_func=lambda b: BUCKETS.get(b, "any"),
+            format_func=lambda b: BUCKETS.get(b, "Any"),
             key=f"evaluate.bucket.{run.id}",
             width=280,
         )
@@ -120,7 +120,7 @@ def _answers(row: EvaluationRow) -> None:
 def _trace(body: dict[str, object] | None, prefix: str, narrow: bool) -> None:
     if body is None:
         st.caption(
-            "This run has no traces. To see each step, evaluate with --traces, or turn on Save traces under Start and store."
+            "This run has no traces. To see each step, evaluate with --traces, or turn on Save traces when you start an evaluation here."
         )
         return
     try:

@@ -31,12 +31,12 @@ KINDS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".gz")
 def question_files() -> dict[str, Path]:
     """What can be asked: the starter's questions, downloaded data sets, uploaded files."""
     settings = shared.settings()
-    found = {"starter questions": settings.starter_dir / "questions.json"}
+    found = {"Starter questions": settings.starter_dir / "questions.json"}
     for name in DATASETS:
         found |= {f"{name}: {path.name}": path for path in downloaded(settings.home, name)}
     uploaded = settings.home / "questions"
     if uploaded.is_dir():
-        found |= {f"uploaded: {p.name}": p for p in sorted(uploaded.iterdir()) if p.suffix.lstrip(".") in SUFFIXES}
+        found |= {f"Uploaded: {p.name}": p for p in sorted(uploaded.iterdir()) if p.suffix.lstrip(".") in SUFFIXES}
     return {name: path for name, path in found.items() if path.is_file()}
 
 
@@ -187,7 +187,7 @@ def watch() -> None:
         with st.container(horizontal=True):
             if job.error is not None:
                 st.button("Resume", key=f"evaluate.again.{name}", on_click=_go_on, args=(name,), icon=":material/play_arrow:")
-            st.button("Close", key=f"evaluate.close.{name}", on_click=_close, args=(name,))
+            st.button("Dismiss", key=f"evaluate.close.{name}", on_click=_close, args=(name,))
 
 
 @action("run evaluations", "evaluate.error")
@@ -224,7 +224,7 @@ def folders() -> None:
     running = {name for name, job in worker.running().items() if not job.done}
     found = [s for s in run_states(shared.settings().runs_dir) if s.name not in running]
     if not found:
-        st.caption("There are no run folders. `python -m core evaluate --out` creates one.")
+        st.caption("There are no run folders. `python -m core evaluate --out FOLDER` creates one.")
         return
     for state in found[:30]:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -313,11 +313,11 @@ def _store_report() -> None:
 def _received(file: object, folder: Path) -> str:
     """Writes an uploaded file under a safe name.  Raises InputError, StorageError."""
     if file is None:
-        raise InputError("no file was chosen")
+        raise InputError("no file is selected; choose one first")
     limit = shared.settings().max_upload_mb
     body = file.getbuffer()  # type: ignore[attr-defined]
     if len(body) > limit * 1_000_000:
-        raise InputError(f"the file has {len(body) / 1e6:.0f} MB; the limit is {limit} MB (AMBISCOPE_MAX_UPLOAD_MB)")
+        raise InputError(f"the file is {len(body) / 1e6:.0f} MB; the limit is {limit} MB (AMBISCOPE_MAX_UPLOAD_MB)")
     (name,) = safe_names([str(getattr(file, "name", "file"))], KINDS)
     try:
         folder.mkdir(parents=True)

@@ -111,7 +111,7 @@ def draw(project: Project, who: str) -> None:
     name = _name(project)
     found = begun(name, stored, lambda held: _typed(project, held) != _text(project, held), lambda: _over(project, who, stored))
     key = _key(project, found)
-    st.caption(f"Version {stored.version} is in force." if stored else "Nothing is written yet.")
+    st.caption(f"Version {stored.version} is in use." if stored else "There are no guidelines yet.")
     left, right = st.columns(2, gap="medium")
     with left:
         text = st.text_area(
@@ -174,13 +174,13 @@ def _store(project: Project, who: str, text: str, examples: tuple[Example, ...],
     try:
         saved = shared.store().save_guidelines(who, project.id, text, examples, expected_version=found.version if found else 0)
         forget(_name(project))
-        st.session_state[SAID] = f"Guidelines saved; version {saved.version} is in force."
+        st.session_state[SAID] = f"Guidelines saved. Version {saved.version} is now in use."
     except AmbiscopeError as error:
         st.session_state[ERROR] = error
 
 
 def _examples(project: Project, who: str, found: Guidelines | None, key: str) -> None:
-    st.markdown("**Examples** :gray[right and wrong ones, shown below the text]")
+    st.markdown("**Examples** :gray[right and wrong answer sets, shown below the text]")
     examples = found.examples if found else ()
     for number, example in enumerate(examples):
         with st.container(border=True):
@@ -191,28 +191,28 @@ def _examples(project: Project, who: str, found: Guidelines | None, key: str) ->
             rest = examples[:number] + examples[number + 1 :]
             st.button("Delete", key=f"{key}.drop.{number}", on_click=_keep, args=(project, who, rest, found))
     with st.expander("Add an example"), st.form(f"{key}.example", border=False):
-        st.segmented_control("It is", ["right", "wrong"], default="right", required=True, key=f"{key}.right")
-        st.text_input("Question as asked", key=f"{key}.prompt", max_chars=2_000)
+        st.segmented_control("This example is", ["Right", "Wrong"], default="Right", required=True, key=f"{key}.right")
+        st.text_input("Question", key=f"{key}.prompt", max_chars=2_000)
         st.text_area(
-            "Pairs, one a line: question → answer | alias (only the answer for a single one; nothing for no answer)",
+            "Answers, one per line: question → answer | alias (a single answer needs no question; leave empty for no answer)",
             key=f"{key}.pairs",
             max_chars=CHARS,
             placeholder="Who wrote the play in 1953? → Arthur Miller",
         )
         st.text_input("Why", key=f"{key}.why", max_chars=2_000)
-        st.form_submit_button("Add", on_click=_add, args=(project, who, found, key))
+        st.form_submit_button("Add example", on_click=_add, args=(project, who, found, key))
 
 
 def example_of(right: bool, prompt: str, pairs: str, why: str) -> Example:
     """Raises InputError without a question, or for a line without an answer."""
     if not prompt.strip():
-        raise InputError("the example has no question; write it as somebody would ask it")
+        raise InputError("the example has no question; write one as somebody would ask it")
     found = []
     for number, line in enumerate((x for x in pairs.splitlines() if x.strip()), 1):
         question, arrow, answers = line.replace("->", "→").rpartition("→")
         aliases = parse_aliases(answers)
         if not aliases:
-            raise InputError(f"line {number} of the pairs has no answer; write: question → answer")
+            raise InputError(f"line {number} of the answers has no answer; write: question → answer")
         found.append(QAPair(" ".join(question.split()) if arrow else "", aliases))
     kind = {0: "none", 1: "single"}.get(len(found), "multiple")
     return Example(right, " ".join(prompt.split()), Annotation(kind, tuple(found)), why.strip())  # type: ignore[arg-type]
@@ -222,7 +222,7 @@ def _add(project: Project, who: str, found: Guidelines | None, key: str) -> None
     state = st.session_state
     try:
         example = example_of(
-            state.get(f"{key}.right") == "right",
+            state.get(f"{key}.right") == "Right",
             str(state.get(f"{key}.prompt") or ""),
             str(state.get(f"{key}.pairs") or ""),
             str(state.get(f"{key}.why") or ""),

@@ -21,15 +21,15 @@ WIDTHS = {
     "question": 300,
     "state": 105,
     "submitted": 90,
-    "open with": 85,
-    "over": 60,
+    "in progress": 85,
+    "extra": 60,
     "margin": 75,
     "disagreement": 110,
 }
 ABOUT = {
-    "over": "Over: submitted beyond the number of people.",
-    "margin": "Margin: how close the model's last decision was; small means uncertain.",
-    "disagreement": "Disagreement: from 0 (the same answers) to 1.",
+    "extra": "Extra: submitted after enough people had done the item.",
+    "margin": "Margin: how close the model's last decision was; a small margin means uncertain.",
+    "disagreement": "Disagreement: 0 (the same answers) to 1 (no answer in common).",
 }
 STATES = ("waiting", "open", "done")
 SAID, ERROR = "manage.said", "manage.error"
@@ -43,7 +43,7 @@ def draw(project: Project, who: str) -> None:
             "Stage", stages, default=stages[0], required=True, format_func=lambda s: STAGES[s], key=f"manage.stage.{project.id}"
         )
         state = st.selectbox("State", ["all", *STATES], key="manage.state", width=160)
-        text = st.text_input("Words in the question", key="manage.text", type="search", max_chars=200)
+        text = st.text_input("Search the questions", key="manage.text", type="search", max_chars=200)
     page = int(st.session_state.get("manage.page", 1))
     found = shared.store().items(
         project.id,
@@ -55,7 +55,7 @@ def draw(project: Project, who: str) -> None:
         offset=(page - 1) * PAGE,
     )
     if not found:
-        st.info("No item fits." if page == 1 else "No more items.")
+        st.info("No item matches." if page == 1 else "No more items.")
     else:
         _table(found[:PAGE], project, stage, who)
     if len(found) > PAGE or page > 1:
@@ -71,15 +71,15 @@ def _table(found: list[ItemSummary], project: Project, stage: WorkStage, who: st
             "question": [i.question for i in found],
             "state": ["qualification" if i.gold else "no prediction" if i.id in bare else i.state for i in found],
             "submitted": [str(i.submitted) if i.gold else f"{i.submitted} of {i.slots}" for i in found],
-            "open with": [i.leased for i in found],
-            "over": [i.over for i in found],
+            "in progress": [i.leased for i in found],
+            "extra": [i.over for i in found],
             "margin": [i.margin for i in found],
             "disagreement": [i.disagreement for i in found],
         }
     )
     # columns that say nothing would push the others out of sight
     empty = [name for name in ("margin", "disagreement") if rows[name].isna().all()]
-    empty += [] if rows["over"].any() else ["over"]
+    empty += [] if rows["extra"].any() else ["extra"]
     rows = rows.drop(columns=empty)
     widths = WIDTHS | {"question": WIDTHS["question"] + sum(WIDTHS[name] for name in empty)}
     chosen = st.dataframe(
@@ -90,10 +90,10 @@ def _table(found: list[ItemSummary], project: Project, stage: WorkStage, who: st
         selection_mode="single-row",
         key=f"manage.items.{project.id}.{stage}",
         column_config={name: st.column_config.Column(width=widths[name]) for name in rows},
-        alt="Items of the project in the order of the queue",
+        alt="Items of the project, in queue order",
     )
     more = [ABOUT[name] for name in ABOUT if name in rows]
-    st.caption(" ".join(["Choose a row to see what was submitted.", *more]))
+    st.caption(" ".join(["Select a row to see what was submitted.", *more]))
     place = selected(chosen)
     if place is not None and place < len(found):
         detail(found[place], project, stage, who)
@@ -109,13 +109,13 @@ def detail(item: ItemSummary, project: Project, stage: WorkStage, who: str) -> N
     st.markdown(f"**{plain(item.question)}**")
     st.page_link(
         "pages/annotate.py",
-        label="Open it as an annotator",
+        label="Open as an annotator",
         icon=":material/edit_note:",
         query_params={"project": project.id, "stage": stage, "item": item.id},
     )
     sent = shared.store().submissions(project.id, who, stage=stage, item=item.id)
     if not sent:
-        st.caption("Nothing is submitted yet.")
+        st.caption("Nothing has been submitted yet.")
     for submission in sent:
         _submission(submission, stage, who)
 
@@ -139,7 +139,7 @@ def _submission(submission: Submission, stage: WorkStage, who: str) -> None:
         if not submission.gold and not submission.automatic:
             key = f"manage.return.{submission.id}"
             with st.container(horizontal=True, vertical_alignment="bottom"):
-                st.text_input("Send back with this reason", key=f"{key}.reason", max_chars=500)
+                st.text_input("Reason for sending it back", key=f"{key}.reason", max_chars=500)
                 st.button("Send back", key=key, on_click=_return, args=(submission, stage, who, f"{key}.reason"))
 
 
@@ -157,12 +157,12 @@ def add_questions(project: Project, who: str) -> None:
     with st.expander("Add questions", key=ADDING, on_change="rerun"):
         importing.uploader(FILE)
         st.checkbox(
-            "They are qualification items: their annotations are the right answers, shown after submitting",
+            "Use as qualification items: their annotations are the right answers, shown after people submit",
             key="manage.more.gold",
         )
         if error := st.session_state.pop(REFUSED, None):
             importing.explain(error)
-        st.button("Add them", key="manage.more.add", on_click=_add, args=(project, who))
+        st.button("Add questions", key="manage.more.add", on_click=_add, args=(project, who))
 
 
 def _add(project: Project, who: str) -> None:

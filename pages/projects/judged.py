@@ -13,7 +13,7 @@ from storage.records.annotation import JudgedAnswer, JudgingWork, Submission
 COLOURS = {"correct": "green", "wrong": "red", "unsupported": "orange", "duplicate": "gray"}
 QUESTIONS = {
     "fits": "green-badge[question fits]",
-    "ambiguous_still": "orange-badge[question ambiguous still]",
+    "ambiguous_still": "orange-badge[question still ambiguous]",
     "changes_meaning": "red-badge[question changes the meaning]",
 }
 
@@ -36,14 +36,14 @@ def draw(submission: Submission, content: JudgingWork, who: str) -> None:
             st.markdown(f"Answers of **{plain(prediction.system.name)}**{better}")
         own = [a for a in given if a.prediction_id == name]
         if not prediction.answers:
-            st.caption("No answer was found by the system.")
+            st.caption("The system found no answer.")
         st.markdown("\n".join(_line(a, prediction, submission.question) for a in own))
     if lost := [a for a in given if a.prediction_id not in found]:
         st.markdown("\n".join(_line(a, None, submission.question) for a in lost))
     if content.preference == "tie":
         st.caption("Both sets are equally good.")
     if content.missing:
-        st.markdown("**Missing**")
+        st.markdown("**Missing answers**")
         st.markdown("\n".join(f"- {plain(join_aliases((m.text, *m.aliases)))}" for m in content.missing))
 
 

@@ -17,7 +17,7 @@ from pages.projects.guidelines import first_examples, template
 from pages.projects.items import ERROR, SAID
 from storage.records.projects import WorkStage
 
-SOURCES = ("The starter questions", "Upload a file", "None yet")
+SOURCES = ("Starter questions", "Upload a file", "None yet")
 KEY = "manage.new"
 FILE, OPEN, REFUSED = f"{KEY}.file", f"{KEY}.open", f"{KEY}.refused"
 
@@ -30,7 +30,7 @@ def draw(who: str, first: bool) -> None:
     # with a key and a state: without, Streamlit closes it whenever something above appears or goes
     with st.expander("New project", key=OPEN, on_change="rerun", icon=":material/add:"):
         st.text_input(
-            "Name", key=f"{KEY}.name", max_chars=200, placeholder="Ambiguous questions, first round", persist_state="session"
+            "Name", key=f"{KEY}.name", max_chars=200, placeholder="Ambiguous questions, round 1", persist_state="session"
         )
         st.pills(
             "Stages",
@@ -40,7 +40,7 @@ def draw(who: str, first: bool) -> None:
             format_func=lambda s: STAGES[s],
             key=f"{KEY}.stages",
             persist_state="session",
-            help="Write answers: people make answer sets. Validate: a second person merges them. Judge: verdicts on a system's answers.",
+            help="Write answers: people write answer sets. Validate: another person merges them. Judge: people label a system's answers.",
         )
         source = st.radio("Questions", SOURCES, horizontal=True, key=f"{KEY}.source", persist_state="session")
         with st.container():
@@ -48,11 +48,11 @@ def draw(who: str, first: bool) -> None:
                 importing.uploader(FILE)
         projects.fields(KEY, None)
         st.caption(
-            "A text for these stages is put in as guidelines, with examples where people write answers; you can change it."
+            "The project starts with default guidelines for its stages, with examples if people write answers. You can edit them later."
         )
         if error := state.pop(REFUSED, None):  # beside the button: the top of the page may be out of sight
             importing.explain(error)
-        st.button("Make the project", type="primary", key=f"{KEY}.make", on_click=_create, args=(who,))
+        st.button("Create project", type="primary", key=f"{KEY}.make", on_click=_create, args=(who,))
 
 
 def _questions(source: str) -> list[ReferenceQuestion]:
@@ -72,13 +72,13 @@ def _create(who: str) -> None:
     store = shared.store()
     try:
         if not name:
-            raise InputError("the project has no name; give it one")
+            raise InputError("the project has no name; enter one")
         store.require(who, "manager")
         if not stages:
-            raise InputError("the project has no stage; choose one or more")
+            raise InputError("the project has no stage; choose at least one")
         values = projects.values(KEY, None)
         if "judging" in stages and not values["systems"]:
-            raise InputError("the judging stage needs one or two systems whose answers are judged; choose them under Systems")
+            raise InputError("the judging stage needs one or two systems; choose them under Systems")
         questions = _questions(source)
         project = store.create_project(
             who, name, stages=tuple(stages), guidelines=template(stages), examples=first_examples(stages), **values
@@ -86,7 +86,7 @@ def _create(who: str) -> None:
     except AmbiscopeError as error:
         state[REFUSED], state[OPEN] = error, True
         return
-    state[SAID] = f"Project {name} is made."
+    state[SAID] = f"Project {name} was created."
     state["manage.project"] = project.id
     state[f"{KEY}.name"] = ""
     try:
@@ -94,7 +94,7 @@ def _create(who: str) -> None:
             report = store.add_items(who, project.id, questions)
             state[SAID] += f" {importing.said(report.added, report.known, report.linked)}"
     except AmbiscopeError as error:  # the project stands: its questions are added under Items
-        state[SAID] += " Its questions were not added: add them under Items."
+        state[SAID] += " Its questions were not added; add them under Items."
         state[ERROR] = error
         return
     if source == SOURCES[1]:

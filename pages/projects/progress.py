@@ -14,8 +14,17 @@ from storage.records.projects import Project
 SECTION = "manage.section"
 BARE = "no prediction"
 # none of them as a rule: columns of zeros would push the others out of sight
-RARE = (BARE, "drafts", "sent back", "skipped", "over the number", "qualification")
-WIDTHS = {"stage": 115, "done": 125, "submitted": 95, "items done": 95, "hours": 65, "waiting": 70, "in work": 70, BARE: 100}
+RARE = (BARE, "drafts", "sent back", "skipped", "extra", "qualification")
+WIDTHS = {
+    "stage": 115,
+    "done": 125,
+    "submitted": 95,
+    "items done": 95,
+    "hours": 65,
+    "waiting": 70,
+    "in progress": 70,
+    BARE: 100,
+}
 
 
 def draw(project: Project, who: str) -> None:
@@ -33,11 +42,11 @@ def draw(project: Project, who: str) -> None:
             "hours": round(p.seconds / 3600, 2),
             "waiting": p.waiting,
             BARE: bare if p.stage == "judging" else 0,
-            "in work": p.leased,
+            "in progress": p.leased,
             "drafts": p.drafts,
             "sent back": p.returned,
             "skipped": p.skipped,
-            "over the number": p.over,
+            "extra": p.over,
             "qualification": p.gold,
         }
         for p in found.values()
@@ -53,10 +62,10 @@ def draw(project: Project, who: str) -> None:
             **widths,
             "stage": st.column_config.TextColumn(width=WIDTHS["stage"], pinned=True),
             "done": done,
-            "waiting": st.column_config.NumberColumn(width=WIDTHS["waiting"], help="Items that wait for the stage before"),
-            "in work": st.column_config.NumberColumn(width=WIDTHS["in work"], help="Items that are open with somebody now"),
+            "waiting": st.column_config.NumberColumn(width=WIDTHS["waiting"], help="Items waiting for the previous stage"),
+            "in progress": st.column_config.NumberColumn(width=WIDTHS["in progress"], help="Items that somebody has open now"),
             BARE: st.column_config.NumberColumn(
-                width=WIDTHS[BARE], help="Items that a system has to answer before they are judged"
+                width=WIDTHS[BARE], help="Items that a system must answer before they can be judged"
             ),
         },
         alt="Progress of the project by stage",
@@ -67,12 +76,12 @@ def _warn(project: Project, bare: int, items: int) -> None:
     systems = " or ".join(plain(s) for s in project.systems)
     running = system_answers.running().get(project.id)
     if running is not None and not running.done:
-        then = "A system is answering them now; see Suggestions."
+        then = "A system is answering them now. See Suggestions."
     else:
-        then = "Have them answered under Suggestions first."
+        then = "Go to Suggestions and let a system answer them first."
     one = bare == 1
     st.warning(
-        f"{bare:,} of {items:,} items {'lacks' if one else 'lack'} a prediction of {systems} and cannot be judged yet. {then}",
+        f"{bare:,} of {items:,} items {'has' if one else 'have'} no prediction by {systems} and cannot be judged yet. {then}",
         icon=":material/hourglass_empty:",
     )
     if st.session_state.get(SECTION) != "Suggestions":

@@ -88,12 +88,12 @@ def controls(prefix: str, position: int) -> None:
     """Below an answer: strike it, or add one after it."""
     struck = position in of(prefix).struck
     st.button(
-        "Keep" if struck else "Strike",
+        "Restore" if struck else "Strike out",
         key=f"{prefix}.strike.{position}",
         icon=":material/undo:" if struck else ":material/strikethrough_s:",
         on_click=_strike,
         args=(prefix, position),
-        help="A struck answer is excluded when you continue.",
+        help="A struck-out answer is excluded when you continue.",
     )
     adder(prefix, position)
 
@@ -101,12 +101,12 @@ def controls(prefix: str, position: int) -> None:
 def adder(prefix: str, position: int) -> None:
     with st.popover("Add", icon=":material/add:", help="Add an answer after this one"):
         st.text_input(
-            "Next answer",
+            "Answer to add",
             key=f"{prefix}.new.{position}",
             max_chars=MAX_CHARS,
             on_change=_add,
             args=(prefix, position),
-            help="The answer is pinned: the next search looks for further ones.",
+            help="This answer is kept as given. The system then looks for further answers.",
         )
 
 
@@ -117,7 +117,7 @@ def bar(prefix: str, prediction: t.Prediction) -> None:
         return
     question = corrected(prediction.question, prediction.answers, wanted)
     with st.container(border=True):
-        names = [("keeping", question.pinned), ("striking", question.banned)]
+        names = [("keeping", question.pinned), ("excluding", question.banned)]
         said = "; ".join(f"{what} {', '.join(f'**{plain(x)}**' for x in texts)}" for what, texts in names if texts)
         st.markdown(f"Continue from step {len(question.pinned) + 1}, {said}.")
         with st.container(horizontal=True):

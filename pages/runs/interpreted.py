@@ -102,8 +102,8 @@ def draw(prediction: t.Prediction, prefix: str) -> None:
             alt=f"Map of {len(found)} interpretations in {len(clusters)} clusters, {alone} unclustered",
         )
         st.caption(
-            f"{len(found)} interpretations, {len(clusters)} clusters, {alone} unclustered. Points that are close ask and answer alike; "
-            "stars are kept. The axes are the first two principal components and have no meaning of their own."
+            f"{len(found)} interpretations, {len(clusters)} clusters, {alone} unclustered. Points close together have similar questions and answers; "
+            "stars mark the ones kept. The axes are the first two principal components and have no meaning of their own."
         )
     with place:
         _choices(prediction, final, why, prefix)
@@ -146,10 +146,10 @@ def _choices(prediction: t.Prediction, final: Sequence[t.Interpretation], why: s
                 icon=":material/travel_explore:",
                 on_click=_further,
                 args=(prediction, banned),
-                help="Reads twice as many passages, without the rejected answers.",
+                help="Reads twice as many passages and excludes the rejected answers.",
             )
     if said.none:
-        st.info("None of these is what you mean. Search further in the corpus, or rephrase your question above.")
+        st.info("None of these is what you mean. Search further, or rephrase your question above.")
 
 
 def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: str, said: Choices) -> None:
@@ -168,7 +168,7 @@ def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: 
                 on_click=ask_on,
                 args=(prediction.system, one.question),
                 disabled=gone,
-                help="Asks only this question.",
+                help="Asks this question instead",
             )
             with st.popover("Edit", icon=":material/edit:", disabled=gone):
                 st.text_input(
@@ -184,7 +184,7 @@ def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: 
                     args=(prediction.system, f"{prefix}.edit.{number}.{_mark(one)}"),
                 )
             st.button(
-                "Keep" if _key(one) in said.rejected else "Reject",
+                "Restore" if _key(one) in said.rejected else "Reject",
                 key=f"{prefix}.reject.{number}",
                 icon=":material/undo:" if _key(one) in said.rejected else ":material/thumb_down:",
                 on_click=_reject,

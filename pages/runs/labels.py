@@ -12,8 +12,8 @@ from storage.records.results import Judgment, JudgmentConflictError
 
 MAX_NOTE = 2_000
 HELP = (
-    "correct: it answers the question, and the passage says so. wrong: it does not answer the question. "
-    "unsupported: it may be true, but the passage does not say so. duplicate: the same as another answer."
+    "Correct: it answers the question, and the passage says so. Wrong: it does not answer the question. "
+    "Unsupported: it may be true, but the passage does not say so. Duplicate: the same as another answer."
 )
 
 
@@ -65,7 +65,7 @@ def _trouble(prediction_id: str, position: int) -> None:
     if isinstance(error, JudgmentConflictError):
         mine, theirs = error.mine, error.theirs
         st.warning(
-            f"This judgment was changed in another window. There: {_said(theirs)}. Here: {_said(mine)}.",
+            f"This judgment was changed in another window. Other window: {_said(theirs)}. This window: {_said(mine)}.",
             icon=":material/sync_problem:",
         )
         with st.container(horizontal=True):
@@ -76,7 +76,7 @@ def _trouble(prediction_id: str, position: int) -> None:
                 args=(prediction_id, position, mine.verdict, mine.note, theirs.version if theirs else 0),
             )
             st.button(
-                "Keep theirs",
+                "Keep the other",
                 key=_key(prediction_id, position, "theirs"),
                 on_click=lambda: st.session_state.pop(key, None),
             )
@@ -113,5 +113,5 @@ def below(prediction_id: str, position: int, judgments: list[Judgment]) -> None:
         st.caption(f"Your note: {plain(own.note)}")
     others = [f"{plain(j.annotator)}: {_said(j)}" for j in judgments if j is not own and j.state == "submitted"]
     if others:
-        st.caption("Others said: " + "; ".join(others))
+        st.caption("Other people's labels: " + "; ".join(others))
     _trouble(prediction_id, position)

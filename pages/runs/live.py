@@ -106,8 +106,8 @@ def show_run_error(run: Run) -> None:
         shared.show_error(run.error)
     if run.save_error is not None:
         shared.show_error(run.save_error)
-        st.warning("The result below is not saved. It stays here until you ask something else.")
-        st.button("Save again", key=f"again.{run.key}", on_click=save, args=(run,), icon=":material/save:")
+        st.warning("The result below is not saved. It stays here until you ask another question.")
+        st.button("Try to save again", key=f"again.{run.key}", on_click=save, args=(run,), icon=":material/save:")
 
 
 def explain(error: AmbiscopeError) -> None:

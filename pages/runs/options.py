@@ -54,7 +54,7 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
         if bound == MAX_PASSAGES
         else f"{key}.{bound}",  # what was set for a large corpus may be too much for a small one
         persist_state="session",
-        help=f"The corpus has {passages}." if passages else None,
+        help=f"The corpus has {passages:,} passages." if passages else None,
     )
     most = st.number_input(
         "Maximum answers",
@@ -69,7 +69,7 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
         "Custom stopping threshold",
         key=f"{prefix}.stopping",
         persist_state="session",
-        help="Off: a run stops when [EOI] is more likely than every answer. On: it stops when the probability of [EOI] exceeds your threshold.",
+        help="[EOI] means that no answer is left. Off: the run stops when [EOI] is more probable than every candidate. On: it stops when the probability of [EOI] exceeds your threshold.",
     ):
         above = st.slider(
             "Stop when P([EOI]) exceeds", 0.0, 1.0, 0.5, 0.05, key=f"{prefix}.stop_above", persist_state="session"
@@ -117,7 +117,7 @@ def sidebar() -> Choices:
         sides: list[tuple[str, Options]] = []
         if ready:
             sides.append(_side("System", ready, "explore.first", count))
-            if st.toggle("Compare with a second run", key="explore.compare", persist_state="session"):
+            if st.toggle("Compare with a second system", key="explore.compare", persist_state="session"):
                 sides.append(_side("Second system", ready, "explore.second", count))
         waiting = [s for s in found if not s.ready]
         if waiting:
@@ -132,14 +132,14 @@ def sidebar() -> Choices:
 def recent() -> None:
     """Links to stored predictions, the newest first."""
     with st.expander("Recent predictions", icon=":material/history:"):
-        text = st.text_input("Search by words in the question", key="explore.filter", max_chars=200)
+        text = st.text_input("Search the questions", key="explore.filter", max_chars=200)
         try:
             rows = shared.store().recent_predictions(RECENT, text=text.strip())
         except AmbiscopeError as error:
             shared.show_error(error)
             return
         if not rows:
-            st.caption("No matches." if text.strip() else "None yet. Ask a question.")
+            st.caption("No matches." if text.strip() else "None yet. Ask a question to make one.")
         for row in rows:
             st.page_link(
                 "pages/explore.py",

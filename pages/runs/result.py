@@ -87,7 +87,7 @@ def _headline(prediction: t.Prediction) -> None:
     if trouble := failures(calls_of(prediction.events)):
         st.warning(plain(trouble), icon=":material/warning:")
     if prediction.question.banned:
-        st.caption(f"Struck: {', '.join(plain(b) for b in prediction.question.banned)}")
+        st.caption(f"Excluded: {', '.join(plain(b) for b in prediction.question.banned)}")
 
 
 def _card(
@@ -103,10 +103,10 @@ def _card(
     struck = position in wanted.struck
     with st.container(border=True):
         name = f"~~{plain(answer.text)}~~" if struck else f"**{plain(answer.text)}**"
-        badges = ":blue-badge[set by a person]" if answer.pinned else f":gray-badge[{percent(answer.probability)}]"
+        badges = ":blue-badge[added by a person]" if answer.pinned else f":gray-badge[{percent(answer.probability)}]"
         if shared is not None:
             both = normalize_answer(answer.text) in shared
-            badges += " :green-badge[:material/join_inner: both]" if both else " :orange-badge[only here]"
+            badges += " :green-badge[:material/join_inner: both sides]" if both else " :orange-badge[this side only]"
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"{position + 1}\\. {name} {badges}", width="content")
             _evidence(prediction, answer)

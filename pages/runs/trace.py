@@ -45,7 +45,7 @@ def draw_evidence(evidence: tuple[t.Evidence, ...], passages: dict[str, t.Retrie
     for position, (passage_id, places) in enumerate(spans.items()):
         found = passages.get(passage_id)
         if found is None:
-            st.caption(f"Passage {plain(passage_id)} is not among the retrieved ones.")
+            st.caption(f"Passage {plain(passage_id)} was not retrieved.")
             continue
         text = found.passage.text
         st.markdown(f"**{plain(found.passage.title or passage_id)}** :gray-badge[rank {found.rank}]")
@@ -60,11 +60,13 @@ def draw_clarification(c: t.Clarification, prompt_question: str) -> None:
 def round_trip(c: t.Clarification) -> None:
     """Whether the reader, asked the disambiguated question, returned this answer and none of the others."""
     if c.passed:
-        st.caption(":green[:material/check_circle:] Asked again over the same passages, the question returns only this answer.")
+        st.caption(
+            ":green[:material/check_circle:] Checked: asked over the same passages, this question returns only this answer."
+        )
         return
-    returned = f" It returned: {', '.join(plain(r) for r in c.returned[:4])}." if c.returned else ""
+    returned = f" It returned {', '.join(plain(r) for r in c.returned[:4])}." if c.returned else ""
     why = plain(c.why or "the reader returned something else")
-    st.caption(f":orange[:material/warning:] The round trip failed: {why}.{returned}")
+    st.caption(f":orange[:material/warning:] Not confirmed: {why}.{returned}")
 
 
 def draw_proposed(
@@ -177,7 +179,7 @@ class TraceView:
     def close(self) -> None:
         """Steps that were begun and not ended: the run was stopped, or (one pass) no answer came of them."""
         for number, status in self._open.items():
-            status.update(label=f"Step {number}: ended without an answer", state="complete", expanded=False)
+            status.update(label=f"Step {number}: no answer", state="complete", expanded=False)
         self._open.clear()
         if self._grid is not None:
             self._grid.close()
@@ -187,7 +189,7 @@ class TraceView:
     def _step(self, event: t.StepFinished) -> None:
         step, answer = event.step, event.answer
         if answer is not None and answer.pinned:
-            outcome = f"**{plain(answer.text)}** was set by a person"
+            outcome = f"**{plain(answer.text)}** was added by a person"
         elif answer is not None:
             outcome = f"**{plain(answer.text)}** {percent(answer.probability)}"
         else:
@@ -212,7 +214,7 @@ class TraceView:
     def _prompt(self, step: t.Step) -> None:
         """What the model was told of the answers so far.  Systems without a prompt (one pass) say nothing."""
         if step.prompt:
-            st.caption("Prompt: the answers so far")
+            st.caption("Prompt with the answers so far")
             st.code(step.prompt, language=None, wrap_lines=True)
         elif step.number == 1 and step.candidates:
             st.caption("No answers so far: the prompt is the question alone.")

@@ -112,7 +112,7 @@ def shown(metric: str, value: float | None) -> str:
 
 
 def theirs(table: PublishedTable) -> str:
-    return f"published: {table.label} (other data)"
+    return f"published in {table.label}, on other data"
 
 
 def layout(figure: go.Figure, height: int, **more: object) -> go.Figure:

@@ -11,13 +11,13 @@ from pages.app.markup import chart_text
 from pages.evaluations.charts.base import COLOURS, GROUPS, Asked, Chart, Record, Runs, layout
 
 BUCKETS = {
-    "missed": "missed (it was in the passages)",
+    "missed": "missed, though in the passages",
     "not_retrieved": "not retrieved",
     "alias_mismatch": "alias mismatch",
     "spurious": "spurious",
     "duplicate": "duplicate",
-    "stopped_early": "stopped too early (questions)",
-    "ran_on": "ran on too long (questions)",
+    "stopped_early": "questions stopped too early",
+    "ran_on": "questions that ran too long",
 }
 
 
@@ -48,7 +48,7 @@ def errors(asked: Asked, kept: Runs) -> Chart:
         200 + 110 * runs,
         barmode="group",
         yaxis={"autorange": "reversed", "automargin": True},
-        xaxis={"title": "answers (questions where the legend says so)"},
+        xaxis={"title": "answers, or questions where the legend says so"},
     )
     caption = "Each missing answer counts as missed, not retrieved or alias mismatch. Each wrong one counts as alias mismatch, spurious or duplicate."
     return Chart("errors", "Errors", figure, pd.DataFrame(rows), caption)

@@ -46,7 +46,7 @@ def grounded(asked: Asked, kept: Runs) -> Chart:
             rows.append({"run": system, "questions": "all", **every, "source": theirs(table)})
     layout(figure, 440, barmode="group", yaxis={"range": [0, 1.02], "title": "share"})
     figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"})
-    caption = f"Diamonds †: {theirs(table)}. Click in the legend to show more." if table is not None else ""
+    caption = f"Diamonds †: {theirs(table)}. Click the legend to show more." if table is not None else ""
     return Chart("grounded", "Grounded interpretations (VerDICt, Tables 2 and 4)", figure, pd.DataFrame(rows), caption)
 
 
@@ -91,7 +91,7 @@ def cost(asked: Asked, kept: Runs) -> Chart:
                 name=name,
                 marker_color=colour,
                 customdata=[[r.get("seconds", 0.0), r.get("model_seconds", 0.0)] for r in rows],
-                hovertemplate="%{y}: %{x:.2f} a question; %{customdata[0]:.2f} s, of which the model %{customdata[1]:.2f}<extra></extra>",
+                hovertemplate="%{y}: %{x:.2f} per question; %{customdata[0]:.2f} s, of which %{customdata[1]:.2f} s in the model<extra></extra>",
             )
         )
     layout(
@@ -99,9 +99,9 @@ def cost(asked: Asked, kept: Runs) -> Chart:
         150 + 44 * len(rows),
         barmode="group",
         yaxis={"autorange": "reversed", "automargin": True},
-        xaxis={"title": "a question (mean)"},
+        xaxis={"title": "mean calls per question"},
     )
-    return Chart("cost", "Calls and seconds (VerDICt, Table 1)", figure, pd.DataFrame(rows))
+    return Chart("cost", "Calls and time (VerDICt, Table 1)", figure, pd.DataFrame(rows))
 
 
 CHARTS = (
@@ -110,7 +110,7 @@ CHARTS = (
         key="grounded",
         title="Grounded interpretations",
         applies=lambda asked, r: any(r.mean(m, asked.scope) is not None for m in GROUNDED),
-        empty="None of these runs was judged. Evaluate with --judge references, reader or language-model.",
+        empty="None of these runs was judged. Evaluate again with a grounding judge (--judge references, reader or language-model).",
         draw=grounded,
         metrics=GROUNDED,
         published="grounded",
@@ -126,9 +126,9 @@ CHARTS = (
     Record(
         menu="Grounding",
         key="cost",
-        title="Calls and seconds",
+        title="Calls and time",
         applies=lambda asked, r: bool(asked.summaries[r.id].get("cost")),
-        empty="None of these runs counted its calls. Evaluate it again with this version.",
+        empty="None of these runs counted its calls. Evaluate again with this version.",
         draw=cost,
     ),
 )

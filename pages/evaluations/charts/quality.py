@@ -131,7 +131,7 @@ def latency(asked: Asked, kept: Runs) -> Chart:
                 "seconds (p95)": run.seconds_p95,
                 metric: value,
                 "parameters": run.parameters,
-                "peak memory MB": run.peak_memory_mb,
+                "peak memory (MB)": run.peak_memory_mb,
                 "source": "ours",
             }
         )
@@ -151,7 +151,7 @@ def latency(asked: Asked, kept: Runs) -> Chart:
                         "seconds (median)": seconds,
                         metric: value,
                         "parameters": size,
-                        "peak memory MB": memory * 1000 if memory else None,
+                        "peak memory (MB)": memory * 1000 if memory else None,
                         "source": theirs(table),
                     }
                 )
@@ -159,19 +159,19 @@ def latency(asked: Asked, kept: Runs) -> Chart:
         figure,
         460,
         showlegend=False,
-        xaxis={"title": "seconds a question (median; logarithmic)", "type": "log"},
+        xaxis={"title": "seconds per question (median, logarithmic scale)", "type": "log"},
         yaxis={"title": f"{metric}, {scope}"},
     )
-    caption = "The area of a circle shows the number of parameters. A small cross: not known." + (
-        f" Open circles †: {theirs(table)}, seconds on the authors' machine." if table is not None else ""
+    caption = "The area of a circle shows the number of parameters; a small cross means that it is unknown." + (
+        f" Open circles †: {theirs(table)}, timed on the authors' machine." if table is not None else ""
     )
-    return Chart("latency", "Seconds and quality (Figure 4a)", figure, pd.DataFrame(rows), caption)
+    return Chart("latency", "Time and quality (Figure 4a)", figure, pd.DataFrame(rows), caption)
 
 
 def _circle(name: str, x: float, y: float, parameters: float | None, colour: str, published: str = "") -> go.Scatter:
     size = 10.0 if not parameters else min(70.0, max(9.0, 30 * math.sqrt(parameters / 220e6)))
     symbol = "circle-open" if published else "circle" if parameters else "cross"
-    about = f"{parameters:,.0f} parameters" if parameters else "parameters not known"
+    about = f"{parameters:,.0f} parameters" if parameters else "number of parameters unknown"
     return go.Scatter(
         x=[x],
         y=[y],
@@ -216,7 +216,10 @@ def training_size(asked: Asked, kept: Runs) -> Chart:
             )
             rows += [{TRAINING: x, **_row(name, metric, scope, s, "ours")} for x, s in line]
     layout(
-        figure, 420, xaxis={"title": f"{TRAINING} (logarithmic)", "type": "log"}, yaxis={"title": metric, "rangemode": "tozero"}
+        figure,
+        420,
+        xaxis={"title": f"{TRAINING} (logarithmic scale)", "type": "log"},
+        yaxis={"title": metric, "rangemode": "tozero"},
     )
     return Chart(
         "training-size", "Training-set size (Figure 4b)", figure, pd.DataFrame(rows), "Lines: means with 95% intervals."
@@ -305,11 +308,11 @@ CHARTS = (
         published="quality",
     ),
     Record(
-        menu="Seconds and quality",
+        menu="Time and quality",
         key="latency",
-        title="Seconds and quality",
+        title="Time and quality",
         applies=lambda asked, r: bool(r.seconds_median) and r.mean(asked.metric, asked.scope) is not None,
-        empty="None of these runs has seconds and {metric} of {scope}.",
+        empty="None of these runs has both its time and {metric} for {scope}.",
         draw=latency,
         by_metric=True,
         published="quality",
@@ -319,7 +322,7 @@ CHARTS = (
         key="training-size",
         title="Training-set size",
         applies=lambda asked, r: _trained_on(r) is not None and r.mean(asked.metric) is not None,
-        empty=f"No run says how many questions its weights were trained on. Evaluate checkpoints with: --tag '{TRAINING}=100'",
+        empty=f"No run says how many questions its model was trained on. Evaluate checkpoints with: --tag '{TRAINING}=100'",
         draw=training_size,
         of=all_runs,
         by_metric=True,

@@ -33,7 +33,7 @@ def reliability(asked: Asked, kept: Runs) -> Chart:
                 },
                 name=f"{chart_text(names[key], 36)}, {said}: error {own['error']:.3f}",
                 customdata=[b["n"] for b in bins],
-                hovertemplate="stated %{x:.2f}, right %{y:.2f} of %{customdata}<extra></extra>",
+                hovertemplate="stated probability %{x:.2f}, share right %{y:.2f} of %{customdata}<extra></extra>",
             )
         )
         rows += [
@@ -53,8 +53,8 @@ def reliability(asked: Asked, kept: Runs) -> Chart:
     )
     figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"})
     caption = (
-        "Solid: answers and whether they are right. Dotted: [EOI] and whether nothing was left. Below the dashed line the system is too sure. "
-        "Error: the expected calibration error, the mean distance from that line."
+        "Solid: answers, and whether they are right. Dotted: [EOI], and whether no answer was left. Below the dashed line, the system is overconfident. "
+        "Error: the expected calibration error, which is the mean distance from that line."
     )
     return Chart("reliability", "Reliability of probabilities", figure, pd.DataFrame(rows), caption)
 
@@ -65,7 +65,7 @@ CHARTS = (
         key="reliability",
         title="Reliability",
         applies=lambda asked, r: bool(asked.summaries[r.id].get("reliability")),
-        empty="None of these runs says how probable its answers are. Evaluate it again with this version.",
+        empty="None of these runs has probabilities. Evaluate again with this version.",
         draw=reliability,
     ),
 )

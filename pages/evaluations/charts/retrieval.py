@@ -86,7 +86,7 @@ def retrieval(asked: Asked, kept: Runs) -> Chart:
         figure,
         460,
         xaxis={
-            "title": "passages (logarithmic)",
+            "title": "passages (logarithmic scale)",
             "type": "log",
             "tickvals": sorted(k_seen),
             "ticktext": [str(k) for k in sorted(k_seen)],
@@ -94,8 +94,8 @@ def retrieval(asked: Asked, kept: Runs) -> Chart:
         yaxis={"title": f"share of questions, {scope}", "range": [0, 1.02]},
     )
     figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"})
-    caption = "R@k: some answer is in the top k passages. MRecall@k: all n answers are (or k of them when n > k)." + (
-        " Marks †: published, on other data. Click in the legend to show more." if tables else ""
+    caption = "R@k: at least one answer is in the top k passages. MRecall@k: all n answers are (or k of them if n > k)." + (
+        " †: published results, on other data. Click the legend to show more." if tables else ""
     )
     return Chart("retrieval", "Retrieval (Table 6)", figure, pd.DataFrame(rows), caption)
 

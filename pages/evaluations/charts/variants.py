@@ -127,7 +127,7 @@ CHARTS = (
         applies=lambda asked, r: (
             bool(r.tags.get(ZERO_SHOT) or entry_of(r.system).decoding) and r.mean(asked.metric) is not None
         ),
-        empty="None of these runs is of fid and its variants or zero-shot. Evaluate weights of single-answer training with: "
+        empty="None of these runs is zero-shot, or of fid or one of its variants. Evaluate a model trained on single answers with: "
         f"--tag {ZERO_SHOT}=true",
         draw=variants,
         of=all_runs,

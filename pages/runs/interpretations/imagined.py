@@ -51,7 +51,7 @@ class ImaginedQuestions:
         self._all = [Imagined(q) for q in questions]
         box = place.container(border=True)
         box.markdown(
-            "**Imagined questions** :gray[what the question may mean to the language model, before it reads any passage]"
+            "**Imagined questions** :gray[what the language model thinks the question may mean, before it reads any passage]"
         )
         self._counts = box.empty()
         self._lines = [box.empty() for _ in self._all]
@@ -119,7 +119,7 @@ def draw_pruned(
         place.caption(f":material/filter_alt: None of {listed(total, 'passage')} pruned. Kept: {why}.")
         return
     with place.expander(f"{len(event.dropped)} of {listed(total, 'passage')} pruned", icon=":material/filter_alt:"):
-        st.caption(f"Kept: {why}. Pruned, because not among these:")
+        st.caption(f"Kept: {why}. Pruned because they are not among these:")
         st.markdown("\n".join(f"- {titled(i, passages, ranks)}" for i in event.dropped[:LISTED]))
         if len(event.dropped) > LISTED:
             st.caption(f"and {len(event.dropped) - LISTED} more")
@@ -156,5 +156,5 @@ def titled(passage_id: str, passages: Mapping[str, t.RetrievedPassage], ranks: R
     found, at = passages.get(passage_id), ranks.of(passage_id)
     name = plain(short((found.passage.title if found else "") or passage_id, TITLE))
     if not at:
-        return f"{name} :gray-badge[not among the retrieved]"
+        return f"{name} :gray-badge[not retrieved]"
     return f"{name} :gray-badge[rank{'s' if len(at) > 1 else ''} {', '.join(map(str, at))}]"

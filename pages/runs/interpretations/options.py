@@ -11,7 +11,7 @@ from core.consolidation import Clustering, Consolidation, Embed, SameAnswer, Unc
 SAID = {
     "by generator": "Default",
     "default": "Default",
-    "conservative": "Conservative: fewer",
+    "conservative": "Conservative: fewer clusters",
     "question and answer": "Question and answer",
     "question": "Question only",
     "verified": "Keep if verified",
@@ -21,11 +21,11 @@ SAID = {
     "ignored": "By embeddings only",
 }
 HELP = {
-    "clustering": "Conservative needs more interpretations in a cluster, and merges clusters that are close.",
+    "clustering": "Conservative needs more interpretations per cluster, and merges clusters that are close together.",
     "embed": "What to embed: the disambiguated question with its answer, or the question only.",
     "unclustered": "What happens to an interpretation unlike any other. Keep if verified: only when a second look at its passage supports it. "
     "Default: keep if verified, or keep all with a language model.",
-    "same_answer": "Whether a cluster holds exactly the interpretations with the same answer.",
+    "same_answer": "Whether interpretations with the same answer always form one cluster, or embeddings alone decide.",
 }
 LABELS = {
     "clustering": "Clustering",
