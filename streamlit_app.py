@@ -17,6 +17,7 @@ else:
 
     # a file, as Streamlit's own icons for a browser's tab come from another host
     st.set_page_config(page_title="Ambiscope", page_icon=str(ROOT / "pages" / "app" / "icon.svg"), layout="wide")
+    st.html(ROOT / "pages" / "app" / "style.css")
     page = shared.navigation()
     try:
         admission.note_who_comes_through(sign_in.gate)

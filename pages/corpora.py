@@ -11,7 +11,7 @@ from core.retrieval.readers import READERS
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.figures import seconds
-from pages.app.markup import plain
+from pages.app.markup import named, plain
 from pages.corpus import builds as corpus_builds
 from pages.runs.trace import draw_found
 
@@ -55,10 +55,10 @@ def passages(name: str) -> None:
     page = st.pagination(pages, key=f"corpora.page.{name}") if pages > 1 else 1
     rows = corpus.passages((page - 1) * PAGE, PAGE)
     st.dataframe(
-        pd.DataFrame({"id": [p.id for p in rows], "title": [p.title for p in rows], "text": [p.text for p in rows]}),
+        pd.DataFrame({"ID": [p.id for p in rows], "Title": [p.title for p in rows], "Text": [p.text for p in rows]}),
         hide_index=True,
         width="stretch",
-        column_config={"id": st.column_config.TextColumn(width="small"), "text": st.column_config.TextColumn(width="large")},
+        column_config={"ID": st.column_config.TextColumn(width="small"), "Text": st.column_config.TextColumn(width="large")},
         alt=f"Passages {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(rows)} of {len(corpus)}",
     )
     st.caption(f"Passages {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(rows)} of {len(corpus):,}")
@@ -102,7 +102,7 @@ def delete(name: str) -> None:
     if name == STARTER:
         st.caption("The starter corpus comes with Ambiscope. If you delete it, it is built again when it is next used.")
     with st.form(f"corpora.delete.{name}", border=False):
-        st.text_input(f"Type {plain(name)} to delete this corpus and its index", key=f"corpora.typed.{name}", max_chars=80)
+        st.text_input(f"Type {name} to delete this corpus and its index", key=f"corpora.typed.{name}", max_chars=80)
         st.form_submit_button("Delete corpus", icon=":material/delete:", on_click=_delete, args=(name,))
     st.caption("Predictions made with it are kept, with the passages they show.")
 
@@ -218,7 +218,7 @@ def show_report(build: corpus_builds.Build) -> None:
         st.warning(f"{left} skipped{shown}:")
         rows = [(originals.get(r.file, r.file), r.unit, r.number, r.reason) for r in report.rejected]
         st.dataframe(
-            pd.DataFrame(rows, columns=["file", "unit", "number", "reason"]),
+            pd.DataFrame(rows, columns=["File", "Unit", "Number", "Reason"]),
             hide_index=True,
             width="stretch",
             alt="Skipped rows with the reason",
@@ -244,7 +244,7 @@ def watch() -> None:
     for name, build in list(builds.items()):
         show_report(build)
         if may_stop:
-            st.button("Dismiss", key=f"corpora.close.{name}", on_click=_close, args=(name,))
+            st.button(named("Dismiss", f"the report on {name}"), key=f"corpora.close.{name}", on_click=_close, args=(name,))
 
 
 def main() -> None:

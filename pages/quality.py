@@ -13,7 +13,7 @@ from core.errors import AmbiscopeError
 from pages.agreement import loop, tables
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.markup import plain
+from pages.app.markup import named, plain
 from storage.analysis.agreement import Quality, quality
 from storage.exchange.votes import Filters
 
@@ -55,7 +55,7 @@ def table(rows: Sequence[dict[str, Any]], name: str, empty: str, whole: bool = F
     )
     st.dataframe(list(rows), hide_index=True, width="stretch", column_config=columns, alt=name)
     st.download_button(
-        "CSV",
+        named("CSV", f"of {name}"),
         tables.as_csv(rows),
         file_name=f"{name.lower().replace(' ', '-')}.csv",
         mime="text/csv",
@@ -108,17 +108,21 @@ def agreement(filters: Filters) -> None:
         st.caption("The questions with the least agreement come first.")
     with over_time:
         if chart := tables.periods_chart(found):
-            st.plotly_chart(chart, key="quality.periods")
+            st.plotly_chart(chart, key="quality.periods", alt="Agreement over time. The table below has the same data.")
         table(tables.periods(found), "Over time", "No question has been annotated by two people yet.")
     with work:
         if found.types:
-            st.plotly_chart(tables.types_chart(found), key="quality.types")
+            st.plotly_chart(
+                tables.types_chart(found), key="quality.types", alt="Shares of the types. The table below has the same data."
+            )
         table(tables.types(found), "Types", "Nothing has been annotated yet.")
         st.caption("AmbigNQ: the shares that its authors told their annotators to expect.")
         table(tables.times(found), "Time spent", "No task has been finished yet.")
     with systems:
         if chart := tables.systems_chart(found):
-            st.plotly_chart(chart, key="quality.systems")
+            st.plotly_chart(
+                chart, key="quality.systems", alt="Labels of each system's answers. The table below has the same data."
+            )
         table(tables.systems(found), "Systems", "No prediction has been judged or annotated yet.", whole=True)
         st.caption(
             "Correct is the share of a question's judged answers that most people label correct, averaged over questions. Each question counts "

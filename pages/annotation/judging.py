@@ -13,13 +13,13 @@ from core.text import find_spans
 from pages.annotation import bar, state
 from pages.annotation.state import Work
 from pages.app.keys import SUBMIT, legend, take
-from pages.app.markup import changes, highlighted, plain
+from pages.app.markup import changes, highlighted, named, plain
 from storage.records.annotation import JudgedAnswer, JudgingWork, MissingAnswer, ShownAnswer, Side
 
 LIVE = "500ms"
 CHARS = 2_000
-VERDICTS = {label: (label.capitalize(), str(key)) for key, label in enumerate(LABELS, 1)}
-QUESTIONS: dict[QuestionLabel, tuple[str, str]] = {
+ANSWER_LABELS = {label: (label.capitalize(), str(key)) for key, label in enumerate(LABELS, 1)}
+QUESTION_LABELS: dict[QuestionLabel, tuple[str, str]] = {
     "fits": ("Fits", "5"),
     "ambiguous_still": ("Still ambiguous", "6"),
     "changes_meaning": ("Changes the meaning", "7"),
@@ -59,7 +59,7 @@ def content(work: Work) -> JudgingWork:
         JudgedAnswer(
             answer.prediction_id,
             answer.position,
-            form.verdicts[unit.key],
+            form.labels[unit.key],
             form.questions[unit.key] if unit.asks else None,
             form.notes.get(unit.key, ""),
         )
@@ -81,16 +81,16 @@ def problems(work: Work) -> tuple[str, ...]:
 # ---------------------------------------------------------------- callbacks
 
 
-def _judge(work: Work, at: int, verdict: Label) -> None:
+def _judge(work: Work, at: int, label: Label) -> None:
     unit = units(work)[at][2]
-    same = work.form.verdicts.get(unit.key) == verdict
-    _then(work, at, form_of.judge(work.form, unit.key, None if same else verdict))
+    same = work.form.labels.get(unit.key) == label
+    _then(work, at, form_of.judge(work.form, unit.key, None if same else label))
 
 
-def _judge_question(work: Work, at: int, verdict: QuestionLabel) -> None:
+def _judge_question(work: Work, at: int, label: QuestionLabel) -> None:
     unit = units(work)[at][2]
-    same = work.form.questions.get(unit.key) == verdict
-    _then(work, at, form_of.judge_question(work.form, unit.key, None if same else verdict))
+    same = work.form.questions.get(unit.key) == label
+    _then(work, at, form_of.judge_question(work.form, unit.key, None if same else label))
 
 
 def _then(work: Work, at: int, form: form_of.Form) -> None:
@@ -181,9 +181,9 @@ def pane(work: Work) -> None:
     legend([*keys, ("N", "next answer"), ("P", "previous"), ("U", "undo"), (SUBMIT, "submit")])
     if every:
         left = form_of.open_parts(work.form, every[work.current][2])
-        place = work.key("question" if left == ("question",) else "verdict", work.current)
+        place = work.key("question" if left == ("question",) else "answer", work.current)
         # not at each change: it would leave a text field while somebody types in it
-        token = f"{work.task.item}.{place}.{len(work.form.verdicts)}.{len(work.form.questions)}"
+        token = f"{work.task.item}.{place}.{len(work.form.labels)}.{len(work.form.questions)}"
         take(state.on_screen(work), place, token, work.key("card", work.current))
     else:
         take(state.on_screen(work))
@@ -196,16 +196,18 @@ def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
         mark = ":orange-badge[:material/keyboard: keys apply here]" if now else (":green[:material/done:]" if done else "")
         st.caption(plain(work.task.question))  # the heading is out of sight by now
         st.markdown(f"{at + 1}\\. **{plain(answer.text)}** {mark}")
-        _passages(work, answer)
-        _verdict_buttons(work, at, "verdict", VERDICTS, work.form.verdicts.get(unit.key), now)
+        _passages(work, at, answer)
+        _label_buttons(work, at, "answer", ANSWER_LABELS, work.form.labels.get(unit.key), now)
         if answer.question is not None:
             st.markdown(changes(work.task.question, answer.question))
-            _verdict_buttons(work, at, "question", QUESTIONS, work.form.questions.get(unit.key), now)
+            _label_buttons(work, at, "question", QUESTION_LABELS, work.form.questions.get(unit.key), now)
         with st.popover(
-            "Note" if unit.key not in work.form.notes else "Note ✓", type="tertiary", key=work.key("note.open", at)
+            named("Note" if unit.key not in work.form.notes else "Note ✓", f"on {_name(at, answer)}"),
+            type="tertiary",
+            key=work.key("note.open", at),
         ):
             st.text_input(
-                "Note",
+                f"Note on answer {at + 1}",
                 key=state.show_field(work.key("note", at), work.form.notes.get(unit.key, "")),
                 max_chars=CHARS,
                 live=LIVE,
@@ -214,7 +216,11 @@ def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
             )
 
 
-def _verdict_buttons(
+def _name(at: int, answer: ShownAnswer) -> str:
+    return f"answer {at + 1}, {answer.text}"
+
+
+def _label_buttons(
     work: Work,
     at: int,
     what: str,
@@ -222,10 +228,11 @@ def _verdict_buttons(
     chosen: str | None,
     now: bool,  # type: ignore[type-arg]
 ) -> None:
+    of = _name(at, units(work)[at][1])
     with st.container(horizontal=True, key=work.key(what, at)):
         for value, (label, key) in choices.items():
             st.button(
-                label,
+                named(label, f"for {of}" if what == "answer" else f"for the question of {of}"),
                 key=work.key(what, at, value),
                 icon=ICONS[value],
                 type="primary" if chosen == value else "secondary",
@@ -235,7 +242,7 @@ def _verdict_buttons(
             )
 
 
-def _passages(work: Work, answer: ShownAnswer) -> None:
+def _passages(work: Work, at: int, answer: ShownAnswer) -> None:
     """Each passage that the answer was read from, whole, with the answer marked: what proves it may be in any of them."""
     passages = {p.id: p for p in (work.sheet.passages if work.sheet else ())}
     found = [passages[i] for i in dict.fromkeys(e.passage_id for e in answer.evidence) if i in passages]
@@ -251,7 +258,7 @@ def _passages(work: Work, answer: ShownAnswer) -> None:
     if len(shown) > 1:
         count = len(shown) - 1
         label = f"{count} more passage{'s' if count > 1 else ''} for this answer"
-        with st.expander(label, expanded=True, icon=":material/menu_book:"):
+        with st.expander(named(label, _name(at, answer)), expanded=True, icon=":material/menu_book:"):
             for text in shown[1:]:
                 st.markdown(text)
 

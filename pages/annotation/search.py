@@ -12,7 +12,7 @@ from core.types import Passage
 from pages.annotation import state
 from pages.annotation.state import Work
 from pages.app import shared
-from pages.app.markup import around, highlighted, plain, short
+from pages.app.markup import around, highlighted, named, plain, short
 
 RESULTS = 10
 
@@ -136,7 +136,12 @@ def _row(work: Work, passage: Passage) -> None:
         with st.container():
             st.markdown(f"{mark}**{plain(short(passage.title or passage.id, 80))}**")
             st.caption(around(passage.text, _hits(work, passage), 70))
-        st.button("Open", key=work.key("open", passage.id), on_click=open_passage, args=(work, passage))
+        st.button(
+            named("Open", passage.title or passage.id),
+            key=work.key("open", passage.id),
+            on_click=open_passage,
+            args=(work, passage),
+        )
 
 
 def _hits(work: Work, passage: Passage) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ from core.text import normalize_answer
 from pages.annotation import search, state
 from pages.annotation.state import Work
 from pages.app.figures import percent
-from pages.app.markup import around, changes, plain
+from pages.app.markup import around, changes, named, plain
 from storage.records.annotation import Suggestion, SuggestionUse
 
 PIXELS, TALL = 420, 3  # of the list, when more than three are left
@@ -80,7 +80,7 @@ def _decided(work: Work, number: int, suggestion: Suggestion, became: Action) ->
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"{plain(suggestion.text)} {BADGES[became]}", width="content")
         key, args = work.key("withdraw", number), (work, offered(suggestion), "withdraw")
-        st.button("Undo", key=key, type="tertiary", on_click=_decide, args=args)
+        st.button(named("Undo", f"the decision on {suggestion.text}"), key=key, type="tertiary", on_click=_decide, args=args)
 
 
 def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
@@ -96,7 +96,7 @@ def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
         with st.container(horizontal=True):
             for label, what, key in (("Accept", "accept", "A"), ("Reject", "reject", "X")):
                 st.button(
-                    label,
+                    named(label, suggestion.text),
                     key=work.key(what, number),
                     shortcut=key if first else None,
                     on_click=_decide,
@@ -104,7 +104,7 @@ def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
                 )
             if offer.passage_ids:
                 st.button(
-                    "Read the evidence",
+                    named("Read the evidence", f"for {suggestion.text}"),
                     key=work.key("read", number),
                     icon=":material/menu_book:",
                     type="tertiary",

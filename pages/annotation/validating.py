@@ -14,7 +14,7 @@ from pages.annotation import bar, search, state
 from pages.annotation.state import Work
 from pages.app import shared
 from pages.app.keys import SUBMIT, legend, take
-from pages.app.markup import changes, plain
+from pages.app.markup import changes, named, plain
 from storage.records.annotation import ValidationWork
 
 LIVE = "500ms"
@@ -199,7 +199,7 @@ def _step_1(work: Work, sheet: Sheet) -> None:
         st.info("No answer is left. If you submit now, you say that there is no answer.")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input("Add a missing answer", key=work.key("added"), placeholder="answer | alias", max_chars=CHARS)
-        st.button("Add", key=work.key("add"), on_click=_add, args=(work,))
+        st.button(named("Add", "the missing answer"), key=work.key("add"), on_click=_add, args=(work,))
     count = len(work.chosen)
     with st.container(horizontal=True):
         for label, key, what, enough in (
@@ -207,7 +207,14 @@ def _step_1(work: Work, sheet: Sheet) -> None:
             ("Separate", "S", "separate", any(len(sheet.groups[i].parts) > 1 for i in work.chosen if i < len(sheet.groups))),
             ("Delete", "X", "delete", count > 0),
         ):
-            st.button(label, key=work.key(what), shortcut=key, disabled=not enough, on_click=_chosen, args=(work, what))
+            st.button(
+                named(label, "the selected answers"),
+                key=work.key(what),
+                shortcut=key,
+                disabled=not enough,
+                on_click=_chosen,
+                args=(work, what),
+            )
         st.button(
             "Start over",
             key=work.key("restart"),
@@ -246,7 +253,7 @@ def _answer(work: Work, at: int, group: Group) -> None:
             st.caption(f"from {by}", width="content")
             if len(group.parts) > 1:
                 st.button(
-                    "Separate",
+                    named("Separate", f"answer {at + 1}"),
                     key=work.key("separate", at),
                     icon=":material/call_split:",
                     type="tertiary",
@@ -268,7 +275,7 @@ def _answer(work: Work, at: int, group: Group) -> None:
         if group.passage_ids:
             titles = "; ".join(plain(search.title(work, i)) for i in group.passage_ids)
             st.caption(f":material/menu_book: {titles}")
-        with st.expander(f"Questions ({len(group.questions)})"):
+        with st.expander(named(f"Questions ({len(group.questions)})", f"of answer {at + 1}")):
             for variant in group.questions:
                 st.markdown(changes(work.task.question, variant.text))
 
@@ -295,13 +302,15 @@ def _step_2(work: Work, sheet: Sheet) -> None:
                 st.caption("More than one wording is kept. The first one goes into the answer set.")
             with st.container(horizontal=True, vertical_alignment="bottom"):
                 st.text_input(
-                    "Another wording",
+                    f"Another question for answer {at + 1}",
                     key=work.key("asked", at),
                     max_chars=CHARS,
                     label_visibility="collapsed",
                     placeholder="Another wording",
                 )
-                st.button("Add", key=work.key("ask", at), on_click=_ask, args=(work, at))
+                st.button(
+                    named("Add", f"a question for answer {at + 1}"), key=work.key("ask", at), on_click=_ask, args=(work, at)
+                )
             for finding in (f for f in (*wrong, *doubtful) if f.pair == at):
                 if finding in wrong:
                     bar.mistake(finding.message)
@@ -316,7 +325,7 @@ def _step_2(work: Work, sheet: Sheet) -> None:
 def _wording(work: Work, at: int, number: int, variant: Variant, shortcut: str | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            "Kept" if variant.included else "Struck out",
+            named("Kept" if variant.included else "Struck out", f"question {number + 1} of answer {at + 1}"),
             key=work.key("keep", at, number),
             icon=":material/check_box:" if variant.included else ":material/check_box_outline_blank:",
             shortcut=shortcut,

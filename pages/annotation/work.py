@@ -7,7 +7,7 @@ import streamlit as st
 from core.errors import AmbiscopeError
 from pages.annotation.about import draw_annotation
 from pages.app import shared
-from pages.app.markup import plain, short
+from pages.app.markup import named, plain, short
 from storage.records.annotation import Task
 from storage.records.projects import Project, TaskState, WorkStage
 
@@ -46,14 +46,14 @@ def _row(task: Task, who: str) -> None:
             late = " :gray-badge[extra, not counted]" if task.over else ""
             st.markdown(f"{STATES[task.state]}{late} **{plain(short(task.question, 140))}**")
             if not (task.gold and task.state == "submitted"):
-                st.button("Open", key=f"annotate.mine.{task.item}", on_click=_open, args=(task.item,))
+                st.button(named("Open", task.question), key=f"annotate.mine.{task.item}", on_click=_open, args=(task.item,))
         st.caption(f"{task.updated.astimezone():%Y-%m-%d %H:%M}{f' · {plain(task.reason)}' if task.reason else ''}")
         if task.stage == "generation" and task.state == "submitted" and not task.gold:
             _compare(task, who)
 
 
 def _compare(task: Task, who: str) -> None:
-    with st.expander("Compare yours with the final answer set"):
+    with st.expander(named("Compare yours with the final answer set", f"of {task.question}")):
         try:
             both = shared.store().mine_and_final(task.item, who)
         except AmbiscopeError as error:

@@ -15,7 +15,7 @@ from core.types import Passage
 from pages.annotation import bar, search, state, suggestions
 from pages.annotation.state import Work
 from pages.app.keys import SUBMIT, legend, take
-from pages.app.markup import changes, plain
+from pages.app.markup import changes, named, plain
 from storage.records.annotation import GenerationWork
 
 LIVE = "500ms"
@@ -186,7 +186,7 @@ def _pair(work: Work, number: int, pair: PairField, several: bool, found: list[F
                 st.caption(f":material/menu_book: {titles}")
             if work.form.kind == "multiple" and several:
                 st.button(
-                    "Delete",
+                    named("Delete", f"answer {number + 1}"),
                     key=work.key("delete", pair.key),
                     icon=":material/delete:",
                     type="tertiary",

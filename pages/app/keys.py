@@ -141,7 +141,8 @@ def legend(entries: Iterable[tuple[str, str]]) -> None:
     for key, what in entries:
         assert all(SAFE.fullmatch(k) for k in key.split("–")), key
         said.append(f":gray-badge[{key}] {what}")
-    st.caption("Keys: " + " · ".join(said) + " · Keys are off while you type in a field, except :gray-badge[Ctrl+Enter]")
+    # no caption: those are drawn pale, and badges in them paler
+    st.markdown(f":small[Keys: {' · '.join(said)}. Off while you type in a field, except :gray-badge[Ctrl+Enter]]")
 
 
 @st.cache_resource(show_spinner=False)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 JOINER = "\u2060"
+NAME_CHARS = 80
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")  # all of ASCII's: each may be escaped in CommonMark
 _INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _LATE = re.compile(
@@ -27,6 +28,12 @@ def plain(text: object) -> str:
     """Markdown that renders as `text`: white space becomes single blanks (as in HTML), control characters go, nothing is markup."""
     flat = re.sub(r"\s+", " ", _INVISIBLE.sub(" ", str(text).replace(JOINER, "")))
     return _PUNCTUATION.sub(r"\\\1", _LATE.sub(JOINER, flat))
+
+
+def named(word: str, what: str) -> str:
+    """The label of a button, popover or expander whose `word` stands on the page more than once: `what` is read aloud and not drawn
+    (emphasis in a button, by style.css), so that each has an accessible name of its own."""
+    return f"{word} *{plain(short(what, NAME_CHARS))}*" if what.strip() else word
 
 
 def without_pictures(markdown: str) -> str:

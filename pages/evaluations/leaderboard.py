@@ -179,7 +179,7 @@ def about(run: StoredEvaluation, name: str) -> None:
         st.text_input("Run name", value=run.label, key=f"evaluate.label.{run.id}", max_chars=120)
         st.button("Rename", key=f"evaluate.rename.{run.id}", on_click=_rename, args=(run.id,), icon=":material/edit:")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.checkbox(f"Delete {plain(name)} and its questions", key=f"evaluate.sure.{run.id}")
+        st.checkbox("Delete this run and its questions", key=f"evaluate.sure.{run.id}")
         st.button("Delete", key=f"evaluate.delete.{run.id}", on_click=_delete, args=(run.id, name), icon=":material/delete:")
 
 

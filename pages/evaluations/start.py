@@ -17,7 +17,7 @@ from core.evaluation.plan import JUDGES, EvaluationPlan
 from core.text import listed
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.markup import plain
+from pages.app.markup import named, plain
 from pages.corpus.builds import safe_names
 from pages.evaluations import worker
 from pages.evaluations.worker import Evaluation, folder_for
@@ -186,8 +186,16 @@ def watch() -> None:
             continue
         with st.container(horizontal=True):
             if job.error is not None:
-                st.button("Resume", key=f"evaluate.again.{name}", on_click=_go_on, args=(name,), icon=":material/play_arrow:")
-            st.button("Dismiss", key=f"evaluate.close.{name}", on_click=_close, args=(name,))
+                st.button(
+                    named("Resume", job.name),
+                    key=f"evaluate.again.{name}",
+                    on_click=_go_on,
+                    args=(name,),
+                    icon=":material/play_arrow:",
+                )
+            st.button(
+                named("Dismiss", f"the message on {job.name}"), key=f"evaluate.close.{name}", on_click=_close, args=(name,)
+            )
 
 
 @action("run evaluations", "evaluate.error")
@@ -231,7 +239,7 @@ def folders() -> None:
             st.markdown(f"**{plain(state.name)}** {plain(_described(state))}")
             if state.finished is not None:
                 st.button(
-                    "Store",
+                    named("Store", state.name),
                     key=f"evaluate.store.{state.name}",
                     on_click=_store_folder,
                     args=(state.path,),
@@ -239,7 +247,7 @@ def folders() -> None:
                 )
             else:
                 st.button(
-                    "Resume",
+                    named("Resume", state.name),
                     key=f"evaluate.resume.{state.name}",
                     on_click=_go_on,
                     args=(state.name,),

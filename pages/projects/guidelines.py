@@ -12,7 +12,7 @@ from core.types import Annotation, QAPair
 from pages.annotation import about
 from pages.app import shared
 from pages.app.begun import begun, forget
-from pages.app.markup import plain
+from pages.app.markup import named, plain
 from pages.projects.items import ERROR, SAID
 from storage.records.projects import Example, Guidelines, Project, WorkStage
 
@@ -49,7 +49,7 @@ JUDGING = """\
 2. **Correct**: an answer to the question in some reading, and its passage says so. **Wrong**: no answer to it.
    **Unsupported**: may be true, but the passage does not say so. **Duplicate**: the same as an earlier answer of the set, in other words.
 3. **A rewritten question fits** where it has this answer and no other, and still asks what was asked.
-   **Ambiguous still**: other answers fit it too. **Changes the meaning**: it asks something else.
+   **Still ambiguous**: other answers fit it too. **Changes the meaning**: it asks something else.
 4. **Add what is missing**: answers that the passages hold and the system did not give, short, with other spellings after `|`.
 5. **Two sets**: prefer the one with more right answers and fewer wrong ones; how many there are is no merit.
 """
@@ -189,7 +189,12 @@ def _examples(project: Project, who: str, found: Guidelines | None, key: str) ->
             if example.why:
                 st.caption(plain(example.why))
             rest = examples[:number] + examples[number + 1 :]
-            st.button("Delete", key=f"{key}.drop.{number}", on_click=_keep, args=(project, who, rest, found))
+            st.button(
+                named("Delete", f"example {number + 1}"),
+                key=f"{key}.drop.{number}",
+                on_click=_keep,
+                args=(project, who, rest, found),
+            )
     with st.expander("Add an example"), st.form(f"{key}.example", border=False):
         st.segmented_control("This example is", ["Right", "Wrong"], default="Right", required=True, key=f"{key}.right")
         st.text_input("Question", key=f"{key}.prompt", max_chars=2_000)

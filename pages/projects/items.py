@@ -9,7 +9,7 @@ from streamlit.elements.arrow import DataframeState
 from core.errors import AmbiscopeError
 from pages.annotation.about import STAGES, draw_annotation
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import named, plain
 from pages.projects import judged
 from pages.projects import question_upload as importing
 from storage.records.annotation import JudgingWork, Submission
@@ -17,19 +17,19 @@ from storage.records.projects import ItemSummary, Project, WorkStage
 
 PAGE = 50
 WIDTHS = {
-    "no.": 50,
-    "question": 300,
-    "state": 105,
-    "submitted": 90,
-    "in progress": 85,
-    "extra": 60,
-    "margin": 75,
-    "disagreement": 110,
+    "No.": 50,
+    "Question": 300,
+    "State": 105,
+    "Submitted": 90,
+    "In progress": 85,
+    "Extra": 60,
+    "Margin": 75,
+    "Disagreement": 110,
 }
 ABOUT = {
-    "extra": "Extra: submitted after enough people had done the item.",
-    "margin": "Margin: how close the model's last decision was; a small margin means uncertain.",
-    "disagreement": "Disagreement: 0 (the same answers) to 1 (no answer in common).",
+    "Extra": "Extra: submitted after enough people had done the item.",
+    "Margin": "Margin: how close the model's last decision was; a small margin means uncertain.",
+    "Disagreement": "Disagreement: 0 (the same answers) to 1 (no answer in common).",
 }
 STATES = ("waiting", "open", "done")
 SAID, ERROR = "manage.said", "manage.error"
@@ -42,14 +42,14 @@ def draw(project: Project, who: str) -> None:
         stage: WorkStage = st.segmented_control(
             "Stage", stages, default=stages[0], required=True, format_func=lambda s: STAGES[s], key=f"manage.stage.{project.id}"
         )
-        state = st.selectbox("State", ["all", *STATES], key="manage.state", width=160)
+        state = st.selectbox("State", ["any", *STATES], key="manage.state", width=160)
         text = st.text_input("Search the questions", key="manage.text", type="search", max_chars=200)
     page = int(st.session_state.get("manage.page", 1))
     found = shared.store().items(
         project.id,
         who,
         stage=stage,
-        state=None if state == "all" else state,
+        state=None if state == "any" else state,
         text=text or "",
         limit=PAGE + 1,
         offset=(page - 1) * PAGE,
@@ -67,21 +67,21 @@ def _table(found: list[ItemSummary], project: Project, stage: WorkStage, who: st
     bare = shared.store().unanswered(who, project.id, [i.id for i in found]) if stage == "judging" else frozenset()
     rows = pd.DataFrame(
         {
-            "no.": [i.position + 1 for i in found],
-            "question": [i.question for i in found],
-            "state": ["qualification" if i.gold else "no prediction" if i.id in bare else i.state for i in found],
-            "submitted": [str(i.submitted) if i.gold else f"{i.submitted} of {i.slots}" for i in found],
-            "in progress": [i.leased for i in found],
-            "extra": [i.over for i in found],
-            "margin": [i.margin for i in found],
-            "disagreement": [i.disagreement for i in found],
+            "No.": [i.position + 1 for i in found],
+            "Question": [i.question for i in found],
+            "State": ["qualification" if i.gold else "no prediction" if i.id in bare else i.state for i in found],
+            "Submitted": [str(i.submitted) if i.gold else f"{i.submitted} of {i.slots}" for i in found],
+            "In progress": [i.leased for i in found],
+            "Extra": [i.over for i in found],
+            "Margin": [i.margin for i in found],
+            "Disagreement": [i.disagreement for i in found],
         }
     )
     # columns that say nothing would push the others out of sight
-    empty = [name for name in ("margin", "disagreement") if rows[name].isna().all()]
-    empty += [] if rows["extra"].any() else ["extra"]
+    empty = [name for name in ("Margin", "Disagreement") if rows[name].isna().all()]
+    empty += [] if rows["Extra"].any() else ["Extra"]
     rows = rows.drop(columns=empty)
-    widths = WIDTHS | {"question": WIDTHS["question"] + sum(WIDTHS[name] for name in empty)}
+    widths = WIDTHS | {"Question": WIDTHS["Question"] + sum(WIDTHS[name] for name in empty)}
     chosen = st.dataframe(
         rows,
         hide_index=True,
@@ -139,8 +139,15 @@ def _submission(submission: Submission, stage: WorkStage, who: str) -> None:
         if not submission.gold and not submission.automatic:
             key = f"manage.return.{submission.id}"
             with st.container(horizontal=True, vertical_alignment="bottom"):
-                st.text_input("Reason for sending it back", key=f"{key}.reason", max_chars=500)
-                st.button("Send back", key=key, on_click=_return, args=(submission, stage, who, f"{key}.reason"))
+                st.text_input(
+                    f"Reason for sending it back to {plain(submission.annotator)}", key=f"{key}.reason", max_chars=500
+                )
+                st.button(
+                    named("Send back", f"the work of {submission.annotator}"),
+                    key=key,
+                    on_click=_return,
+                    args=(submission, stage, who, f"{key}.reason"),
+                )
 
 
 def _return(submission: Submission, stage: WorkStage, who: str, key: str) -> None:

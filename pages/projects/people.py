@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.errors import AmbiscopeError
 from pages.app import connection, shared, sign_in
-from pages.app.markup import plain
+from pages.app.markup import named, plain
 from pages.projects.items import ERROR, SAID
 from storage.people.log import ACTIONS
 from storage.records.projects import Person, Project, Role
@@ -61,23 +61,36 @@ def _person(person: Person, who: str) -> None:
         key = f"people.{person.name}"
         with st.container(horizontal=True, vertical_alignment="bottom"):
             roles = list(get_args(Role))
-            st.selectbox("Role", roles, index=roles.index(person.role), format_func=ROLES.__getitem__, key=f"{key}.role")
+            st.selectbox(
+                f"Role of {plain(person.name)}",
+                roles,
+                index=roles.index(person.role),
+                format_func=ROLES.__getitem__,
+                key=f"{key}.role",
+            )
             st.button(
-                "Save role",
+                named("Save role", f"of {person.name}"),
                 key=f"{key}.role.set",
                 on_click=lambda: _do("The role was changed.", lambda: _set_role(store, who, person.name, f"{key}.role")),
             )
         with st.form(f"{key}.form", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
-            st.text_input("New password", type="password", key=f"{key}.password", autocomplete="new-password")
+            st.text_input(
+                f"New password of {plain(person.name)}", type="password", key=f"{key}.password", autocomplete="new-password"
+            )
             if person.name == who and person.has_password:
                 st.text_input("Current password", type="password", key=f"{key}.old", autocomplete="current-password")
-            st.form_submit_button("Save password", on_click=lambda: _set_password(store, who, person.name, key))
+            st.form_submit_button(
+                named("Save password", f"of {person.name}"), on_click=lambda: _set_password(store, who, person.name, key)
+            )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.text_input(
-                "Sign-in provider ID (issuer and subject)", key=f"{key}.subject", placeholder="issuer subject", max_chars=500
+                f"Sign-in provider ID of {plain(person.name)}",
+                key=f"{key}.subject",
+                placeholder="issuer subject",
+                max_chars=500,
             )
             st.button(
-                "Save ID",
+                named("Save ID", f"of {person.name}"),
                 key=f"{key}.subject.set",
                 on_click=lambda: _do(
                     "The sign-in provider ID was saved.",
@@ -85,7 +98,7 @@ def _person(person: Person, who: str) -> None:
                 ),
             )
         st.button(
-            "Deactivate" if person.active else "Reactivate",
+            named("Deactivate" if person.active else "Reactivate", person.name),
             key=f"{key}.active",
             on_click=lambda: _do("Done.", lambda: store.set_active(who, person.name, not person.active)),
         )

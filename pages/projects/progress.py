@@ -12,17 +12,17 @@ from pages.projects import system_answers
 from storage.records.projects import Project
 
 SECTION = "manage.section"
-BARE = "no prediction"
+BARE = "No prediction"
 # none of them as a rule: columns of zeros would push the others out of sight
-RARE = (BARE, "drafts", "sent back", "skipped", "extra", "qualification")
+RARE = (BARE, "Drafts", "Sent back", "Skipped", "Extra", "Qualification")
 WIDTHS = {
-    "stage": 115,
-    "done": 125,
-    "submitted": 95,
-    "items done": 95,
-    "hours": 65,
-    "waiting": 70,
-    "in progress": 70,
+    "Stage": 115,
+    "Done": 125,
+    "Submitted": 95,
+    "Items done": 95,
+    "Time (h)": 75,
+    "Waiting": 70,
+    "In progress": 85,
     BARE: 100,
 }
 
@@ -35,35 +35,35 @@ def draw(project: Project, who: str) -> None:
         _warn(project, bare, found["judging"].items)
     rows = [
         {
-            "stage": STAGES[p.stage],
-            "done": round(p.submitted / p.slots, 2) if p.slots else 0.0,
-            "submitted": f"{p.submitted:,} of {p.slots:,}",
-            "items done": f"{p.done:,} of {p.items:,}",
-            "hours": round(p.seconds / 3600, 2),
-            "waiting": p.waiting,
+            "Stage": STAGES[p.stage],
+            "Done": round(p.submitted / p.slots, 2) if p.slots else 0.0,
+            "Submitted": f"{p.submitted:,} of {p.slots:,}",
+            "Items done": f"{p.done:,} of {p.items:,}",
+            "Time (h)": round(p.seconds / 3600, 2),
+            "Waiting": p.waiting,
             BARE: bare if p.stage == "judging" else 0,
-            "in progress": p.leased,
-            "drafts": p.drafts,
-            "sent back": p.returned,
-            "skipped": p.skipped,
-            "extra": p.over,
-            "qualification": p.gold,
+            "In progress": p.leased,
+            "Drafts": p.drafts,
+            "Sent back": p.returned,
+            "Skipped": p.skipped,
+            "Extra": p.over,
+            "Qualification": p.gold,
         }
         for p in found.values()
     ]
     table = pd.DataFrame(rows).drop(columns=[name for name in RARE if not any(r[name] for r in rows)])
     widths = {name: st.column_config.Column(width=width) for name, width in WIDTHS.items()}
-    done = st.column_config.ProgressColumn(min_value=0.0, max_value=1.0, format="percent", width=WIDTHS["done"])
+    done = st.column_config.ProgressColumn(min_value=0.0, max_value=1.0, format="percent", width=WIDTHS["Done"])
     st.dataframe(
         table,
         hide_index=True,
         width="stretch",
         column_config={
             **widths,
-            "stage": st.column_config.TextColumn(width=WIDTHS["stage"], pinned=True),
-            "done": done,
-            "waiting": st.column_config.NumberColumn(width=WIDTHS["waiting"], help="Items waiting for the previous stage"),
-            "in progress": st.column_config.NumberColumn(width=WIDTHS["in progress"], help="Items that somebody has open now"),
+            "Stage": st.column_config.TextColumn(width=WIDTHS["Stage"], pinned=True),
+            "Done": done,
+            "Waiting": st.column_config.NumberColumn(width=WIDTHS["Waiting"], help="Items waiting for the previous stage"),
+            "In progress": st.column_config.NumberColumn(width=WIDTHS["In progress"], help="Items that somebody has open now"),
             BARE: st.column_config.NumberColumn(
                 width=WIDTHS[BARE], help="Items that a system must answer before they can be judged"
             ),

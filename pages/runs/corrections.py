@@ -11,7 +11,7 @@ from core.systems.shared.base import Options
 from core.text import normalize_answer
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.markup import plain
+from pages.app.markup import named, plain
 from pages.runs import live
 from pages.runs.runner import Plan
 
@@ -84,24 +84,24 @@ def _undo(prefix: str) -> None:
     st.session_state.pop(f"{prefix}.corrections", None)
 
 
-def controls(prefix: str, position: int) -> None:
+def controls(prefix: str, position: int, name: str) -> None:
     """Below an answer: strike it, or add one after it."""
     struck = position in of(prefix).struck
     st.button(
-        "Restore" if struck else "Strike out",
+        named("Restore" if struck else "Strike out", name),
         key=f"{prefix}.strike.{position}",
         icon=":material/undo:" if struck else ":material/strikethrough_s:",
         on_click=_strike,
         args=(prefix, position),
         help="A struck-out answer is excluded when you continue.",
     )
-    adder(prefix, position)
+    adder(prefix, position, f"an answer after {name}")
 
 
-def adder(prefix: str, position: int) -> None:
-    with st.popover("Add", icon=":material/add:", help="Add an answer after this one"):
+def adder(prefix: str, position: int, name: str = "an answer") -> None:
+    with st.popover(named("Add", name), icon=":material/add:", help="Add an answer after this one"):
         st.text_input(
-            "Answer to add",
+            f"Answer to add after answer {position + 1}" if position >= 0 else "Answer to add",
             key=f"{prefix}.new.{position}",
             max_chars=MAX_CHARS,
             on_change=_add,

@@ -17,7 +17,7 @@ from core.text import normalize_answer
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.figures import percent
-from pages.app.markup import around, changes, plain, short
+from pages.app.markup import around, changes, named, plain, short
 from pages.runs import live
 from pages.runs.corrections import MAX_CHARS, options_of
 from pages.runs.interpretations import options as interpretation_options
@@ -99,7 +99,7 @@ def draw(prediction: t.Prediction, prefix: str) -> None:
             width="stretch",
             key=f"{prefix}.map",
             config={"displayModeBar": False},
-            alt=f"Map of {len(found)} interpretations in {len(clusters)} clusters, {alone} unclustered",
+            alt=f"Map of {len(found)} interpretations in {len(clusters)} clusters, {alone} unclustered. The list of passages below has the same interpretations.",
         )
         st.caption(
             f"{len(found)} interpretations, {len(clusters)} clusters, {alone} unclustered. Points close together have similar questions and answers; "
@@ -162,7 +162,7 @@ def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: 
         _citation(prediction, one)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button(
-                "Ask this",
+                named("Ask this", one.question),
                 key=f"{prefix}.pick.{number}",
                 icon=":material/ads_click:",
                 on_click=ask_on,
@@ -170,7 +170,7 @@ def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: 
                 disabled=gone,
                 help="Asks this question instead",
             )
-            with st.popover("Edit", icon=":material/edit:", disabled=gone):
+            with st.popover(named("Edit", one.question), icon=":material/edit:", disabled=gone):
                 st.text_input(
                     "The question you mean",
                     value=one.question,
@@ -184,7 +184,7 @@ def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: 
                     args=(prediction.system, f"{prefix}.edit.{number}.{_mark(one)}"),
                 )
             st.button(
-                "Restore" if _key(one) in said.rejected else "Reject",
+                named("Restore" if _key(one) in said.rejected else "Reject", one.question),
                 key=f"{prefix}.reject.{number}",
                 icon=":material/undo:" if _key(one) in said.rejected else ":material/thumb_down:",
                 on_click=_reject,

@@ -7,7 +7,7 @@ import streamlit as st
 from core.annotating.labels import LABELS
 from core.errors import AmbiscopeError
 from pages.app import shared
-from pages.app.markup import plain, short
+from pages.app.markup import named, plain, short
 from storage.records.results import Judgment, JudgmentConflictError
 
 MAX_NOTE = 2_000
@@ -18,7 +18,7 @@ HELP = (
 
 
 def _key(prediction_id: str, position: int, what: str) -> str:
-    return f"verdict.{prediction_id}.{position}.{what}"
+    return f"label.{prediction_id}.{position}.{what}"
 
 
 def load(prediction_id: str) -> dict[int, list[Judgment]]:
@@ -32,21 +32,21 @@ def load(prediction_id: str) -> dict[int, list[Judgment]]:
 def _save(prediction_id: str, position: int, version: int) -> None:
     """Callback of both widgets: stores what they show, made from the version that was shown."""
     state = st.session_state
-    verdict = state.get(_key(prediction_id, position, "choice"))
+    label = state.get(_key(prediction_id, position, "choice"))
     note = str(state.get(_key(prediction_id, position, "note")) or "").strip()
-    _store(prediction_id, position, verdict, note, version)
+    _store(prediction_id, position, label, note, version)
 
 
-def _store(prediction_id: str, position: int, verdict: str | None, note: str, version: int) -> None:
+def _store(prediction_id: str, position: int, label: str | None, note: str, version: int) -> None:
     trouble = _key(prediction_id, position, "trouble")
     st.session_state.pop(trouble, None)
     try:
         store, who = shared.store(), shared.annotator()
-        if verdict is None and not note:
+        if label is None and not note:
             store.clear_judgment(prediction_id, position, who, expected_version=version)
         else:
-            state = "submitted" if verdict else "draft"
-            store.judge(prediction_id, position, who, verdict, note, state, expected_version=version)  # type: ignore[arg-type]
+            state = "submitted" if label else "draft"
+            store.judge(prediction_id, position, who, label, note, state, expected_version=version)  # type: ignore[arg-type]
     except AmbiscopeError as error:
         st.session_state[trouble] = error
 
@@ -93,8 +93,9 @@ def controls(prediction_id: str, position: int, judgments: list[Judgment]) -> No
     st.session_state[note] = own.note if own else ""
     version = own.version if own else 0
     st.segmented_control(
-        "Label",
+        f"Label of answer {position + 1}",
         LABELS,
+        format_func=str.capitalize,
         key=choice,
         on_change=_save,
         args=(prediction_id, position, version),
@@ -102,8 +103,16 @@ def controls(prediction_id: str, position: int, judgments: list[Judgment]) -> No
         help=HELP,
         wrap=True,
     )
-    with st.popover("Note" if not (own and own.note) else "Note ✓", icon=":material/edit_note:"):
-        st.text_area("Note", key=note, max_chars=MAX_NOTE, on_change=_save, args=(prediction_id, position, version))
+    with st.popover(
+        named("Note" if not (own and own.note) else "Note ✓", f"on answer {position + 1}"), icon=":material/edit_note:"
+    ):
+        st.text_area(
+            f"Note on answer {position + 1}",
+            key=note,
+            max_chars=MAX_NOTE,
+            on_change=_save,
+            args=(prediction_id, position, version),
+        )
 
 
 def below(prediction_id: str, position: int, judgments: list[Judgment]) -> None:

@@ -39,14 +39,14 @@ def ready_systems(found: Sequence[SystemStatus], wanted: str) -> list[str]:
     return sorted(names, key=lambda name: name != wanted)
 
 
-def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str, Options]:
-    """One system with its options.  `passages`: how many the corpus has, 0 if not known."""
+def _side(label: str, mark: str, names: list[str], prefix: str, passages: int) -> tuple[str, Options]:
+    """One system with its options.  `mark`: after their names, where two systems are compared; `passages`: how many the corpus has, 0 if not known."""
     settings = shared.settings()
     system = st.selectbox(label, names, key=f"{prefix}.system", persist_state="session")
     bound = min(passages or MAX_PASSAGES, MAX_PASSAGES)
     key = f"{prefix}.top_k.{system}" if SYSTEMS[str(system)].passages else f"{prefix}.top_k"
     k = st.number_input(
-        "Passages to read",
+        f"Passages to read{mark}",
         min_value=1,
         max_value=bound,
         value=min(passages_to_read(str(system), settings.top_k), bound),
@@ -57,7 +57,7 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
         help=f"The corpus has {passages:,} passages." if passages else None,
     )
     most = st.number_input(
-        "Maximum answers",
+        f"Maximum answers{mark}",
         min_value=1,
         max_value=50,
         value=min(settings.max_answers, 50),
@@ -66,16 +66,16 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
     )
     above = None
     if st.toggle(
-        "Custom stopping threshold",
+        f"Custom stopping threshold{mark}",
         key=f"{prefix}.stopping",
         persist_state="session",
         help="[EOI] means that no answer is left. Off: the run stops when [EOI] is more probable than every candidate. On: it stops when the probability of [EOI] exceeds your threshold.",
     ):
         above = st.slider(
-            "Stop when P([EOI]) exceeds", 0.0, 1.0, 0.5, 0.05, key=f"{prefix}.stop_above", persist_state="session"
+            f"Stop when P([EOI]) exceeds{mark}", 0.0, 1.0, 0.5, 0.05, key=f"{prefix}.stop_above", persist_state="session"
         )
     clarify = st.toggle(
-        "Disambiguated questions",
+        f"Disambiguated questions{mark}",
         value=True,
         key=f"{prefix}.clarify",
         persist_state="session",
@@ -116,9 +116,9 @@ def sidebar() -> Choices:
         ready = ready_systems(found, settings.system)
         sides: list[tuple[str, Options]] = []
         if ready:
-            sides.append(_side("System", ready, "explore.first", count))
+            sides.append(_side("System", "", ready, "explore.first", count))
             if st.toggle("Compare with a second system", key="explore.compare", persist_state="session"):
-                sides.append(_side("Second system", ready, "explore.second", count))
+                sides.append(_side("Second system", " (second system)", ready, "explore.second", count))
         waiting = [s for s in found if not s.ready]
         if waiting:
             with st.expander(f"{listed(len(waiting), 'system')} not available"):

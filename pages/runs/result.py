@@ -15,7 +15,7 @@ from core.text import normalize_answer
 from core.trace import to_json
 from pages.app import shared as app
 from pages.app.figures import percent, seconds
-from pages.app.markup import changes, plain, short
+from pages.app.markup import changes, named, plain, short
 from pages.runs import corrections, interpreted, labels
 from pages.runs.trace import TraceView, draw_evidence, round_trip
 from storage.records.results import Judgment
@@ -117,11 +117,16 @@ def _card(
         with st.container(horizontal=True, vertical_alignment="center"):
             if saved:
                 labels.controls(saved, position, judgments)
-            corrections.controls(prefix, position)
+            corrections.controls(prefix, position, _side_name(prediction, answer, shared))
         if saved:
             labels.below(saved, position, judgments)
         if position in wanted.added:
             st.markdown(f":material/add: **{plain(wanted.added[position])}** :blue-badge[to be added]")
+
+
+def _side_name(prediction: t.Prediction, answer: t.Answer, shared: Set[str] | None) -> str:
+    """An answer's name for its buttons; with its system where two are compared, as both may have it."""
+    return answer.text if shared is None else f"{answer.text}, {prediction.system.name}"
 
 
 def _evidence(prediction: t.Prediction, answer: t.Answer) -> None:
@@ -132,7 +137,12 @@ def _evidence(prediction: t.Prediction, answer: t.Answer) -> None:
         return
     more = len({e.passage_id for e in answer.evidence}) - 1
     label = f"{plain(short(first.passage.title or first.passage.id, 70))}{f' and {more} more' if more else ''}"
-    with st.popover(label, icon=":material/menu_book:", type="tertiary", help="The passage this answer comes from"):
+    with st.popover(
+        named(label, f"for {answer.text}"),
+        icon=":material/menu_book:",
+        type="tertiary",
+        help="The passage this answer comes from",
+    ):
         draw_evidence(answer.evidence, passages)
 
 

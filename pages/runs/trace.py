@@ -193,7 +193,8 @@ class TraceView:
         elif answer is not None:
             outcome = f"**{plain(answer.text)}** {percent(answer.probability)}"
         else:
-            outcome = f"**\\{t.EOI[:-1]}\\]** {plain(step.stopped_because or 'the loop ended')}"
+            why = step.stopped_because or "the loop ended"
+            outcome = plain(why if t.EOI in why else f"{t.EOI} {why}")
         took = f" · {seconds(step.seconds)}" if step.seconds else ""
         label = f"Step {step.number}: {outcome}{took}"
         status = self._open.pop(step.number, None)

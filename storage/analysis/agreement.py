@@ -108,7 +108,7 @@ def quality(
     return Quality(
         figures=figures(opinions, samples=samples),
         verdicts=verdict_figure(marks, samples=samples),
-        question_verdicts=verdict_figure(judged.questions, "kappa of question verdicts", samples=samples),
+        question_verdicts=verdict_figure(judged.questions, "kappa of question labels", samples=samples),
         preferences=verdict_figure(judged.preferences, "kappa of preferences", samples=samples),
         pairs=tuple(pair_rows(opinions)),
         verdict_pairs=tuple(verdict_pairs(marks)),
@@ -222,7 +222,7 @@ def _verdicts(session: Session, filters: Filters, truncated: list[str]) -> list[
     latest = query(answer.id).group_by(answer.id).order_by(func.max(j.updated).desc(), answer.id)
     ids = list(session.scalars(latest.limit(MAX_VERDICTS + 1)))
     if len(ids) > MAX_VERDICTS:
-        truncated.append(f"verdicts are those on the {MAX_VERDICTS:,} answers that were judged last")
+        truncated.append(f"the labels are those of the {MAX_VERDICTS:,} answers judged last")
         ids = ids[:MAX_VERDICTS]
     found: list[tuple[Mark, _Answer]] = []
     for start in range(0, len(ids), _CHUNK):

@@ -204,7 +204,7 @@ def test_a_hostile_content_is_passages_or_one_line_of_refusal(
     assert time.monotonic() - begun < 100
     assert not app.exception
     said = texts(app)
-    assert "Something went wrong" not in said
+    assert "An unexpected error occurred" not in said
     assert "Corpus hostile is ready" in said or app.error
     for error in app.error:
         assert "\n" not in error.value

@@ -126,7 +126,7 @@ def test_one_run(open_app: Open, store: Store) -> None:
         5,
         1,
     )
-    assert "Two stored runs are needed" in texts(fine(show(app, "Two runs")))
+    assert "A comparison needs two stored runs" in texts(fine(show(app, "Two runs")))
     app = fine(show(app, "One run"))
     assert "Questions 1 to 6 of 6" in texts(app)
     app.selectbox(key=re_key(app, "evaluate.bucket.")).set_value("missed").run()
@@ -200,7 +200,7 @@ def test_renaming_and_deleting_a_run(open_app: Open, store: Store) -> None:
     app.checkbox(key=f"evaluate.sure.{saved}").check()
     button(app, "Delete").click().run()
     assert store.count_evaluations() == 0
-    assert "is deleted from the database" in texts(fine(app))
+    assert "was deleted from the database" in texts(fine(app))
 
 
 # ---------------------------------------------------------------- two runs
@@ -214,7 +214,7 @@ def test_two_runs_with_significance_and_both_traces(open_app: Open, store: Store
     assert table.loc["F1 answer", "A - B"] == "+60.0"
     assert int(table.loc["F1 answer", "n"]) == 5
     assert float(table.loc["F1 answer", "p (permutation)"]) < 0.2
-    assert "A is better on 5, B on 0, equal on 0 of 5 questions" in texts(app)
+    assert "A is better on 5 questions and B on 0; 0 of 5 are equal" in texts(app)
     app.selectbox(key="evaluate.pair").set_value("q0").run()
     seen = texts(fine(app))
     assert seen.count("Finished after") == 2
@@ -234,7 +234,7 @@ def questions(settings: Settings) -> Path:
     return path
 
 
-def begin(app: AppTest, name: str = "uploaded: mine.jsonl") -> AppTest:
+def begin(app: AppTest, name: str = "Uploaded: mine.jsonl") -> AppTest:
     app = show(app, "Start and store")
     app.selectbox(key="evaluate.new.questions").set_value(name)
     app.text_input(key="evaluate.new.tags").set_value("ablation=none")
@@ -372,10 +372,12 @@ def test_published_figures_are_drawn_apart_and_say_so(store: Store) -> None:
     for table in tables_of("quality"):
         for chart in (drawn("quality", table), drawn("latency", table)):
             assert chart.figure is not None
-            assert f"published: {table.label} (other data)" in set(chart.table["source"]) or "F1 answer" not in table.metrics
+            assert (
+                f"published in {table.label}, on other data" in set(chart.table["source"]) or "F1 answer" not in table.metrics
+            )
             assert "on other data" in chart.caption or "(other data)" in chart.caption
     chart = drawn("retrieval")
-    assert {"ours", "published: Sun et al. 2023 (AmbigPrompt), Table 6, NQ-open (other data)"} <= set(chart.table["source"])
+    assert {"ours", "published in Sun et al. 2023 (AmbigPrompt), Table 6, NQ-open, on other data"} <= set(chart.table["source"])
 
 
 def test_the_published_figures_are_the_papers() -> None:
@@ -415,4 +417,4 @@ def test_the_reliability_diagram_has_a_line_for_answers_and_one_for_eoi_of_each_
     ]
     assert list(chart.figure.data[1].y) == [0.75]
     assert chart.table["so"].tolist() == [0.75] * 3
-    assert "Evaluate it again" in record.empty
+    assert "Evaluate again" in record.empty

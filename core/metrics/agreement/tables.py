@@ -257,7 +257,7 @@ def _latest(marks: Iterable[Mark]) -> dict[str, dict[str, str]]:
     return found
 
 
-def verdict_figure(marks: Iterable[Mark], name: str = "kappa of verdicts", *, samples: int = SAMPLES, seed: int = 0) -> Figure:
+def verdict_figure(marks: Iterable[Mark], name: str = "kappa of labels", *, samples: int = SAMPLES, seed: int = 0) -> Figure:
     """Fleiss' kappa over all people; Cohen's where there are two."""
     units = [said for said in _latest(marks).values() if len(said) >= 2]
     people = {person for said in units for person in said}

@@ -68,7 +68,7 @@ def test_ranks_are_those_of_every_search() -> None:
     ranks.note([found("a", 3), found("b", 1)])
     ranks.note([found("a", 1)])
     assert titled("a", PASSAGES, ranks) == r"\_A\_ film :gray-badge[ranks 1, 3]"
-    assert titled("gone", PASSAGES, ranks) == "gone :gray-badge[not among the retrieved]"
+    assert titled("gone", PASSAGES, ranks) == "gone :gray-badge[not retrieved]"
 
 
 def test_what_a_run_is_doing() -> None:
@@ -129,7 +129,7 @@ def test_searched_pruned_and_verified() -> None:
     assert {"1 of 4 passages pruned", "2 of 3 passages pruned"} <= set(labels)
     assert "- <u>Basalt</u> :gray-badge[rank 1]" in shown
     assert "- Title b :gray-badge[ranks 1, 2]\n- Title c :gray-badge[rank 2]" in shown
-    assert "Kept: the 3 nearest to the imagined questions. Pruned, because not among these:" in shown
+    assert "Kept: the 3 nearest to the imagined questions. Pruned because they are not among these:" in shown
 
 
 def test_without_verification_kept_and_pruned_is_the_last_word() -> None:
@@ -264,7 +264,7 @@ def test_dtv_is_watched_stored_and_opened_again(
         assert "answered by West Side Story (musical) :gray-badge[rank" in shown
         assert "it could not be verified, the language model failed" in shown
         assert "failed call] supporting" in shown
-        assert "Pruned, because not among these:" in shown
+        assert "Pruned because they are not among these:" in shown
         labels = [e.label.replace("\\", "") for e in page.expander]
         assert any(label.endswith(f"for: {asked[1]}") for label in labels)
         assert {"1 of 7 passages pruned", "4 of 6 passages pruned"} <= set(labels)
