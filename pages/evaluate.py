@@ -120,7 +120,11 @@ def main() -> None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         metric = str(st.selectbox("Metric", metrics_of(runs) or ["F1 answer"], key="evaluate.metric", width=260))
-        scope = str(st.selectbox("Questions", list(SCOPES), format_func=SCOPES.__getitem__, key="evaluate.scope", width=300))
+        scope = str(
+            st.selectbox(
+                "Questions", list(SCOPES), format_func=lambda scope: SCOPES[scope].capitalize(), key="evaluate.scope", width=300
+            )
+        )
     if view == "Leaderboard":
         leaderboard.leaderboard(runs, metric, scope)
         if total > len(runs):

@@ -29,7 +29,7 @@ def database(health: Health) -> None:
     if not health.ok:
         st.error(f"The database is damaged: {plain(health.integrity)}. Restore a backup with: python -m storage restore FILE")
     for warning in health.warnings:
-        st.warning(plain(warning), icon=":material/warning:")
+        st.warning(plain(warning[:1].upper() + warning[1:]), icon=":material/warning:")
     if health.sqlite:
         st.button("Back up now", on_click=_backup, icon=":material/backup:", key="health.backup")
         st.caption("This saves a verified copy in the folder backups, beside the database. People can keep working meanwhile.")

@@ -42,7 +42,9 @@ def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     if not any(d.comparison.n for d in found.values()):
         st.info("These runs have no question in common. Choose two runs on the same question file.")
         return
-    st.caption(f"A: {plain(called[a])}. B: {plain(called[b])}. {SCOPES[scope]}; {shared.SAMPLES:,} bootstrap samples, seed 0.")
+    st.caption(
+        f"A: {plain(called[a])}. B: {plain(called[b])}. {SCOPES[scope].capitalize()}; {shared.SAMPLES:,} bootstrap samples, seed 0."
+    )
     draw(_metrics(found))
     if judges.is_judged(common):
         judges.draw([by_id[a], by_id[b]], called)

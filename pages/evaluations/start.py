@@ -69,7 +69,7 @@ def form() -> None:
             st.number_input("Random seed for intervals", value=0, step=1, key="evaluate.new.seed")
         with right:
             st.text_input("Run name", key="evaluate.new.label", max_chars=120)
-            st.selectbox("Grounding judge", ["automatic", *JUDGES], key="evaluate.new.judge")
+            st.selectbox("Grounding judge", ["automatic", *JUDGES], format_func=str.capitalize, key="evaluate.new.judge")
             st.text_input("Tags", key="evaluate.new.tags", max_chars=300, placeholder="training questions=100, ablation=none")
         st.toggle(
             "Disambiguated questions",

@@ -42,7 +42,7 @@ def draw(project: Project, who: str) -> None:
         stage: WorkStage = st.segmented_control(
             "Stage", stages, default=stages[0], required=True, format_func=lambda s: STAGES[s], key=f"manage.stage.{project.id}"
         )
-        state = st.selectbox("State", ["any", *STATES], key="manage.state", width=160)
+        state = st.selectbox("State", ["any", *STATES], format_func=str.capitalize, key="manage.state", width=160)
         text = st.text_input("Search the questions", key="manage.text", type="search", max_chars=200)
     page = int(st.session_state.get("manage.page", 1))
     found = shared.store().items(

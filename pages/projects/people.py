@@ -158,7 +158,7 @@ def activity(project: Project | None, who: str) -> None:
     """The append-only log, the newest first."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.text_input("Person", key="manage.log.who", max_chars=sign_in.NAME_CHARS)
-        action = st.selectbox("Action", ["everything", *ACTIONS], key="manage.log.action")
+        action = st.selectbox("Action", ["everything", *ACTIONS], format_func=str.capitalize, key="manage.log.action")
     before = st.session_state.get("manage.log.before")
     found = shared.store().activity(
         who,

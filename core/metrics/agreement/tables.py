@@ -180,7 +180,7 @@ def figures(opinions: Iterable[Opinion], *, samples: int = SAMPLES, seed: int = 
         mean_figure("answer F1", [r.f1 for r in rows], few, samples=samples, seed=seed),
         Figure("kappa of types", kappa.value, kappa.interval, kappa.n, kappa.why),
         mean_figure(
-            "likeness of questions",
+            "question similarity",
             [r.questions for r in rows],
             few if not rows else "no two people wrote questions for a shared answer",
             samples=samples,

@@ -46,7 +46,7 @@ def quality(asked: Asked, kept: Runs) -> Chart:
                 error_x=_ends(scores),
                 text=[shown(metric, s.mean) if s else "" for s in scores],
                 textposition="inside",
-                textfont={"size": 12},
+                textfont={"size": 12, "color": "#000"},
                 constraintext="none",
                 insidetextanchor="start",
                 hovertemplate="%{y}: %{x:.3f}<extra>" + SCOPES[scope] + "</extra>",
@@ -78,7 +78,7 @@ def quality(asked: Asked, kept: Runs) -> Chart:
 def _ends(scores: Sequence[Score | None]) -> dict[str, object]:
     up = [s.high - s.mean if s and s.high is not None else 0.0 for s in scores]
     down = [s.mean - s.low if s and s.low is not None else 0.0 for s in scores]
-    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 1.2, "color": "#444"}
+    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 1.2, "color": PUBLISHED}
 
 
 def _row(name: str, metric: str, scope: str, score: Score, where: str) -> dict[str, object]:
@@ -257,7 +257,7 @@ def answers(asked: Asked, kept: Runs) -> Chart:
                 marker={
                     "symbol": symbol,
                     "size": 13,
-                    "color": "#333" if symbol == "circle" else "#3c9a5f",
+                    "color": PUBLISHED if symbol == "circle" else "#3c9a5f",
                     "line": {"width": 3},
                 },
             )
