@@ -7,10 +7,7 @@ import contextlib
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
-from pages.annotation import about, bar, judging, search, state
-from pages.annotation import validating as validation
-from pages.annotation import work as mine
-from pages.annotation import writing as generation
+from pages.annotation import generation, judging, my_items, search, stage_info, state, submit_bar, validation
 from pages.annotation.state import Work
 from pages.app import shared
 from pages.app.markup import plain
@@ -59,7 +56,7 @@ def choose() -> tuple[Project, WorkStage] | None:
             stages,
             default=next((s for s in stages if s == asked), stages[0]),
             required=True,
-            format_func=lambda s: about.STAGES[s],
+            format_func=lambda s: stage_info.STAGES[s],
             key=f"annotate.stage.{project.id}",
             on_change=_note,
             args=("stage", f"annotate.stage.{project.id}"),
@@ -144,18 +141,18 @@ def main() -> None:
         return
     project, stage = chosen
     who = shared.annotator()
-    bar.belongs_to(who)
-    own = about.draw_progress(project, stage, who)
-    about.draw_guidelines(shared.store().guidelines(project.id), stage, expanded=own.submitted + own.gold == 0)
+    submit_bar.belongs_to(who)
+    own = stage_info.draw_progress(project, stage, who)
+    stage_info.draw_guidelines(shared.store().guidelines(project.id), stage, expanded=own.submitted + own.gold == 0)
     if st.session_state["annotate.mine"]:
-        mine.draw(project, stage, who)
+        my_items.draw(project, stage, who)
         return
-    bar.after()
-    if about.draw_feedback():
+    submit_bar.after()
+    if stage_info.draw_feedback():
         return
     work = _open(project, stage, who)
     if work is None:
-        about.draw_nothing_left(project, stage, who, own)
+        stage_info.draw_nothing_left(project, stage, who, own)
         st.button("Check again", key="annotate.again")
         return
     draw(work)

@@ -10,7 +10,7 @@ from core.retrieval.library import STARTER, CorpusInfo
 from core.retrieval.readers import READERS
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.figures import seconds
+from pages.app.formatting import seconds
 from pages.app.markup import named, plain
 from pages.corpus import builds as corpus_builds
 from pages.runs.trace import draw_found

@@ -11,8 +11,7 @@ from core.errors import AmbiscopeError
 from core.evaluation.published import PublishedTable, tables_of
 from pages.app import shared
 from pages.app.markup import plain
-from pages.evaluations import compare, judges, leaderboard, rows
-from pages.evaluations import start as starting
+from pages.evaluations import compare, judges, leaderboard, rows, start_form
 from pages.evaluations.charts.base import SCOPES, Asked
 from pages.evaluations.charts.catalogue import CHARTS, MENU
 from pages.evaluations.data import VIEWS, draw, metrics_of, names
@@ -82,11 +81,11 @@ def start() -> None:
     """Raises NotAllowedError."""
     shared.store().allow("run evaluations")
     st.subheader("Start an evaluation")
-    starting.form()
+    start_form.form()
     st.subheader("Run folders")
-    starting.folders()
+    start_form.folders()
     st.subheader("Upload a file")
-    starting.uploads()
+    start_form.uploads()
 
 
 def main() -> None:
@@ -98,7 +97,7 @@ def main() -> None:
         st.success(plain(said), icon=":material/check:")
     if error := st.session_state.pop("evaluate.error", None):
         shared.show_error(error)
-    starting.watch()
+    start_form.watch()
     where = leaderboard.filters()
     store = shared.store()
     total, runs = store.count_evaluations(where), store.evaluations(leaderboard.MOST, where=where)

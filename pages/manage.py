@@ -7,9 +7,8 @@ import streamlit as st
 from core.errors import AmbiscopeError
 from pages.app import shared
 from pages.app.markup import plain
-from pages.projects import guidelines, items, new, people, progress
-from pages.projects import question_upload as importing
-from pages.projects import settings as projects
+from pages.projects import guidelines, items, new_project, people, progress, question_upload
+from pages.projects import settings as project_settings
 from pages.projects.items import ERROR, SAID
 from pages.projects.progress import SECTION
 
@@ -24,9 +23,9 @@ def main() -> None:
         if said := st.session_state.pop(SAID, None):
             st.success(plain(said), icon=":material/check:")
         if error := st.session_state.pop(ERROR, None):
-            importing.explain(error)
+            question_upload.explain(error)
     found = {p.id: p for p in store.projects(limit=200)}
-    new.draw(who, first=not found)
+    new_project.draw(who, first=not found)
     if not found:
         st.caption("You can manage people and see the activity log before there is a project:")
         section = st.segmented_control(
@@ -54,9 +53,9 @@ def main() -> None:
         case "Guidelines":
             guidelines.draw(project, who)
         case "Suggestions":
-            projects.suggestions(project, who)
+            project_settings.suggestions(project, who)
         case "Settings":
-            projects.settings(project, who)
+            project_settings.settings(project, who)
         case "People":
             people.people(who)
         case _:

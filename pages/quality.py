@@ -10,7 +10,7 @@ from typing import Any, cast
 import streamlit as st
 
 from core.errors import AmbiscopeError
-from pages.agreement import loop, tables
+from pages.agreement import tables, training_loop
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.markup import named, plain
@@ -226,7 +226,7 @@ def main() -> None:
     st.subheader("Snapshots", divider="gray")
     snapshots(filters)
     st.subheader("Training loop", divider="gray")
-    loop.draw(filters, [s.number for s in store.snapshots(limit=100)])
+    training_loop.draw(filters, [s.number for s in store.snapshots(limit=100)])
 
 
 shared.enter("quality")

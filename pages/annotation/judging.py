@@ -10,9 +10,9 @@ from core.annotating import judging as form_of
 from core.annotating.judging import Unit, unit_key
 from core.annotating.labels import LABELS, Label, Preference, QuestionLabel
 from core.text import find_spans
-from pages.annotation import bar, state
+from pages.annotation import state, submit_bar
 from pages.annotation.state import Work
-from pages.app.keys import SUBMIT, legend, take
+from pages.app.keyboard import SUBMIT, legend, take
 from pages.app.markup import changes, highlighted, named, plain
 from storage.records.annotation import JudgedAnswer, JudgingWork, MissingAnswer, ShownAnswer, Side
 
@@ -168,8 +168,8 @@ def pane(work: Work) -> None:
     _below(work)
     if work.tried:
         for problem in problems(work):
-            bar.mistake(problem)
-    bar.actions(work, make=content, blocked=lambda: bool(problems(work)))
+            submit_bar.mistake(problem)
+    submit_bar.actions(work, make=content, blocked=lambda: bool(problems(work)))
     with st.container(horizontal=True):
         st.button("Next answer", key=work.key("next"), shortcut="N", type="tertiary", on_click=_move, args=(work, 1))
         st.button("Previous answer", key=work.key("previous"), shortcut="P", type="tertiary", on_click=_move, args=(work, -1))
@@ -277,7 +277,7 @@ def _below(work: Work) -> None:
             on_change=_missing,
             args=(work, line),
         )
-    bar.note(work)
+    submit_bar.note(work)
     with st.expander(f"All passages the systems read ({len(work.sheet.passages) if work.sheet else 0})"):
         for passage in work.sheet.passages if work.sheet else ():
             st.markdown(f"**{plain(passage.title or passage.id)}**")

@@ -9,7 +9,7 @@ from core.annotating.generation import Action, Offered
 from core.text import normalize_answer
 from pages.annotation import search, state
 from pages.annotation.state import Work
-from pages.app.figures import percent
+from pages.app.formatting import percent
 from pages.app.markup import around, changes, named, plain
 from storage.records.annotation import Suggestion, SuggestionUse
 

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.errors import AmbiscopeError
 from core.trace import prediction_from_json
 from pages.app import shared
-from pages.app.figures import percent, seconds
+from pages.app.formatting import percent, seconds
 from pages.app.markup import plain, short
 from pages.evaluations.charts.base import shown
 from pages.evaluations.charts.errors import BUCKETS

@@ -9,9 +9,9 @@ import streamlit as st
 from core.annotating.aliases import join_aliases, parse_aliases
 from core.errors import AmbiscopeError, InputError
 from core.types import Annotation, QAPair
-from pages.annotation import about
+from pages.annotation import stage_info
 from pages.app import shared
-from pages.app.begun import begun, forget
+from pages.app.edit_conflicts import begun, forget
 from pages.app.markup import named, plain
 from pages.projects.items import ERROR, SAID
 from storage.records.projects import Example, Guidelines, Project, WorkStage
@@ -133,7 +133,7 @@ def draw(project: Project, who: str) -> None:
         with st.container(border=True):
             version = found.version if found else 0
             preview = Guidelines(project.id, version, text or "", found.examples if found else (), who, project.created)
-            about.draw_guidelines(preview, project.stages[0], expanded=True)
+            stage_info.draw_guidelines(preview, project.stages[0], expanded=True)
     _examples(project, who, found, key)
     _versions(project)
 
@@ -185,7 +185,7 @@ def _examples(project: Project, who: str, found: Guidelines | None, key: str) ->
     for number, example in enumerate(examples):
         with st.container(border=True):
             st.markdown(f"{'Right' if example.right else 'Wrong'}: **{plain(example.prompt)}**")
-            about.draw_annotation(example.annotation, example.prompt)
+            stage_info.draw_annotation(example.annotation, example.prompt)
             if example.why:
                 st.caption(plain(example.why))
             rest = examples[:number] + examples[number + 1 :]

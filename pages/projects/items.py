@@ -7,11 +7,10 @@ import streamlit as st
 from streamlit.elements.arrow import DataframeState
 
 from core.errors import AmbiscopeError
-from pages.annotation.about import STAGES, draw_annotation
+from pages.annotation.stage_info import STAGES, draw_annotation
 from pages.app import shared
 from pages.app.markup import named, plain
-from pages.projects import judged
-from pages.projects import question_upload as importing
+from pages.projects import judgments, question_upload
 from storage.records.annotation import JudgingWork, Submission
 from storage.records.projects import ItemSummary, Project, WorkStage
 
@@ -129,7 +128,7 @@ def _submission(submission: Submission, stage: WorkStage, who: str) -> None:
         )
         content = submission.content
         if isinstance(content, JudgingWork):
-            judged.draw(submission, content, who)
+            judgments.draw(submission, content, who)
         else:
             draw_annotation(content.annotation, submission.question)
             for warning in content.warnings:
@@ -162,13 +161,13 @@ def _return(submission: Submission, stage: WorkStage, who: str, key: str) -> Non
 def add_questions(project: Project, who: str) -> None:
     # with a key and a state: without, it closes whenever something above appears or goes
     with st.expander("Add questions", key=ADDING, on_change="rerun"):
-        importing.uploader(FILE)
+        question_upload.uploader(FILE)
         st.checkbox(
             "Use as qualification items: their annotations are the right answers, shown after people submit",
             key="manage.more.gold",
         )
         if error := st.session_state.pop(REFUSED, None):
-            importing.explain(error)
+            question_upload.explain(error)
         st.button("Add questions", key="manage.more.add", on_click=_add, args=(project, who))
 
 
@@ -176,10 +175,10 @@ def _add(project: Project, who: str) -> None:
     state = st.session_state
     try:
         shared.store().require(who, "manager")
-        questions = importing.questions(FILE)
+        questions = question_upload.questions(FILE)
         report = shared.store().add_items(who, project.id, questions, gold=bool(state.get("manage.more.gold")))
-        state[SAID] = importing.said(report.added, report.known, report.linked)
+        state[SAID] = question_upload.said(report.added, report.known, report.linked)
         state[ADDING] = False
-        importing.drop(FILE)
+        question_upload.drop(FILE)
     except AmbiscopeError as error:
         state[REFUSED], state[ADDING] = error, True

@@ -11,10 +11,10 @@ import streamlit as st
 from core.errors import AmbiscopeError, CancelledError, InputError
 from core.retrieval.library import STARTER
 from core.systems.shared.base import Options
-from pages.annotation.about import STAGES
+from pages.annotation.stage_info import STAGES
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.begun import begun, forget
+from pages.app.edit_conflicts import begun, forget
 from pages.app.markup import plain
 from pages.projects import system_answers
 from pages.projects.items import ERROR, SAID

@@ -6,7 +6,7 @@ No chart: plotly's scripts and a chart a step would keep the browser busier than
 from __future__ import annotations
 
 from core import types as t
-from pages.app.figures import percent
+from pages.app.formatting import percent
 from pages.app.markup import plain, short
 
 CELLS, SHOWN, NAME_CHARS = 16, 8, 40

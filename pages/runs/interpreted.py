@@ -16,7 +16,7 @@ from core.systems.shared.base import Options, check_question
 from core.text import normalize_answer
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.figures import percent
+from pages.app.formatting import percent
 from pages.app.markup import around, changes, named, plain, short
 from pages.runs import live
 from pages.runs.corrections import MAX_CHARS, options_of

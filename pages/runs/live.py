@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError
 from pages.app import libraries, shared
-from pages.app.figures import percent
+from pages.app.formatting import percent
 from pages.app.markup import plain
 from pages.runs.runner import Plan, Run
 from pages.runs.trace import TraceView

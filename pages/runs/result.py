@@ -14,7 +14,7 @@ from core.evaluation.cost import calls_of, failures
 from core.text import normalize_answer
 from core.trace import to_json
 from pages.app import shared as app
-from pages.app.figures import percent, seconds
+from pages.app.formatting import percent, seconds
 from pages.app.markup import changes, named, plain, short
 from pages.runs import corrections, interpreted, labels
 from pages.runs.trace import TraceView, draw_evidence, round_trip

@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
 from core.systems import entry_of
-from pages.app.figures import percent, seconds
+from pages.app.formatting import percent, seconds
 from pages.app.markup import around, changes, highlighted, plain, short
 from pages.runs.candidates import candidates_table
 from pages.runs.interpretations.grid import PassageGrid

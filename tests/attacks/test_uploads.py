@@ -22,7 +22,7 @@ from streamlit.testing.v1 import AppTest
 from core.settings import Settings
 from pages.app import shared
 from pages.corpus import builds
-from pages.evaluations.start import KINDS
+from pages.evaluations.start_form import KINDS
 
 pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]

@@ -344,7 +344,7 @@ BELOW = {
 KNOWN = {
     "app/sign_in.py": {"gate"},  # st.stop
     "runs/live.py": {"drop", "stop"},  # runs of this tab
-    "evaluations/start.py": {"begin", "_received"},  # asks itself; writes what an action was given
+    "evaluations/start_form.py": {"begin", "_received"},  # asks itself; writes what an action was given
 }
 
 

@@ -387,7 +387,7 @@ def test_shortcuts_belong_to_the_answer_in_turn(annotate: Open, store: Store) ->
 
 
 def test_all_shortcuts_are_safe(annotate: Open, store: Store) -> None:
-    from pages.app.keys import SAFE
+    from pages.app.keyboard import SAFE
 
     store.save_prediction(predict(QUESTION))
     make_project(store, systems=("scripted",), stages=("generation", "judging"))

@@ -17,8 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.evaluation.published import PublishedTable, published, tables_of
 from core.settings import Settings
-from pages.evaluations import start as starting
-from pages.evaluations import worker
+from pages.evaluations import start_form, worker
 from pages.evaluations.charts.base import Asked, Chart
 from pages.evaluations.charts.catalogue import CHARTS, MENU
 from pages.evaluations.data import VIEWS, csv, names
@@ -355,10 +354,10 @@ def test_names_are_distinct(store: Store) -> None:
 
 
 def test_tags_are_read() -> None:
-    assert starting.tags("") == {}
+    assert start_form.tags("") == {}
     for bad in ("a", "=1", "a="):
         with pytest.raises(Exception, match="has no value"):
-            starting.tags(bad)
+            start_form.tags(bad)
 
 
 def test_published_figures_are_drawn_apart_and_say_so(store: Store) -> None:

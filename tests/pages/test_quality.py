@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import types as t
 from core.errors import AmbiscopeError
-from pages.agreement import loop, tables
+from pages.agreement import tables
 from storage.analysis.agreement import quality
 from storage.analysis.loop import Difference, LoopOptions, LoopResult
 from storage.store import Store
@@ -143,7 +143,7 @@ def test_the_loop_button(
         d = Difference("F1 answer", 0.4, 0.5, 40, 0.1, (0.02, 0.18), 0.01)
         return LoopResult(1, "/weights/best", "a", "b", "better", (d,), 40, 2, 7)
 
-    monkeypatch.setattr(loop, "run_loop", stand_in)
+    monkeypatch.setattr(training_loop, "run_loop", stand_in)
     app = open_app("quality")
     app.text_input(key="quality.loop.name").set_value("Not A Name")
     button(app, "Train and evaluate").click().run()

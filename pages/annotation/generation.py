@@ -12,9 +12,9 @@ from core.annotating.aliases import parse_aliases
 from core.annotating.checks import Finding
 from core.annotating.generation import PairField
 from core.types import Passage
-from pages.annotation import bar, search, state, suggestions
+from pages.annotation import search, state, submit_bar, suggestions
 from pages.annotation.state import Work
-from pages.app.keys import SUBMIT, legend, take
+from pages.app.keyboard import SUBMIT, legend, take
 from pages.app.markup import changes, named, plain
 from storage.records.annotation import GenerationWork
 
@@ -137,17 +137,17 @@ def pane(work: Work) -> None:
         st.caption(f"{aside} more under Several answers, hidden for now. Choose Several answers to see them again.")
     for finding in (f for f in (*shown, *doubtful) if f.pair is None):
         _say(finding, shown)
-    bar.note(work)
+    submit_bar.note(work)
     if work.tried and not work.form.kind:
-        bar.mistake("First choose no answer, a single answer, or several answers.")
-    bar.actions(work, make=content, blocked=lambda: not work.form.kind or bool(findings(work)[0]))
+        submit_bar.mistake("First choose no answer, a single answer, or several answers.")
+    submit_bar.actions(work, make=content, blocked=lambda: not work.form.kind or bool(findings(work)[0]))
     legend(k for k in KEYS if work.suggestions or k[0] not in "AXE")
     take(state.on_screen(work))
 
 
 def _say(finding: Finding, errors: tuple[Finding, ...]) -> None:
     if finding in errors:
-        bar.mistake(finding.message)
+        submit_bar.mistake(finding.message)
     else:
         st.caption(f":orange[:material/warning: {plain(finding.message)}]")
 

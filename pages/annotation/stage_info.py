@@ -9,11 +9,11 @@ import streamlit as st
 
 from core.annotating.aliases import join_aliases
 from core.types import Annotation
-from pages.annotation.bar import FEEDBACK
 from pages.annotation.state import Feedback
+from pages.annotation.submit_bar import FEEDBACK
 from pages.app import shared
-from pages.app.figures import percent
-from pages.app.keys import SUBMIT
+from pages.app.formatting import percent
+from pages.app.keyboard import SUBMIT
 from pages.app.markup import changes, plain, without_pictures
 from storage.records.annotation import GenerationWork, JudgingWork
 from storage.records.projects import Example, Guidelines, Project, StageProgress, WorkStage

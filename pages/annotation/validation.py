@@ -10,10 +10,10 @@ from core.annotating import checks, groups
 from core.annotating.aliases import join_aliases, parse_aliases
 from core.annotating.groups import Group, Sheet, Variant
 from core.errors import AmbiscopeError
-from pages.annotation import bar, search, state
+from pages.annotation import search, state, submit_bar
 from pages.annotation.state import Work
 from pages.app import shared
-from pages.app.keys import SUBMIT, legend, take
+from pages.app.keyboard import SUBMIT, legend, take
 from pages.app.markup import changes, named, plain
 from storage.records.annotation import ValidationWork
 
@@ -139,7 +139,7 @@ def _return(work: Work) -> None:
     except AmbiscopeError as error:
         work.problem = error
         return
-    st.session_state[bar.SAID] = "Sent back. The item waits for the new annotation."
+    st.session_state[submit_bar.SAID] = "Sent back. The item waits for the new annotation."
     state.close()
     work.refresh = True
 
@@ -227,10 +227,10 @@ def _step_1(work: Work, sheet: Sheet) -> None:
         state.trouble(work)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button("Go to step 2", key=work.key("to2"), type="primary", shortcut=SUBMIT, on_click=_step, args=(work, 2))
-            bar.undo_button(work)
+            submit_bar.undo_button(work)
             st.caption(plain(state.saved_line(work)))
     else:
-        bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
+        submit_bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
     legend(KEYS_1)
     take(state.on_screen(work))
 
@@ -313,11 +313,11 @@ def _step_2(work: Work, sheet: Sheet) -> None:
                 )
             for finding in (f for f in (*wrong, *doubtful) if f.pair == at):
                 if finding in wrong:
-                    bar.mistake(finding.message)
+                    submit_bar.mistake(finding.message)
                 else:
                     st.caption(f":orange[:material/warning: {plain(finding.message)}]")
     st.button("Back to step 1", key=work.key("to1"), shortcut="Q", type="tertiary", on_click=_step, args=(work, 1))
-    bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
+    submit_bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
     legend(KEYS_2)
     take(state.on_screen(work))
 

@@ -11,7 +11,7 @@ from core.errors import AmbiscopeError
 from pages.annotation import state
 from pages.annotation.state import Feedback, Work
 from pages.app import shared
-from pages.app.keys import SUBMIT
+from pages.app.keyboard import SUBMIT
 from pages.app.markup import plain
 from storage.records.annotation import Content, SourcesChangedError, SubmissionConflictError
 

@@ -9,10 +9,10 @@ import streamlit as st
 from core import datasets
 from core.errors import AmbiscopeError, InputError
 from core.types import ReferenceQuestion
-from pages.annotation.about import STAGES
+from pages.annotation.stage_info import STAGES
 from pages.app import shared
-from pages.projects import question_upload as importing
-from pages.projects import settings as projects
+from pages.projects import question_upload
+from pages.projects import settings as project_settings
 from pages.projects.guidelines import first_examples, template
 from pages.projects.items import ERROR, SAID
 from storage.records.projects import WorkStage
@@ -26,7 +26,7 @@ def draw(who: str, first: bool) -> None:
     """`first`: there is no project yet."""
     state = st.session_state
     if OPEN not in state:  # at the first visit, and when somebody comes back to the page
-        state[OPEN] = first or bool(state.get(f"{KEY}.name")) or importing.kept(FILE) is not None
+        state[OPEN] = first or bool(state.get(f"{KEY}.name")) or question_upload.kept(FILE) is not None
     # with a key and a state: without, Streamlit closes it whenever something above appears or goes
     with st.expander("New project", key=OPEN, on_change="rerun", icon=":material/add:"):
         st.text_input(
@@ -45,13 +45,13 @@ def draw(who: str, first: bool) -> None:
         source = st.radio("Questions", SOURCES, horizontal=True, key=f"{KEY}.source", persist_state="session")
         with st.container():
             if source == SOURCES[1]:
-                importing.uploader(FILE)
-        projects.fields(KEY, None)
+                question_upload.uploader(FILE)
+        project_settings.fields(KEY, None)
         st.caption(
             "The project starts with default guidelines for its stages, with examples if people write answers. You can edit them later."
         )
         if error := state.pop(REFUSED, None):  # beside the button: the top of the page may be out of sight
-            importing.explain(error)
+            question_upload.explain(error)
         st.button("Create project", type="primary", key=f"{KEY}.make", on_click=_create, args=(who,))
 
 
@@ -60,7 +60,7 @@ def _questions(source: str) -> list[ReferenceQuestion]:
         return datasets.load(shared.settings().starter_dir / "questions.json")
     if source == SOURCES[2]:
         return []
-    return importing.questions(FILE, ", or another source")
+    return question_upload.questions(FILE, ", or another source")
 
 
 def _create(who: str) -> None:
@@ -76,7 +76,7 @@ def _create(who: str) -> None:
         store.require(who, "manager")
         if not stages:
             raise InputError("the project has no stage; choose at least one")
-        values = projects.values(KEY, None)
+        values = project_settings.values(KEY, None)
         if "judging" in stages and not values["systems"]:
             raise InputError("the judging stage needs one or two systems; choose them under Systems")
         questions = _questions(source)
@@ -92,11 +92,11 @@ def _create(who: str) -> None:
     try:
         if questions:
             report = store.add_items(who, project.id, questions)
-            state[SAID] += f" {importing.said(report.added, report.known, report.linked)}"
+            state[SAID] += f" {question_upload.said(report.added, report.known, report.linked)}"
     except AmbiscopeError as error:  # the project stands: its questions are added under Items
         state[SAID] += " Its questions were not added; add them under Items."
         state[ERROR] = error
         return
     if source == SOURCES[1]:
-        importing.drop(FILE)
+        question_upload.drop(FILE)
     state[OPEN] = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import AmbiscopeError
-from pages.annotation.about import draw_annotation
+from pages.annotation.stage_info import draw_annotation
 from pages.app import shared
 from pages.app.markup import named, plain, short
 from storage.records.annotation import Task
