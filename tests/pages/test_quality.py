@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import types as t
 from core.errors import AmbiscopeError
-from pages.agreement import tables
+from pages.agreement import tables, training_loop
 from storage.analysis.agreement import quality
 from storage.analysis.loop import Difference, LoopOptions, LoopResult
 from storage.store import Store
