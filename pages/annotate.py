@@ -10,7 +10,7 @@ from core.errors import AmbiscopeError, InputError
 from pages.annotation import generation, judging, my_items, search, stage_info, state, submit_bar, validation
 from pages.annotation.state import Work
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from storage.records.projects import Project, WorkStage
 
 WANTED = "annotate.wanted"
@@ -106,12 +106,12 @@ def _give_back(work: Work) -> None:
 
 def draw(work: Work) -> None:
     with st.container(key="annotate.question"):
-        st.subheader(plain(work.task.question), divider="gray", anchor=False)
+        st.subheader(escape(work.task.question), divider="gray", anchor=False)
     notes = []
     if work.task.gold:
         notes.append(":orange-badge[qualification] You will see the right answer after you submit.")
     if work.task.state == "returned" and work.task.reason:
-        notes.append(f":red-badge[returned to you] {plain(work.task.reason)}")
+        notes.append(f":red-badge[returned to you] {escape(work.task.reason)}")
     if work.task.state == "submitted":
         notes.append(":blue-badge[submitted] You can change it and submit again.")
     for note in notes:

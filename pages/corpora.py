@@ -11,12 +11,12 @@ from core.retrieval.readers import READERS
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.formatting import seconds
-from pages.app.markup import named, plain
+from pages.app.markup import escape, named
 from pages.corpus import builds as corpus_builds
 from pages.runs.trace import draw_found
 
 PAGE = 25  # passages a page of the table
-LOOK_EVERY = 0.2  # seconds
+POLL_SECONDS = 0.2  # seconds
 MODES = ("hybrid", "dense", "bm25")
 
 
@@ -93,7 +93,7 @@ def _delete(name: str) -> None:
     engine = shared.light_engine()
     engine.forget(name)
     engine.library.delete(name)
-    corpus_builds.discard(shared.settings().home, name)
+    corpus_builds.discard_uploads(shared.settings().home, name)
     corpus_builds.running().pop(name, None)
     st.session_state["corpora.said"] = f"Corpus '{name}' was deleted."
 
@@ -108,20 +108,20 @@ def delete(name: str) -> None:
 
 
 def incomplete(name: str) -> None:
-    st.warning(f"Corpus {plain(name)} is incomplete. Its build was interrupted, or is running in another process.")
-    uploads = corpus_builds.kept(shared.settings().home, name)
+    st.warning(f"Corpus {escape(name)} is incomplete. Its build was interrupted, or is running in another process.")
+    uploads = corpus_builds.pending_uploads(shared.settings().home, name)
     if uploads:
         upload = uploads[-1]
-        st.caption(f"Its files were kept: {plain(', '.join(upload.originals.values()))}")
+        st.caption(f"Its files were kept: {escape(', '.join(upload.originals.values()))}")
         if shared.store().may("build corpora"):
             st.button(
-                "Resume building", icon=":material/play_arrow:", on_click=_go_on, args=(upload,), key=f"corpora.resume.{name}"
+                "Resume building", icon=":material/play_arrow:", on_click=_resume, args=(upload,), key=f"corpora.resume.{name}"
             )
     else:
         st.caption("To resume, upload the same files under the same name. Otherwise, delete it.")
 
 
-def look(found: list[CorpusInfo], names: list[str]) -> None:
+def inspect_corpus(found: list[CorpusInfo], names: list[str]) -> None:
     every = list(dict.fromkeys([*names, *(c.name for c in found)]))
     if not every:
         return
@@ -149,7 +149,7 @@ def look(found: list[CorpusInfo], names: list[str]) -> None:
 
 
 @action("build corpora", "corpora.error")
-def _go_on(upload: corpus_builds.Upload) -> None:
+def _resume(upload: corpus_builds.Upload) -> None:
     corpus_builds.running()[upload.corpus] = corpus_builds.Build(shared.engine(), upload)
 
 
@@ -177,7 +177,7 @@ def _upload() -> None:
     if running is not None and not running.done:
         raise InputError(f"corpus '{name}' is already being built; wait until it is finished")
     corpus_builds.running()[name] = corpus_builds.Build(
-        shared.engine(), corpus_builds.keep(shared.settings().home, name, files)
+        shared.engine(), corpus_builds.save_upload(shared.settings().home, name, files)
     )
 
 
@@ -202,7 +202,7 @@ def upload_form() -> None:
 
 
 def show_report(build: corpus_builds.Build) -> None:
-    name = plain(build.name)
+    name = escape(build.name)
     if build.error is not None:
         shared.show_error(build.error)
         return
@@ -233,13 +233,15 @@ def watch() -> None:
     if running:
         bars = []
         for build in running:
-            bars.append(st.progress(0.0, text=plain(build.name)))
+            bars.append(st.progress(0.0, text=escape(build.name)))
             if may_stop:
-                st.button(f"Stop building {plain(build.name)}", on_click=_stop, args=(build,), key=f"corpora.stop.{build.name}")
+                st.button(
+                    f"Stop building {escape(build.name)}", on_click=_stop, args=(build,), key=f"corpora.stop.{build.name}"
+                )
         while not all(b.done for b in running):
             for build, bar in zip(running, bars):
-                bar.progress(build.share or 0.0, text=f"{plain(build.name)}: {plain(build.stage)}")
-            next(b for b in [*running, running[-1]] if not b.done or b is running[-1]).wait(LOOK_EVERY)
+                bar.progress(build.share or 0.0, text=f"{escape(build.name)}: {escape(build.stage)}")
+            next(b for b in [*running, running[-1]] if not b.done or b is running[-1]).wait(POLL_SECONDS)
         st.rerun()
     for name, build in list(builds.items()):
         show_report(build)
@@ -251,13 +253,13 @@ def main() -> None:
     st.header("Corpora")
     st.markdown("A corpus is a set of passages with a search index. Each question is answered from one corpus.")
     if said := st.session_state.pop("corpora.said", None):
-        st.success(plain(said), icon=":material/check:")
+        st.success(escape(said), icon=":material/check:")
     if error := st.session_state.pop("corpora.error", None):
         shared.show_error(error)
     found, names = shared.corpora(), shared.light_engine().library.names()
     table(found, names)
     above = st.container()
-    look(found, names)
+    inspect_corpus(found, names)
     if shared.store().may("build corpora"):
         upload_form()
     with above:

@@ -10,9 +10,9 @@ from streamlit.delta_generator import DeltaGenerator
 from core.errors import AmbiscopeError
 from core.evaluation.published import PublishedTable, tables_of
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from pages.evaluations import compare, judges, leaderboard, rows, start_form
-from pages.evaluations.charts.base import SCOPES, Asked
+from pages.evaluations.charts.base import SCOPES, ChartRequest
 from pages.evaluations.charts.catalogue import CHARTS, MENU
 from pages.evaluations.data import VIEWS, draw, metrics_of, names
 from storage.records.results import StoredEvaluation
@@ -35,7 +35,7 @@ def _published(place: DeltaGenerator, kind: str, metric: str = "") -> PublishedT
     )
     table = labels.get(str(chosen))
     if table is not None and table.note:
-        place.caption(f"About these results: {plain(table.note)}.")
+        place.caption(f"About these results: {escape(table.note)}.")
     return table
 
 
@@ -58,12 +58,12 @@ def charts(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     view = left.selectbox("Chart", MENU, key="evaluate.kind")
     records = [r for r in CHARTS if r.menu == view]
     table = next((_published(right, r.published, metric if r.by_metric else "") for r in records if r.published), None)
-    asked = Asked(runs, chosen, called, metric, scope, shared.store(), table)
+    request = ChartRequest(runs, chosen, called, metric, scope, shared.store(), table)
     for record in records:
-        draw(record.chart(asked))
+        draw(record.chart(request))
     judged = next((r for r in records if judges.is_judged((metric,) if r.by_metric else r.metrics)), None)
     if judged is not None:
-        judges.draw(judged.of(asked), called)
+        judges.draw(judged.of(request), called)
 
 
 def one(runs: Sequence[StoredEvaluation]) -> None:
@@ -94,7 +94,7 @@ def main() -> None:
         "Compare systems on the same questions: mean scores with 95% intervals, cost, errors, and the papers' published results."
     )
     if said := st.session_state.pop("evaluate.said", None):
-        st.success(plain(said), icon=":material/check:")
+        st.success(escape(said), icon=":material/check:")
     if error := st.session_state.pop("evaluate.error", None):
         shared.show_error(error)
     start_form.watch()

@@ -8,7 +8,7 @@ from core.errors import AmbiscopeError, InputError
 from core.systems.shared.base import check_question
 from core.types import Prediction, Question
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from pages.runs import live, options
 from pages.runs.result import common, draw_result
 from storage.records.results import StoredPrediction
@@ -34,7 +34,7 @@ def question_box(corpus: str, empty: bool) -> None:
         st.caption("Or try an example:")
         with st.container(horizontal=True):
             for number, example in enumerate(shown):
-                st.button(plain(example), key=f"explore.example.{number}", on_click=ask, args=(example,))
+                st.button(escape(example), key=f"explore.example.{number}", on_click=ask, args=(example,))
 
 
 def begin(choices: options.Choices) -> None:
@@ -51,7 +51,7 @@ def begin(choices: options.Choices) -> None:
             raise InputError("there is no corpus; upload one on the Corpora page")
         live.start(choices.plans(question))
     except AmbiscopeError as error:
-        live.explain(error)
+        live.keep_error(error)
 
 
 def linked() -> list[StoredPrediction]:

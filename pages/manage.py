@@ -6,10 +6,10 @@ import streamlit as st
 
 from core.errors import AmbiscopeError
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from pages.projects import guidelines, items, new_project, people, progress, question_upload
 from pages.projects import settings as project_settings
-from pages.projects.items import ERROR, SAID
+from pages.projects.items import ERROR, MESSAGE
 from pages.projects.progress import SECTION
 
 SECTIONS = ("Items", "Guidelines", "Suggestions", "Settings", "People", "Activity")
@@ -20,10 +20,10 @@ def main() -> None:
     who, store = shared.annotator(), shared.store()
     store.require(who, "manager")
     with st.container():  # always there: what is below keeps its place, and with it its state
-        if said := st.session_state.pop(SAID, None):
-            st.success(plain(said), icon=":material/check:")
+        if said := st.session_state.pop(MESSAGE, None):
+            st.success(escape(said), icon=":material/check:")
         if error := st.session_state.pop(ERROR, None):
-            question_upload.explain(error)
+            question_upload.show_upload_error(error)
     found = {p.id: p for p in store.projects(limit=200)}
     new_project.draw(who, first=not found)
     if not found:

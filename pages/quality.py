@@ -13,7 +13,7 @@ from core.errors import AmbiscopeError
 from pages.agreement import tables, training_loop
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.markup import named, plain
+from pages.app.markup import escape, named
 from storage.analysis.agreement import Quality, quality
 from storage.exchange.votes import Filters
 
@@ -65,7 +65,7 @@ def table(rows: Sequence[dict[str, Any]], name: str, empty: str, whole: bool = F
     )
 
 
-def reckoned(filters: Filters) -> Quality:
+def computed_quality(filters: Filters) -> Quality:
     """The tables, made again when the filters change or what is held is old: a click elsewhere on the page should not wait for them."""
     held = st.session_state.get("quality.held")
     if held is not None and held[0] == filters and clock.monotonic() - held[2] < HOLD_SECONDS:
@@ -84,9 +84,9 @@ def reckoned(filters: Filters) -> Quality:
 
 
 def agreement(filters: Filters) -> None:
-    found = reckoned(filters)
+    found = computed_quality(filters)
     for said in found.truncated:
-        st.caption(plain(f"Not everything is shown: {said}."))
+        st.caption(escape(f"Not everything is shown: {said}."))
     overall, people, items, over_time, work, systems = st.tabs(
         ["Overall", "Pairs of people", "Questions", "Over time", "Types and time spent", "Systems and judges"]
     )
@@ -201,11 +201,11 @@ def snapshots(filters: Filters) -> None:
     with st.container(horizontal=True):
         for format, path in files.items():
             if path.stat().st_size > DOWNLOAD_BYTES:
-                st.caption(plain(f"{format}: too large to download here; on the server at {path}"))
+                st.caption(escape(f"{format}: too large to download here; on the server at {path}"))
                 continue
             st.download_button(
                 format,
-                shared.handed_out("take snapshots", path),
+                shared.read_for_download("take snapshots", path),
                 file_name=f"snapshot-{number:04d}-{path.name}",
                 key=f"quality.file.{number}.{format}",
                 on_click="ignore",
@@ -215,7 +215,7 @@ def snapshots(filters: Filters) -> None:
 def main() -> None:
     st.header("Quality")
     if said := st.session_state.pop("quality.said", None):
-        st.success(plain(said), icon=":material/check:")
+        st.success(escape(said), icon=":material/check:")
     if error := st.session_state.pop("quality.error", None):
         shared.show_error(error)
     filters = choose()

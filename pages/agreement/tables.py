@@ -45,7 +45,7 @@ def interval(figure: Figure) -> str:
     return f"{figure.interval[0]:.3f} to {figure.interval[1]:.3f}"
 
 
-def both(figure: Figure) -> str:
+def value_with_interval(figure: Figure) -> str:
     """Value and interval in one cell."""
     return value(figure) if figure.interval is None else f"{value(figure)} ({interval(figure)})"
 
@@ -68,11 +68,15 @@ def pairs(q: Quality) -> list[Row]:
     rows: dict[tuple[str, str], Row] = {}
     for row in q.pairs:
         rows[row.first, row.second] = {"Person": row.first, "Other person": row.second, "Questions": row.n} | {
-            f.name: both(f) for f in row.figures
+            f.name: value_with_interval(f) for f in row.figures
         }
     for row in q.verdict_pairs:
         mine = rows.setdefault((row.first, row.second), {"Person": row.first, "Other person": row.second})
-        mine |= {"Answers judged": row.n, "Kappa of labels": both(row.figures[0]), "Equal labels": both(row.figures[1])}
+        mine |= {
+            "Answers judged": row.n,
+            "Kappa of labels": value_with_interval(row.figures[0]),
+            "Equal labels": value_with_interval(row.figures[1]),
+        }
     return list(rows.values())[:MOST_PAIRS]
 
 
@@ -92,7 +96,7 @@ def items(q: Quality) -> list[Row]:
 
 
 def periods(q: Quality) -> list[Row]:
-    return [{"From": p.start, "Questions": p.n} | {f.name: both(f) for f in p.figures} for p in q.periods]
+    return [{"From": p.start, "Questions": p.n} | {f.name: value_with_interval(f) for f in p.figures} for p in q.periods]
 
 
 def types(q: Quality) -> list[Row]:
@@ -126,8 +130,8 @@ def judges(q: Quality) -> list[Row]:
         {
             "Judge": r.judge,
             "n": r.n,
-            "Accuracy": both(r.accuracy),
-            "Kappa": both(r.kappa),
+            "Accuracy": value_with_interval(r.accuracy),
+            "Kappa": value_with_interval(r.kappa),
             "Precision": number(r.precision),
             "Recall": number(r.recall),
             "Both yes": r.table[0],
@@ -144,11 +148,11 @@ def systems(q: Quality) -> list[Row]:
     return [
         {
             "System": r.system,
-            "Correct": both(r.correct),
+            "Correct": value_with_interval(r.correct),
             "Questions judged": r.correct.n,
-            "F1 with people": both(r.f1),
+            "F1 with people": value_with_interval(r.f1),
             "Questions annotated": r.f1.n,
-            "Alpha with people": both(r.alpha),
+            "Alpha with people": value_with_interval(r.alpha),
             **{verdict: r.verdicts.get(verdict, 0) for verdict in LABELS},
             ADDED: q.missing.get(r.system, 0),
         }

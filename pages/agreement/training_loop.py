@@ -13,13 +13,13 @@ from core.settings import Settings
 from pages.agreement.tables import UNDEFINED
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.markup import plain
+from pages.app.markup import escape
 from pages.app.worker import Worker
 from storage.analysis.loop import LoopOptions, LoopResult, run_loop
 from storage.exchange.votes import Filters
 from storage.store import Store
 
-LOOK_EVERY = 1.0  # seconds
+POLL_SECONDS = 1.0  # seconds
 MOST_MINUTES = 24 * 60
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 
@@ -125,14 +125,14 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
         )
 
 
-@st.fragment(run_every=LOOK_EVERY)
+@st.fragment(run_every=POLL_SECONDS)
 def _progress() -> None:
     running = _loops().get("loop")
     if running is None or running.done:
         st.rerun()
         return
     minutes = running.seconds / 60
-    st.progress(running.share or 0.0, text=f"{plain(running.stage)} · {minutes:.0f} min")
+    st.progress(running.share or 0.0, text=f"{escape(running.stage)} · {minutes:.0f} min")
 
 
 def _ended(run: LoopRun) -> None:
@@ -145,7 +145,7 @@ def _ended(run: LoopRun) -> None:
 
 def result(made: LoopResult) -> None:
     show = {"better": st.success, "worse": st.warning, "undecided": st.info}[made.verdict]
-    show(plain(made.words()))
+    show(escape(made.words()))
     rows = [
         {
             "Metric": d.metric,
@@ -162,7 +162,7 @@ def result(made: LoopResult) -> None:
     left = f"{made.left_out} questions were left out because the model was trained on them. " if made.left_out else ""
     st.caption(
         f"Trained on {made.trained_on} questions of snapshot {made.snapshot}. {left}"
-        f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={plain(Path(made.checkpoint))}."
+        f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={escape(Path(made.checkpoint))}."
     )
     if "evaluate" in shared.PAGES:
         st.page_link("pages/evaluate.py", label="Compare both runs question by question", icon=":material/query_stats:")

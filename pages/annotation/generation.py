@@ -14,8 +14,8 @@ from core.annotating.generation import PairField
 from core.types import Passage
 from pages.annotation import search, state, submit_bar, suggestions
 from pages.annotation.state import Work
-from pages.app.keyboard import SUBMIT, legend, take
-from pages.app.markup import changes, named, plain
+from pages.app.keyboard import SUBMIT, capture_keys, legend
+from pages.app.markup import changes, escape, named
 from storage.records.annotation import GenerationWork
 
 LIVE = "500ms"
@@ -91,7 +91,7 @@ def cite_buttons(work: Work, passage: Passage) -> None:
         for number, pair in enumerate(pairs, 1):
             held = passage.id in pair.passage_ids
             st.button(
-                plain(pair.answers[:40] or f"answer {number}"),
+                escape(pair.answers[:40] or f"answer {number}"),
                 key=work.key("cite", pair.key, passage.id),
                 icon=":material/check_box:" if held else ":material/check_box_outline_blank:",
                 on_click=_cite,
@@ -139,17 +139,17 @@ def pane(work: Work) -> None:
         _say(finding, shown)
     submit_bar.note(work)
     if work.tried and not work.form.kind:
-        submit_bar.mistake("First choose no answer, a single answer, or several answers.")
+        submit_bar.show_mistake("First choose no answer, a single answer, or several answers.")
     submit_bar.actions(work, make=content, blocked=lambda: not work.form.kind or bool(findings(work)[0]))
     legend(k for k in KEYS if work.suggestions or k[0] not in "AXE")
-    take(state.on_screen(work))
+    capture_keys(state.on_screen(work))
 
 
 def _say(finding: Finding, errors: tuple[Finding, ...]) -> None:
     if finding in errors:
-        submit_bar.mistake(finding.message)
+        submit_bar.show_mistake(finding.message)
     else:
-        st.caption(f":orange[:material/warning: {plain(finding.message)}]")
+        st.caption(f":orange[:material/warning: {escape(finding.message)}]")
 
 
 def _pair(work: Work, number: int, pair: PairField, several: bool, found: list[Finding], errors: tuple[Finding, ...]) -> None:
@@ -182,7 +182,7 @@ def _pair(work: Work, number: int, pair: PairField, several: bool, found: list[F
             _say(finding, errors)
         with st.container(horizontal=True, vertical_alignment="center"):
             if pair.passage_ids:
-                titles = "; ".join(plain(search.title(work, i)) for i in pair.passage_ids)
+                titles = "; ".join(escape(search.title(work, i)) for i in pair.passage_ids)
                 st.caption(f":material/menu_book: {titles}")
             if work.form.kind == "multiple" and several:
                 st.button(

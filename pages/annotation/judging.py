@@ -12,8 +12,8 @@ from core.annotating.labels import LABELS, Label, Preference, QuestionLabel
 from core.text import find_spans
 from pages.annotation import state, submit_bar
 from pages.annotation.state import Work
-from pages.app.keyboard import SUBMIT, legend, take
-from pages.app.markup import changes, highlighted, named, plain
+from pages.app.keyboard import SUBMIT, capture_keys, legend
+from pages.app.markup import changes, escape, highlighted, named
 from storage.records.annotation import JudgedAnswer, JudgingWork, MissingAnswer, ShownAnswer, Side
 
 LIVE = "500ms"
@@ -168,7 +168,7 @@ def pane(work: Work) -> None:
     _below(work)
     if work.tried:
         for problem in problems(work):
-            submit_bar.mistake(problem)
+            submit_bar.show_mistake(problem)
     submit_bar.actions(work, make=content, blocked=lambda: bool(problems(work)))
     with st.container(horizontal=True):
         st.button("Next answer", key=work.key("next"), shortcut="N", type="tertiary", on_click=_move, args=(work, 1))
@@ -184,9 +184,9 @@ def pane(work: Work) -> None:
         place = work.key("question" if left == ("question",) else "answer", work.current)
         # not at each change: it would leave a text field while somebody types in it
         token = f"{work.task.item}.{place}.{len(work.form.labels)}.{len(work.form.questions)}"
-        take(state.on_screen(work), place, token, work.key("card", work.current))
+        capture_keys(state.on_screen(work), place, token, work.key("card", work.current))
     else:
-        take(state.on_screen(work))
+        capture_keys(state.on_screen(work))
 
 
 def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
@@ -194,8 +194,8 @@ def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
     done = not form_of.open_parts(work.form, unit)
     with st.container(border=True, key=work.key("card", at)):
         mark = ":orange-badge[:material/keyboard: keys apply here]" if now else (":green[:material/done:]" if done else "")
-        st.caption(plain(work.task.question))  # the heading is out of sight by now
-        st.markdown(f"{at + 1}\\. **{plain(answer.text)}** {mark}")
+        st.caption(escape(work.task.question))  # the heading is out of sight by now
+        st.markdown(f"{at + 1}\\. **{escape(answer.text)}** {mark}")
         _passages(work, at, answer)
         _label_buttons(work, at, "answer", ANSWER_LABELS, work.form.labels.get(unit.key), now)
         if answer.question is not None:
@@ -253,7 +253,7 @@ def _passages(work: Work, at: int, answer: ShownAnswer) -> None:
     for passage in found:
         spans = [(e.start, e.end) for e in answer.evidence if e.passage_id == passage.id]
         marked = highlighted(passage.text, [*spans, *find_spans(passage.text, answer.text)])
-        shown.append(f"**{plain(passage.title or passage.id)}**: {marked}")  # no caption: it is what has to be read
+        shown.append(f"**{escape(passage.title or passage.id)}**: {marked}")  # no caption: it is what has to be read
     st.markdown(shown[0])
     if len(shown) > 1:
         count = len(shown) - 1
@@ -280,5 +280,5 @@ def _below(work: Work) -> None:
     submit_bar.note(work)
     with st.expander(f"All passages the systems read ({len(work.sheet.passages) if work.sheet else 0})"):
         for passage in work.sheet.passages if work.sheet else ():
-            st.markdown(f"**{plain(passage.title or passage.id)}**")
-            st.caption(plain(passage.text))
+            st.markdown(f"**{escape(passage.title or passage.id)}**")
+            st.caption(escape(passage.text))

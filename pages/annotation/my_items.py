@@ -7,7 +7,7 @@ import streamlit as st
 from core.errors import AmbiscopeError
 from pages.annotation.stage_info import draw_annotation
 from pages.app import shared
-from pages.app.markup import named, plain, short
+from pages.app.markup import escape, named, short
 from storage.records.annotation import Task
 from storage.records.projects import Project, TaskState, WorkStage
 
@@ -44,10 +44,10 @@ def _row(task: Task, who: str) -> None:
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
             late = " :gray-badge[extra, not counted]" if task.over else ""
-            st.markdown(f"{STATES[task.state]}{late} **{plain(short(task.question, 140))}**")
+            st.markdown(f"{STATES[task.state]}{late} **{escape(short(task.question, 140))}**")
             if not (task.gold and task.state == "submitted"):
                 st.button(named("Open", task.question), key=f"annotate.mine.{task.item}", on_click=_open, args=(task.item,))
-        st.caption(f"{task.updated.astimezone():%Y-%m-%d %H:%M}{f' · {plain(task.reason)}' if task.reason else ''}")
+        st.caption(f"{task.updated.astimezone():%Y-%m-%d %H:%M}{f' · {escape(task.reason)}' if task.reason else ''}")
         if task.stage == "generation" and task.state == "submitted" and not task.gold:
             _compare(task, who)
 
@@ -73,4 +73,4 @@ def _compare(task: Task, who: str) -> None:
                 if both.automatic:
                     st.caption("Everybody gave the same answers, so nobody had to validate them.")
                 if both.note:
-                    st.caption(f"The validator wrote: {plain(both.note)}")
+                    st.caption(f"The validator wrote: {escape(both.note)}")

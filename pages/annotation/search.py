@@ -12,7 +12,7 @@ from core.types import Passage
 from pages.annotation import state
 from pages.annotation.state import Work
 from pages.app import shared
-from pages.app.markup import around, highlighted, named, plain, short
+from pages.app.markup import around, escape, highlighted, named, short
 
 RESULTS = 10
 
@@ -127,14 +127,14 @@ def pane(work: Work, answers: Callable[[Work], Iterable[str]], under: Callable[[
     for found in work.found or ():
         _row(work, found.passage)
     if work.opened:
-        st.caption("Opened so far: " + "; ".join(plain(title(work, i)) for i in sorted(work.opened)))
+        st.caption("Opened so far: " + "; ".join(escape(title(work, i)) for i in sorted(work.opened)))
 
 
 def _row(work: Work, passage: Passage) -> None:
     with st.container(border=True, key=work.key("result", passage.id)), st.container(horizontal=True):
         mark = ":green[:material/done:] " if passage.id in work.opened else ""
         with st.container():
-            st.markdown(f"{mark}**{plain(short(passage.title or passage.id, 80))}**")
+            st.markdown(f"{mark}**{escape(short(passage.title or passage.id, 80))}**")
             st.caption(around(passage.text, _hits(work, passage), 70))
         st.button(
             named("Open", passage.title or passage.id),
@@ -158,6 +158,6 @@ def _draw_passage(work: Work, passage: Passage, answers: list[str]) -> None:
         icon=":material/arrow_back:",
         shortcut=None if work.stage == "judging" else "B",  # there B is the second set
     )
-    st.markdown(f"**{plain(passage.title or passage.id)}**")
+    st.markdown(f"**{escape(passage.title or passage.id)}**")
     st.markdown(highlighted(passage.text, [span for answer in answers for span in find_spans(passage.text, answer)]))
-    st.caption(f"Passage {plain(passage.id)}")
+    st.caption(f"Passage {escape(passage.id)}")

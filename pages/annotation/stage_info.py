@@ -14,7 +14,7 @@ from pages.annotation.submit_bar import FEEDBACK
 from pages.app import shared
 from pages.app.formatting import percent
 from pages.app.keyboard import SUBMIT
-from pages.app.markup import changes, plain, without_pictures
+from pages.app.markup import changes, escape, without_pictures
 from storage.records.annotation import GenerationWork, JudgingWork
 from storage.records.projects import Example, Guidelines, Project, StageProgress, WorkStage
 
@@ -64,7 +64,7 @@ def draw_annotation(annotation: Annotation, prompt: str) -> None:
         st.markdown("No answer")
     for pair in annotation.pairs:
         question = f"{changes(prompt, pair.question)}  \n" if pair.question else ""
-        st.markdown(f"{question}→ **{plain(join_aliases(pair.answers))}**")
+        st.markdown(f"{question}→ **{escape(join_aliases(pair.answers))}**")
 
 
 def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) -> None:
@@ -92,10 +92,10 @@ def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) 
 
 def _example(example: Example, title: str, colour: str) -> None:
     with st.container(border=True):
-        st.markdown(f":{colour}-badge[{title}] **{plain(example.prompt)}**")
+        st.markdown(f":{colour}-badge[{title}] **{escape(example.prompt)}**")
         draw_annotation(example.annotation, example.prompt)
         if example.why:
-            st.caption(plain(example.why))
+            st.caption(escape(example.why))
 
 
 def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress:
@@ -136,7 +136,7 @@ def draw_nothing_left(project: Project, stage: WorkStage, who: str, own: StagePr
     )
 
 
-def _go_on() -> None:
+def _continue() -> None:
     st.session_state.pop(FEEDBACK, None)
 
 
@@ -147,13 +147,13 @@ def draw_feedback() -> bool:
         return False
     feedback = found.feedback
     state = feedback.qualification
-    st.subheader(plain(found.question))
+    st.subheader(escape(found.question))
     if feedback.right:
         st.success(f"Right: {percent(feedback.score)} agreement with the reference.", icon=":material/check:")
     else:
         st.error(f"Not quite: {percent(feedback.score)} agreement with the reference.", icon=":material/close:")
     if feedback.gold.hint:
-        st.info(plain(feedback.gold.hint), icon=":material/lightbulb:")
+        st.info(escape(feedback.gold.hint), icon=":material/lightbulb:")
     left, right = st.columns(2)
     with left:
         st.markdown("**Yours**")
@@ -163,14 +163,14 @@ def draw_feedback() -> bool:
         for annotation in feedback.gold.annotations:
             draw_annotation(annotation, found.question)
         for (system, position), verdict in sorted(feedback.gold.verdicts.items()):
-            st.markdown(f"Answer {position + 1} of {plain(system)}: **{plain(verdict)}**")
+            st.markdown(f"Answer {position + 1} of {escape(system)}: **{escape(verdict)}**")
     if state.passed is None:
         st.caption(f"Qualification: {state.done} of {state.needed} done, {state.right} right.")
     elif state.passed:
         st.caption(f"You are qualified: {state.right} of {state.needed} were right.")
     else:
         st.caption(f"{state.right} of {state.needed} were right, which is not enough. Your manager can admit you.")
-    st.button("Continue", type="primary", shortcut=SUBMIT, on_click=_go_on, key="annotate.go_on")
+    st.button("Continue", type="primary", shortcut=SUBMIT, on_click=_continue, key="annotate.go_on")
     return True
 
 
@@ -179,4 +179,4 @@ def _content(content: object, prompt: str) -> None:
         draw_annotation(content.annotation, prompt)
     elif isinstance(content, JudgingWork):
         for answer in content.answers:
-            st.markdown(f"Answer {answer.position + 1}: **{plain(answer.verdict)}**")
+            st.markdown(f"Answer {answer.position + 1}: **{escape(answer.verdict)}**")

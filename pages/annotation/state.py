@@ -17,7 +17,7 @@ from core.annotating.history import History
 from core.errors import AmbiscopeError, FormatError
 from core.types import Passage, RetrievedPassage
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from storage.records.annotation import (
     DraftConflictError,
     GenerationWork,
@@ -236,7 +236,7 @@ def take_theirs(work: Work) -> None:
         work.nonce += 1
 
 
-def trouble(work: Work) -> None:
+def show_problem(work: Work) -> None:
     """What went wrong, with both sides of a conflict to choose from."""
     error = work.problem
     if error is None:
@@ -256,7 +256,7 @@ def trouble(work: Work) -> None:
     ):
         with place:
             st.caption(name)
-            st.markdown(plain("; ".join(texts_of(form))[:1000]) or ":gray[nothing]")
+            st.markdown(escape("; ".join(texts_of(form))[:1000]) or ":gray[nothing]")
     with st.container(horizontal=True):
         st.button("Keep this window's draft", key=work.key("mine"), on_click=keep_mine, args=(work,))
         st.button(

@@ -12,10 +12,10 @@ from pages.annotation import state
 from pages.annotation.state import Feedback, Work
 from pages.app import shared
 from pages.app.keyboard import SUBMIT
-from pages.app.markup import plain
+from pages.app.markup import escape
 from storage.records.annotation import Content, SourcesChangedError, SubmissionConflictError
 
-LAST, SAID, FEEDBACK = "annotate.last", "annotate.said", "annotate.feedback"
+LAST, MESSAGE, FEEDBACK = "annotate.last", "annotate.said", "annotate.feedback"
 ERROR, WANTED, WHO = "annotate.error", "annotate.wanted", "annotate.who"
 REASON_CHARS = 500
 NOTE_CHARS = 2_000
@@ -23,7 +23,7 @@ NOTE_CHARS = 2_000
 
 def _leave(work: Work, said: str, undoable: bool = True) -> None:
     """The item is done with: the page draws the next one."""
-    st.session_state[SAID] = said
+    st.session_state[MESSAGE] = said
     st.session_state[LAST] = (work.task.item, work.stage) if undoable else None
     state.close()
     work.refresh = True
@@ -80,7 +80,7 @@ def belongs_to(who: str) -> None:
     """Called before anything is drawn.  Where the name changed, what the session keeps of the other person is forgotten."""
     before = st.session_state.get(WHO)
     if before not in (None, who):
-        for key in (LAST, SAID, FEEDBACK, ERROR, WANTED, "annotate.mine.page"):
+        for key in (LAST, MESSAGE, FEEDBACK, ERROR, WANTED, "annotate.mine.page"):
             st.session_state.pop(key, None)
     st.session_state[WHO] = who
 
@@ -99,13 +99,13 @@ def reopen() -> None:
         return
     st.session_state[LAST] = None
     st.session_state[WANTED] = item
-    st.session_state[SAID] = "Reopened."
+    st.session_state[MESSAGE] = "Reopened."
     state.close()
 
 
-def mistake(text: str) -> None:
+def show_mistake(text: str) -> None:
     """What stands in the way of submitting, where it is.  No caption: those are drawn pale."""
-    st.markdown(f":red[:small[:material/error: {plain(text)}]]")
+    st.markdown(f":red[:small[:material/error: {escape(text)}]]")
 
 
 def undo_button(work: Work) -> None:
@@ -138,7 +138,7 @@ def note(work: Work) -> None:
 
 def actions(work: Work, *, make: Callable[[Work], Content], blocked: Callable[[], bool]) -> None:
     """`blocked`: errors stand in the way; they are drawn by the form."""
-    state.trouble(work)
+    state.show_problem(work)
     if isinstance(work.problem, (SubmissionConflictError, SourcesChangedError)):
         st.button("Reload item", key=work.key("reload"), on_click=_reload, args=(work,))
     if work.tried and blocked():
@@ -163,13 +163,13 @@ def actions(work: Work, *, make: Callable[[Work], Content], blocked: Callable[[]
                 args=(work,),
                 disabled=not str(st.session_state.get(work.key("reason")) or "").strip(),
             )
-        st.caption(plain(state.saved_line(work)))
+        st.caption(escape(state.saved_line(work)))
 
 
 def after() -> None:
     """Above the next item: what became of the last one."""
-    if said := st.session_state.pop(SAID, None):
-        st.toast(plain(said), icon=":material/check:")
+    if said := st.session_state.pop(MESSAGE, None):
+        st.toast(escape(said), icon=":material/check:")
     if error := st.session_state.pop(ERROR, None):
         shared.show_error(error)
     if st.session_state.get(LAST):

@@ -13,8 +13,8 @@ from core.errors import AmbiscopeError
 from pages.annotation import search, state, submit_bar
 from pages.annotation.state import Work
 from pages.app import shared
-from pages.app.keyboard import SUBMIT, legend, take
-from pages.app.markup import changes, named, plain
+from pages.app.keyboard import SUBMIT, capture_keys, legend
+from pages.app.markup import changes, escape, named
 from storage.records.annotation import ValidationWork
 
 LIVE = "500ms"
@@ -139,7 +139,7 @@ def _return(work: Work) -> None:
     except AmbiscopeError as error:
         work.problem = error
         return
-    st.session_state[submit_bar.SAID] = "Sent back. The item waits for the new annotation."
+    st.session_state[submit_bar.MESSAGE] = "Sent back. The item waits for the new annotation."
     state.close()
     work.refresh = True
 
@@ -224,15 +224,15 @@ def _step_1(work: Work, sheet: Sheet) -> None:
             args=(work,),
         )
     if len(sheet.groups) > 1:
-        state.trouble(work)
+        state.show_problem(work)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button("Go to step 2", key=work.key("to2"), type="primary", shortcut=SUBMIT, on_click=_step, args=(work, 2))
             submit_bar.undo_button(work)
-            st.caption(plain(state.saved_line(work)))
+            st.caption(escape(state.saved_line(work)))
     else:
         submit_bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
     legend(KEYS_1)
-    take(state.on_screen(work))
+    capture_keys(state.on_screen(work))
 
 
 def _answer(work: Work, at: int, group: Group) -> None:
@@ -273,7 +273,7 @@ def _answer(work: Work, at: int, group: Group) -> None:
                 args=(work, at, number),
             )
         if group.passage_ids:
-            titles = "; ".join(plain(search.title(work, i)) for i in group.passage_ids)
+            titles = "; ".join(escape(search.title(work, i)) for i in group.passage_ids)
             st.caption(f":material/menu_book: {titles}")
         with st.expander(named(f"Questions ({len(group.questions)})", f"of answer {at + 1}")):
             for variant in group.questions:
@@ -294,7 +294,7 @@ def _step_2(work: Work, sheet: Sheet) -> None:
     shortcut = 0
     for at, group in enumerate(sheet.groups):
         with st.container(border=True, key=work.key("asking", at)):
-            st.markdown(f"**{plain(join_aliases(group.aliases))}**")
+            st.markdown(f"**{escape(join_aliases(group.aliases))}**")
             for number, variant in enumerate(group.questions):
                 shortcut += 1
                 _wording(work, at, number, variant, str(shortcut) if shortcut < 10 else None)
@@ -313,13 +313,13 @@ def _step_2(work: Work, sheet: Sheet) -> None:
                 )
             for finding in (f for f in (*wrong, *doubtful) if f.pair == at):
                 if finding in wrong:
-                    submit_bar.mistake(finding.message)
+                    submit_bar.show_mistake(finding.message)
                 else:
-                    st.caption(f":orange[:material/warning: {plain(finding.message)}]")
+                    st.caption(f":orange[:material/warning: {escape(finding.message)}]")
     st.button("Back to step 1", key=work.key("to1"), shortcut="Q", type="tertiary", on_click=_step, args=(work, 1))
     submit_bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
     legend(KEYS_2)
-    take(state.on_screen(work))
+    capture_keys(state.on_screen(work))
 
 
 def _wording(work: Work, at: int, number: int, variant: Variant, shortcut: str | None) -> None:

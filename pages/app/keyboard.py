@@ -155,7 +155,7 @@ def _place(key: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_-]", "-", key)
 
 
-def take(item: str, place: str = "", token: object = "", card: str = "") -> None:
+def capture_keys(item: str, place: str = "", token: object = "", card: str = "") -> None:
     """Drawn last in a form.  Keys are done one by one from here on; a new `item` is shown from its question on.
 
     The focus moves into the container (or widget) with the key `place`, once for each token; `card`: what should be seen with it."""

@@ -13,7 +13,7 @@ import streamlit as st
 
 from core.errors import AmbiscopeError
 from pages.app import connection, shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from storage.people.visitors import Visitor
 from storage.records.annotation import SignedOutError, SignInError
 
@@ -96,9 +96,9 @@ def _change_password() -> None:
 def _signed_in(name: str) -> None:
     st.session_state["annotator"] = name
     with st.sidebar:
-        st.markdown(f":material/person: **{plain(name)}**")
+        st.markdown(f":material/person: **{escape(name)}**")
         if said := st.session_state.pop("signin.said", None):
-            st.success(plain(said))
+            st.success(escape(said))
         if error := st.session_state.pop("signin.error", None):
             shared.show_error(error)
         with st.container(horizontal=True):

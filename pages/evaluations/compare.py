@@ -10,9 +10,9 @@ import streamlit as st
 
 from core.metrics.significance.compare import MetricDifference
 from pages.app import shared
-from pages.app.markup import plain, short
+from pages.app.markup import escape, short
 from pages.evaluations import judges
-from pages.evaluations.charts.base import ALL, MULTI, SCOPES, Chart, is_share, layout, shown
+from pages.evaluations.charts.base import ALL, MULTI, SCOPES, Chart, format_score, is_share, layout
 from pages.evaluations.data import draw, metrics_of, names
 from pages.evaluations.rows import question
 from storage.records.results import StoredEvaluation
@@ -43,7 +43,7 @@ def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
         st.info("These runs have no question in common. Choose two runs on the same question file.")
         return
     st.caption(
-        f"A: {plain(called[a])}. B: {plain(called[b])}. {SCOPES[scope].capitalize()}; {shared.SAMPLES:,} bootstrap samples, seed 0."
+        f"A: {escape(called[a])}. B: {escape(called[b])}. {SCOPES[scope].capitalize()}; {shared.SAMPLES:,} bootstrap samples, seed 0."
     )
     draw(_metrics(found))
     if judges.is_judged(common):
@@ -61,8 +61,8 @@ def _metrics(found: Mapping[str, MetricDifference]) -> Chart:
         rows.append(
             {
                 "metric": name,
-                "A": shown(name, d.a),
-                "B": shown(name, d.b),
+                "A": format_score(name, d.a),
+                "B": format_score(name, d.b),
                 "A - B": _signed(name, c.difference),
                 "low": _signed(name, c.interval[0]) if c.interval else "",
                 "high": _signed(name, c.interval[1]) if c.interval else "",
@@ -154,7 +154,7 @@ def _questions(a: str, b: str, metric: str, called: Mapping[str, str]) -> None:
     if chosen in texts:
         for place, run, letter in zip(st.columns(2), (a, b), "AB", strict=True):
             with place:
-                st.subheader(f"{letter}: {plain(called[run])}")
+                st.subheader(f"{letter}: {escape(called[run])}")
             question(place.container(border=True), run, str(chosen), f"pair.{letter}.{run}", narrow=True)
 
 

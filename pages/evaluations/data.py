@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from pages.app.markup import named, plain
+from pages.app.markup import escape, named
 from pages.evaluations.charts.base import Chart
 from storage.exchange.exports.tables import safe_cell
 from storage.records.results import StoredEvaluation
@@ -44,10 +44,10 @@ def draw(chart: Chart) -> None:
     """The chart with its data below; the camera in its corner saves it as PNG."""
     st.subheader(chart.title)
     if chart.figure is None:
-        st.info(plain(chart.empty), icon=":material/bar_chart_off:")
+        st.info(escape(chart.empty), icon=":material/bar_chart_off:")
         return
     if chart.caption:
-        st.caption(plain(chart.caption))
+        st.caption(escape(chart.caption))
     st.plotly_chart(
         chart.figure,
         width="stretch",

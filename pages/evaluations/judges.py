@@ -11,9 +11,9 @@ import pandas as pd
 import streamlit as st
 
 from core.metrics.agreement.chance import Figure
-from pages.agreement.tables import UNDEFINED, both, interval, value
+from pages.agreement.tables import UNDEFINED, interval, value, value_with_interval
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from pages.evaluations.charts.grounding import GROUNDED
 from storage.analysis.judges import MAX_VERDICTS, JudgeAgreement, judge_agreement, judges_of
 from storage.records.results import StoredEvaluation
@@ -62,7 +62,7 @@ def model_of(about: Mapping[str, Any]) -> str:
 def kappa_of(found: JudgeAgreement) -> str:
     """In one cell: value, interval and n, or why it is undefined."""
     kappa = found.row.kappa
-    return f"{both(kappa)}, n {kappa.n}" if kappa.defined else f"{UNDEFINED}: {kappa.why}"
+    return f"{value_with_interval(kappa)}, n {kappa.n}" if kappa.defined else f"{UNDEFINED}: {kappa.why}"
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def rows(runs: Sequence[StoredEvaluation], called: Mapping[str, str], found: Jud
     return out
 
 
-def beside(ranked: Sequence[StoredEvaluation], cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_judge_columns(ranked: Sequence[StoredEvaluation], cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The leaderboard's rows of a judged metric with judge, prompt versions and kappa after the metric's own columns."""
     found, out = judges(ranked), []
     for run, row in zip(ranked, cells, strict=True):
@@ -143,7 +143,7 @@ def explain(runs: Sequence[StoredEvaluation]) -> None:
     """What the figures mean, and what was left out."""
     found = judges(runs)
     st.caption(
-        f"These metrics depend on the judge: {plain(', '.join(JUDGED))}. Cohen's kappa compares the judge (does the passage support the answer?) with most "
+        f"These metrics depend on the judge: {escape(', '.join(JUDGED))}. Cohen's kappa compares the judge (does the passage support the answer?) with most "
         "people (is it correct?) on the same questions, answers and passages; n counts them. Undefined is not zero: the reason is given beside it."
     )
     if len(found.about) > MOST:

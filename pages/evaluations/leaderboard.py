@@ -13,9 +13,9 @@ from core.errors import InputError
 from core.evaluation.summary import failed_calls
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.markup import plain
+from pages.app.markup import escape
 from pages.evaluations import judges
-from pages.evaluations.charts.base import SCOPES, shown
+from pages.evaluations.charts.base import SCOPES, format_score
 from pages.evaluations.data import csv, metrics_of, names
 from storage.records.results import EvaluationFilter, StoredEvaluation
 
@@ -59,7 +59,7 @@ def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
     ranked = sorted(runs, key=lambda r: (r.mean(metric, scope) is None, -(r.mean(metric, scope) or 0.0)))
     rows = [_row(place, run, called[run.id], metric, scope) for place, run in enumerate(ranked, 1)]
     if judged := metric in judges.JUDGED:
-        rows = judges.beside(ranked, rows)
+        rows = judges.with_judge_columns(ranked, rows)
     table = pd.DataFrame(rows)
     st.dataframe(
         table,
@@ -151,7 +151,7 @@ def about(run: StoredEvaluation, name: str) -> None:
         "tags": ", ".join(f"{k}={v}" for k, v in run.tags.items()) or "none",
     }
     for trouble in failed_calls(report.get("summary") or {}):
-        st.warning(plain(trouble), icon=":material/warning:")
+        st.warning(escape(trouble), icon=":material/warning:")
     left, right = st.columns(2)
     with left:
         st.dataframe(
@@ -164,7 +164,7 @@ def about(run: StoredEvaluation, name: str) -> None:
         means = [
             {
                 "metric": metric,
-                **{scope: shown(metric, run.mean(metric, scope)) for scope in SCOPES},
+                **{scope: format_score(metric, run.mean(metric, scope)) for scope in SCOPES},
                 "n": max(s.n for s in run.scores[metric].values()),
             }
             for metric in metrics_of([run])

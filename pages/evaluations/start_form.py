@@ -17,7 +17,7 @@ from core.evaluation.plan import JUDGES, EvaluationPlan
 from core.text import listed
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.markup import named, plain
+from pages.app.markup import escape, named
 from pages.corpus.builds import safe_names
 from pages.evaluations import worker
 from pages.evaluations.worker import Evaluation, folder_for
@@ -151,7 +151,7 @@ def _progress() -> None:
     for job in jobs:
         share = job.count / job.total if job.total else 0.0
         stage = "stopping after this question" if job.stopping else job.stage
-        st.progress(min(1.0, share), text=f"{plain(job.name)}: {plain(stage)} · {job.seconds:.0f} s")
+        st.progress(min(1.0, share), text=f"{escape(job.name)}: {escape(stage)} · {job.seconds:.0f} s")
     if not jobs:
         st.rerun()
 
@@ -165,7 +165,7 @@ def watch() -> None:
         _progress()
         for name, job in running.items() if may else ():
             st.button(
-                f"Stop {plain(job.name)}",
+                f"Stop {escape(job.name)}",
                 on_click=_stop,
                 args=(job,),
                 key=f"evaluate.stop.{name}",
@@ -173,15 +173,15 @@ def watch() -> None:
             )
     for name, job in [(n, j) for n, j in jobs.items() if j.done]:
         if isinstance(job.error, CancelledError):
-            st.info(plain(job.error), icon=":material/stop_circle:")
+            st.info(escape(job.error), icon=":material/stop_circle:")
         elif job.error is not None:
             shared.show_error(job.error)
         elif job.result is not None:
             st.success(
-                f"{plain(job.name)} is stored: {job.result.n} questions in {job.seconds:.0f} s.", icon=":material/check:"
+                f"{escape(job.name)} is stored: {job.result.n} questions in {job.seconds:.0f} s.", icon=":material/check:"
             )
             for trouble in job.troubles:
-                st.warning(plain(trouble), icon=":material/warning:")
+                st.warning(escape(trouble), icon=":material/warning:")
         if not may:
             continue
         with st.container(horizontal=True):
@@ -189,7 +189,7 @@ def watch() -> None:
                 st.button(
                     named("Resume", job.name),
                     key=f"evaluate.again.{name}",
-                    on_click=_go_on,
+                    on_click=_resume,
                     args=(name,),
                     icon=":material/play_arrow:",
                 )
@@ -209,7 +209,7 @@ def _close(name: str) -> None:
 
 
 @action("run evaluations", "evaluate.error")
-def _go_on(name: str) -> None:
+def _resume(name: str) -> None:
     folder = shared.settings().runs_dir / name
     job = worker.running().get(name)
     state = next((s for s in run_states(folder.parent) if s.name == name), None)
@@ -236,7 +236,7 @@ def folders() -> None:
         return
     for state in found[:30]:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{plain(state.name)}** {plain(_described(state))}")
+            st.markdown(f"**{escape(state.name)}** {escape(_described(state))}")
             if state.finished is not None:
                 st.button(
                     named("Store", state.name),
@@ -249,7 +249,7 @@ def folders() -> None:
                 st.button(
                     named("Resume", state.name),
                     key=f"evaluate.resume.{state.name}",
-                    on_click=_go_on,
+                    on_click=_resume,
                     args=(state.name,),
                     icon=":material/play_arrow:",
                 )

@@ -11,9 +11,9 @@ from core.errors import AmbiscopeError, InputError
 from core.types import Annotation, QAPair
 from pages.annotation import stage_info
 from pages.app import shared
-from pages.app.edit_conflicts import begun, forget
-from pages.app.markup import named, plain
-from pages.projects.items import ERROR, SAID
+from pages.app.edit_conflicts import loaded_version, reload_fields
+from pages.app.markup import escape, named
+from pages.projects.items import ERROR, MESSAGE
 from storage.records.projects import Example, Guidelines, Project, WorkStage
 
 CHARS = 20_000
@@ -109,7 +109,9 @@ EXAMPLES = (
 def draw(project: Project, who: str) -> None:
     stored = shared.store().guidelines(project.id)
     name = _name(project)
-    found = begun(name, stored, lambda held: _typed(project, held) != _text(project, held), lambda: _over(project, who, stored))
+    found = loaded_version(
+        name, stored, lambda held: _typed(project, held) != _text(project, held), lambda: _over(project, who, stored)
+    )
     key = _key(project, found)
     st.caption(f"Version {stored.version} is in use." if stored else "There are no guidelines yet.")
     left, right = st.columns(2, gap="medium")
@@ -173,8 +175,8 @@ def _keep(project: Project, who: str, examples: tuple[Example, ...], found: Guid
 def _store(project: Project, who: str, text: str, examples: tuple[Example, ...], found: Guidelines | None) -> None:
     try:
         saved = shared.store().save_guidelines(who, project.id, text, examples, expected_version=found.version if found else 0)
-        forget(_name(project))
-        st.session_state[SAID] = f"Guidelines saved. Version {saved.version} is now in use."
+        reload_fields(_name(project))
+        st.session_state[MESSAGE] = f"Guidelines saved. Version {saved.version} is now in use."
     except AmbiscopeError as error:
         st.session_state[ERROR] = error
 
@@ -184,10 +186,10 @@ def _examples(project: Project, who: str, found: Guidelines | None, key: str) ->
     examples = found.examples if found else ()
     for number, example in enumerate(examples):
         with st.container(border=True):
-            st.markdown(f"{'Right' if example.right else 'Wrong'}: **{plain(example.prompt)}**")
+            st.markdown(f"{'Right' if example.right else 'Wrong'}: **{escape(example.prompt)}**")
             stage_info.draw_annotation(example.annotation, example.prompt)
             if example.why:
-                st.caption(plain(example.why))
+                st.caption(escape(example.why))
             rest = examples[:number] + examples[number + 1 :]
             st.button(
                 named("Delete", f"example {number + 1}"),
@@ -244,10 +246,10 @@ def _versions(project: Project) -> None:
         return
     with st.expander(f"Earlier versions ({len(versions) - 1})"):
         for old in versions[1:]:
-            st.markdown(f"**Version {old.version}** :gray[{old.created.astimezone():%Y-%m-%d %H:%M} by {plain(old.by)}]")
+            st.markdown(f"**Version {old.version}** :gray[{old.created.astimezone():%Y-%m-%d %H:%M} by {escape(old.by)}]")
             st.text(old.text)
             for example in old.examples:
                 st.caption(
-                    f"{'Right' if example.right else 'Wrong'}: {plain(example.prompt)} → "
-                    + plain("; ".join(join_aliases(p.answers) for p in example.annotation.pairs) or "no answer")
+                    f"{'Right' if example.right else 'Wrong'}: {escape(example.prompt)} → "
+                    + escape("; ".join(join_aliases(p.answers) for p in example.annotation.pairs) or "no answer")
                 )

@@ -9,7 +9,7 @@ from streamlit.elements.arrow import DataframeState
 from core.errors import AmbiscopeError
 from pages.annotation.stage_info import STAGES, draw_annotation
 from pages.app import shared
-from pages.app.markup import named, plain
+from pages.app.markup import escape, named
 from pages.projects import judgments, question_upload
 from storage.records.annotation import JudgingWork, Submission
 from storage.records.projects import ItemSummary, Project, WorkStage
@@ -31,7 +31,7 @@ ABOUT = {
     "Disagreement": "Disagreement: 0 (the same answers) to 1 (no answer in common).",
 }
 STATES = ("waiting", "open", "done")
-SAID, ERROR = "manage.said", "manage.error"
+MESSAGE, ERROR = "manage.said", "manage.error"
 FILE, ADDING, REFUSED = "manage.more", "manage.more.open", "manage.more.refused"
 
 
@@ -105,7 +105,7 @@ def selected(chosen: DataframeState) -> int | None:
 
 
 def detail(item: ItemSummary, project: Project, stage: WorkStage, who: str) -> None:
-    st.markdown(f"**{plain(item.question)}**")
+    st.markdown(f"**{escape(item.question)}**")
     st.page_link(
         "pages/annotate.py",
         label="Open as an annotator",
@@ -123,7 +123,7 @@ def _submission(submission: Submission, stage: WorkStage, who: str) -> None:
     with st.container(border=True):
         counted = "" if submission.counted else " :gray-badge[does not count]"
         st.markdown(
-            f"**{plain(submission.annotator)}**{counted} :gray[{submission.created.astimezone():%Y-%m-%d %H:%M} · "
+            f"**{escape(submission.annotator)}**{counted} :gray[{submission.created.astimezone():%Y-%m-%d %H:%M} · "
             f"{submission.seconds / 60:.1f} min · {len(submission.log.viewed_passage_ids)} passages opened]"
         )
         content = submission.content
@@ -132,14 +132,14 @@ def _submission(submission: Submission, stage: WorkStage, who: str) -> None:
         else:
             draw_annotation(content.annotation, submission.question)
             for warning in content.warnings:
-                st.caption(f":orange[{plain(warning)}]")
+                st.caption(f":orange[{escape(warning)}]")
         if content.note:
-            st.caption(f"Note: {plain(content.note)}")
+            st.caption(f"Note: {escape(content.note)}")
         if not submission.gold and not submission.automatic:
             key = f"manage.return.{submission.id}"
             with st.container(horizontal=True, vertical_alignment="bottom"):
                 st.text_input(
-                    f"Reason for sending it back to {plain(submission.annotator)}", key=f"{key}.reason", max_chars=500
+                    f"Reason for sending it back to {escape(submission.annotator)}", key=f"{key}.reason", max_chars=500
                 )
                 st.button(
                     named("Send back", f"the work of {submission.annotator}"),
@@ -153,7 +153,7 @@ def _return(submission: Submission, stage: WorkStage, who: str, key: str) -> Non
     reason = str(st.session_state.get(key) or "").strip()
     try:
         shared.store().return_item(submission.item, submission.annotator, stage, reason, who)
-        st.session_state[SAID] = f"Sent back to {submission.annotator}."
+        st.session_state[MESSAGE] = f"Sent back to {submission.annotator}."
     except AmbiscopeError as error:
         st.session_state[ERROR] = error
 
@@ -167,7 +167,7 @@ def add_questions(project: Project, who: str) -> None:
             key="manage.more.gold",
         )
         if error := st.session_state.pop(REFUSED, None):
-            question_upload.explain(error)
+            question_upload.show_upload_error(error)
         st.button("Add questions", key="manage.more.add", on_click=_add, args=(project, who))
 
 
@@ -177,8 +177,8 @@ def _add(project: Project, who: str) -> None:
         shared.store().require(who, "manager")
         questions = question_upload.questions(FILE)
         report = shared.store().add_items(who, project.id, questions, gold=bool(state.get("manage.more.gold")))
-        state[SAID] = question_upload.said(report.added, report.known, report.linked)
+        state[MESSAGE] = question_upload.summary(report.added, report.known, report.linked)
         state[ADDING] = False
-        question_upload.drop(FILE)
+        question_upload.discard(FILE)
     except AmbiscopeError as error:
         state[REFUSED], state[ADDING] = error, True

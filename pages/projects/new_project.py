@@ -14,7 +14,7 @@ from pages.app import shared
 from pages.projects import question_upload
 from pages.projects import settings as project_settings
 from pages.projects.guidelines import first_examples, template
-from pages.projects.items import ERROR, SAID
+from pages.projects.items import ERROR, MESSAGE
 from storage.records.projects import WorkStage
 
 SOURCES = ("Starter questions", "Upload a file", "None yet")
@@ -26,7 +26,7 @@ def draw(who: str, first: bool) -> None:
     """`first`: there is no project yet."""
     state = st.session_state
     if OPEN not in state:  # at the first visit, and when somebody comes back to the page
-        state[OPEN] = first or bool(state.get(f"{KEY}.name")) or question_upload.kept(FILE) is not None
+        state[OPEN] = first or bool(state.get(f"{KEY}.name")) or question_upload.uploaded_file(FILE) is not None
     # with a key and a state: without, Streamlit closes it whenever something above appears or goes
     with st.expander("New project", key=OPEN, on_change="rerun", icon=":material/add:"):
         st.text_input(
@@ -51,7 +51,7 @@ def draw(who: str, first: bool) -> None:
             "The project starts with default guidelines for its stages, with examples if people write answers. You can edit them later."
         )
         if error := state.pop(REFUSED, None):  # beside the button: the top of the page may be out of sight
-            question_upload.explain(error)
+            question_upload.show_upload_error(error)
         st.button("Create project", type="primary", key=f"{KEY}.make", on_click=_create, args=(who,))
 
 
@@ -86,17 +86,17 @@ def _create(who: str) -> None:
     except AmbiscopeError as error:
         state[REFUSED], state[OPEN] = error, True
         return
-    state[SAID] = f"Project {name} was created."
+    state[MESSAGE] = f"Project {name} was created."
     state["manage.project"] = project.id
     state[f"{KEY}.name"] = ""
     try:
         if questions:
             report = store.add_items(who, project.id, questions)
-            state[SAID] += f" {question_upload.said(report.added, report.known, report.linked)}"
+            state[MESSAGE] += f" {question_upload.summary(report.added, report.known, report.linked)}"
     except AmbiscopeError as error:  # the project stands: its questions are added under Items
-        state[SAID] += " Its questions were not added; add them under Items."
+        state[MESSAGE] += " Its questions were not added; add them under Items."
         state[ERROR] = error
         return
     if source == SOURCES[1]:
-        question_upload.drop(FILE)
+        question_upload.discard(FILE)
     state[OPEN] = False

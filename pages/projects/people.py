@@ -10,8 +10,8 @@ import streamlit as st
 
 from core.errors import AmbiscopeError
 from pages.app import connection, shared, sign_in
-from pages.app.markup import named, plain
-from pages.projects.items import ERROR, SAID
+from pages.app.markup import escape, named
+from pages.projects.items import ERROR, MESSAGE
 from storage.people.log import ACTIONS
 from storage.records.projects import Person, Project, Role
 
@@ -27,7 +27,7 @@ def _do(what: str, act: Callable[[], Any]) -> None:
     """Callback."""
     try:
         act()
-        st.session_state[SAID] = what
+        st.session_state[MESSAGE] = what
     except AmbiscopeError as error:
         st.session_state[ERROR] = error
 
@@ -56,13 +56,13 @@ def _person(person: Person, who: str) -> None:
     store = shared.store()
     ways = [w for w, has in (("password", person.has_password), ("sign-in provider", person.has_subject)) if has]
     state = "" if person.active else ", inactive"
-    label = f"{plain(person.name)}: {person.role}{state} ({' and '.join(ways) or 'cannot sign in'})"
+    label = f"{escape(person.name)}: {person.role}{state} ({' and '.join(ways) or 'cannot sign in'})"
     with st.expander(label, icon=":material/person:"):
         key = f"people.{person.name}"
         with st.container(horizontal=True, vertical_alignment="bottom"):
             roles = list(get_args(Role))
             st.selectbox(
-                f"Role of {plain(person.name)}",
+                f"Role of {escape(person.name)}",
                 roles,
                 index=roles.index(person.role),
                 format_func=ROLES.__getitem__,
@@ -75,7 +75,7 @@ def _person(person: Person, who: str) -> None:
             )
         with st.form(f"{key}.form", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
             st.text_input(
-                f"New password of {plain(person.name)}", type="password", key=f"{key}.password", autocomplete="new-password"
+                f"New password of {escape(person.name)}", type="password", key=f"{key}.password", autocomplete="new-password"
             )
             if person.name == who and person.has_password:
                 st.text_input("Current password", type="password", key=f"{key}.old", autocomplete="current-password")
@@ -84,7 +84,7 @@ def _person(person: Person, who: str) -> None:
             )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.text_input(
-                f"Sign-in provider ID of {plain(person.name)}",
+                f"Sign-in provider ID of {escape(person.name)}",
                 key=f"{key}.subject",
                 placeholder="issuer subject",
                 max_chars=500,

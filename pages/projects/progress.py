@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.annotation.stage_info import STAGES
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from pages.projects import system_answers
 from storage.records.projects import Project
 
@@ -73,7 +73,7 @@ def draw(project: Project, who: str) -> None:
 
 
 def _warn(project: Project, bare: int, items: int) -> None:
-    systems = " or ".join(plain(s) for s in project.systems)
+    systems = " or ".join(escape(s) for s in project.systems)
     running = system_answers.running().get(project.id)
     if running is not None and not running.done:
         then = "A system is answering them now. See Suggestions."

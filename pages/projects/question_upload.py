@@ -8,7 +8,7 @@ import streamlit as st
 from core.errors import InputError
 from core.types import ReferenceQuestion
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from pages.corpus import builds
 from storage.exchange.imports.question_files import SUFFIXES, questions_to_annotate
 from storage.records.results import RejectedRowsError
@@ -32,11 +32,11 @@ def uploader(key: str) -> None:
         args=(key, field),
     )
     st.caption(LAYOUTS)
-    file = kept(key)
+    file = uploaded_file(key)
     if file is not None and state.get(field) is None:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f":material/attach_file: {plain(file.name)} :gray[uploaded]")
-            st.button("Remove file", key=f"{key}.remove", type="tertiary", on_click=drop, args=(key,))
+            st.markdown(f":material/attach_file: {escape(file.name)} :gray[uploaded]")
+            st.button("Remove file", key=f"{key}.remove", type="tertiary", on_click=discard, args=(key,))
 
 
 def _field(key: str) -> str:
@@ -50,12 +50,12 @@ def _keep(key: str, field: str) -> None:
     st.session_state[f"{key}.kept"] = st.session_state.get(field)
 
 
-def kept(key: str) -> builds.Uploaded | None:
+def uploaded_file(key: str) -> builds.Uploaded | None:
     found: builds.Uploaded | None = st.session_state.get(f"{key}.kept")
     return found
 
 
-def drop(key: str) -> None:
+def discard(key: str) -> None:
     """The file was used, or is not wanted."""
     st.session_state.pop(f"{key}.kept", None)
     st.session_state[f"{key}.used"] = int(st.session_state.get(f"{key}.used", 0)) + 1
@@ -63,7 +63,7 @@ def drop(key: str) -> None:
 
 def questions(key: str, otherwise: str = "") -> list[ReferenceQuestion]:
     """Of the file that was uploaded.  Raises RejectedRowsError with the wrong rows by line, else FormatError, InputError."""
-    file = kept(key)
+    file = uploaded_file(key)
     if file is None:
         raise InputError(f"no file is selected; choose a question file{otherwise}")
     return questions_to_annotate(bytes(file.getbuffer()), file.name)
@@ -81,14 +81,14 @@ def show_rejected(error: RejectedRowsError) -> None:
     )
 
 
-def explain(error: BaseException) -> None:
+def show_upload_error(error: BaseException) -> None:
     if isinstance(error, RejectedRowsError):
         show_rejected(error)
     else:
         shared.show_error(error)
 
 
-def said(added: int, known: int, linked: int) -> str:
+def summary(added: int, known: int, linked: int) -> str:
     """As text; whoever draws it escapes it."""
     parts = [f"{added:,} question{'' if added == 1 else 's'} added"]
     if known:

@@ -14,10 +14,10 @@ from core.systems.shared.base import Options
 from pages.annotation.stage_info import STAGES
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.edit_conflicts import begun, forget
-from pages.app.markup import plain
+from pages.app.edit_conflicts import loaded_version, reload_fields
+from pages.app.markup import escape
 from pages.projects import system_answers
-from pages.projects.items import ERROR, SAID
+from pages.projects.items import ERROR, MESSAGE
 from pages.projects.system_answers import Preannotation
 from storage.projects.projects import THRESHOLDS
 from storage.records.projects import Order, Project
@@ -28,7 +28,7 @@ ORDERS: dict[Order, str] = {
     "uncertainty": "Least certain first",
     "disagreement": "Most disagreement first",
 }
-LOOK_EVERY = 1.0  # seconds
+POLL_SECONDS = 1.0  # seconds
 
 
 def _names(what: str) -> list[str]:
@@ -133,7 +133,7 @@ def values(key: str, project: Project | None) -> dict[str, Any]:
 
 def settings(stored: Project, who: str) -> None:
     name = f"manage.set.{stored.id}"
-    project = begun(name, stored, _touched, lambda: _save(stored, who, _key(st.session_state[name])))
+    project = loaded_version(name, stored, _touched, lambda: _save(stored, who, _key(st.session_state[name])))
     key = _key(project)
     st.text_input("Name", value=project.name, key=f"{key}.name", max_chars=200)
     fields(key, project)
@@ -171,8 +171,8 @@ def _save(project: Project, who: str, key: str) -> None:
 def _update(project: Project, who: str, changes: dict[str, Any]) -> None:
     try:
         shared.store().update_project(who, project.id, project.version, **changes)
-        forget(f"manage.set.{project.id}")
-        st.session_state[SAID] = "Saved."
+        reload_fields(f"manage.set.{project.id}")
+        st.session_state[MESSAGE] = "Saved."
     except AmbiscopeError as error:
         st.session_state[ERROR] = error
 
@@ -244,26 +244,26 @@ def _close(project: str) -> None:
 @action("manage projects", ERROR)
 def _link(project: Project, who: str) -> None:
     count = shared.store().link_predictions(who, project.id)
-    st.session_state[SAID] = f"{count:,} stored predictions linked."
+    st.session_state[MESSAGE] = f"{count:,} stored predictions linked."
 
 
-@st.fragment(run_every=LOOK_EVERY)
+@st.fragment(run_every=POLL_SECONDS)
 def watch(run: Preannotation) -> None:
     """Progress while it runs.  The work goes on when nobody looks."""
     if run.done:
         st.rerun()
     total = "?" if run.total is None else f"{run.total:,}"
-    st.progress(run.share, text=f"{plain(run.system)}: {plain(run.stage)} · {run.answered:,} of {total} answered")
+    st.progress(run.share, text=f"{escape(run.system)}: {escape(run.stage)} · {run.answered:,} of {total} answered")
     st.button("Stop", key="manage.pre.stop", on_click=_stop, args=(run,), icon=":material/stop_circle:")
 
 
 def report(run: Preannotation) -> None:
     if isinstance(run.error, CancelledError):
-        st.info(plain(run.error))
+        st.info(escape(run.error))
     elif run.error is not None:
         shared.show_error(run.error)
     else:
-        st.success(f"{run.answered:,} questions answered by {plain(run.system)}; {run.linked:,} predictions linked.")
+        st.success(f"{run.answered:,} questions answered by {escape(run.system)}; {run.linked:,} predictions linked.")
     if run.failures:
         st.warning(f"{run.failures:,} questions could not be answered. The first ones:")
         st.dataframe(

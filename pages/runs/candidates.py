@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from core import types as t
 from pages.app.formatting import percent
-from pages.app.markup import plain, short
+from pages.app.markup import escape, short
 
 CELLS, SHOWN, NAME_CHARS = 16, 8, 40
 EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -24,10 +24,10 @@ def candidates_table(step: t.Step) -> str:
     lines = ["| Candidate | Probability |", "|:--|:--|"]
     for c in step.candidates[:SHOWN]:
         chosen = step.choice is not None and c.text == step.choice.text
-        name = plain(short(c.text, NAME_CHARS))
+        name = escape(short(c.text, NAME_CHARS))
         lines.append(_row(f"**{name}**" if chosen else name, c.probability, "blue" if chosen else "gray"))
     if step.eoi_probability or step.choice is None:
-        lines.append(_row(f"{plain(t.EOI)} no further answer", step.eoi_probability, "orange"))
+        lines.append(_row(f"{escape(t.EOI)} no further answer", step.eoi_probability, "orange"))
     return "\n".join(lines)
 
 

@@ -17,7 +17,7 @@ from core.text import normalize_answer
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.formatting import percent
-from pages.app.markup import around, changes, named, plain, short
+from pages.app.markup import around, changes, escape, named, short
 from pages.runs import live
 from pages.runs.corrections import MAX_CHARS, options_of
 from pages.runs.interpretations import options as interpretation_options
@@ -118,7 +118,7 @@ def _worded(kept: list[t.Interpretation], final: Sequence[t.Interpretation]) -> 
 def _choices(prediction: t.Prediction, final: Sequence[t.Interpretation], why: str, prefix: str) -> None:
     said = choices_of(prefix)
     if not final:
-        st.info(f"No interpretation is left: {plain(why)}." if why else "No interpretation is left.")
+        st.info(f"No interpretation is left: {escape(why)}." if why else "No interpretation is left.")
     elif len(final) == 1:
         st.markdown("The corpus answers **one meaning** of this question.")
     else:
@@ -155,7 +155,7 @@ def _choices(prediction: t.Prediction, final: Sequence[t.Interpretation], why: s
 def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: str, said: Choices) -> None:
     gone = said.none or _key(one) in said.rejected
     with st.container(border=True):
-        answer = f"~~{plain(one.answer)}~~" if gone else f"**{plain(one.answer)}**"
+        answer = f"~~{escape(one.answer)}~~" if gone else f"**{escape(one.answer)}**"
         badges = f":gray-badge[{percent(one.probability)}]" if one.probability else ""
         st.markdown(f"{number + 1}\\. {changes(prediction.question.text, one.question)}")
         st.markdown(f"{answer} {badges}")
@@ -201,11 +201,11 @@ def _citation(prediction: t.Prediction, one: t.Interpretation) -> None:
         return
     spans = [(one.evidence.start, one.evidence.end)] if one.evidence and one.evidence.passage_id == one.passage_id else []
     st.markdown(f":material/format_quote: {around(passage.text, spans, WIDTH)}")
-    st.caption(f"{plain(short(passage.title or passage.id, 90))}, passage {plain(passage.id)}")
+    st.caption(f"{escape(short(passage.title or passage.id, 90))}, passage {escape(passage.id)}")
 
 
 def _nothing(prediction: t.Prediction, why: str) -> None:
-    st.info(f"{plain(why[:1].upper() + why[1:])}." if why else "No passage answers any meaning of this question.")
+    st.info(f"{escape(why[:1].upper() + why[1:])}." if why else "No passage answers any meaning of this question.")
     if prediction.passages:
         st.markdown("**The nearest passages**")
         draw_found(prediction.passages[:NEAREST])

@@ -7,7 +7,7 @@ import streamlit as st
 from core.annotating.labels import LABELS
 from core.errors import AmbiscopeError
 from pages.app import shared
-from pages.app.markup import named, plain, short
+from pages.app.markup import escape, named, short
 from storage.records.results import Judgment, JudgmentConflictError
 
 MAX_NOTE = 2_000
@@ -54,7 +54,7 @@ def _store(prediction_id: str, position: int, label: str | None, note: str, vers
 def _said(judgment: Judgment | None) -> str:
     if judgment is None:
         return "no label"
-    note = f" ({plain(short(judgment.note, 200))})" if judgment.note else ""
+    note = f" ({escape(short(judgment.note, 200))})" if judgment.note else ""
     return f"**{judgment.verdict or 'no label'}**{note}"
 
 
@@ -119,8 +119,8 @@ def below(prediction_id: str, position: int, judgments: list[Judgment]) -> None:
     """The note, what others said, and trouble with saving."""
     own = next((j for j in judgments if j.annotator == shared.annotator()), None)
     if own and own.note:
-        st.caption(f"Your note: {plain(own.note)}")
-    others = [f"{plain(j.annotator)}: {_said(j)}" for j in judgments if j is not own and j.state == "submitted"]
+        st.caption(f"Your note: {escape(own.note)}")
+    others = [f"{escape(j.annotator)}: {_said(j)}" for j in judgments if j is not own and j.state == "submitted"]
     if others:
         st.caption("Other people's labels: " + "; ".join(others))
     _trouble(prediction_id, position)

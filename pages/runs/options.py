@@ -14,8 +14,8 @@ from core.systems import SYSTEMS, passages_to_read
 from core.systems.shared.base import Options
 from core.text import listed
 from pages.app import shared
-from pages.app.markup import plain, short
-from pages.runs.interpretations.options import HELP, LABELS, SAID
+from pages.app.markup import escape, short
+from pages.runs.interpretations.options import HELP, LABELS, VALUE_LABELS
 from pages.runs.runner import Plan
 
 MAX_PASSAGES = 200
@@ -94,7 +94,7 @@ def _choices(system: str, prefix: str) -> dict[str, str]:
             value = st.selectbox(
                 LABELS.get(name, name.replace("_", " ").capitalize()),
                 values,
-                format_func=lambda value: SAID.get(value, value),
+                format_func=lambda value: VALUE_LABELS.get(value, value),
                 key=f"{prefix}.{system}.{name}",
                 help=HELP.get(name),
                 persist_state="session",
@@ -123,8 +123,8 @@ def sidebar() -> Choices:
         if waiting:
             with st.expander(f"{listed(len(waiting), 'system')} not available"):
                 for status in waiting:
-                    st.markdown(f"**{plain(status.name)}**: {plain(status.summary)}")
-                    st.caption(f"Needs {plain(', '.join(status.needs))}. {plain(status.why_not)}")
+                    st.markdown(f"**{escape(status.name)}**: {escape(status.summary)}")
+                    st.caption(f"Needs {escape(', '.join(status.needs))}. {escape(status.why_not)}")
         recent()
     return Choices(str(corpus or ""), tuple(sides))
 
@@ -143,7 +143,7 @@ def recent() -> None:
         for row in rows:
             st.page_link(
                 "pages/explore.py",
-                label=plain(short(row.question, 60)),
-                help=plain(f"{row.system} over {row.corpus}: {short(', '.join(row.answers) or 'no answer', 120)}"),
+                label=escape(short(row.question, 60)),
+                help=escape(f"{row.system} over {row.corpus}: {short(', '.join(row.answers) or 'no answer', 120)}"),
                 query_params={"prediction": row.id},
             )

@@ -15,7 +15,7 @@ from core.text import normalize_answer
 from core.trace import to_json
 from pages.app import shared as app
 from pages.app.formatting import percent, seconds
-from pages.app.markup import changes, named, plain, short
+from pages.app.markup import changes, escape, named, short
 from pages.runs import corrections, interpreted, labels
 from pages.runs.trace import TraceView, draw_evidence, round_trip
 from storage.records.results import Judgment
@@ -77,17 +77,17 @@ def _headline(prediction: t.Prediction) -> None:
     else:
         st.subheader(f"{count} answer{'' if count == 1 else 's'}" if count else "No answer")
     info = prediction.system
-    said = [f"**{plain(info.name)}**", f"{len(prediction.passages)} passages of **{plain(info.corpus or 'the question')}**"]
+    said = [f"**{escape(info.name)}**", f"{len(prediction.passages)} passages of **{escape(info.corpus or 'the question')}**"]
     if prediction.seconds:
         said.append(seconds(prediction.seconds))
     why = next((e.why for e in reversed(prediction.events) if isinstance(e, t.Finished)), "")
     if why:
-        said.append(plain(why))
+        said.append(escape(why))
     st.caption(" · ".join(said))
     if trouble := failures(calls_of(prediction.events)):
-        st.warning(plain(trouble), icon=":material/warning:")
+        st.warning(escape(trouble), icon=":material/warning:")
     if prediction.question.banned:
-        st.caption(f"Excluded: {', '.join(plain(b) for b in prediction.question.banned)}")
+        st.caption(f"Excluded: {', '.join(escape(b) for b in prediction.question.banned)}")
 
 
 def _card(
@@ -99,10 +99,10 @@ def _card(
     judgments: list[Judgment],
     shared: Set[str] | None,
 ) -> None:
-    wanted = corrections.of(prefix)
+    wanted = corrections.corrections_of(prefix)
     struck = position in wanted.struck
     with st.container(border=True):
-        name = f"~~{plain(answer.text)}~~" if struck else f"**{plain(answer.text)}**"
+        name = f"~~{escape(answer.text)}~~" if struck else f"**{escape(answer.text)}**"
         badges = ":blue-badge[added by a person]" if answer.pinned else f":gray-badge[{percent(answer.probability)}]"
         if shared is not None:
             both = normalize_answer(answer.text) in shared
@@ -121,7 +121,7 @@ def _card(
         if saved:
             labels.below(saved, position, judgments)
         if position in wanted.added:
-            st.markdown(f":material/add: **{plain(wanted.added[position])}** :blue-badge[to be added]")
+            st.markdown(f":material/add: **{escape(wanted.added[position])}** :blue-badge[to be added]")
 
 
 def _side_name(prediction: t.Prediction, answer: t.Answer, shared: Set[str] | None) -> str:
@@ -136,7 +136,7 @@ def _evidence(prediction: t.Prediction, answer: t.Answer) -> None:
         st.caption(":material/link_off: No retrieved passage contains these words.", width="content")
         return
     more = len({e.passage_id for e in answer.evidence}) - 1
-    label = f"{plain(short(first.passage.title or first.passage.id, 70))}{f' and {more} more' if more else ''}"
+    label = f"{escape(short(first.passage.title or first.passage.id, 70))}{f' and {more} more' if more else ''}"
     with st.popover(
         named(label, f"for {answer.text}"),
         icon=":material/menu_book:",

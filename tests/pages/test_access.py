@@ -326,8 +326,8 @@ STRONG = (
         "library.delete",
         "library.create",
         "engine.forget",
-        "corpus_builds.discard",
-        "corpus_builds.keep",
+        "corpus_builds.discard_uploads",
+        "corpus_builds.save_upload",
         ".stop",
         "rmtree",
         ".unlink",
@@ -398,7 +398,7 @@ def test_a_download_is_for_who_stands_when_it_is_asked_for(
     mia = signed_in(store, "Mia", "manager")
     store.add_person("Mia", "Ada", "manager", PASSWORD)
     monkeypatch.setattr("pages.app.shared.visitor", lambda: mia)
-    read = shared.handed_out("take snapshots", file)
+    read = shared.read_for_download("take snapshots", file)
     monkeypatch.setattr("pages.app.shared.visitor", lambda: None)
     assert read() == b"words"
     store.set_role("Ada", "Mia", "annotator")

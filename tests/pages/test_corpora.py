@@ -137,7 +137,7 @@ def test_too_many_lines(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None
     "name", ["../../etc/passwd.tsv", "/abs.md", "..\\win.txt", "a\x00b.tsv", "CON.tsv", ".tsv", "é" * 300 + ".jsonl.gz"]
 )
 def test_uploaded_names_are_never_paths(tmp_path: Path, name: str) -> None:
-    found = builds.keep(tmp_path, "c", [File(name), File(name)])
+    found = builds.save_upload(tmp_path, "c", [File(name), File(name)])
     for path in found.paths:
         assert path.resolve().parent == found.folder.resolve()
         assert path.exists()
@@ -150,7 +150,7 @@ def test_uploaded_names_are_never_paths(tmp_path: Path, name: str) -> None:
 
 def test_unknown_kind(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
-        builds.keep(tmp_path, "c", [File("x.exe")])
+        builds.save_upload(tmp_path, "c", [File("x.exe")])
     assert not list(tmp_path.iterdir())
 
 
@@ -160,13 +160,13 @@ def test_a_full_disk_while_uploading(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(StorageError, match="No space left"):
-        builds.keep(tmp_path, "c", [File("x.tsv")])
+        builds.save_upload(tmp_path, "c", [File("x.tsv")])
     assert not list((tmp_path / "uploads").iterdir())
 
 
 def test_a_stopped_build_can_go_on(open_app: Open, settings: Settings) -> None:
     engine = Engine(settings)
-    files = builds.keep(settings.home, "half", [File("half.tsv", tsv(ROWS).encode())])
+    files = builds.save_upload(settings.home, "half", [File("half.tsv", tsv(ROWS).encode())])
     real = engine.library.create
 
     def stopped(name: str, paths: list[Path], progress: Any) -> Any:

@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from core.evaluation.published import PublishedTable, published, tables_of
 from core.settings import Settings
 from pages.evaluations import start_form, worker
-from pages.evaluations.charts.base import Asked, Chart
+from pages.evaluations.charts.base import Chart, ChartRequest
 from pages.evaluations.charts.catalogue import CHARTS, MENU
 from pages.evaluations.data import VIEWS, csv, names
 from storage.store import Store
@@ -366,7 +366,7 @@ def test_published_figures_are_drawn_apart_and_say_so(store: Store) -> None:
 
     def drawn(key: str, table: PublishedTable | None = None) -> Chart:
         (record,) = [r for r in CHARTS if r.key == key]
-        return record.chart(Asked(runs, runs, names(runs), "F1 answer", "all", store, table))
+        return record.chart(ChartRequest(runs, runs, names(runs), "F1 answer", "all", store, table))
 
     for table in tables_of("quality"):
         for chart in (drawn("quality", table), drawn("latency", table)):

@@ -6,13 +6,13 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from pages.app.markup import chart_text
-from pages.evaluations.charts.base import COLOURS, PUBLISHED, Asked, Chart, Record, Runs, layout
+from pages.evaluations.charts.base import COLOURS, PUBLISHED, Chart, ChartRequest, Record, Runs, layout
 
 
-def reliability(asked: Asked, kept: Runs) -> Chart:
+def reliability(request: ChartRequest, kept: Runs) -> Chart:
     """Of what was said with a probability, which share was so: answers solid, [EOI] dotted, the diagonal where both are equal."""
-    names = asked.names
-    known = {(run.id, said): own for run in kept for said, own in asked.summaries[run.id]["reliability"].items()}
+    names = request.names
+    known = {(run.id, said): own for run in kept for said, own in request.summaries[run.id]["reliability"].items()}
     figure, rows = go.Figure(), []
     figure.add_trace(
         go.Scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfectly calibrated", line={"dash": "dash", "color": PUBLISHED})
@@ -64,7 +64,7 @@ CHARTS = (
         menu="Reliability",
         key="reliability",
         title="Reliability",
-        applies=lambda asked, r: bool(asked.summaries[r.id].get("reliability")),
+        applies=lambda request, r: bool(request.summaries[r.id].get("reliability")),
         empty="None of these runs has probabilities. Evaluate again with this version.",
         draw=reliability,
     ),

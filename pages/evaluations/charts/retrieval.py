@@ -9,26 +9,26 @@ import plotly.graph_objects as go
 
 from core.evaluation.published import tables_of
 from pages.app.markup import chart_text
-from pages.evaluations.charts.base import COLOURS, Asked, Chart, Record, Runs, layout, theirs
+from pages.evaluations.charts.base import COLOURS, Chart, ChartRequest, Record, Runs, layout, published_source
 from storage.records.results import StoredEvaluation
 
 MOST = 20  # runs in the chart
 _AT = re.compile(r"(R|MRecall)@(\d+)")
 
 
-def _of_retrievers(asked: Asked) -> Runs:
+def _of_retrievers(request: ChartRequest) -> Runs:
     """The chosen runs and those of `retrieval-eval`, which measure nothing else and so stand last in every order."""
-    alone = [r for r in asked.runs if r.scores and all(_AT.fullmatch(name) for name in r.scores)]
-    return [*[r for r in asked.chosen if r not in alone], *alone][:MOST]
+    alone = [r for r in request.runs if r.scores and all(_AT.fullmatch(name) for name in r.scores)]
+    return [*[r for r in request.chosen if r not in alone], *alone][:MOST]
 
 
-def _has_k(asked: Asked, run: StoredEvaluation) -> bool:
-    return any(_AT.fullmatch(name) and run.mean(name, asked.scope) is not None for name in run.scores)
+def _has_k(request: ChartRequest, run: StoredEvaluation) -> bool:
+    return any(_AT.fullmatch(name) and run.mean(name, request.scope) is not None for name in run.scores)
 
 
-def retrieval(asked: Asked, kept: Runs) -> Chart:
+def retrieval(request: ChartRequest, kept: Runs) -> Chart:
     """Table 6: R@k (solid) and MRecall@k (dotted) of every run that has them."""
-    names, scope, tables = asked.names, asked.scope, tables_of("retrieval")
+    names, scope, tables = request.names, request.scope, tables_of("retrieval")
     figure, rows, k_seen = go.Figure(), [], set[int]()
     for i, run in enumerate(kept):
         for kind, dash in (("R", "solid"), ("MRecall", "dot")):
@@ -79,7 +79,13 @@ def retrieval(asked: Asked, kept: Runs) -> Chart:
                         )
                     )
                     rows += [
-                        {"run": system, "metric": f"{kind}@{k}", "questions": "all", "mean": v, "source": theirs(table)}
+                        {
+                            "run": system,
+                            "metric": f"{kind}@{k}",
+                            "questions": "all",
+                            "mean": v,
+                            "source": published_source(table),
+                        }
                         for k, v in line
                     ]
     layout(

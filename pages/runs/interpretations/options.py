@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.consolidation import Clustering, Consolidation, Embed, SameAnswer, Unclustered
 
-SAID = {
+VALUE_LABELS = {
     "by generator": "Default",
     "default": "Default",
     "conservative": "Conservative: fewer clusters",
@@ -50,7 +50,7 @@ def recluster(prefix: str, made_with: Consolidation) -> Consolidation:
                 LABELS[name],
                 choices,
                 index=choices.index(getattr(made_with, name)),
-                format_func=SAID.__getitem__,
+                format_func=VALUE_LABELS.__getitem__,
                 key=f"{prefix}.recluster.{name}",
                 help=HELP[name],
             )

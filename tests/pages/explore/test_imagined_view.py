@@ -19,7 +19,7 @@ from core.models.language.prompted import PromptedGenerator
 from core.models.language.scripted import ScriptedLanguageModel, passages_of, question_of
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
-from pages.runs.interpretations.imagined import Imagined, Ranks, became, titled
+from pages.runs.interpretations.imagined import Imagined, Ranks, outcome_markdown, title_with_ranks
 from pages.runs.runner import _stage
 from storage.store import Store
 
@@ -56,19 +56,19 @@ def test_what_became_of_a_question(one: Imagined, outcome: str, words: str) -> N
     ranks = Ranks()
     ranks.note(PASSAGES.values())
     assert one.outcome == outcome
-    assert words in became(one, PASSAGES, ranks)
+    assert words in outcome_markdown(one, PASSAGES, ranks)
 
 
 def test_a_run_that_ended_says_what_it_never_searched() -> None:
-    assert "not searched" in became(Imagined("q"), {}, Ranks(), ended=True)
+    assert "not searched" in outcome_markdown(Imagined("q"), {}, Ranks(), ended=True)
 
 
 def test_ranks_are_those_of_every_search() -> None:
     ranks = Ranks()
     ranks.note([found("a", 3), found("b", 1)])
     ranks.note([found("a", 1)])
-    assert titled("a", PASSAGES, ranks) == r"\_A\_ film :gray-badge[ranks 1, 3]"
-    assert titled("gone", PASSAGES, ranks) == "gone :gray-badge[not retrieved]"
+    assert title_with_ranks("a", PASSAGES, ranks) == r"\_A\_ film :gray-badge[ranks 1, 3]"
+    assert title_with_ranks("gone", PASSAGES, ranks) == "gone :gray-badge[not retrieved]"
 
 
 def test_what_a_run_is_doing() -> None:
