@@ -104,7 +104,7 @@ def test_what_is_typed_is_not_lost_when_the_other_tab_saves(open_app: Open, stor
     store.save_guidelines(people.anyone(store), project.id, "Of the other tab.", expected_version=0)
     app.run()
     assert find(app.text_area, "text").value == "Half a sentence"
-    button(app, "Take the other").click().run()
+    button(app, "Use the other version").click().run()
     assert find(app.text_area, "text").value == "Of the other tab."
 
 

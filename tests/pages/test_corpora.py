@@ -57,7 +57,7 @@ def test_upload_build_search_delete(open_app: Open, settings: Settings) -> None:
 
     app.selectbox(key="corpora.chosen").set_value("films").run()
     table = app.dataframe[1].value
-    assert list(table["id"]) == ["p1", "p2", "p3", "p4"]
+    assert list(table["ID"]) == ["p1", "p2", "p3", "p4"]
     for mode in ("hybrid", "dense", "bm25"):
         app.selectbox(key="corpora.mode").set_value(mode)
         app.text_input(key="corpora.query").set_value("Who played Maria in the 2021 remake?")
@@ -83,8 +83,8 @@ def test_rejected_rows_are_told_by_number(open_app: Open) -> None:
     app = upload(open_app("corpora"), "mixed", ("**bold**.tsv", lines.encode()))
     assert "is ready: 1 passage in" in texts(app)
     rejected = next(d.value for d in app.dataframe if "Reason" in d.value.columns)
-    assert list(rejected["number"]) == [3, 4, 5]
-    assert set(rejected["file"]) == {"**bold**.tsv"}
+    assert list(rejected["Number"]) == [3, 4, 5]
+    assert set(rejected["File"]) == {"**bold**.tsv"}
     assert "3 rows were skipped" in texts(app)
     button(app, "Dismiss").click().run()
     assert "left out" not in texts(app)

@@ -383,8 +383,8 @@ def test_a_manager_is_told_of_items_that_cannot_be_judged_yet(open_app: Open, st
     fine(app)
     assert "1 of 2 items has no prediction by scripted and cannot be judged yet" in texts(app)
     progress, items = (d.value for d in app.dataframe)
-    assert list(progress["no prediction"]) == [1]
-    assert list(items["state"]) == ["open", "no prediction"]
+    assert list(progress["No prediction"]) == [1]
+    assert list(items["State"]) == ["open", "no prediction"]
     click(app, "manage.bare.go")
     assert app.segmented_control(key="manage.section").value == "Suggestions"
     assert "1 of 2 items" in texts(app)

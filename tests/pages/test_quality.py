@@ -89,7 +89,7 @@ def test_the_systems_table_says_how_it_is_averaged(open_app: Callable[..., AppTe
     columns = json.loads(systems.proto.columns)
     assert "averaged over questions" in columns["Correct"]["help"]
     assert columns["wrong"]["width"] >= 80
-    assert "each question counts alike" in texts(app)
+    assert "Each question counts the same" in texts(app)
     overall = json.loads(app.dataframe[0].proto.columns)
     reasons = app.dataframe[0].value["Why undefined"]
     assert overall["Why undefined"]["width"] >= 7 * max(map(len, reasons))
