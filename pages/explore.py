@@ -14,6 +14,7 @@ from pages.runs.result import common, draw_result
 from storage.records.results import StoredPrediction
 
 STARTER = "starter"
+SIDES = (", left side", ", right side")  # read aloud after the names of what two compared runs both have
 
 
 def ask(text: str | None = None) -> None:
@@ -77,7 +78,7 @@ def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[live.Run]) 
             with place:
                 live.show_run_error(runs[number])
         if prediction is not None:
-            draw_result(place, prediction, saved, prefix, both)
+            draw_result(place, prediction, saved, prefix, both, SIDES[number] if len(sides) > 1 else "")
 
 
 def finish(runs: list[live.Run]) -> None:

@@ -84,8 +84,8 @@ def _trouble(prediction_id: str, position: int) -> None:
         shared.show_error(error)
 
 
-def controls(prediction_id: str, position: int, judgments: list[Judgment]) -> None:
-    """Label and note of the current annotator."""
+def controls(prediction_id: str, position: int, judgments: list[Judgment], side: str = "") -> None:
+    """Label and note of the current annotator.  `side`: where two predictions are compared, which one it is."""
     own = next((j for j in judgments if j.annotator == shared.annotator()), None)
     choice, note = _key(prediction_id, position, "choice"), _key(prediction_id, position, "note")
     # the store's word goes before a widget's: another tab may have changed it; this tab's change was stored by its callback
@@ -93,7 +93,7 @@ def controls(prediction_id: str, position: int, judgments: list[Judgment]) -> No
     st.session_state[note] = own.note if own else ""
     version = own.version if own else 0
     st.segmented_control(
-        f"Label of answer {position + 1}",
+        f"Label of answer {position + 1}{side}",
         LABELS,
         format_func=str.capitalize,
         key=choice,
@@ -104,10 +104,10 @@ def controls(prediction_id: str, position: int, judgments: list[Judgment]) -> No
         wrap=True,
     )
     with st.popover(
-        named("Note" if not (own and own.note) else "Note ✓", f"on answer {position + 1}"), icon=":material/edit_note:"
+        named("Note" if not (own and own.note) else "Note ✓", f"on answer {position + 1}{side}"), icon=":material/edit_note:"
     ):
         st.text_area(
-            f"Note on answer {position + 1}",
+            f"Note on answer {position + 1}{side}",
             key=note,
             max_chars=MAX_NOTE,
             on_change=_save,

@@ -28,9 +28,15 @@ def common(predictions: list[t.Prediction]) -> Set[str]:
 
 
 def draw_result(
-    place: DeltaGenerator, prediction: t.Prediction, saved: str, prefix: str, shared: Set[str] | None = None
+    place: DeltaGenerator,
+    prediction: t.Prediction,
+    saved: str,
+    prefix: str,
+    shared: Set[str] | None = None,
+    side: str = "",
 ) -> None:
-    """`saved`: id of the stored prediction, or empty; `shared`: normalised answers of both sides when two are compared."""
+    """`saved`: id of the stored prediction, or empty; where two are compared, `shared`: the normalised answers of both, and `side`: which
+    of them this is, for the names of its buttons."""
     with place:
         _headline(prediction)
         judged: dict[int, list[Judgment]] = {}
@@ -48,14 +54,14 @@ def draw_result(
                 cards = st.expander("Judge and correct the answers", icon=":material/rule:", expanded=shared is not None)
         with cards:
             for position, answer in enumerate(prediction.answers):
-                _card(prediction, position, answer, saved, prefix, judged.get(position, []), shared)
+                _card(prediction, position, answer, saved, prefix, judged.get(position, []), shared, side)
         if not prediction.answers and _finished(prediction) and not interpreted.has_choices(prediction):
             st.info(
                 "No answer was found in these passages. Read more passages, rephrase the question, or add an answer yourself."
             )
             corrections.adder(prefix, -1)
         corrections.bar(prefix, prediction)
-        _keep(prediction, saved, prefix)
+        _keep(prediction, saved, prefix, side)
         st.subheader("How the answers were found", divider="gray")
         view = TraceView(st.container(), prediction.question.text, prefix, shared is not None, prediction.system.name)
         for event in prediction.events:
@@ -98,8 +104,9 @@ def _card(
     prefix: str,
     judgments: list[Judgment],
     shared: Set[str] | None,
+    side: str,
 ) -> None:
-    wanted = corrections.corrections_of(prefix)
+    wanted, sided = corrections.corrections_of(prefix), f"{answer.text}{side}"
     struck = position in wanted.struck
     with st.container(border=True):
         name = f"~~{escape(answer.text)}~~" if struck else f"**{escape(answer.text)}**"
@@ -109,27 +116,22 @@ def _card(
             badges += " :green-badge[:material/join_inner: both sides]" if both else " :orange-badge[this side only]"
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"{position + 1}\\. {name} {badges}", width="content")
-            _evidence(prediction, answer)
+            _evidence(prediction, answer, sided)
         clarification = prediction.clarification_of(answer.text)
         if clarification is not None:
             st.markdown(changes(prediction.question.text, clarification.question))
             round_trip(clarification)
         with st.container(horizontal=True, vertical_alignment="center"):
             if saved:
-                labels.controls(saved, position, judgments)
-            corrections.controls(prefix, position, _side_name(prediction, answer, shared))
+                labels.controls(saved, position, judgments, side)
+            corrections.controls(prefix, position, sided)
         if saved:
             labels.below(saved, position, judgments)
         if position in wanted.added:
             st.markdown(f":material/add: **{escape(wanted.added[position])}** :blue-badge[to be added]")
 
 
-def _side_name(prediction: t.Prediction, answer: t.Answer, shared: Set[str] | None) -> str:
-    """An answer's name for its buttons; with its system where two are compared, as both may have it."""
-    return answer.text if shared is None else f"{answer.text}, {prediction.system.name}"
-
-
-def _evidence(prediction: t.Prediction, answer: t.Answer) -> None:
+def _evidence(prediction: t.Prediction, answer: t.Answer, name: str) -> None:
     passages = {p.passage.id: p for p in prediction.passages}
     first = next((passages[e.passage_id] for e in answer.evidence if e.passage_id in passages), None)
     if first is None:
@@ -138,7 +140,7 @@ def _evidence(prediction: t.Prediction, answer: t.Answer) -> None:
     more = len({e.passage_id for e in answer.evidence}) - 1
     label = f"{escape(short(first.passage.title or first.passage.id, 70))}{f' and {more} more' if more else ''}"
     with st.popover(
-        named(label, f"for {answer.text}"),
+        named(label, f"for {name}"),
         icon=":material/menu_book:",
         type="tertiary",
         help="The passage this answer comes from",
@@ -146,10 +148,10 @@ def _evidence(prediction: t.Prediction, answer: t.Answer) -> None:
         draw_evidence(answer.evidence, passages)
 
 
-def _keep(prediction: t.Prediction, saved: str, prefix: str) -> None:
+def _keep(prediction: t.Prediction, saved: str, prefix: str, side: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
-            "Download trace",
+            named("Download trace", side),
             data=json.dumps(to_json(prediction), ensure_ascii=False, indent=1),
             file_name=f"ambiscope-{saved or 'unsaved'}.json",
             mime="application/json",
