@@ -187,7 +187,7 @@ def test_a_stopped_build_can_go_on(open_app: Open, settings: Settings) -> None:
 
     app = open_app("corpora")
     app.selectbox(key="corpora.chosen").set_value("half").run()
-    assert "is not complete" in texts(app)
+    assert "is incomplete" in texts(app)
     assert "half.tsv" in texts(app)
     button(app, "Resume building").click().run()
     assert not app.exception

@@ -257,7 +257,7 @@ def test_an_evaluation_is_started_watched_and_stored(open_app: Open, corpus: str
     assert run.mean("F1 answer") == 1.0
     assert run.tags == {"ablation": "none"}
     assert store.find_evaluation_trace(run.id, "m0") is not None
-    button(app, "Close").click().run()
+    button(app, "Dismiss").click().run()
     assert "is stored" not in texts(fine(app))
     button(app, "Store").click().run()  # its folder: it is stored already
     assert "already stored" in texts(fine(app))
@@ -272,7 +272,7 @@ def test_failed_questions_are_told_and_a_run_of_nothing_else_is_an_error(
     app = until(begin(fine(open_app("evaluate"))), lambda a: bool(a.error))
     assert "every question failed; the first one: the question brings an empty list of passages" in texts(app)
     assert store.count_evaluations() == 0
-    app = button(app, "Close").click().run()
+    app = button(app, "Dismiss").click().run()
     questions.write_text(json.dumps(row | {"id": "a"}) + "\n" + json.dumps(row | {"id": "b", "passages": []}) + "\n")
     app = fine(until(begin(app), lambda a: "is stored: 2 questions" in texts(a)))
     assert "1 of 2 questions failed; the first one: the question brings an empty list of passages" in texts(app)

@@ -98,7 +98,7 @@ def test_questions_need_no_answers(open_app: Open, store: Store, name: str, cont
     app.file_uploader(key="manage.new.file").set_value((name, (content % (QUESTION, SECOND)).encode(), "text/plain")).run()
     click(app, "manage.new.make")
     fine(app)
-    assert app.success[0].value == r"Project mine is made\. 2 questions added\."  # it was escaped twice
+    assert app.success[0].value == r"Project mine was created\. 2 questions added\."  # it was escaped twice
     (project,) = store.projects()
     assert [i.question for i in store.items(project.id, "me", stage="generation")] == [QUESTION, SECOND]
 
@@ -156,7 +156,7 @@ def test_a_new_project_stays_open_and_keeps_what_is_in_it(
     # another source for a while, and another page: nothing is lost
     app.radio(key="manage.new.source").set_value("None yet").run()
     app.radio(key="manage.new.source").set_value("Upload a file").run()
-    assert "right.txt was uploaded and is kept" in texts(app).replace(":gray[", "")
+    assert "right.txt uploaded" in texts(app).replace(":gray[", "")
     app.switch_page("pages/explore.py").run()
     app.switch_page("pages/manage.py").run()
     assert is_open(app)
@@ -407,6 +407,6 @@ def test_columns_that_say_nothing_are_hidden(open_app: Open, store: Store) -> No
         content = GenerationWork(t.Annotation("single", (t.QAPair("", (answer,)),)))
         store.submit(task.item, who, "generation", content, seconds=5)
     app.run()
-    assert "disagreement" in app.dataframe[1].value
-    assert "margin" not in app.dataframe[1].value
+    assert "Disagreement" in app.dataframe[1].value
+    assert "Margin" not in app.dataframe[1].value
     assert "Disagreement" in texts(app)
