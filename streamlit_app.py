@@ -17,12 +17,13 @@ else:
 
     # a file, as Streamlit's own icons for a browser's tab come from another host
     st.set_page_config(page_title="Ambiscope", page_icon=str(ROOT / "pages" / "app" / "icon.svg"), layout="wide")
+    st.html(ROOT / "pages" / "app" / "style.css")
     page = shared.navigation()
     try:
         admission.note_who_comes_through(sign_in.gate)
     except Exception as error:  # whatever it is: who is here is not known
         shared.show_error(error)
-        st.info("Ambiscope shows nothing until it can read from its database who may do what.")
+        st.info("Ambiscope shows nothing until it can read people's permissions from its database.")
         st.stop()
     admission.warn()
     with shared.inside_app():

@@ -18,7 +18,7 @@ from core.text import text_problem
 
 
 def parser() -> argparse.ArgumentParser:
-    root = argparse.ArgumentParser(prog="python -m core", description="Ambiscope: answers to ambiguous questions")
+    root = argparse.ArgumentParser(prog="python -m core", description="Ambiscope: find all answers to ambiguous questions.")
     commands = root.add_subparsers(dest="command", required=True)
     for name in COMMANDS:
         importlib.import_module(f"core.commands.{name}").add_parser(commands)
@@ -50,8 +50,8 @@ def _unknown(args: argparse.Namespace, words: Sequence[str]) -> str:
     """One line for options that a command does not have."""
     command = f"core {args.command.replace('_', '-')}" + (f" {args.what}" if "what" in args else "")
     options = [word.partition("=")[0] for word in words if word.startswith("-")]
-    what = f"has no option {', '.join(options)}" if options else f"takes no word '{words[0]}'"
-    return f"{command} {what}; its options: python -m {command} --help"
+    what = f"has no option {', '.join(options)}" if options else f"does not take '{words[0]}'"
+    return f"{command} {what}; see python -m {command} --help"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,13 +7,10 @@ import contextlib
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
-from pages.annotation import about, bar, judging, search, state
-from pages.annotation import validating as validation
-from pages.annotation import work as mine
-from pages.annotation import writing as generation
+from pages.annotation import generation, judging, my_items, search, stage_info, state, submit_bar, validation
 from pages.annotation.state import Work
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from storage.records.projects import Project, WorkStage
 
 WANTED = "annotate.wanted"
@@ -31,14 +28,14 @@ def _note(name: str, key: str) -> None:
 def choose() -> tuple[Project, WorkStage] | None:
     projects = shared.store().projects.projects(state="open", limit=200)
     if not projects:
-        st.info("There is no open project yet. A manager makes one from a question file.")
-        st.page_link("pages/manage.py", label="Make a project", icon=":material/assignment_ind:")
+        st.info("There is no open project yet. A manager can create one from a question file.")
+        st.page_link("pages/manage.py", label="Create a project", icon=":material/assignment_ind:")
         return None
     named = {p.id: p for p in projects}
     ids = list(named)
     wanted = _from_address("project")
     if wanted and wanted not in ids:
-        raise InputError("the project of this address is closed or does not exist; choose another one")
+        raise InputError("the project in this address is closed or does not exist; choose another one")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         key = "annotate.project"
         choice = st.selectbox(
@@ -59,12 +56,12 @@ def choose() -> tuple[Project, WorkStage] | None:
             stages,
             default=next((s for s in stages if s == asked), stages[0]),
             required=True,
-            format_func=lambda s: about.STAGES[s],
+            format_func=lambda s: stage_info.STAGES[s],
             key=f"annotate.stage.{project.id}",
             on_change=_note,
             args=("stage", f"annotate.stage.{project.id}"),
         )
-        view = st.segmented_control("Show", ["Work", "My items"], default="Work", required=True, key="annotate.view")
+        view = st.segmented_control("Show", ["Next item", "My items"], default="Next item", required=True, key="annotate.view")
     st.session_state["annotate.mine"] = view == "My items"
     return project, stage or stages[0]
 
@@ -86,7 +83,7 @@ def _open(project: Project, stage: WorkStage, who: str) -> Work | None:
     if wanted:
         task = store.queue.claim_item(wanted, who, stage)
         if task is None:
-            st.warning("This item is taken by others, or waits for the stage before. Here is your next one.")
+            st.warning("Other people have this item, or it waits for the previous stage. Here is your next item.")
         else:
             return state.begin(project, task, who)
     for _ in range(5):
@@ -109,12 +106,12 @@ def _give_back(work: Work) -> None:
 
 def draw(work: Work) -> None:
     with st.container(key="annotate.question"):
-        st.subheader(plain(work.task.question), divider="gray", anchor=False)
+        st.subheader(escape(work.task.question), divider="gray", anchor=False)
     notes = []
     if work.task.gold:
-        notes.append(":orange-badge[qualification] You see the right answer after submitting.")
+        notes.append(":orange-badge[qualification] You will see the right answer after you submit.")
     if work.task.state == "returned" and work.task.reason:
-        notes.append(f":red-badge[returned to you] {plain(work.task.reason)}")
+        notes.append(f":red-badge[returned to you] {escape(work.task.reason)}")
     if work.task.state == "submitted":
         notes.append(":blue-badge[submitted] You can change it and submit again.")
     for note in notes:
@@ -144,19 +141,19 @@ def main() -> None:
         return
     project, stage = chosen
     who = shared.annotator()
-    bar.belongs_to(who)
-    own = about.draw_progress(project, stage, who)
-    about.draw_guidelines(shared.store().projects.guidelines(project.id), stage, expanded=own.submitted + own.gold == 0)
+    submit_bar.belongs_to(who)
+    own = stage_info.draw_progress(project, stage, who)
+    stage_info.draw_guidelines(shared.store().projects.guidelines(project.id), stage, expanded=own.submitted + own.gold == 0)
     if st.session_state["annotate.mine"]:
-        mine.draw(project, stage, who)
+        my_items.draw(project, stage, who)
         return
-    bar.after()
-    if about.draw_feedback():
+    submit_bar.after()
+    if stage_info.draw_feedback():
         return
     work = _open(project, stage, who)
     if work is None:
-        about.draw_nothing_left(project, stage, who, own)
-        st.button("Look again", key="annotate.again")
+        stage_info.draw_nothing_left(project, stage, who, own)
+        st.button("Check again", key="annotate.again")
         return
     draw(work)
 

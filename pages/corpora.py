@@ -10,13 +10,13 @@ from core.retrieval.library import STARTER, CorpusInfo
 from core.retrieval.readers import READERS
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.figures import seconds
-from pages.app.markup import plain
+from pages.app.formatting import seconds
+from pages.app.markup import escape, named
 from pages.corpus import builds as corpus_builds
 from pages.runs.trace import draw_found
 
 PAGE = 25  # passages a page of the table
-LOOK_EVERY = 0.2  # seconds
+POLL_SECONDS = 0.2  # seconds
 MODES = ("hybrid", "dense", "bm25")
 
 
@@ -29,21 +29,21 @@ def table(found: list[CorpusInfo], names: list[str]) -> None:
         {
             "Name": c.name,
             "Passages": c.passages,
-            "State": "complete" if c.complete else "not complete",
+            "State": "complete" if c.complete else "incomplete",
             "Encoder": c.encoder,
             "Index": c.index_kind,
             "Size": megabytes(c.size_bytes),
             "Built": c.built[:16].replace("T", " "),
-            "Read from": c.source,
+            "Source": c.source,
         }
         for c in found
     ]
     if STARTER in names and STARTER not in [c.name for c in found]:
-        rows.append({"Name": STARTER, "State": "built at its first use"})
+        rows.append({"Name": STARTER, "State": "built when first used"})
     if rows:
-        st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch", alt="The corpora of this installation")
+        st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch", alt="Corpora of this installation")
     else:
-        st.info("There is no corpus yet: upload files below.")
+        st.info("There is no corpus yet. Upload files below.")
 
 
 # ---------------------------------------------------------------- looking into one
@@ -55,10 +55,10 @@ def passages(name: str) -> None:
     page = st.pagination(pages, key=f"corpora.page.{name}") if pages > 1 else 1
     rows = corpus.passages((page - 1) * PAGE, PAGE)
     st.dataframe(
-        pd.DataFrame({"id": [p.id for p in rows], "title": [p.title for p in rows], "text": [p.text for p in rows]}),
+        pd.DataFrame({"ID": [p.id for p in rows], "Title": [p.title for p in rows], "Text": [p.text for p in rows]}),
         hide_index=True,
         width="stretch",
-        column_config={"id": st.column_config.TextColumn(width="small"), "text": st.column_config.TextColumn(width="large")},
+        column_config={"ID": st.column_config.TextColumn(width="small"), "Text": st.column_config.TextColumn(width="large")},
         alt=f"Passages {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(rows)} of {len(corpus)}",
     )
     st.caption(f"Passages {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(rows)} of {len(corpus):,}")
@@ -67,18 +67,18 @@ def passages(name: str) -> None:
 def search(name: str) -> None:
     settings = shared.settings()
     with st.form(f"corpora.search.{name}", border=False):
-        st.text_input("Search for", key="corpora.query", max_chars=settings.max_question_chars)
+        st.text_input("Search the passages", key="corpora.query", max_chars=settings.max_question_chars)
         with st.container(horizontal=True, vertical_alignment="bottom"):
             start = MODES.index(settings.retriever)
-            mode = st.selectbox("Mode", MODES, index=start, key="corpora.mode", width=160)
-            k = st.number_input("Passages", min_value=1, max_value=100, value=10, key="corpora.k", width=160)
+            mode = st.selectbox("Search mode", MODES, index=start, key="corpora.mode", width=160)
+            k = st.number_input("Passages to show", min_value=1, max_value=100, value=10, key="corpora.k", width=160)
             st.form_submit_button("Search", icon=":material/search:", type="primary")
     query = " ".join(str(st.session_state.get("corpora.query") or "").split())
     if not query:
         return
     found = shared.engine().corpus(name).search(query, int(k), mode)
     if not found:
-        st.info("No passage shares a word with this. Try the mode dense or hybrid.")
+        st.info("No passage has any of these words. Try dense or hybrid search.")
     draw_found(found)
 
 
@@ -86,46 +86,46 @@ def search(name: str) -> None:
 def _delete(name: str) -> None:
     typed = str(st.session_state.get(f"corpora.typed.{name}") or "").strip()
     if typed != name:
-        raise InputError(f"'{typed[:80]}' is not the name '{name}'; nothing was deleted")
+        raise InputError(f"'{typed[:80]}' is not the corpus name '{name}'; nothing was deleted")
     build = corpus_builds.running().get(name)
     if build is not None and not build.done:
-        raise InputError(f"corpus '{name}' is being built; stop that first")
+        raise InputError(f"corpus '{name}' is being built; stop the build first")
     engine = shared.light_engine()
     engine.forget(name)
     engine.library.delete(name)
-    corpus_builds.discard(shared.settings().home, name)
+    corpus_builds.discard_uploads(shared.settings().home, name)
     corpus_builds.running().pop(name, None)
-    st.session_state["corpora.said"] = f"Corpus '{name}' is deleted."
+    st.session_state["corpora.said"] = f"Corpus '{name}' was deleted."
 
 
 def delete(name: str) -> None:
     if name == STARTER:
-        st.caption("The starter corpus comes with Ambiscope: when deleted, it is built again at its next use.")
+        st.caption("The starter corpus comes with Ambiscope. If you delete it, it is built again when it is next used.")
     with st.form(f"corpora.delete.{name}", border=False):
-        st.text_input(f"Type {plain(name)} to delete it with its index", key=f"corpora.typed.{name}", max_chars=80)
-        st.form_submit_button("Delete this corpus", icon=":material/delete:", on_click=_delete, args=(name,))
-    st.caption("Predictions made over it stay, with the passages that they show.")
+        st.text_input(f"Type {name} to delete this corpus and its index", key=f"corpora.typed.{name}", max_chars=80)
+        st.form_submit_button("Delete corpus", icon=":material/delete:", on_click=_delete, args=(name,))
+    st.caption("Predictions made with it are kept, with the passages they show.")
 
 
 def incomplete(name: str) -> None:
-    st.warning(f"Corpus {plain(name)} is not complete: its build was interrupted, or runs in another process.")
-    uploads = corpus_builds.kept(shared.settings().home, name)
+    st.warning(f"Corpus {escape(name)} is incomplete. Its build was interrupted, or is running in another process.")
+    uploads = corpus_builds.pending_uploads(shared.settings().home, name)
     if uploads:
         upload = uploads[-1]
-        st.caption(f"Its files are kept: {plain(', '.join(upload.originals.values()))}")
+        st.caption(f"Its files were kept: {escape(', '.join(upload.originals.values()))}")
         if shared.store().may("build corpora"):
             st.button(
-                "Go on building", icon=":material/play_arrow:", on_click=_go_on, args=(upload,), key=f"corpora.resume.{name}"
+                "Resume building", icon=":material/play_arrow:", on_click=_resume, args=(upload,), key=f"corpora.resume.{name}"
             )
     else:
-        st.caption("Give the same files under the same name again to go on, or delete it.")
+        st.caption("To resume, upload the same files under the same name. Otherwise, delete it.")
 
 
-def look(found: list[CorpusInfo], names: list[str]) -> None:
+def inspect_corpus(found: list[CorpusInfo], names: list[str]) -> None:
     every = list(dict.fromkeys([*names, *(c.name for c in found)]))
     if not every:
         return
-    chosen = st.selectbox("Look into", every, key="corpora.chosen")
+    chosen = st.selectbox("Corpus", every, key="corpora.chosen")
     info = next((c for c in found if c.name == chosen), None)
     build = corpus_builds.running().get(chosen)
     if info is not None and not info.complete:
@@ -149,7 +149,7 @@ def look(found: list[CorpusInfo], names: list[str]) -> None:
 
 
 @action("build corpora", "corpora.error")
-def _go_on(upload: corpus_builds.Upload) -> None:
+def _resume(upload: corpus_builds.Upload) -> None:
     corpus_builds.running()[upload.corpus] = corpus_builds.Build(shared.engine(), upload)
 
 
@@ -170,14 +170,14 @@ def _upload() -> None:
     files = st.session_state.get("corpora.files") or []
     st.session_state.pop("corpora.error", None)
     if not name:
-        raise InputError("the corpus has no name; give it one of a-z, 0-9, '_' and '-'")
+        raise InputError("the corpus has no name; enter one made of a-z, 0-9, '_' and '-'")
     if not files:
-        raise InputError("no file was chosen; choose at least one")
+        raise InputError("no file is selected; choose at least one")
     running = corpus_builds.running().get(name)
     if running is not None and not running.done:
-        raise InputError(f"corpus '{name}' is being built already; wait until it has finished")
+        raise InputError(f"corpus '{name}' is already being built; wait until it is finished")
     corpus_builds.running()[name] = corpus_builds.Build(
-        shared.engine(), corpus_builds.keep(shared.settings().home, name, files)
+        shared.engine(), corpus_builds.save_upload(shared.settings().home, name, files)
     )
 
 
@@ -185,12 +185,12 @@ def upload_form() -> None:
     settings = shared.settings()
     st.subheader("Add a corpus", divider="gray")
     st.markdown(
-        f"Files of {', '.join(f'`{s}`' for s in READERS)}; at most {settings.max_upload_mb} MB each, "
-        f"{settings.max_upload_lines:,} lines, {settings.max_upload_pages:,} PDF pages. Tables have the columns id, text and title; "
-        "JSON lines the fields `text` and, where known, `id` and `title`. Longer texts are cut into passages of 100 words."
+        f"File types: {', '.join(f'`{s}`' for s in READERS)}. Limits for each file: {settings.max_upload_mb} MB, "
+        f"{settings.max_upload_lines:,} lines, {settings.max_upload_pages:,} PDF pages. Tables need the columns `id`, `text` and `title`. "
+        "JSON Lines need the field `text`; `id` and `title` are optional. Long texts are split into passages of 100 words."
     )
     with st.form("corpora.upload"):
-        st.text_input("Name of the new corpus", key="corpora.name", max_chars=64, placeholder="my-corpus")
+        st.text_input("Corpus name", key="corpora.name", max_chars=64, placeholder="my-corpus")
         st.file_uploader(
             "Files",
             type=["tsv", "gz", "jsonl", "txt", "md", "pdf"],
@@ -202,7 +202,7 @@ def upload_form() -> None:
 
 
 def show_report(build: corpus_builds.Build) -> None:
-    name = plain(build.name)
+    name = escape(build.name)
     if build.error is not None:
         shared.show_error(build.error)
         return
@@ -214,14 +214,14 @@ def show_report(build: corpus_builds.Build) -> None:
     if report.rejected_total:
         originals = build.upload.originals
         left = "1 row was" if report.rejected_total == 1 else f"{report.rejected_total:,} rows were"
-        shown = "" if report.rejected_total == len(report.rejected) else f"; the first {len(report.rejected)} of them"
-        st.warning(f"{left} left out{shown}:")
+        shown = "" if report.rejected_total == len(report.rejected) else f"; here are the first {len(report.rejected)}"
+        st.warning(f"{left} skipped{shown}:")
         rows = [(originals.get(r.file, r.file), r.unit, r.number, r.reason) for r in report.rejected]
         st.dataframe(
-            pd.DataFrame(rows, columns=["file", "unit", "number", "reason"]),
+            pd.DataFrame(rows, columns=["File", "Unit", "Number", "Reason"]),
             hide_index=True,
             width="stretch",
-            alt="Rejected rows with the reason",
+            alt="Skipped rows with the reason",
         )
 
 
@@ -233,33 +233,33 @@ def watch() -> None:
     if running:
         bars = []
         for build in running:
-            bars.append(st.progress(0.0, text=plain(build.name)))
+            bars.append(st.progress(0.0, text=escape(build.name)))
             if may_stop:
-                st.button(f"Stop building {plain(build.name)}", on_click=_stop, args=(build,), key=f"corpora.stop.{build.name}")
+                st.button(
+                    f"Stop building {escape(build.name)}", on_click=_stop, args=(build,), key=f"corpora.stop.{build.name}"
+                )
         while not all(b.done for b in running):
             for build, bar in zip(running, bars):
-                bar.progress(build.share or 0.0, text=f"{plain(build.name)}: {plain(build.stage)}")
-            next(b for b in [*running, running[-1]] if not b.done or b is running[-1]).wait(LOOK_EVERY)
+                bar.progress(build.share or 0.0, text=f"{escape(build.name)}: {escape(build.stage)}")
+            next(b for b in [*running, running[-1]] if not b.done or b is running[-1]).wait(POLL_SECONDS)
         st.rerun()
     for name, build in list(builds.items()):
         show_report(build)
         if may_stop:
-            st.button("Close this report", key=f"corpora.close.{name}", on_click=_close, args=(name,))
+            st.button(named("Dismiss", f"the report on {name}"), key=f"corpora.close.{name}", on_click=_close, args=(name,))
 
 
 def main() -> None:
     st.header("Corpora")
-    st.markdown(
-        "A corpus is a set of passages with an index to search them by. Questions are answered from one corpus at a time."
-    )
+    st.markdown("A corpus is a set of passages with a search index. Each question is answered from one corpus.")
     if said := st.session_state.pop("corpora.said", None):
-        st.success(plain(said), icon=":material/check:")
+        st.success(escape(said), icon=":material/check:")
     if error := st.session_state.pop("corpora.error", None):
         shared.show_error(error)
     found, names = shared.corpora(), shared.light_engine().library.names()
     table(found, names)
     above = st.container()
-    look(found, names)
+    inspect_corpus(found, names)
     if shared.store().may("build corpora"):
         upload_form()
     with above:

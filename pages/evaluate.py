@@ -10,10 +10,9 @@ from streamlit.delta_generator import DeltaGenerator
 from core.errors import AmbiscopeError
 from core.evaluation.published import PublishedTable, tables_of
 from pages.app import shared
-from pages.app.markup import plain
-from pages.evaluations import compare, judges, leaderboard, rows
-from pages.evaluations import start as starting
-from pages.evaluations.charts.base import SCOPES, Asked
+from pages.app.markup import escape
+from pages.evaluations import compare, judges, leaderboard, rows, start_form
+from pages.evaluations.charts.base import SCOPES, ChartRequest
 from pages.evaluations.charts.catalogue import CHARTS, MENU
 from pages.evaluations.data import VIEWS, draw, metrics_of, names
 from storage.records.results import StoredEvaluation
@@ -29,14 +28,14 @@ def _published(place: DeltaGenerator, kind: str, metric: str = "") -> PublishedT
         return None
     labels = {t.label: t for t in tables}
     chosen = place.selectbox(
-        "Published figures to compare",
+        "Published results to compare",
         [*labels, NO_TABLE],
         key=f"evaluate.published.{kind}",
-        help="They were measured on other data and machines.",
+        help="The papers measured these on other data and other machines.",
     )
     table = labels.get(str(chosen))
     if table is not None and table.note:
-        place.caption(f"About these figures: {plain(table.note)}.")
+        place.caption(f"About these results: {escape(table.note)}.")
     return table
 
 
@@ -59,12 +58,12 @@ def charts(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     view = left.selectbox("Chart", MENU, key="evaluate.kind")
     records = [r for r in CHARTS if r.menu == view]
     table = next((_published(right, r.published, metric if r.by_metric else "") for r in records if r.published), None)
-    asked = Asked(runs, chosen, called, metric, scope, shared.store(), table)
+    request = ChartRequest(runs, chosen, called, metric, scope, shared.store(), table)
     for record in records:
-        draw(record.chart(asked))
+        draw(record.chart(request))
     judged = next((r for r in records if judges.is_judged((metric,) if r.by_metric else r.metrics)), None)
     if judged is not None:
-        judges.draw(judged.of(asked), called)
+        judges.draw(judged.of(request), called)
 
 
 def one(runs: Sequence[StoredEvaluation]) -> None:
@@ -82,21 +81,23 @@ def start() -> None:
     """Raises NotAllowedError."""
     shared.store().allow("run evaluations")
     st.subheader("Start an evaluation")
-    starting.form()
+    start_form.form()
     st.subheader("Run folders")
-    starting.folders()
-    st.subheader("Upload")
-    starting.uploads()
+    start_form.folders()
+    st.subheader("Upload a file")
+    start_form.uploads()
 
 
 def main() -> None:
     st.header("Evaluate")
-    st.markdown("Compare systems on the same questions: means with intervals, cost, errors, and what the papers report.")
+    st.markdown(
+        "Compare systems on the same questions: mean scores with 95% intervals, cost, errors, and the papers' published results."
+    )
     if said := st.session_state.pop("evaluate.said", None):
-        st.success(plain(said), icon=":material/check:")
+        st.success(escape(said), icon=":material/check:")
     if error := st.session_state.pop("evaluate.error", None):
         shared.show_error(error)
-    starting.watch()
+    start_form.watch()
     where = leaderboard.filters()
     store = shared.store()
     total, runs = store.evaluations.count_evaluations(where), store.evaluations.evaluations(leaderboard.MOST, where=where)
@@ -112,18 +113,22 @@ def main() -> None:
             st.info("No stored run matches the filters in the sidebar.")
         else:
             st.info(
-                "No run is stored yet. Start one under Start and store, or store a run folder from the command line there.",
+                "No run is stored yet. Choose Start and store to start one, or to store a run folder made on the command line.",
                 icon=":material/bar_chart_off:",
             )
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         metric = str(st.selectbox("Metric", metrics_of(runs) or ["F1 answer"], key="evaluate.metric", width=260))
-        scope = str(st.selectbox("Questions", list(SCOPES), format_func=SCOPES.__getitem__, key="evaluate.scope", width=300))
+        scope = str(
+            st.selectbox(
+                "Questions", list(SCOPES), format_func=lambda scope: SCOPES[scope].capitalize(), key="evaluate.scope", width=300
+            )
+        )
     if view == "Leaderboard":
         leaderboard.leaderboard(runs, metric, scope)
         if total > len(runs):
-            st.caption(f"The newest {len(runs)} of {total:,} runs. Filter in the sidebar to find others.")
-        st.caption("Do not compare rows over different question files or corpora. Filter by question file first.")
+            st.caption(f"Showing the newest {len(runs)} of {total:,} runs. Use the filters in the sidebar to find others.")
+        st.caption("Runs on different question files or corpora cannot be compared. Filter by question file first.")
     elif view == "Charts":
         charts(runs, metric, scope)
     elif view == "Two runs":

@@ -8,12 +8,13 @@ from core.errors import AmbiscopeError, InputError
 from core.systems.shared.base import check_question
 from core.types import Prediction, Question
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from pages.runs import live, options
 from pages.runs.result import common, draw_result
 from storage.records.results import StoredPrediction
 
 STARTER = "starter"
+SIDES = (", left side", ", right side")  # read aloud after the names of what two compared runs both have
 
 
 def ask(text: str | None = None) -> None:
@@ -31,10 +32,10 @@ def question_box(corpus: str, empty: bool) -> None:
     right.form_submit_button("Ask", type="primary", on_click=ask, icon=":material/search:")
     left.text_input("Question", key="explore.question", placeholder="Who played Maria in West Side Story?")
     if empty and corpus == STARTER and (shown := shared.examples()):
-        st.caption("Or try one of these:")
+        st.caption("Or try an example:")
         with st.container(horizontal=True):
             for number, example in enumerate(shown):
-                st.button(plain(example), key=f"explore.example.{number}", on_click=ask, args=(example,))
+                st.button(escape(example), key=f"explore.example.{number}", on_click=ask, args=(example,))
 
 
 def begin(choices: options.Choices) -> None:
@@ -46,12 +47,12 @@ def begin(choices: options.Choices) -> None:
     try:
         question = check_question(Question(text), shared.settings().max_question_chars)
         if not choices.sides:
-            raise InputError("no system is available; the sidebar says what each one needs")
+            raise InputError("no system is ready; the sidebar shows what each one needs")
         if not choices.corpus:
-            raise InputError("there is no corpus to read; upload one on the Corpora page")
+            raise InputError("there is no corpus; upload one on the Corpora page")
         live.start(choices.plans(question))
     except AmbiscopeError as error:
-        live.explain(error)
+        live.keep_error(error)
 
 
 def linked() -> list[StoredPrediction]:
@@ -77,7 +78,7 @@ def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[live.Run]) 
             with place:
                 live.show_run_error(runs[number])
         if prediction is not None:
-            draw_result(place, prediction, saved, prefix, both)
+            draw_result(place, prediction, saved, prefix, both, SIDES[number] if len(sides) > 1 else "")
 
 
 def finish(runs: list[live.Run]) -> None:
@@ -94,8 +95,8 @@ def finish(runs: list[live.Run]) -> None:
 def main() -> None:
     st.header("Explore an ambiguous question")
     st.markdown(
-        "Many questions have several right answers because they can be read in several ways. Ask one: the model finds the answers one "
-        "by one, shows the passage behind each, and rewrites the question until it has only that answer."
+        "Many questions have several right answers because they can be understood in several ways. Ask one: the system finds the "
+        "answers one by one, shows the passage behind each, and rewrites the question so that it has only that answer."
     )
     shared.warm()
     stored: list[StoredPrediction] = []

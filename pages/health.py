@@ -9,7 +9,7 @@ from core.errors import AmbiscopeError
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.installation import age, settings_in_force, versions, without_password
-from pages.app.markup import plain
+from pages.app.markup import escape
 from storage.records.results import Health
 
 
@@ -17,7 +17,7 @@ from storage.records.results import Health
 def _backup() -> None:
     """Callback."""
     manifest = shared.store().maintenance.backup()
-    st.session_state["health.said"] = f"Backup written and verified: {manifest.file}"
+    st.session_state["health.said"] = f"Backup made and verified: {manifest.file}"
 
 
 def database(health: Health) -> None:
@@ -27,17 +27,17 @@ def database(health: Health) -> None:
         st.metric("Size", f"{health.bytes / 1e6:.1f} MB")
         st.metric("Last backup", age(health.backup_age_seconds))
     if not health.ok:
-        st.error(f"The first problem found: {plain(health.integrity)}. Restore a backup: python -m storage restore FILE")
+        st.error(f"The database is damaged: {escape(health.integrity)}. Restore a backup with: python -m storage restore FILE")
     for warning in health.warnings:
-        st.warning(plain(warning), icon=":material/warning:")
+        st.warning(escape(warning[:1].upper() + warning[1:]), icon=":material/warning:")
     if health.sqlite:
         st.button("Back up now", on_click=_backup, icon=":material/backup:", key="health.backup")
-        st.caption("A verified copy is written beside the database, in the folder backups. It can be made while people work.")
+        st.caption("This saves a verified copy in the folder backups, beside the database. People can keep working meanwhile.")
     else:
-        st.caption("PostgreSQL is backed up with its own tools (pg_dump).")
+        st.caption("Back up PostgreSQL with its own tools (pg_dump).")
     st.caption(
-        f"{plain(without_password(health.where))} · schema {plain(health.revision)}"
-        + (f" · SQLite {plain(health.sqlite)}, journal {plain(health.journal)}" if health.sqlite else "")
+        f"{escape(without_password(health.where))} · schema {escape(health.revision)}"
+        + (f" · SQLite {escape(health.sqlite)}, journal {escape(health.journal)}" if health.sqlite else "")
     )
 
 
@@ -46,21 +46,21 @@ def main() -> None:
     store = shared.store()
     store.allow("back up")
     if said := st.session_state.pop("health.said", None):
-        st.success(plain(said), icon=":material/check:")
+        st.success(escape(said), icon=":material/check:")
     if error := st.session_state.pop("health.error", None):
         shared.show_error(error)
-    full = st.toggle("Check every page of the file (slow for a large one)", key="health.full")
+    full = st.toggle("Full integrity check (slow for a large database)", key="health.full")
     database(store.maintenance.health(full=full))
     st.subheader("Versions", divider="gray", anchor=False)
     st.dataframe(
-        pd.DataFrame(versions(), columns=["what", "version"]), hide_index=True, width="content", alt="Installed versions"
+        pd.DataFrame(versions(), columns=["Component", "Version"]), hide_index=True, width="content", alt="Installed versions"
     )
     st.subheader("Settings", divider="gray", anchor=False)
     st.dataframe(
-        pd.DataFrame(settings_in_force(shared.settings()), columns=["variable", "value", "from"]),
+        pd.DataFrame(settings_in_force(shared.settings()), columns=["Variable", "Value", "Source"]),
         hide_index=True,
         width="stretch",
-        alt="Settings in force, secrets hidden",
+        alt="Current settings, with secrets hidden",
     )
 
 

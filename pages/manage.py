@@ -6,11 +6,10 @@ import streamlit as st
 
 from core.errors import AmbiscopeError
 from pages.app import shared
-from pages.app.markup import plain
-from pages.projects import guidelines, items, new, people, progress
-from pages.projects import question_upload as importing
-from pages.projects import settings as projects
-from pages.projects.items import ERROR, SAID
+from pages.app.markup import escape
+from pages.projects import guidelines, items, new_project, people, progress, question_upload
+from pages.projects import settings as project_settings
+from pages.projects.items import ERROR, MESSAGE
 from pages.projects.progress import SECTION
 
 SECTIONS = ("Items", "Guidelines", "Suggestions", "Settings", "People", "Activity")
@@ -21,14 +20,14 @@ def main() -> None:
     who, store = shared.annotator(), shared.store()
     store.people.require(who, "manager")
     with st.container():  # always there: what is below keeps its place, and with it its state
-        if said := st.session_state.pop(SAID, None):
-            st.success(plain(said), icon=":material/check:")
+        if said := st.session_state.pop(MESSAGE, None):
+            st.success(escape(said), icon=":material/check:")
         if error := st.session_state.pop(ERROR, None):
-            importing.explain(error)
+            question_upload.show_upload_error(error)
     found = {p.id: p for p in store.projects.projects(limit=200)}
-    new.draw(who, first=not found)
+    new_project.draw(who, first=not found)
     if not found:
-        st.caption("People and the log can be managed before there is a project:")
+        st.caption("You can manage people and see the activity log before there is a project:")
         section = st.segmented_control(
             "Section", ["People", "Activity"], default="People", required=True, key="manage.section.0"
         )
@@ -54,13 +53,13 @@ def main() -> None:
         case "Guidelines":
             guidelines.draw(project, who)
         case "Suggestions":
-            projects.suggestions(project, who)
+            project_settings.suggestions(project, who)
         case "Settings":
-            projects.settings(project, who)
+            project_settings.settings(project, who)
         case "People":
             people.people(who)
         case _:
-            everywhere = st.toggle("Of all projects", key="manage.log.all")
+            everywhere = st.toggle("All projects", key="manage.log.all")
             people.activity(None if everywhere else project, who)
 
 

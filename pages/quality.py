@@ -10,10 +10,10 @@ from typing import Any, cast
 import streamlit as st
 
 from core.errors import AmbiscopeError
-from pages.agreement import loop, tables
+from pages.agreement import tables, training_loop
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.markup import plain
+from pages.app.markup import escape, named
 from storage.analysis.agreement import Quality, quality
 from storage.exchange.votes import Filters
 
@@ -33,9 +33,9 @@ def choose() -> Filters:
     names = [a.name for a in store.people.annotators()]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         project = st.selectbox(
-            "Project", ["", *projects], format_func=lambda i: projects.get(i, "all questions"), key="quality.project", width=220
+            "Project", ["", *projects], format_func=lambda i: projects.get(i, "All questions"), key="quality.project", width=220
         )
-        people = st.multiselect("People", names, key="quality.people", placeholder="everybody", width=220)
+        people = st.multiselect("People", names, key="quality.people", placeholder="Everybody", width=220)
         since = st.date_input("From", value=None, key="quality.since", width=140)
         until = st.date_input("To", value=None, key="quality.until", width=140)
     store.people.require(me, "validator")
@@ -55,7 +55,7 @@ def table(rows: Sequence[dict[str, Any]], name: str, empty: str, whole: bool = F
     )
     st.dataframe(list(rows), hide_index=True, width="stretch", column_config=columns, alt=name)
     st.download_button(
-        "CSV",
+        named("CSV", f"of {name}"),
         tables.as_csv(rows),
         file_name=f"{name.lower().replace(' ', '-')}.csv",
         mime="text/csv",
@@ -65,7 +65,7 @@ def table(rows: Sequence[dict[str, Any]], name: str, empty: str, whole: bool = F
     )
 
 
-def reckoned(filters: Filters) -> Quality:
+def computed_quality(filters: Filters) -> Quality:
     """The tables, made again when the filters change or what is held is old: a click elsewhere on the page should not wait for them."""
     held = st.session_state.get("quality.held")
     if held is not None and held[0] == filters and clock.monotonic() - held[2] < HOLD_SECONDS:
@@ -84,45 +84,55 @@ def reckoned(filters: Filters) -> Quality:
 
 
 def agreement(filters: Filters) -> None:
-    found = reckoned(filters)
+    found = computed_quality(filters)
     for said in found.truncated:
-        st.caption(plain(f"Too much to show at once: {said}."))
+        st.caption(escape(f"Not everything is shown: {said}."))
     overall, people, items, over_time, work, systems = st.tabs(
-        ["Overall", "Pairs of people", "Questions", "Over time", "Types and time", "Judges and systems"]
+        ["Overall", "Pairs of people", "Questions", "Over time", "Types and time spent", "Systems and judges"]
     )
     with overall:
         table(tables.overall(found), "Agreement", "", whole=True)
         st.caption(
-            "Alpha is Krippendorff's, with the MASI distance of answer sets; kappa is Cohen's for two people and Fleiss' for more. Both are 1 "
-            "for perfect agreement and 0 for what chance would give. Intervals are 95% bootstrap intervals over questions; n counts what two "
-            "people or more did. Undefined is not zero: the last column says why."
+            "Alpha is Krippendorff's, with the MASI distance between answer sets. Kappa is Cohen's for two people and Fleiss' for more. Both are "
+            "1 for perfect agreement and 0 for agreement by chance. Intervals are 95% bootstrap intervals over questions. n counts what at "
+            "least two people did. Undefined is not zero: it means that there are too few data, and the last column says why."
         )
     with people:
-        table(tables.pairs(found), "Pairs of people", "No question was annotated, and no answer judged, by two people yet.")
+        table(
+            tables.pairs(found),
+            "Pairs of people",
+            "No two people have annotated the same question or judged the same answer yet.",
+        )
     with items:
-        table(tables.items(found), "Questions", "No question was annotated by two people yet.")
-        st.caption("The least agreed upon come first.")
+        table(tables.items(found), "Questions", "No question has been annotated by two people yet.")
+        st.caption("The questions with the least agreement come first.")
     with over_time:
         if chart := tables.periods_chart(found):
-            st.plotly_chart(chart, key="quality.periods")
-        table(tables.periods(found), "Over time", "No question was annotated by two people yet.")
+            st.plotly_chart(chart, key="quality.periods", alt="Agreement over time. The table below has the same data.")
+        table(tables.periods(found), "Over time", "No question has been annotated by two people yet.")
     with work:
         if found.types:
-            st.plotly_chart(tables.types_chart(found), key="quality.types")
-        table(tables.types(found), "Types", "Nothing was annotated yet.")
-        st.caption("AmbigNQ's shares are those that its authors told their annotators to expect.")
-        table(tables.times(found), "Time spent", "No task of a project is finished yet.")
+            st.plotly_chart(
+                tables.types_chart(found), key="quality.types", alt="Shares of the types. The table below has the same data."
+            )
+        table(tables.types(found), "Types", "Nothing has been annotated yet.")
+        st.caption("AmbigNQ: the shares that its authors told their annotators to expect.")
+        table(tables.times(found), "Time spent", "No task has been finished yet.")
     with systems:
         if chart := tables.systems_chart(found):
-            st.plotly_chart(chart, key="quality.systems")
-        table(tables.systems(found), "Systems", "No prediction was judged or annotated yet.", whole=True)
+            st.plotly_chart(
+                chart, key="quality.systems", alt="Labels of each system's answers. The table below has the same data."
+            )
+        table(tables.systems(found), "Systems", "No prediction has been judged or annotated yet.", whole=True)
         st.caption(
-            "Correct is the mean over questions of the share of a question's judged answers that most people call correct: each question counts "
-            "alike, so it differs from all correct answers divided by all judged ones. Answers on whose verdict people are tied are left out. "
-            f"'{tables.ADDED}' counts what judges wrote down because it was not given."
+            "Correct is the share of a question's judged answers that most people label correct, averaged over questions. Each question counts "
+            "the same, so this differs from all correct answers divided by all judged ones. Answers on whose label people are tied are left out. "
+            f"'{tables.ADDED}' counts the answers that annotators added because the system did not give them."
         )
         table(tables.judges(found), "Judges", "", whole=True)
-        st.caption("A judge is what a system thinks of its own answers; people are the majority of those who judged the same.")
+        st.caption(
+            "A judge is a model, or a system's check of its own answers. It is compared with the majority of the people who judged the same answer."
+        )
 
 
 # ---------------------------------------------------------------- snapshots
@@ -142,30 +152,30 @@ def _take(filters: Filters) -> None:
     )
     note = str(state.get("quality.snapshot.note") or "").strip()
     made = shared.store().exports.take_snapshot(shared.settings().home / "snapshots", filters=chosen, note=note)
-    state["quality.said"] = f"Snapshot {made.number} is taken."
+    state["quality.said"] = f"Snapshot {made.number} was taken."
 
 
 def snapshots(filters: Filters) -> None:
     store = shared.store()
     st.markdown(
-        "A snapshot holds what the filters above let by, at one moment: a training file, AmbigNQ light and full, preference pairs, CSV and "
-        "Parquet. It has a number and a digest and never changes."
+        "A snapshot is a copy of what the filters above select, at one moment: a training file, AmbigNQ light and full, preference pairs, CSV "
+        "and Parquet. It has a number and a digest, and never changes."
     )
     with st.form("quality.snapshot", border=True):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            st.text_input("What it is for", key="quality.snapshot.note", max_chars=200, width=300)
+            st.text_input("Purpose", key="quality.snapshot.note", max_chars=200, width=300)
             st.number_input(
-                "Least agreement (F1)",
+                "Minimum agreement (F1)",
                 min_value=0.0,
                 max_value=1.0,
                 value=0.0,
                 step=0.05,
                 key="quality.snapshot.agreement",
                 width=180,
-                help="Above 0: only questions with two annotators or more whose answer sets agree this far.",
+                help="Above 0, only questions with two or more annotators whose answer sets agree at least this much are included.",
             )
-            st.checkbox("Numbers instead of people's names", key="quality.snapshot.pseudonyms")
-        st.form_submit_button("Take a snapshot", icon=":material/photo_camera:", on_click=_take, args=(filters,))
+            st.checkbox("Replace people's names with numbers", key="quality.snapshot.pseudonyms")
+        st.form_submit_button("Take snapshot", icon=":material/photo_camera:", on_click=_take, args=(filters,))
     found = store.exports.snapshots(limit=100)
     if not found:
         st.info("There is no snapshot yet.")
@@ -176,13 +186,13 @@ def snapshots(filters: Filters) -> None:
             "Taken (UTC)": f"{s.created:%Y-%m-%d %H:%M}",
             "Questions": s.counts.get("training", {}).get("questions", 0),
             "Size (MB)": round(s.bytes / 1e6, 2),
-            "For": s.note,
+            "Purpose": s.note,
             "Digest": s.sha256[:16],
         }
         for s in found
     ]
     st.dataframe(rows, hide_index=True, width="stretch", alt="Snapshots")
-    number = st.selectbox("Files of snapshot", [s.number for s in found], key="quality.snapshot.number", width=200)
+    number = st.selectbox("Download files of snapshot", [s.number for s in found], key="quality.snapshot.number", width=200)
     try:
         files = store.exports.snapshot_files(number, shared.settings().home / "snapshots")
     except AmbiscopeError as error:  # of this one; the others, and the loop, may be whole
@@ -191,11 +201,11 @@ def snapshots(filters: Filters) -> None:
     with st.container(horizontal=True):
         for format, path in files.items():
             if path.stat().st_size > DOWNLOAD_BYTES:
-                st.caption(plain(f"{format}: {path} on the server"))
+                st.caption(escape(f"{format}: too large to download here; on the server at {path}"))
                 continue
             st.download_button(
                 format,
-                shared.handed_out("take snapshots", path),
+                shared.read_for_download("take snapshots", path),
                 file_name=f"snapshot-{number:04d}-{path.name}",
                 key=f"quality.file.{number}.{format}",
                 on_click="ignore",
@@ -205,7 +215,7 @@ def snapshots(filters: Filters) -> None:
 def main() -> None:
     st.header("Quality")
     if said := st.session_state.pop("quality.said", None):
-        st.success(plain(said), icon=":material/check:")
+        st.success(escape(said), icon=":material/check:")
     if error := st.session_state.pop("quality.error", None):
         shared.show_error(error)
     filters = choose()
@@ -215,8 +225,8 @@ def main() -> None:
         return
     st.subheader("Snapshots", divider="gray")
     snapshots(filters)
-    st.subheader("The loop", divider="gray")
-    loop.draw(filters, [s.number for s in store.exports.snapshots(limit=100)])
+    st.subheader("Training loop", divider="gray")
+    training_loop.draw(filters, [s.number for s in store.exports.snapshots(limit=100)])
 
 
 shared.enter("quality")

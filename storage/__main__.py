@@ -1,10 +1,10 @@
 """`python -m storage`: export, import, add-questions, snapshot, answer, loop, backup, restore, check.
 
-Exit code 0 only on success; an error is one line on stderr and exits with the error's own code.  `--json` prints one object
-on stdout and nothing else there.  The database is that of AMBISCOPE_HOME or AMBISCOPE_DATABASE_URL.
+The exit code is 0 only on success; an error is one line on stderr.  With `--json`, stdout holds one JSON object and nothing else.
+The database is set by AMBISCOPE_HOME or AMBISCOPE_DATABASE_URL.
 
-Whoever runs it is the local operator and signs in to nothing: they can read and write the database anyway.  Commands that
-change a project act in the name of a manager (--by), whose role is checked and who stands in the log.
+Nobody signs in here: whoever runs these commands can read and write the database anyway.  Commands that change a project
+act for a manager (--by), whose role is checked and who is named in the activity log.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _backup(url: str, args: argparse.Namespace) -> Result:
 
 def _restore(url: str, args: argparse.Namespace) -> Result:
     kept = restore(url, args.file)
-    words = f"restored {args.file}" + (f"; what was there is kept in {kept}" if kept else "")
+    words = f"restored {args.file}" + (f"; the previous database is kept in {kept}" if kept else "")
     return {"restored": str(args.file), "kept": str(kept) if kept else None}, words
 
 
@@ -71,18 +71,24 @@ def _parser() -> argparse.ArgumentParser:
     def add(name: str, run: Callable[[str, argparse.Namespace], Result], help: str) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=help, description=help)
         made.set_defaults(run=run)
-        made.add_argument("--json", action="store_true", help="one JSON object on stdout")
+        made.add_argument("--json", action="store_true", help="print one JSON object")
         return made
 
     add_data_commands(add)
     run = add("import-evaluation", _import_evaluation, "store a finished run of `python -m core evaluate --out`")
-    run.add_argument("folder", type=Path, metavar="RUNFOLDER", help="or its name under AMBISCOPE_HOME/runs")
-    run.add_argument("--label", default="", help="a name for the run on the evaluate page")
-    save = add("backup", _backup, "a verified copy of the database while it is in use")
-    save.add_argument("file", type=Path, nargs="?", metavar="FILE", help="default: the folder backups beside the database")
-    back = add("restore", _restore, "put a backup back; what was there is kept")
-    back.add_argument("file", type=Path, metavar="FILE")
-    add("check", _check, "check every page, index and reference of the database")
+    run.add_argument("folder", type=Path, metavar="FOLDER", help="a run folder, or its name under AMBISCOPE_HOME/runs")
+    run.add_argument("--label", default="", help="name of the run on the Evaluate page")
+    save = add("backup", _backup, "make a verified copy of the database, even while it is in use")
+    save.add_argument(
+        "file",
+        type=Path,
+        nargs="?",
+        metavar="FILE",
+        help="the backup file (default: a file in the folder backups beside the database)",
+    )
+    back = add("restore", _restore, "restore a backup; the present database is kept beside it")
+    back.add_argument("file", type=Path, metavar="FILE", help="the backup file")
+    add("check", _check, "check the whole database for damage")
     return parser
 
 

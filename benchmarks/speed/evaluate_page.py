@@ -116,7 +116,7 @@ def measure() -> dict[str, float]:
     from streamlit.testing.v1 import AppTest
 
     from core.settings import ROOT
-    from pages.evaluations import compare, start  # noqa: F401
+    from pages.evaluations import compare, start_form  # noqa: F401
     from pages.evaluations.charts.catalogue import MENU
     from pages.evaluations.data import VIEWS
 

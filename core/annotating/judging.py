@@ -1,4 +1,4 @@
-"""The form of the judging stage: verdicts on the answers of one or two answer sets, as one immutable value."""
+"""The form of the judging stage: labels of the answers of one or two answer sets, as one immutable value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def unit_key(prediction_id: str, position: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    verdicts: Mapping[str, Label]
+    labels: Mapping[str, Label]
     questions: Mapping[str, QuestionLabel]
     notes: Mapping[str, str]
     missing: str = ""  # one answer a line, its aliases parted by |
@@ -40,13 +40,13 @@ def empty() -> Form:
     return Form({}, {}, {})
 
 
-def judge(form: Form, key: str, verdict: Label | None) -> Form:
+def judge(form: Form, key: str, label: Label | None) -> Form:
     """None takes it back."""
-    return replace(form, verdicts=_with(form.verdicts, key, verdict))
+    return replace(form, labels=_with(form.labels, key, label))
 
 
-def judge_question(form: Form, key: str, verdict: QuestionLabel | None) -> Form:
-    return replace(form, questions=_with(form.questions, key, verdict))
+def judge_question(form: Form, key: str, label: QuestionLabel | None) -> Form:
+    return replace(form, questions=_with(form.questions, key, label))
 
 
 def annotate(form: Form, key: str, note: str) -> Form:
@@ -60,7 +60,7 @@ def _with(old: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
 
 def open_parts(form: Form, unit: Unit) -> tuple[str, ...]:
     """What is left to say of an answer: "answer", "question"."""
-    left = ["answer"] if unit.key not in form.verdicts else []
+    left = ["answer"] if unit.key not in form.labels else []
     if unit.asks and unit.key not in form.questions:
         left.append("question")
     return tuple(left)
@@ -77,10 +77,10 @@ def problems(form: Form, units: Sequence[Unit], sides: int) -> tuple[str, ...]:
     found = []
     left = [i + 1 for i, unit in enumerate(units) if "answer" in open_parts(form, unit)]
     if left:
-        found.append(f"Give a verdict on answer {', '.join(map(str, left))}.")
+        found.append(f"Choose a label for answer {', '.join(map(str, left))}.")
     left = [i + 1 for i, unit in enumerate(units) if "question" in open_parts(form, unit)]
     if left:
-        found.append(f"Give a verdict on the question of answer {', '.join(map(str, left))}.")
+        found.append(f"Choose a label for the question of answer {', '.join(map(str, left))}.")
     if sides == 2 and form.preference is None:
         found.append("Say which of the two sets is better, or that they are equally good.")
     return tuple(found)
@@ -88,7 +88,7 @@ def problems(form: Form, units: Sequence[Unit], sides: int) -> tuple[str, ...]:
 
 def to_json(form: Form) -> dict[str, Any]:
     return {
-        "verdicts": dict(form.verdicts),
+        "verdicts": dict(form.labels),
         "questions": dict(form.questions),
         "notes": dict(form.notes),
         "missing": form.missing,

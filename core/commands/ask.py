@@ -12,18 +12,26 @@ from core.types import Prediction
 
 
 def add_parser(commands: Any) -> None:
-    ask = commands.add_parser("ask", help="ask one question")
-    ask.add_argument("question")
-    ask.add_argument("--system", help="name of a system (default: AMBISCOPE_SYSTEM)")
-    ask.add_argument("--corpus", help="name of a corpus (default: starter)")
-    ask.add_argument("--top-k", type=int, help="passages to read (default: 10)")
-    ask.add_argument("--max-answers", type=int, help="at most so many answers (default: 8)")
-    ask.add_argument("--stop-above", type=float, help="stop when P([EOI]) exceeds this (default: when it beats every answer)")
-    ask.add_argument("--no-clarify", action="store_true", help="leave the questions unclarified")
-    ask.add_argument("--pin", action="append", default=[], metavar="ANSWER", help="an answer that stands already")
-    ask.add_argument("--ban", action="append", default=[], metavar="ANSWER", help="an answer that must not come")
+    ask = commands.add_parser("ask", help="answer one question")
+    ask.add_argument("question", help="the question, in quotes")
+    ask.add_argument("--system", help="system that answers (default: AMBISCOPE_SYSTEM)")
+    ask.add_argument("--corpus", help="corpus to read (default: starter)")
+    ask.add_argument("--top-k", type=int, metavar="N", help="number of passages to read (default: 10)")
+    ask.add_argument("--max-answers", type=int, metavar="N", help="maximum number of answers (default: 8)")
     ask.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="an option of the system, for instance loop=fast"
+        "--stop-above", type=float, metavar="P", help="stop when P([EOI]) exceeds P (default: when [EOI] beats every answer)"
+    )
+    ask.add_argument("--no-clarify", action="store_true", help="do not write disambiguated questions; several times faster")
+    ask.add_argument(
+        "--pin", action="append", default=[], metavar="ANSWER", help="keep this answer and look for others; may be repeated"
+    )
+    ask.add_argument("--ban", action="append", default=[], metavar="ANSWER", help="exclude this answer; may be repeated")
+    ask.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set an option of the system, such as loop=fast; may be repeated",
     )
     ask.add_argument("--json", action="store_true", help="print the prediction as one JSON object")
     ask.set_defaults(run=run)
@@ -76,7 +84,7 @@ def _print(prediction: Prediction) -> None:
         print(f"{number}. {a.text}  ({a.probability:.0%})")
         clarification = prediction.clarification_of(a.text)
         if clarification:
-            print(f"   {clarification.question}" + ("" if clarification.passed else "  [did not pass the round trip]"))
+            print(f"   {clarification.question}" + ("" if clarification.passed else "  [not confirmed by the round trip]"))
         for passage_id in dict.fromkeys(e.passage_id for e in a.evidence):
             found = by_id.get(passage_id)
             print(f"   [{found.rank if found else '-'}] {found.passage.title if found else passage_id}")

@@ -13,13 +13,15 @@ from core.settings import Settings
 
 
 def add_parser(commands: Any) -> None:
-    compare = commands.add_parser("compare", help="two runs of `evaluate --out`: differences with intervals and significance")
-    compare.add_argument("a", type=Path, metavar="RUN_A", help="run folder, or its name under AMBISCOPE_HOME/runs")
+    compare = commands.add_parser(
+        "compare", help="compare two runs of `evaluate --out`: differences with intervals and p-values"
+    )
+    compare.add_argument("a", type=Path, metavar="RUN_A", help="a run folder, or its name under AMBISCOPE_HOME/runs")
     compare.add_argument("b", type=Path, metavar="RUN_B")
-    compare.add_argument("--metric", default="F1 answer", help="by which to list the questions (default: F1 answer)")
-    compare.add_argument("--questions", type=int, default=10, metavar="N", help="list so many questions (default: 10)")
+    compare.add_argument("--metric", default="F1 answer", help="metric by which to list questions (default: F1 answer)")
+    compare.add_argument("--questions", type=int, default=10, metavar="N", help="number of questions to list (default: 10)")
     compare.add_argument(
-        "--samples", type=int, default=10_000, help="of the bootstrap and the permutation test (default: 10000)"
+        "--samples", type=int, default=10_000, help="samples of the bootstrap and the permutation test (default: 10000)"
     )
     compare.add_argument("--seed", type=int, default=0)
     compare.add_argument("--json", action="store_true", help="print one JSON object")
@@ -36,7 +38,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     a, b = (read_report(p if p.is_dir() or p.is_absolute() else settings.runs_dir / p)["rows"] for p in (args.a, args.b))
     found = compare_runs(a, b, samples=args.samples, seed=args.seed)
     if args.metric not in found.metrics:
-        raise InputError(f"the runs do not both have the metric '{args.metric}'; they have {', '.join(found.metrics)}")
+        raise InputError(f"the runs do not both have the metric '{args.metric}'; both have {', '.join(found.metrics)}")
     questions = differences(a, b, args.metric)[: args.questions]
     if args.json:
         listed = [{"id": q.id, "question": q.question, "a": q.a, "b": q.b, "difference": q.difference} for q in questions]
@@ -55,7 +57,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             elif c.n:
                 print(f"{name:22} {c.n:6} {d.a or 0:8.2f} {d.b or 0:8.2f} {c.difference or 0:+8.2f}  {'':18} {c.p_value:7.4f}")
     if questions:
-        print(f"\nthe largest differences of {args.metric}")
+        print(f"\nlargest differences in {args.metric}")
     for q in questions:
         print(f"{_points(q.difference):>8}  {percent(q.a):>6} {percent(q.b):>6}  {q.id}  {q.question}")
     return 0

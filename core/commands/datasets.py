@@ -10,9 +10,7 @@ from core.settings import Settings
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "datasets", help="public data sets: licence, layout, whether they are here; and the file layouts"
-    )
+    parser = commands.add_parser("datasets", help="list public data sets, and the question file formats")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
@@ -45,7 +43,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             print(f"  {path}")
         if d.note:
             print(f"  note: {d.note}")
-    print("\nlayouts that `evaluate --questions` reads")
+    print("\nformats that `evaluate --questions` reads")
     for name, entry in LAYOUTS.items():
         print(f"  {name:10} {entry.summary}")
     return 0

@@ -1,4 +1,4 @@
-"""`python -m core download NAME`: a public data set from its authors' address into AMBISCOPE_HOME, gone on with after a break."""
+"""`python -m core download NAME`: a public data set from its authors' address into AMBISCOPE_HOME; an interrupted download is resumed."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from core.settings import Settings
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "download", help="a public data set from its authors' address; run it again to go on after a break"
-    )
-    parser.add_argument("name", help="`python -m core datasets` lists them")
-    parser.add_argument("--again", action="store_true", help="download what is there already once more")
+    parser = commands.add_parser("download", help="download a public data set from its authors; resumes interrupted downloads")
+    parser.add_argument("name", help="name of the data set; `python -m core datasets` lists them")
+    parser.add_argument("--again", action="store_true", help="download again, even if the files are here")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
 
 def megabytes(size: int | None) -> str:
-    return "a size that the server does not say" if size is None else f"{size / 1e6:.1f} MB"
+    return "unknown size" if size is None else f"{size / 1e6:.1f} MB"
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -37,7 +35,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     def progress(url: str, done: int, total: int | None) -> None:
         if url not in bars:
             where = folder_of(settings.home, data.name)
-            print(f"{url}: {megabytes(total)}{f', {megabytes(done)} are here' if done else ''}, into {where}", file=sys.stderr)
+            print(
+                f"{url}: {megabytes(total)}{f', {megabytes(done)} already here' if done else ''}, into {where}", file=sys.stderr
+            )
             bars[url] = tqdm(
                 total=total, initial=done, unit="B", unit_scale=True, file=sys.stderr, disable=not sys.stderr.isatty()
             )

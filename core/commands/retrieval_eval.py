@@ -14,17 +14,27 @@ from core.text import storable
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("retrieval-eval", help="R@k and MRecall@k of dense, bm25 and hybrid retrieval")
+    parser = commands.add_parser("retrieval-eval", help="measure dense, BM25 and hybrid retrieval: R@k and MRecall@k")
     parser.add_argument(
-        "--questions", type=Path, required=True, help="a question file; `python -m core datasets` lists the layouts"
+        "--questions",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="question file; `python -m core datasets` lists the formats",
     )
-    parser.add_argument("--corpus", help="name of a corpus (default: starter)")
-    parser.add_argument("--retrievers", default="dense,bm25,hybrid", help="default: dense,bm25,hybrid")
-    parser.add_argument("--k", default="1,5,10,20,50,100", help="numbers of passages (default: 1,5,10,20,50,100)")
-    parser.add_argument("--limit", type=int, help="the first N questions only")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap")
-    parser.add_argument("--out", type=Path, help="folder: one run folder a retriever, for `compare` and the evaluate page")
-    parser.add_argument("--json", action="store_true", help="print one JSON object: retriever -> report")
+    parser.add_argument("--corpus", help="corpus to search (default: starter)")
+    parser.add_argument(
+        "--retrievers", default="dense,bm25,hybrid", help="comma-separated retrievers (default: dense,bm25,hybrid)"
+    )
+    parser.add_argument(
+        "--k", default="1,5,10,20,50,100", help="comma-separated numbers of passages (default: 1,5,10,20,50,100)"
+    )
+    parser.add_argument("--limit", type=int, metavar="N", help="use only the first N questions")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap intervals (default: 0)")
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="save one run folder per retriever, for `compare` and the Evaluate page"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object with a report for each retriever")
     parser.set_defaults(run=run)
 
 
@@ -32,7 +42,7 @@ def _numbers(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise InputError(f"--k is '{text}'; write whole numbers with commas between") from None
+        raise InputError(f"--k is '{text}'; write whole numbers separated by commas") from None
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:

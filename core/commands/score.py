@@ -11,13 +11,17 @@ from core.settings import Settings
 
 
 def add_parser(commands: Any) -> None:
-    score = commands.add_parser("score", help="AmbigQA's official metrics of predictions against references")
-    score.add_argument("--references", type=Path, required=True, help="AmbigNQ light JSON")
+    score = commands.add_parser("score", help="score predictions with AmbigQA's official metrics")
+    score.add_argument("--references", type=Path, required=True, metavar="FILE", help="references: AmbigNQ light JSON")
     score.add_argument(
-        "--predictions", type=Path, required=True, help="JSON: {id: [answer, ...]} or {id: [{question, answer}, ...]}"
+        "--predictions",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="predictions: JSON with {id: [answer, ...]} or {id: [{question, answer}, ...]}",
     )
-    score.add_argument("--per-question", action="store_true", help="with --json: the values of each question too")
-    score.add_argument("--json", action="store_true", help="print fractions as one JSON object")
+    score.add_argument("--per-question", action="store_true", help="with --json, add the scores of each question")
+    score.add_argument("--json", action="store_true", help="print one JSON object; scores are fractions")
     score.set_defaults(run=run)
 
 

@@ -11,7 +11,7 @@ from core.settings import Settings
 
 
 def add_parser(commands: Any) -> None:
-    systems = commands.add_parser("systems", help="list the answering systems")
+    systems = commands.add_parser("systems", help="list the systems, and what each one needs")
     systems.add_argument("--json", action="store_true")
     systems.set_defaults(run=run)
 

@@ -27,7 +27,7 @@ TARGETS = (
 
 
 def add_parser(commands: Any) -> None:
-    train = commands.add_parser("train", help="train or fit a part of the systems: reader, answerer, reranker and others")
+    train = commands.add_parser("train", help="train a part of the systems, such as the reader, the answerer or the reranker")
     targets = train.add_subparsers(dest="typed", required=True, metavar="TARGET")
     for name in TARGETS:
         module = importlib.import_module(f"core.commands.training.{name}")

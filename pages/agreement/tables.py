@@ -17,18 +17,18 @@ from storage.exchange.exports.tables import safe_cell
 
 Row = dict[str, Any]
 UNDEFINED = "undefined"
-ADDED = "missing, added"
+ADDED = "missing answers"
 HELP = {
-    "Correct": "Of each question's judged answers the share that most people call correct, then the mean over questions: each question counts "
-    "alike, however many answers it has. So it is not the number under 'correct' divided by all judged answers.",
-    "Questions judged": "Questions with at least one answer on whose verdict most people agree.",
-    "F1 with people": "Answer F1 with each person's own answers, the mean over people, then over questions.",
-    "Alpha with people": "Krippendorff's alpha, the system being one more annotator.",
-    "correct": "Answers that most people call correct.",
-    "wrong": "Answers that most people call wrong.",
-    "unsupported": "Answers that most people call unsupported by the passages.",
-    "duplicate": "Answers that most people call a duplicate of another one.",
-    ADDED: "Right answers that judges of its questions added because they were not given, each once a question.",
+    "Correct": "The share of a question's judged answers that most people label correct, averaged over questions. Each question counts the "
+    "same, however many answers it has. So it is not the number under 'correct' divided by all judged answers.",
+    "Questions judged": "Questions with at least one answer on whose label most people agree.",
+    "F1 with people": "Answer F1 against each person's own answers, averaged over people, then over questions.",
+    "Alpha with people": "Krippendorff's alpha, with the system counted as one more annotator.",
+    "correct": "Answers that most people label correct.",
+    "wrong": "Answers that most people label wrong.",
+    "unsupported": "Answers that most people label unsupported by the passages.",
+    "duplicate": "Answers that most people label a duplicate of another answer.",
+    ADDED: "Right answers that annotators added because the system did not give them, each counted once per question.",
 }
 CHARACTER, AROUND = 8, 40  # pixels: of a letter, and of a cell's margins with the arrow of a sorted column
 NARROWEST, WIDEST = 80, 900
@@ -41,11 +41,11 @@ def value(figure: Figure) -> str:
 
 def interval(figure: Figure) -> str:
     if figure.interval is None:
-        return "" if figure.value is None else "too few"
+        return "" if figure.value is None else "too few questions"
     return f"{figure.interval[0]:.3f} to {figure.interval[1]:.3f}"
 
 
-def both(figure: Figure) -> str:
+def value_with_interval(figure: Figure) -> str:
     """Value and interval in one cell."""
     return value(figure) if figure.interval is None else f"{value(figure)} ({interval(figure)})"
 
@@ -67,12 +67,16 @@ def overall(q: Quality) -> list[Row]:
 def pairs(q: Quality) -> list[Row]:
     rows: dict[tuple[str, str], Row] = {}
     for row in q.pairs:
-        rows[row.first, row.second] = {"Person": row.first, "And": row.second, "Questions": row.n} | {
-            f.name: both(f) for f in row.figures
+        rows[row.first, row.second] = {"Person": row.first, "Other person": row.second, "Questions": row.n} | {
+            f.name: value_with_interval(f) for f in row.figures
         }
     for row in q.verdict_pairs:
-        mine = rows.setdefault((row.first, row.second), {"Person": row.first, "And": row.second})
-        mine |= {"Answers judged": row.n, "kappa of verdicts": both(row.figures[0]), "equal verdicts": both(row.figures[1])}
+        mine = rows.setdefault((row.first, row.second), {"Person": row.first, "Other person": row.second})
+        mine |= {
+            "Answers judged": row.n,
+            "Kappa of labels": value_with_interval(row.figures[0]),
+            "Equal labels": value_with_interval(row.figures[1]),
+        }
     return list(rows.values())[:MOST_PAIRS]
 
 
@@ -82,7 +86,7 @@ def items(q: Quality) -> list[Row]:
             "Question": r.prompt,
             "Answer F1": round(r.f1, 3),
             "MASI distance": round(r.distance, 3),
-            "Likeness of questions": number(r.questions),
+            "Question similarity": number(r.questions),
             "Types": ", ".join(r.types),
             "People": ", ".join(r.people),
             "Id": r.item,
@@ -92,7 +96,7 @@ def items(q: Quality) -> list[Row]:
 
 
 def periods(q: Quality) -> list[Row]:
-    return [{"From": p.start, "Questions": p.n} | {f.name: both(f) for f in p.figures} for p in q.periods]
+    return [{"From": p.start, "Questions": p.n} | {f.name: value_with_interval(f) for f in p.figures} for p in q.periods]
 
 
 def types(q: Quality) -> list[Row]:
@@ -111,7 +115,12 @@ def types(q: Quality) -> list[Row]:
 
 def times(q: Quality) -> list[Row]:
     return [
-        {"Person": r.person, "Finished": r.n, "Median minutes": round(r.median_seconds / 60, 1), "Hours": round(r.hours, 1)}
+        {
+            "Person": r.person,
+            "Finished": r.n,
+            "Median time (min)": round(r.median_seconds / 60, 1),
+            "Total time (h)": round(r.hours, 1),
+        }
         for r in q.times
     ]
 
@@ -119,10 +128,10 @@ def times(q: Quality) -> list[Row]:
 def judges(q: Quality) -> list[Row]:
     return [
         {
-            "Judge says yes where": r.judge,
+            "Judge": r.judge,
             "n": r.n,
-            "Accuracy": both(r.accuracy),
-            "Kappa": both(r.kappa),
+            "Accuracy": value_with_interval(r.accuracy),
+            "Kappa": value_with_interval(r.kappa),
             "Precision": number(r.precision),
             "Recall": number(r.recall),
             "Both yes": r.table[0],
@@ -139,11 +148,11 @@ def systems(q: Quality) -> list[Row]:
     return [
         {
             "System": r.system,
-            "Correct": both(r.correct),
+            "Correct": value_with_interval(r.correct),
             "Questions judged": r.correct.n,
-            "F1 with people": both(r.f1),
+            "F1 with people": value_with_interval(r.f1),
             "Questions annotated": r.f1.n,
-            "Alpha with people": both(r.alpha),
+            "Alpha with people": value_with_interval(r.alpha),
             **{verdict: r.verdicts.get(verdict, 0) for verdict in LABELS},
             ADDED: q.missing.get(r.system, 0),
         }
@@ -177,7 +186,7 @@ def types_chart(q: Quality) -> go.Figure:
             go.Bar(
                 x=names,
                 y=share,
-                name="here",
+                name="this project",
                 error_y={
                     "type": "data",
                     "symmetric": False,
@@ -215,14 +224,16 @@ def periods_chart(q: Quality) -> go.Figure | None:
 
 
 def systems_chart(q: Quality) -> go.Figure | None:
-    """Verdicts on each system's answers.  None where nothing was judged."""
+    """Labels of each system's answers.  None where nothing was judged."""
     judged = [r for r in q.systems if r.verdicts]
     if not judged:
         return None
     names = [chart_text(r.system) for r in judged]
     bars = [go.Bar(y=names, x=[r.verdicts.get(v, 0) for r in judged], name=v, orientation="h") for v in LABELS]
     figure = _framed(go.Figure(bars), "")
-    figure.update_layout(barmode="stack", xaxis_title="answers, by what most people say", height=150 + 40 * len(names))
+    figure.update_layout(
+        barmode="stack", xaxis_title="answers, by the label that most people give", height=150 + 40 * len(names)
+    )
     figure.update_xaxes(tickformat="d", dtick=1 if max(sum(r.verdicts.values()) for r in judged) < 10 else None)
     return figure
 

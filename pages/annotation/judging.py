@@ -10,18 +10,18 @@ from core.annotating import judging as form_of
 from core.annotating.judging import Unit, unit_key
 from core.annotating.labels import LABELS, Label, Preference, QuestionLabel
 from core.text import find_spans
-from pages.annotation import bar, state
+from pages.annotation import state, submit_bar
 from pages.annotation.state import Work
-from pages.app.keys import SUBMIT, legend, take
-from pages.app.markup import changes, highlighted, plain
+from pages.app.keyboard import SUBMIT, capture_keys, legend
+from pages.app.markup import changes, escape, highlighted, named
 from storage.records.annotation import JudgedAnswer, JudgingWork, MissingAnswer, ShownAnswer, Side
 
 LIVE = "500ms"
 CHARS = 2_000
-VERDICTS = {label: (label.capitalize(), str(key)) for key, label in enumerate(LABELS, 1)}
-QUESTIONS: dict[QuestionLabel, tuple[str, str]] = {
+ANSWER_LABELS = {label: (label.capitalize(), str(key)) for key, label in enumerate(LABELS, 1)}
+QUESTION_LABELS: dict[QuestionLabel, tuple[str, str]] = {
     "fits": ("Fits", "5"),
-    "ambiguous_still": ("Ambiguous still", "6"),
+    "ambiguous_still": ("Still ambiguous", "6"),
     "changes_meaning": ("Changes the meaning", "7"),
 }
 # beside the colour, which says only what was chosen
@@ -36,9 +36,9 @@ ICONS = {
 }
 PREFERENCES: dict[Preference, tuple[str, str]] = {"a": ("Set A", "A"), "b": ("Set B", "B"), "tie": ("Equally good", "E")}
 MEANINGS = (
-    "**Correct**: an answer to the question in some reading, and its passage says so. **Wrong**: no answer to it. **Unsupported**: may be "
-    "true, but the passage does not say so. **Duplicate**: the same as an earlier answer of the set.  \n"
-    "**Fits**: the rewritten question has this answer and no other, and still asks what was asked. **Ambiguous still**: others fit it too. "
+    "**Correct**: it answers the question in some reading, and its passage says so. **Wrong**: it does not answer it. **Unsupported**: it "
+    "may be true, but the passage does not say so. **Duplicate**: the same as an earlier answer in the set.  \n"
+    "**Fits**: the rewritten question has only this answer, and still asks what was asked. **Still ambiguous**: it has other answers too. "
     "**Changes the meaning**: it asks something else."
 )
 
@@ -59,7 +59,7 @@ def content(work: Work) -> JudgingWork:
         JudgedAnswer(
             answer.prediction_id,
             answer.position,
-            form.verdicts[unit.key],
+            form.labels[unit.key],
             form.questions[unit.key] if unit.asks else None,
             form.notes.get(unit.key, ""),
         )
@@ -81,16 +81,16 @@ def problems(work: Work) -> tuple[str, ...]:
 # ---------------------------------------------------------------- callbacks
 
 
-def _judge(work: Work, at: int, verdict: Label) -> None:
+def _judge(work: Work, at: int, label: Label) -> None:
     unit = units(work)[at][2]
-    same = work.form.verdicts.get(unit.key) == verdict
-    _then(work, at, form_of.judge(work.form, unit.key, None if same else verdict))
+    same = work.form.labels.get(unit.key) == label
+    _then(work, at, form_of.judge(work.form, unit.key, None if same else label))
 
 
-def _judge_question(work: Work, at: int, verdict: QuestionLabel) -> None:
+def _judge_question(work: Work, at: int, label: QuestionLabel) -> None:
     unit = units(work)[at][2]
-    same = work.form.questions.get(unit.key) == verdict
-    _then(work, at, form_of.judge_question(work.form, unit.key, None if same else verdict))
+    same = work.form.questions.get(unit.key) == label
+    _then(work, at, form_of.judge_question(work.form, unit.key, None if same else label))
 
 
 def _then(work: Work, at: int, form: form_of.Form) -> None:
@@ -139,7 +139,7 @@ def pane(work: Work) -> None:
     every = units(work)
     left = sum(bool(form_of.open_parts(work.form, u)) for *_, u in every)
     st.caption(f"{len(every) - left} of {len(every)} answers judged")
-    with st.expander("What the verdicts mean"):
+    with st.expander("What the labels mean"):
         st.markdown(MEANINGS)
     sides = work.sheet.sides
     places = st.columns(len(sides), gap="medium") if len(sides) > 1 else [st.container()]
@@ -149,7 +149,7 @@ def pane(work: Work) -> None:
             if len(sides) > 1:
                 st.markdown(f"**Set {side.name.upper()}**")
             if not side.answers:
-                st.caption("This set is empty: no answer was found.")
+                st.caption("This set is empty: the system found no answer.")
             for answer in side.answers:
                 _card(work, at, answer, every[at][2])
                 at += 1
@@ -168,44 +168,46 @@ def pane(work: Work) -> None:
     _below(work)
     if work.tried:
         for problem in problems(work):
-            bar.mistake(problem)
-    bar.actions(work, make=content, blocked=lambda: bool(problems(work)))
+            submit_bar.show_mistake(problem)
+    submit_bar.actions(work, make=content, blocked=lambda: bool(problems(work)))
     with st.container(horizontal=True):
         st.button("Next answer", key=work.key("next"), shortcut="N", type="tertiary", on_click=_move, args=(work, 1))
         st.button("Previous answer", key=work.key("previous"), shortcut="P", type="tertiary", on_click=_move, args=(work, -1))
     keys = [
         (f"1–{len(LABELS)}", ", ".join(LABELS)),
-        ("5–7", "the question fits, is ambiguous still, changes the meaning"),
+        ("5–7", "question fits, still ambiguous, changes the meaning"),
     ]
     keys += [("A", "set A is better"), ("B", "set B"), ("E", "equally good")] if len(sides) > 1 else []
     legend([*keys, ("N", "next answer"), ("P", "previous"), ("U", "undo"), (SUBMIT, "submit")])
     if every:
         left = form_of.open_parts(work.form, every[work.current][2])
-        place = work.key("question" if left == ("question",) else "verdict", work.current)
+        place = work.key("question" if left == ("question",) else "answer", work.current)
         # not at each change: it would leave a text field while somebody types in it
-        token = f"{work.task.item}.{place}.{len(work.form.verdicts)}.{len(work.form.questions)}"
-        take(state.on_screen(work), place, token, work.key("card", work.current))
+        token = f"{work.task.item}.{place}.{len(work.form.labels)}.{len(work.form.questions)}"
+        capture_keys(state.on_screen(work), place, token, work.key("card", work.current))
     else:
-        take(state.on_screen(work))
+        capture_keys(state.on_screen(work))
 
 
 def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
     now = at == work.current
     done = not form_of.open_parts(work.form, unit)
     with st.container(border=True, key=work.key("card", at)):
-        mark = ":orange-badge[:material/keyboard: judge this]" if now else (":green[:material/done:]" if done else "")
-        st.caption(plain(work.task.question))  # the heading is out of sight by now
-        st.markdown(f"{at + 1}\\. **{plain(answer.text)}** {mark}")
-        _passages(work, answer)
-        _verdict_buttons(work, at, "verdict", VERDICTS, work.form.verdicts.get(unit.key), now)
+        mark = ":orange-badge[:material/keyboard: keys apply here]" if now else (":green[:material/done:]" if done else "")
+        st.caption(escape(work.task.question))  # the heading is out of sight by now
+        st.markdown(f"{at + 1}\\. **{escape(answer.text)}** {mark}")
+        _passages(work, at, answer)
+        _label_buttons(work, at, "answer", ANSWER_LABELS, work.form.labels.get(unit.key), now)
         if answer.question is not None:
             st.markdown(changes(work.task.question, answer.question))
-            _verdict_buttons(work, at, "question", QUESTIONS, work.form.questions.get(unit.key), now)
+            _label_buttons(work, at, "question", QUESTION_LABELS, work.form.questions.get(unit.key), now)
         with st.popover(
-            "Note" if unit.key not in work.form.notes else "Note ✓", type="tertiary", key=work.key("note.open", at)
+            named("Note" if unit.key not in work.form.notes else "Note ✓", f"on {_name(at, answer)}"),
+            type="tertiary",
+            key=work.key("note.open", at),
         ):
             st.text_input(
-                "Note",
+                f"Note on answer {at + 1}",
                 key=state.show_field(work.key("note", at), work.form.notes.get(unit.key, "")),
                 max_chars=CHARS,
                 live=LIVE,
@@ -214,7 +216,11 @@ def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
             )
 
 
-def _verdict_buttons(
+def _name(at: int, answer: ShownAnswer) -> str:
+    return f"answer {at + 1}, {answer.text}"
+
+
+def _label_buttons(
     work: Work,
     at: int,
     what: str,
@@ -222,10 +228,11 @@ def _verdict_buttons(
     chosen: str | None,
     now: bool,  # type: ignore[type-arg]
 ) -> None:
+    of = _name(at, units(work)[at][1])
     with st.container(horizontal=True, key=work.key(what, at)):
         for value, (label, key) in choices.items():
             st.button(
-                label,
+                named(label, f"for {of}" if what == "answer" else f"for the question of {of}"),
                 key=work.key(what, at, value),
                 icon=ICONS[value],
                 type="primary" if chosen == value else "secondary",
@@ -235,30 +242,30 @@ def _verdict_buttons(
             )
 
 
-def _passages(work: Work, answer: ShownAnswer) -> None:
+def _passages(work: Work, at: int, answer: ShownAnswer) -> None:
     """Each passage that the answer was read from, whole, with the answer marked: what proves it may be in any of them."""
     passages = {p.id: p for p in (work.sheet.passages if work.sheet else ())}
     found = [passages[i] for i in dict.fromkeys(e.passage_id for e in answer.evidence) if i in passages]
     if not found:
-        st.caption(":material/link_off: No passage was given for it.")
+        st.caption(":material/link_off: The system gave no passage for it.")
         return
     shown = []
     for passage in found:
         spans = [(e.start, e.end) for e in answer.evidence if e.passage_id == passage.id]
         marked = highlighted(passage.text, [*spans, *find_spans(passage.text, answer.text)])
-        shown.append(f"**{plain(passage.title or passage.id)}**: {marked}")  # no caption: it is what has to be read
+        shown.append(f"**{escape(passage.title or passage.id)}**: {marked}")  # no caption: it is what has to be read
     st.markdown(shown[0])
     if len(shown) > 1:
         count = len(shown) - 1
         label = f"{count} more passage{'s' if count > 1 else ''} for this answer"
-        with st.expander(label, expanded=True, icon=":material/menu_book:"):
+        with st.expander(named(label, _name(at, answer)), expanded=True, icon=":material/menu_book:"):
             for text in shown[1:]:
                 st.markdown(text)
 
 
 def _below(work: Work) -> None:
     lines = work.form.missing.splitlines()
-    st.markdown("**Answers that are missing** :gray[one a field, aliases parted by |]")
+    st.markdown("**Missing answers** :gray[one per field; separate aliases with |]")
     for line, text in enumerate([*lines, ""]):
         st.text_input(
             f"Missing answer {line + 1}",
@@ -270,8 +277,8 @@ def _below(work: Work) -> None:
             on_change=_missing,
             args=(work, line),
         )
-    bar.note(work)
-    with st.expander(f"All passages that the systems read ({len(work.sheet.passages) if work.sheet else 0})"):
+    submit_bar.note(work)
+    with st.expander(f"All passages the systems read ({len(work.sheet.passages) if work.sheet else 0})"):
         for passage in work.sheet.passages if work.sheet else ():
-            st.markdown(f"**{plain(passage.title or passage.id)}**")
-            st.caption(plain(passage.text))
+            st.markdown(f"**{escape(passage.title or passage.id)}**")
+            st.caption(escape(passage.text))

@@ -12,7 +12,7 @@ from core.types import Passage
 from pages.annotation import state
 from pages.annotation.state import Work
 from pages.app import shared
-from pages.app.markup import around, highlighted, plain, short
+from pages.app.markup import around, escape, highlighted, named, short
 
 RESULTS = 10
 
@@ -112,7 +112,7 @@ def pane(work: Work, answers: Callable[[Work], Iterable[str]], under: Callable[[
         "Search the passages",
         key=state.show_field(key, work.query),
         type="search",
-        placeholder="a few words, then Enter",
+        placeholder="Type a few words and press Enter",
         max_chars=500,
         icon=":material/search:",
         on_change=_search,
@@ -120,23 +120,28 @@ def pane(work: Work, answers: Callable[[Work], Iterable[str]], under: Callable[[
     )
     if work.found is None:
         st.caption(
-            "Look for every reading of the question: other years, places, versions. Open what you use; opening is what counts as read."
+            "Look for every reading of the question: other years, places, versions. Open the passages you use: only opened ones count as read."
         )
     elif not work.found:
-        st.info("No passage has these words. Try others.")
+        st.info("No passage has these words. Try other words.")
     for found in work.found or ():
         _row(work, found.passage)
     if work.opened:
-        st.caption("Opened so far: " + "; ".join(plain(title(work, i)) for i in sorted(work.opened)))
+        st.caption("Opened so far: " + "; ".join(escape(title(work, i)) for i in sorted(work.opened)))
 
 
 def _row(work: Work, passage: Passage) -> None:
     with st.container(border=True, key=work.key("result", passage.id)), st.container(horizontal=True):
         mark = ":green[:material/done:] " if passage.id in work.opened else ""
         with st.container():
-            st.markdown(f"{mark}**{plain(short(passage.title or passage.id, 80))}**")
+            st.markdown(f"{mark}**{escape(short(passage.title or passage.id, 80))}**")
             st.caption(around(passage.text, _hits(work, passage), 70))
-        st.button("Open", key=work.key("open", passage.id), on_click=open_passage, args=(work, passage))
+        st.button(
+            named("Open", passage.title or passage.id),
+            key=work.key("open", passage.id),
+            on_click=open_passage,
+            args=(work, passage),
+        )
 
 
 def _hits(work: Work, passage: Passage) -> list[tuple[int, int]]:
@@ -146,13 +151,13 @@ def _hits(work: Work, passage: Passage) -> list[tuple[int, int]]:
 
 def _draw_passage(work: Work, passage: Passage, answers: list[str]) -> None:
     st.button(
-        "Go back to the search results" if work.item.passages is None else "Go back to the passages",
+        "Back to the search results" if work.item.passages is None else "Back to the passages",
         key=work.key("back"),
         on_click=_back,
         args=(work,),
         icon=":material/arrow_back:",
         shortcut=None if work.stage == "judging" else "B",  # there B is the second set
     )
-    st.markdown(f"**{plain(passage.title or passage.id)}**")
+    st.markdown(f"**{escape(passage.title or passage.id)}**")
     st.markdown(highlighted(passage.text, [span for answer in answers for span in find_spans(passage.text, answer)]))
-    st.caption(f"Passage {plain(passage.id)}")
+    st.caption(f"Passage {escape(passage.id)}")

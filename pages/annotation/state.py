@@ -17,7 +17,7 @@ from core.annotating.history import History
 from core.errors import AmbiscopeError, FormatError
 from core.types import Passage, RetrievedPassage
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from storage.records.annotation import (
     DraftConflictError,
     GenerationWork,
@@ -145,7 +145,9 @@ def _take(work: Work, body: Mapping[str, Any]) -> None:
         work.step = int(body.get("step", 1))
     except (FormatError, KeyError, TypeError, ValueError):
         if not _from_submission(work):
-            work.problem = FormatError("the stored draft has another layout and is not shown; what you save now replaces it")
+            work.problem = FormatError(
+                "the stored draft has an unknown format and cannot be shown; what you save now replaces it"
+            )
 
 
 def _from_submission(work: Work) -> bool:
@@ -234,7 +236,7 @@ def take_theirs(work: Work) -> None:
         work.nonce += 1
 
 
-def trouble(work: Work) -> None:
+def show_problem(work: Work) -> None:
     """What went wrong, with both sides of a conflict to choose from."""
     error = work.problem
     if error is None:
@@ -242,19 +244,24 @@ def trouble(work: Work) -> None:
     if not isinstance(error, DraftConflictError):
         shared.show_error(error)
         return
-    when = f"{error.theirs.saved:%H:%M:%S} UTC" if error.theirs else "nothing"
-    st.warning(f"This draft was changed in another window (saved {when}). Which one goes on?", icon=":material/sync_problem:")
+    when = f"{error.theirs.saved:%H:%M:%S} UTC" if error.theirs else "never"
+    st.warning(
+        f"This draft was changed in another window (saved {when}). Which one do you want to keep?",
+        icon=":material/sync_problem:",
+    )
     left, right = st.columns(2)
     for place, name, form in (
-        (left, "Here", work.body()["form"]),
-        (right, "There", (error.theirs.body if error.theirs else {})),
+        (left, "This window", work.body()["form"]),
+        (right, "Other window", (error.theirs.body if error.theirs else {})),
     ):
         with place:
             st.caption(name)
-            st.markdown(plain("; ".join(texts_of(form))[:1000]) or ":gray[nothing]")
+            st.markdown(escape("; ".join(texts_of(form))[:1000]) or ":gray[nothing]")
     with st.container(horizontal=True):
-        st.button("Keep this one", key=work.key("mine"), on_click=keep_mine, args=(work,))
-        st.button("Take the other", key=work.key("theirs"), on_click=take_theirs, args=(work,), disabled=error.theirs is None)
+        st.button("Keep this window's draft", key=work.key("mine"), on_click=keep_mine, args=(work,))
+        st.button(
+            "Use the other draft", key=work.key("theirs"), on_click=take_theirs, args=(work,), disabled=error.theirs is None
+        )
 
 
 def texts_of(value: Any) -> list[str]:
@@ -270,7 +277,7 @@ def texts_of(value: Any) -> list[str]:
 
 def saved_line(work: Work) -> str:
     if work.saved is None:
-        return "Nothing to save yet. Everything you write is saved at once."
+        return "Nothing to save yet. What you write is saved as you type."
     return f"Draft saved {work.saved.astimezone():%H:%M:%S}"
 
 

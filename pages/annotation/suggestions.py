@@ -9,24 +9,24 @@ from core.annotating.generation import Action, Offered
 from core.text import normalize_answer
 from pages.annotation import search, state
 from pages.annotation.state import Work
-from pages.app.figures import percent
-from pages.app.markup import around, changes, plain
+from pages.app.formatting import percent
+from pages.app.markup import around, changes, escape, named
 from storage.records.annotation import Suggestion, SuggestionUse
 
 PIXELS, TALL = 420, 3  # of the list, when more than three are left
 BADGES: dict[Action, str] = {
     "accepted": ":green-badge[accepted]",
-    "edited": ":blue-badge[accepted, edited]",
+    "edited": ":blue-badge[accepted, then edited]",
     "rejected": ":red-badge[rejected]",
 }
 
 
-def offered(suggestion: Suggestion) -> Offered:
+def as_offer(suggestion: Suggestion) -> Offered:
     ids = tuple(dict.fromkeys(e.passage_id for e in suggestion.evidence))
     return Offered(suggestion.prediction_id, suggestion.position, suggestion.text, suggestion.question, ids)
 
 
-def folded(suggestions: tuple[Suggestion, ...]) -> list[list[Suggestion]]:
+def merged_by_answer(suggestions: tuple[Suggestion, ...]) -> list[list[Suggestion]]:
     """The same answer of two systems is one suggestion: the first of each list is shown.  The most probable ones come first."""
     found: dict[str, list[Suggestion]] = {}
     for suggestion in suggestions:
@@ -37,8 +37,8 @@ def folded(suggestions: tuple[Suggestion, ...]) -> list[list[Suggestion]]:
 def uses(work: Work) -> tuple[SuggestionUse, ...]:
     """What became of each suggestion that was decided on, in their order."""
     actions: dict[tuple[str, int], Action] = {}
-    for same in folded(work.suggestions):
-        action = form_of.became(work.form, offered(same[0]))
+    for same in merged_by_answer(work.suggestions):
+        action = form_of.became(work.form, as_offer(same[0]))
         if action is not None:
             actions.update({(s.prediction_id, s.position): action for s in same})
     return tuple(
@@ -64,10 +64,10 @@ def draw(work: Work) -> None:
     """Those to decide on come first; the keys A, X and E belong to the first of them."""
     if not work.suggestions:
         return
-    lists = folded(work.suggestions)
-    states = [form_of.became(work.form, offered(same[0])) for same in lists]
+    lists = merged_by_answer(work.suggestions)
+    states = [form_of.became(work.form, as_offer(same[0])) for same in lists]
     left = [number for number, became in enumerate(states) if became is None]
-    st.markdown(f"**Suggestions** :gray[made by a model: check each against its passage · {len(left)} of {len(lists)} left]")
+    st.markdown(f"**Suggestions** :gray[from a model: check each against its passage · {len(left)} of {len(lists)} left]")
     with st.container(height=PIXELS if len(left) > TALL else "content", border=False):
         for number in left:
             _card(work, number, lists[number][0], number == left[0])
@@ -78,17 +78,17 @@ def draw(work: Work) -> None:
 
 def _decided(work: Work, number: int, suggestion: Suggestion, became: Action) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"{plain(suggestion.text)} {BADGES[became]}", width="content")
-        key, args = work.key("withdraw", number), (work, offered(suggestion), "withdraw")
-        st.button("Take back", key=key, type="tertiary", on_click=_decide, args=args)
+        st.markdown(f"{escape(suggestion.text)} {BADGES[became]}", width="content")
+        key, args = work.key("withdraw", number), (work, as_offer(suggestion), "withdraw")
+        st.button(named("Undo", f"the decision on {suggestion.text}"), key=key, type="tertiary", on_click=_decide, args=args)
 
 
 def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
-    offer = offered(suggestion)
+    offer = as_offer(suggestion)
     with st.container(border=True, key=work.key("suggestion", number)):
         st.markdown(
-            f"**{plain(suggestion.text)}** :gray-badge[{percent(suggestion.probability)}]",
-            help="How probable the model itself finds this answer",
+            f"**{escape(suggestion.text)}** :gray-badge[{percent(suggestion.probability)}]",
+            help="The model's own probability for this answer",
         )
         if suggestion.question:
             st.markdown(changes(work.task.question, suggestion.question))
@@ -96,7 +96,7 @@ def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
         with st.container(horizontal=True):
             for label, what, key in (("Accept", "accept", "A"), ("Reject", "reject", "X")):
                 st.button(
-                    label,
+                    named(label, suggestion.text),
                     key=work.key(what, number),
                     shortcut=key if first else None,
                     on_click=_decide,
@@ -104,7 +104,7 @@ def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
                 )
             if offer.passage_ids:
                 st.button(
-                    "Read its evidence",
+                    named("Read the evidence", f"for {suggestion.text}"),
                     key=work.key("read", number),
                     icon=":material/menu_book:",
                     type="tertiary",
@@ -116,11 +116,11 @@ def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
 
 def _evidence(work: Work, suggestion: Suggestion) -> None:
     if not suggestion.evidence:
-        st.caption(":material/link_off: No passage holds these words.")
+        st.caption(":material/link_off: No passage contains these words.")
         return
     first = suggestion.evidence[0]
     passage = search.look_up(work, first.passage_id)
     if passage is None:
-        st.caption(f"Passage {plain(first.passage_id)} is not in the project's corpus.")
+        st.caption(f"Passage {escape(first.passage_id)} is not in the project's corpus.")
         return
-    st.caption(f"{plain(passage.title)}: {around(passage.text, [(first.start, first.end)], 90)}")
+    st.caption(f"{escape(passage.title)}: {around(passage.text, [(first.start, first.end)], 90)}")

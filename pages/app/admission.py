@@ -59,7 +59,7 @@ def warn() -> None:
         return
     if told:
         st.warning(
-            "Other machines are let in without an account (AMBISCOPE_OPEN_TO_ALL): whoever reaches this address can read, change and delete "
-            "everything. Add a manager with a password on Manage, People.",
+            "Other machines can connect without an account (AMBISCOPE_OPEN_TO_ALL). Anyone who reaches this address can read, change and delete "
+            "everything. To stop this, add a manager with a password on the Manage page, under People.",
             icon=":material/lock_open:",
         )

@@ -1,6 +1,6 @@
 """Text of corpora, models and people as Streamlit Markdown that shows exactly that text, and marks on pieces of it.
 
-Everything drawn as Markdown passes through `plain`.  Streamlit's Markdown: CommonMark, GFM, directives (`:red[x]`), maths, emoji
+Everything drawn as Markdown passes through `escape`.  Streamlit's Markdown: CommonMark, GFM, directives (`:red[x]`), maths, emoji
 shortcodes, automatic links and typographic arrows.  The last three are applied to finished text, where a backslash does not
 help: there an invisible word joiner (U+2060) parts the characters.
 """
@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 JOINER = "\u2060"
+NAME_CHARS = 80
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")  # all of ASCII's: each may be escaped in CommonMark
 _INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _LATE = re.compile(
@@ -23,10 +24,16 @@ _LATE = re.compile(
 )
 
 
-def plain(text: object) -> str:
+def escape(text: object) -> str:
     """Markdown that renders as `text`: white space becomes single blanks (as in HTML), control characters go, nothing is markup."""
     flat = re.sub(r"\s+", " ", _INVISIBLE.sub(" ", str(text).replace(JOINER, "")))
     return _PUNCTUATION.sub(r"\\\1", _LATE.sub(JOINER, flat))
+
+
+def named(word: str, what: str) -> str:
+    """The label of a button, popover or expander whose `word` stands on the page more than once: `what` is read aloud and not drawn
+    (emphasis in a button, by style.css), so that each has an accessible name of its own."""
+    return f"{word} *{escape(short(what, NAME_CHARS))}*" if what.strip() else word
 
 
 def without_pictures(markdown: str) -> str:
@@ -58,15 +65,15 @@ def highlighted(text: str, spans: Iterable[tuple[int, int]], colour: str = "oran
         start = max(start, at)
         if end <= start:
             continue
-        out += [plain(text[at:start]), f":{colour}-background[**{plain(text[start:end].strip())}**]"]
+        out += [escape(text[at:start]), f":{colour}-background[**{escape(text[start:end].strip())}**]"]
         at = end
-    return "".join([*out, plain(text[at:])])
+    return "".join([*out, escape(text[at:])])
 
 
 def around(text: str, spans: Sequence[tuple[int, int]], width: int = 160) -> str:
     """The surroundings of the first span, marked, with dots where text was left out."""
     if not spans:
-        return plain(short(text, 2 * width))
+        return escape(short(text, 2 * width))
     start, end = spans[0]
     left, right = max(0, start - width), min(len(text), end + width)
     left = 0 if left == 0 else text.find(" ", left, start) + 1 or start
@@ -86,10 +93,10 @@ def changes(before: str, after: str) -> str:
     for kind, a, b, c, d in match.get_opcodes():
         gone, come = "".join(s + w for s, w in old[a:b]), "".join(s + w for s, w in new[c:d])
         if kind == "equal":
-            out.append(plain(come))
+            out.append(escape(come))
             continue
         for text, frame in ((gone, ":red-background[~~{}~~]"), (come, ":green-background[**{}**]")):
             if text:
                 blank = " " if text[0].isspace() or (out and text is come and gone) else ""
-                out.append(blank + frame.format(plain(text.strip())))
+                out.append(blank + frame.format(escape(text.strip())))
     return "".join(out).strip()

@@ -134,10 +134,12 @@ class Guard:
     async def _why_not(self, scope: Scope) -> str:
         """Why a request is refused; empty where it is not."""
         if await self._shut(scope):
-            return f"Ambiscope answers other machines, and other names than localhost, when people have accounts: {HOW}."
+            return (
+                f"Ambiscope serves other machines, and host names other than localhost, only when people have accounts: {HOW}."
+            )
         path: str = scope["path"]
         if path.endswith(METRICS) and not from_here(scope):
-            return "These figures are for this machine."
+            return "These metrics can be read from this machine only."
         if UPLOADS in path and scope["method"] != "OPTIONS":
             from anyio.to_thread import run_sync
 

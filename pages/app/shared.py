@@ -21,7 +21,7 @@ from core.metrics.significance.compare import MetricDifference, compare_values
 from core.retrieval.library import CorpusInfo
 from core.settings import Settings
 from pages.app import connection, libraries
-from pages.app.markup import plain
+from pages.app.markup import escape
 from storage.door import Door
 from storage.people.permissions import Name
 from storage.people.visitors import Visitor
@@ -144,7 +144,7 @@ def store() -> Door:
     return Door(servers_store(), visitor)
 
 
-def handed_out(action: Name, path: Path) -> Callable[[], bytes]:
+def read_for_download(action: Name, path: Path) -> Callable[[], bytes]:
     """What a download button calls for a file when it is asked for, which Streamlit does in no session: whoever was here at the drawing
     must stand then, and may do `action`.  The call raises NotAllowedError, SignedOutError, OSError."""
     held, made = visitor(), servers_store()
@@ -239,15 +239,15 @@ def examples() -> list[str]:
 def show_error(error: BaseException) -> None:
     """The message of an error raised on purpose; of any other one a log id, with the traceback in the log."""
     if isinstance(error, AmbiscopeError):
-        st.error(plain(error), icon=":material/error:")
+        st.error(escape(error), icon=":material/error:")
         return
     if isinstance(error, MemoryError):
         st.error("There is not enough memory. Read fewer passages, or close other programs.", icon=":material/error:")
         return
     number = uuid.uuid4().hex[:8]
     log.error("error %s", number, exc_info=error)
-    what = plain(type(error).__name__)
-    st.error(f"Something went wrong that should not ({what}). The log tells more under {number}.", icon=":material/error:")
+    what = escape(type(error).__name__)
+    st.error(f"An unexpected error occurred ({what}). The log has the details under {number}.", icon=":material/error:")
 
 
 def annotator() -> str:

@@ -13,7 +13,7 @@ import streamlit as st
 
 from core.errors import AmbiscopeError
 from pages.app import connection, shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from storage.people.visitors import Visitor
 from storage.records.annotation import SignedOutError, SignInError
 
@@ -57,12 +57,14 @@ def _form() -> None:
     if connection.provider():
         who = connection.subject()
         if who:
-            st.warning("You are known to the provider, but have no account here. Send this line to your manager, who adds it:")
+            st.warning(
+                "You signed in with the provider, but you have no account here. Send this line to your manager, who can add you:"
+            )
             st.code(who, language=None, wrap_lines=True)
             st.button("Sign out", on_click=sign_out, key="signin.out.unknown")
         else:
             st.button("Sign in with your organisation", on_click=st.login, type="primary", key="signin.provider")
-        st.caption("Or with a name and password that your manager gave you:")
+        st.caption("Or use the name and password from your manager:")
     with st.form("signin.form", width=420):
         st.text_input("Name", key="signin.typed", max_chars=NAME_CHARS, autocomplete="username")
         st.text_input("Password", type="password", key="signin.password", max_chars=400, autocomplete="current-password")
@@ -86,7 +88,7 @@ def _change_password() -> None:
         name, store = shared.annotator(), shared.store()
         store.people.set_password(name, name, new, old=old, address=connection.address())
         shared.keep_visitor(store.people.sign_in(name, new, connection.address()))
-        state["signin.said"] = "The password is changed."
+        state["signin.said"] = "Your password was changed."
     except AmbiscopeError as error:
         state["signin.error"] = error
 
@@ -94,18 +96,18 @@ def _change_password() -> None:
 def _signed_in(name: str) -> None:
     st.session_state["annotator"] = name
     with st.sidebar:
-        st.markdown(f":material/person: **{plain(name)}**")
+        st.markdown(f":material/person: **{escape(name)}**")
         if said := st.session_state.pop("signin.said", None):
-            st.success(plain(said))
+            st.success(escape(said))
         if error := st.session_state.pop("signin.error", None):
             shared.show_error(error)
         with st.container(horizontal=True):
             st.button("Sign out", on_click=sign_out, key="signin.out")
             if not connection.subject():
-                with st.popover("Password"), st.form("signin.change", border=False):
-                    st.text_input("Present password", type="password", key="signin.old", autocomplete="current-password")
+                with st.popover("Change password"), st.form("signin.change", border=False):
+                    st.text_input("Current password", type="password", key="signin.old", autocomplete="current-password")
                     st.text_input("New password", type="password", key="signin.new", autocomplete="new-password")
-                    st.form_submit_button("Change", on_click=_change_password)
+                    st.form_submit_button("Change password", on_click=_change_password)
 
 
 def _typed_before() -> str:
@@ -156,7 +158,7 @@ def gate() -> bool:
         st.session_state["annotator"] = _typed_before() or own
     # before the page: a run that is being drawn lasts, and a field that is not drawn loses its value
     st.sidebar.text_input(
-        "Your name", key="annotator", max_chars=NAME_CHARS, help="What you judge and write is kept under this name."
+        "Your name", key="annotator", max_chars=NAME_CHARS, help="Your judgments and annotations are stored under this name."
     )
     _keep_name(own)
     return False

@@ -50,7 +50,7 @@ def safe_names(names: Sequence[str], kinds: Iterable[str] = tuple(READERS)) -> d
         lower = name.lower()
         suffix = next((s for s in sorted(kinds, key=len, reverse=True) if lower.endswith(s)), None)
         if suffix is None:
-            raise InputError(f"{name[:120]}: no reader for this kind of file; use one of {', '.join(kinds)}")
+            raise InputError(f"{name[:120]}: this file type cannot be read; use one of {', '.join(kinds)}")
         stem = _UNSAFE.sub("_", name[: -len(suffix)])[:40].strip("_") or "file"
         taken = {n.lower() for n in found}
         if _DEVICE.fullmatch(stem) or f"{stem}{suffix}".lower() in taken:
@@ -61,7 +61,7 @@ def safe_names(names: Sequence[str], kinds: Iterable[str] = tuple(READERS)) -> d
     return found
 
 
-def keep(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
+def save_upload(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
     """Writes uploaded files under `home`.  Raises InputError for an unknown kind, StorageError when the disk refuses."""
     originals = safe_names([f.name for f in files])
     folder = home / "uploads" / uuid.uuid4().hex
@@ -76,7 +76,7 @@ def keep(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
     return Upload(folder, corpus, originals)
 
 
-def kept(home: Path, corpus: str) -> list[Upload]:
+def pending_uploads(home: Path, corpus: str) -> list[Upload]:
     """Uploads whose build for this corpus did not end."""
     found = []
     for path in sorted((home / "uploads").glob(f"*/{NAMES}")):
@@ -89,8 +89,8 @@ def kept(home: Path, corpus: str) -> list[Upload]:
     return found
 
 
-def discard(home: Path, corpus: str) -> None:
-    for upload in kept(home, corpus):
+def discard_uploads(home: Path, corpus: str) -> None:
+    for upload in pending_uploads(home, corpus):
         shutil.rmtree(upload.folder, ignore_errors=True)
 
 
@@ -112,7 +112,7 @@ class Build(Worker):
         self.share = min(1.0, done / total) if total else None
         self.stage = f"{stage}: {done:,} of {total:,} passages" if total else f"{stage}: {done:,} passages"
         if self.stopping:
-            raise CancelledError(f"the build of corpus '{self.name}' was stopped; what was done is kept, and it can go on")
+            raise CancelledError(f"the build of corpus '{self.name}' was stopped; finished work is kept, and you can resume it")
 
     def work(self) -> None:
         try:
@@ -120,7 +120,7 @@ class Build(Worker):
         except InputError:  # these files will never make this corpus
             shutil.rmtree(self.upload.folder, ignore_errors=True)
             raise
-        discard(self._engine.settings.home, self.name)
+        discard_uploads(self._engine.settings.home, self.name)
 
 
 def running() -> dict[str, Build]:

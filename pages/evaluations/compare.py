@@ -10,9 +10,9 @@ import streamlit as st
 
 from core.metrics.significance.compare import MetricDifference
 from pages.app import shared
-from pages.app.markup import plain, short
+from pages.app.markup import escape, short
 from pages.evaluations import judges
-from pages.evaluations.charts.base import ALL, MULTI, SCOPES, Chart, is_share, layout, shown
+from pages.evaluations.charts.base import ALL, MULTI, SCOPES, Chart, format_score, is_share, layout
 from pages.evaluations.data import draw, metrics_of, names
 from pages.evaluations.rows import question
 from storage.records.results import StoredEvaluation
@@ -23,7 +23,7 @@ MOST = 500  # questions in the chart
 
 def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     if len(runs) < 2:
-        st.info("Two stored runs are needed. Start another one under Start and store, or store a run folder there.")
+        st.info("A comparison needs two stored runs. Choose Start and store to start another one, or to store a run folder.")
         return
     called = names(runs)
     ids = [r.id for r in runs]
@@ -40,9 +40,11 @@ def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
         return
     found = shared.compared(a, b, tuple(common), scope)
     if not any(d.comparison.n for d in found.values()):
-        st.info("These runs have no question in common. Choose two runs over the same question file.")
+        st.info("These runs have no question in common. Choose two runs on the same question file.")
         return
-    st.caption(f"A: {plain(called[a])}. B: {plain(called[b])}. {SCOPES[scope]}; seed 0, {shared.SAMPLES:,} samples.")
+    st.caption(
+        f"A: {escape(called[a])}. B: {escape(called[b])}. {SCOPES[scope].capitalize()}; {shared.SAMPLES:,} bootstrap samples, seed 0."
+    )
     draw(_metrics(found))
     if judges.is_judged(common):
         judges.draw([by_id[a], by_id[b]], called)
@@ -59,8 +61,8 @@ def _metrics(found: Mapping[str, MetricDifference]) -> Chart:
         rows.append(
             {
                 "metric": name,
-                "A": shown(name, d.a),
-                "B": shown(name, d.b),
+                "A": format_score(name, d.a),
+                "B": format_score(name, d.b),
                 "A - B": _signed(name, c.difference),
                 "low": _signed(name, c.interval[0]) if c.interval else "",
                 "high": _signed(name, c.interval[1]) if c.interval else "",
@@ -92,9 +94,9 @@ def _metrics(found: Mapping[str, MetricDifference]) -> Chart:
         figure,
         130 + 28 * len(kept),
         yaxis={"autorange": "reversed", "automargin": True},
-        xaxis={"title": "A - B, with 95% interval of the paired bootstrap"},
+        xaxis={"title": "A - B, with the 95% interval of the paired bootstrap"},
     )
-    return Chart("differences", "Difference of the means", figure, table)
+    return Chart("differences", "Difference between the means", figure, table)
 
 
 def _signed(metric: str, value: float | None) -> str:
@@ -116,7 +118,7 @@ def _questions(a: str, b: str, metric: str, called: Mapping[str, str]) -> None:
         )
     )
     layout(figure, 320, bargap=0, xaxis={"title": "questions, sorted by difference"}, yaxis={"title": f"{metric}: A - B"})
-    caption = f"{metric}: A is better on {better}, B on {worse}, equal on {len(differences) - better - worse} of {len(differences)} questions."
+    caption = f"{metric}: A is better on {better} questions and B on {worse}; {len(differences) - better - worse} of {len(differences)} are equal."
     draw(
         Chart(
             "question-differences",
@@ -152,7 +154,7 @@ def _questions(a: str, b: str, metric: str, called: Mapping[str, str]) -> None:
     if chosen in texts:
         for place, run, letter in zip(st.columns(2), (a, b), "AB", strict=True):
             with place:
-                st.subheader(f"{letter}: {plain(called[run])}")
+                st.subheader(f"{letter}: {escape(called[run])}")
             question(place.container(border=True), run, str(chosen), f"pair.{letter}.{run}", narrow=True)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from pages.app.markup import plain
+from pages.app.markup import escape, named
 from pages.evaluations.charts.base import Chart
 from storage.exchange.exports.tables import safe_cell
 from storage.records.results import StoredEvaluation
@@ -44,10 +44,10 @@ def draw(chart: Chart) -> None:
     """The chart with its data below; the camera in its corner saves it as PNG."""
     st.subheader(chart.title)
     if chart.figure is None:
-        st.info(plain(chart.empty), icon=":material/bar_chart_off:")
+        st.info(escape(chart.empty), icon=":material/bar_chart_off:")
         return
     if chart.caption:
-        st.caption(plain(chart.caption))
+        st.caption(escape(chart.caption))
     st.plotly_chart(
         chart.figure,
         width="stretch",
@@ -58,11 +58,11 @@ def draw(chart: Chart) -> None:
             "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
             "toImageButtonOptions": {"format": "png", "filename": f"ambiscope-{chart.key}", "scale": 2},
         },
-        alt=f"{chart.title}. {chart.caption}",
+        alt=f"{chart.title}. {chart.caption} The same data are in the table under Data.",
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
-            "Data as CSV",
+            named("Data as CSV", f"of {chart.title}"),
             data=csv(chart.table),
             file_name=f"ambiscope-{chart.key}.csv",
             mime="text/csv",
@@ -70,5 +70,5 @@ def draw(chart: Chart) -> None:
             icon=":material/download:",
             on_click="ignore",
         )
-        with st.popover("Data", icon=":material/table:"):
-            st.dataframe(chart.table, hide_index=True, alt=f"The data of the chart: {chart.title}")
+        with st.popover(named("Data", f"of {chart.title}"), icon=":material/table:"):
+            st.dataframe(chart.table, hide_index=True, alt=f"Data of the chart: {chart.title}")

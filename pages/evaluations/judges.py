@@ -11,9 +11,9 @@ import pandas as pd
 import streamlit as st
 
 from core.metrics.agreement.chance import Figure
-from pages.agreement.tables import UNDEFINED, both, interval, value
+from pages.agreement.tables import UNDEFINED, interval, value, value_with_interval
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from pages.evaluations.charts.grounding import GROUNDED
 from storage.analysis.judges import MAX_VERDICTS, JudgeAgreement, judge_agreement, judges_of
 from storage.records.results import StoredEvaluation
@@ -24,7 +24,7 @@ SAMPLES = 500  # of the bootstrap
 HOLD_SECONDS = 20.0  # a click elsewhere on the page should not wait for it again
 ROLES = ("verify", "match", "deduplicate")  # the prompts that a language model is asked as a judge
 UNKNOWN = "unknown"
-NOT_CALCULATED = "not calculated: filter in the sidebar"
+NOT_CALCULATED = "not calculated: filter the runs in the sidebar"
 
 
 def is_judged(metrics: Iterable[str]) -> bool:
@@ -44,7 +44,7 @@ def prompts_of(about: Mapping[str, Any]) -> str:
     """The versions of the judge's prompts."""
     found = about.get("prompts")
     if not isinstance(found, dict):
-        return "none: it asks no language model" if about else UNKNOWN
+        return "none: no language model is used" if about else UNKNOWN
     kept = {role: found[role] for role in ROLES if role in found} or found
     return ", ".join(f"{role} {version}" for role, version in kept.items())
 
@@ -62,7 +62,7 @@ def model_of(about: Mapping[str, Any]) -> str:
 def kappa_of(found: JudgeAgreement) -> str:
     """In one cell: value, interval and n, or why it is undefined."""
     kappa = found.row.kappa
-    return f"{both(kappa)}, n {kappa.n}" if kappa.defined else f"{UNDEFINED}: {kappa.why}"
+    return f"{value_with_interval(kappa)}, n {kappa.n}" if kappa.defined else f"{UNDEFINED}: {kappa.why}"
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def rows(runs: Sequence[StoredEvaluation], called: Mapping[str, str], found: Jud
     return out
 
 
-def beside(ranked: Sequence[StoredEvaluation], cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_judge_columns(ranked: Sequence[StoredEvaluation], cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The leaderboard's rows of a judged metric with judge, prompt versions and kappa after the metric's own columns."""
     found, out = judges(ranked), []
     for run, row in zip(ranked, cells, strict=True):
@@ -129,7 +129,7 @@ def draw(runs: Sequence[StoredEvaluation], called: Mapping[str, str]) -> None:
     found = judges(runs)
     if not found.about:
         return
-    st.markdown("**The judge of the grounded metrics, and its agreement with people**")
+    st.markdown("**Judge of the grounded metrics, and its agreement with people**")
     st.dataframe(
         pd.DataFrame(rows(runs, called, found)),
         hide_index=True,
@@ -143,12 +143,12 @@ def explain(runs: Sequence[StoredEvaluation]) -> None:
     """What the figures mean, and what was left out."""
     found = judges(runs)
     st.caption(
-        f"The judge decides these metrics: {plain(', '.join(JUDGED))}. Cohen's kappa compares the judge (does the passage support the answer?) with most "
-        "people (is it correct?) on the same questions, answers and passages; n counts them. Undefined is not zero."
+        f"These metrics depend on the judge: {escape(', '.join(JUDGED))}. Cohen's kappa compares the judge (does the passage support the answer?) with most "
+        "people (is it correct?) on the same questions, answers and passages; n counts them. Undefined is not zero: the reason is given beside it."
     )
     if len(found.about) > MOST:
         st.caption(
-            f"Kappa is calculated for the first {MOST} of {len(found.about)} judged runs. Filter in the sidebar to see others."
+            f"Kappa is calculated for the first {MOST} of {len(found.about)} judged runs. Use the filters in the sidebar to see others."
         )
     if found.truncated:
-        st.caption(f"Uses people's latest {MAX_VERDICTS:,} judgments.")
+        st.caption(f"Only people's latest {MAX_VERDICTS:,} judgments are used.")

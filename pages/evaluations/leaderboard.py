@@ -13,9 +13,9 @@ from core.errors import InputError
 from core.evaluation.summary import failed_calls
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.markup import plain
+from pages.app.markup import escape
 from pages.evaluations import judges
-from pages.evaluations.charts.base import SCOPES, shown
+from pages.evaluations.charts.base import SCOPES, format_score
 from pages.evaluations.data import csv, metrics_of, names
 from storage.records.results import EvaluationFilter, StoredEvaluation
 
@@ -28,7 +28,10 @@ def filters() -> EvaluationFilter:
     with st.sidebar:
         st.subheader("Filter the runs")
         text = st.text_input(
-            "Search", key="evaluate.text", max_chars=200, help="Searches label, system, corpus, question file and checkpoint."
+            "Search",
+            key="evaluate.text",
+            max_chars=200,
+            help="Searches the run name, system, corpus, question file and checkpoint.",
         )
         systems = st.multiselect("Systems", choices["system"], key="evaluate.systems")
         questions = st.multiselect("Question files", choices["questions"], key="evaluate.questions")
@@ -56,7 +59,7 @@ def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
     ranked = sorted(runs, key=lambda r: (r.mean(metric, scope) is None, -(r.mean(metric, scope) or 0.0)))
     rows = [_row(place, run, called[run.id], metric, scope) for place, run in enumerate(ranked, 1)]
     if judged := metric in judges.JUDGED:
-        rows = judges.beside(ranked, rows)
+        rows = judges.with_judge_columns(ranked, rows)
     table = pd.DataFrame(rows)
     st.dataframe(
         table,
@@ -67,9 +70,9 @@ def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
             metric: st.column_config.NumberColumn(format="%.3f", help=f"Mean over {SCOPES[scope]}"),
             "low": st.column_config.NumberColumn(format="%.3f", help="95% interval"),
             "high": st.column_config.NumberColumn(format="%.3f", help="95% interval"),
-            "s/question": st.column_config.NumberColumn(format="%.2f", help="Median"),
-            "p95": st.column_config.NumberColumn(format="%.2f", help="95% of the questions took fewer seconds"),
-            "memory MB": st.column_config.NumberColumn(format="%.0f", help="Peak memory of the process"),
+            "s per question": st.column_config.NumberColumn(format="%.2f", help="Median seconds per question"),
+            "p95 (s)": st.column_config.NumberColumn(format="%.2f", help="Seconds: 95% of the questions took less"),
+            "memory (MB)": st.column_config.NumberColumn(format="%.0f", help="Peak memory of the process, in MB"),
             "parameters": st.column_config.NumberColumn(format="compact"),
         },
         alt=f"{len(rows)} runs by {metric}, {SCOPES[scope]}",
@@ -98,9 +101,9 @@ def _row(place: int, run: StoredEvaluation, name: str, metric: str, scope: str) 
         "high": score.high if score else None,
         "n": score.n if score else run.n,
         "failed": run.failed,
-        "s/question": run.seconds_median,
-        "p95": run.seconds_p95,
-        "memory MB": run.peak_memory_mb,
+        "s per question": run.seconds_median,
+        "p95 (s)": run.seconds_p95,
+        "memory (MB)": run.peak_memory_mb,
         "parameters": run.parameters,
         "questions": run.questions,
         "corpus": run.corpus,
@@ -124,9 +127,9 @@ def _rename(key: str) -> None:
 @action("change evaluations", "evaluate.error")
 def _delete(key: str, name: str) -> None:
     if not st.session_state.get(f"evaluate.sure.{key}"):
-        raise InputError("nothing was deleted: tick the box first")
+        raise InputError("nothing was deleted; tick the box first")
     shared.store().evaluations.delete_evaluation(key)
-    st.session_state["evaluate.said"] = f"The run {name} is deleted from the database. Its run folder stays."
+    st.session_state["evaluate.said"] = f"The run {name} was deleted from the database. Its run folder is kept."
 
 
 def about(run: StoredEvaluation, name: str) -> None:
@@ -137,7 +140,7 @@ def about(run: StoredEvaluation, name: str) -> None:
         "system": run.system,
         "questions": run.questions,
         "corpus": run.corpus,
-        "asked": f"{run.n if run.n is not None else 'unknown'}, failed {run.failed or 0}",
+        "questions asked": f"{run.n if run.n is not None else 'unknown'}, failed {run.failed or 0}",
         "checkpoint": f"{run.checkpoint or 'none'} {run.checkpoint_digest[:16]}",
         "commit": f"{run.commit[:12] or 'unknown'}{' with changes' if made.get('changed_since_commit') else ''}",
         "seed": run.seed,
@@ -148,35 +151,35 @@ def about(run: StoredEvaluation, name: str) -> None:
         "tags": ", ".join(f"{k}={v}" for k, v in run.tags.items()) or "none",
     }
     for trouble in failed_calls(report.get("summary") or {}):
-        st.warning(plain(trouble), icon=":material/warning:")
+        st.warning(escape(trouble), icon=":material/warning:")
     left, right = st.columns(2)
     with left:
         st.dataframe(
             pd.DataFrame({"fact": list(facts), "value": [str(v) for v in facts.values()]}),
             hide_index=True,
             width="stretch",
-            alt="How the run was made",
+            alt="Facts about the run",
         )
     with right:
         means = [
             {
                 "metric": metric,
-                **{scope: shown(metric, run.mean(metric, scope)) for scope in SCOPES},
+                **{scope: format_score(metric, run.mean(metric, scope)) for scope in SCOPES},
                 "n": max(s.n for s in run.scores[metric].values()),
             }
             for metric in metrics_of([run])
         ]
-        st.dataframe(pd.DataFrame(means), hide_index=True, width="stretch", alt="Means of the run")
+        st.dataframe(pd.DataFrame(means), hide_index=True, width="stretch", alt="Mean of each metric of the run")
     judges.draw([run], {run.id: name})
-    with st.expander("Settings of the system"):
+    with st.expander("System settings"):
         st.json(made.get("settings", {}))
     if not shared.store().may("change evaluations"):
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input("Name of the run", value=run.label, key=f"evaluate.label.{run.id}", max_chars=120)
+        st.text_input("Run name", value=run.label, key=f"evaluate.label.{run.id}", max_chars=120)
         st.button("Rename", key=f"evaluate.rename.{run.id}", on_click=_rename, args=(run.id,), icon=":material/edit:")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.checkbox(f"Delete {plain(name)} and its rows", key=f"evaluate.sure.{run.id}")
+        st.checkbox("Delete this run and its questions", key=f"evaluate.sure.{run.id}")
         st.button("Delete", key=f"evaluate.delete.{run.id}", on_click=_delete, args=(run.id, name), icon=":material/delete:")
 
 

@@ -11,15 +11,15 @@ from streamlit.delta_generator import DeltaGenerator
 from core.errors import AmbiscopeError
 from core.trace import prediction_from_json
 from pages.app import shared
-from pages.app.figures import percent, seconds
-from pages.app.markup import plain, short
-from pages.evaluations.charts.base import shown
+from pages.app.formatting import percent, seconds
+from pages.app.markup import escape, short
+from pages.evaluations.charts.base import format_score
 from pages.evaluations.charts.errors import BUCKETS
 from pages.runs.trace import TraceView
 from storage.records.results import EvaluationRow, StoredEvaluation
 
 PAGE = 25
-ORDERS = {"position": "as in the file", "f1": "lowest F1 first", "errors": "most errors first", "slowest": "slowest first"}
+ORDERS = {"position": "As in the file", "f1": "Lowest F1 first", "errors": "Most errors first", "slowest": "Slowest first"}
 
 
 def rows(run: StoredEvaluation) -> None:
@@ -29,7 +29,7 @@ def rows(run: StoredEvaluation) -> None:
         bucket = st.selectbox(
             "Error",
             ["", *BUCKETS],
-            format_func=lambda b: BUCKETS.get(b, "any"),
+            format_func=lambda b: BUCKETS.get(b, "Any"),
             key=f"evaluate.bucket.{run.id}",
             width=280,
         )
@@ -86,20 +86,20 @@ def question(place: DeltaGenerator, run_id: str, question_id: str, prefix: str, 
     store = shared.store()
     row = store.evaluations.evaluation_row(run_id, question_id)
     with place:
-        st.markdown(f"**{plain(row.question)}**")
+        st.markdown(f"**{escape(row.question)}**")
         for number, pairs in enumerate(row.body.get("references") or [], 1):
             wanted = "; ".join(" / ".join(map(str, aliases)) for aliases in pairs)
             label = "References" if len(row.body["references"]) == 1 else f"References {number}"
-            st.caption(f"{label}: {plain(wanted) or 'no answer'}")
+            st.caption(f"{label}: {escape(wanted) or 'no answer'}")
         if row.error is not None:
-            st.error(plain(row.error), icon=":material/error:")
+            st.error(escape(row.error), icon=":material/error:")
             return
         _answers(row)
         values = row.body.get("metrics") or {}
-        st.caption(" · ".join(f"{plain(m)} {shown(m, v)}" for m, v in values.items() if v is not None))
+        st.caption(" · ".join(f"{escape(m)} {format_score(m, v)}" for m, v in values.items() if v is not None))
         wrong = [f"{BUCKETS[name]} {count}" for name, count in row.errors.items() if count]
         if wrong:
-            st.caption(f"Errors: {plain(', '.join(wrong))}")
+            st.caption(f"Errors: {escape(', '.join(wrong))}")
         _trace(store.evaluations.find_evaluation_trace(run_id, question_id), prefix, narrow)
 
 
@@ -110,9 +110,9 @@ def _answers(row: EvaluationRow) -> None:
     for answer in found:
         chance = answer.get("probability")
         badge = f" :gray-badge[{percent(chance)}]" if isinstance(chance, int | float) else ""
-        st.markdown(f"- **{plain(answer.get('text', ''))}**{badge}")
+        st.markdown(f"- **{escape(answer.get('text', ''))}**{badge}")
         if answer.get("question"):
-            st.caption(plain(answer["question"]))
+            st.caption(escape(answer["question"]))
     if row.seconds is not None:
         st.caption(seconds(row.seconds))
 
@@ -120,7 +120,7 @@ def _answers(row: EvaluationRow) -> None:
 def _trace(body: dict[str, object] | None, prefix: str, narrow: bool) -> None:
     if body is None:
         st.caption(
-            "This run has no traces. To see each step, evaluate with --traces, or turn on Save traces under Start and store."
+            "This run has no traces. To see each step, evaluate with --traces, or turn on Save traces when you start an evaluation here."
         )
         return
     try:

@@ -9,11 +9,11 @@ import streamlit as st
 from core.annotating.aliases import join_aliases, parse_aliases
 from core.errors import AmbiscopeError, InputError
 from core.types import Annotation, QAPair
-from pages.annotation import about
+from pages.annotation import stage_info
 from pages.app import shared
-from pages.app.begun import begun, forget
-from pages.app.markup import plain
-from pages.projects.items import ERROR, SAID
+from pages.app.edit_conflicts import loaded_version, reload_fields
+from pages.app.markup import escape, named
+from pages.projects.items import ERROR, MESSAGE
 from storage.records.projects import Example, Guidelines, Project, WorkStage
 
 CHARS = 20_000
@@ -49,7 +49,7 @@ JUDGING = """\
 2. **Correct**: an answer to the question in some reading, and its passage says so. **Wrong**: no answer to it.
    **Unsupported**: may be true, but the passage does not say so. **Duplicate**: the same as an earlier answer of the set, in other words.
 3. **A rewritten question fits** where it has this answer and no other, and still asks what was asked.
-   **Ambiguous still**: other answers fit it too. **Changes the meaning**: it asks something else.
+   **Still ambiguous**: other answers fit it too. **Changes the meaning**: it asks something else.
 4. **Add what is missing**: answers that the passages hold and the system did not give, short, with other spellings after `|`.
 5. **Two sets**: prefer the one with more right answers and fewer wrong ones; how many there are is no merit.
 """
@@ -109,9 +109,11 @@ EXAMPLES = (
 def draw(project: Project, who: str) -> None:
     stored = shared.store().projects.guidelines(project.id)
     name = _name(project)
-    found = begun(name, stored, lambda held: _typed(project, held) != _text(project, held), lambda: _over(project, who, stored))
+    found = loaded_version(
+        name, stored, lambda held: _typed(project, held) != _text(project, held), lambda: _over(project, who, stored)
+    )
     key = _key(project, found)
-    st.caption(f"Version {stored.version} is in force." if stored else "Nothing is written yet.")
+    st.caption(f"Version {stored.version} is in use." if stored else "There are no guidelines yet.")
     left, right = st.columns(2, gap="medium")
     with left:
         text = st.text_area(
@@ -133,7 +135,7 @@ def draw(project: Project, who: str) -> None:
         with st.container(border=True):
             version = found.version if found else 0
             preview = Guidelines(project.id, version, text or "", found.examples if found else (), who, project.created)
-            about.draw_guidelines(preview, project.stages[0], expanded=True)
+            stage_info.draw_guidelines(preview, project.stages[0], expanded=True)
     _examples(project, who, found, key)
     _versions(project)
 
@@ -175,46 +177,51 @@ def _store(project: Project, who: str, text: str, examples: tuple[Example, ...],
         saved = shared.store().projects.save_guidelines(
             who, project.id, text, examples, expected_version=found.version if found else 0
         )
-        forget(_name(project))
-        st.session_state[SAID] = f"Guidelines saved; version {saved.version} is in force."
+        reload_fields(_name(project))
+        st.session_state[MESSAGE] = f"Guidelines saved. Version {saved.version} is now in use."
     except AmbiscopeError as error:
         st.session_state[ERROR] = error
 
 
 def _examples(project: Project, who: str, found: Guidelines | None, key: str) -> None:
-    st.markdown("**Examples** :gray[right and wrong ones, shown below the text]")
+    st.markdown("**Examples** :gray[right and wrong answer sets, shown below the text]")
     examples = found.examples if found else ()
     for number, example in enumerate(examples):
         with st.container(border=True):
-            st.markdown(f"{'Right' if example.right else 'Wrong'}: **{plain(example.prompt)}**")
-            about.draw_annotation(example.annotation, example.prompt)
+            st.markdown(f"{'Right' if example.right else 'Wrong'}: **{escape(example.prompt)}**")
+            stage_info.draw_annotation(example.annotation, example.prompt)
             if example.why:
-                st.caption(plain(example.why))
+                st.caption(escape(example.why))
             rest = examples[:number] + examples[number + 1 :]
-            st.button("Delete", key=f"{key}.drop.{number}", on_click=_keep, args=(project, who, rest, found))
+            st.button(
+                named("Delete", f"example {number + 1}"),
+                key=f"{key}.drop.{number}",
+                on_click=_keep,
+                args=(project, who, rest, found),
+            )
     with st.expander("Add an example"), st.form(f"{key}.example", border=False):
-        st.segmented_control("It is", ["right", "wrong"], default="right", required=True, key=f"{key}.right")
-        st.text_input("Question as asked", key=f"{key}.prompt", max_chars=2_000)
+        st.segmented_control("This example is", ["Right", "Wrong"], default="Right", required=True, key=f"{key}.right")
+        st.text_input("Question", key=f"{key}.prompt", max_chars=2_000)
         st.text_area(
-            "Pairs, one a line: question → answer | alias (only the answer for a single one; nothing for no answer)",
+            "Answers, one per line: question → answer | alias (a single answer needs no question; leave empty for no answer)",
             key=f"{key}.pairs",
             max_chars=CHARS,
             placeholder="Who wrote the play in 1953? → Arthur Miller",
         )
         st.text_input("Why", key=f"{key}.why", max_chars=2_000)
-        st.form_submit_button("Add", on_click=_add, args=(project, who, found, key))
+        st.form_submit_button("Add example", on_click=_add, args=(project, who, found, key))
 
 
 def example_of(right: bool, prompt: str, pairs: str, why: str) -> Example:
     """Raises InputError without a question, or for a line without an answer."""
     if not prompt.strip():
-        raise InputError("the example has no question; write it as somebody would ask it")
+        raise InputError("the example has no question; write one as somebody would ask it")
     found = []
     for number, line in enumerate((x for x in pairs.splitlines() if x.strip()), 1):
         question, arrow, answers = line.replace("->", "→").rpartition("→")
         aliases = parse_aliases(answers)
         if not aliases:
-            raise InputError(f"line {number} of the pairs has no answer; write: question → answer")
+            raise InputError(f"line {number} of the answers has no answer; write: question → answer")
         found.append(QAPair(" ".join(question.split()) if arrow else "", aliases))
     kind = {0: "none", 1: "single"}.get(len(found), "multiple")
     return Example(right, " ".join(prompt.split()), Annotation(kind, tuple(found)), why.strip())  # type: ignore[arg-type]
@@ -224,7 +231,7 @@ def _add(project: Project, who: str, found: Guidelines | None, key: str) -> None
     state = st.session_state
     try:
         example = example_of(
-            state.get(f"{key}.right") == "right",
+            state.get(f"{key}.right") == "Right",
             str(state.get(f"{key}.prompt") or ""),
             str(state.get(f"{key}.pairs") or ""),
             str(state.get(f"{key}.why") or ""),
@@ -241,10 +248,10 @@ def _versions(project: Project) -> None:
         return
     with st.expander(f"Earlier versions ({len(versions) - 1})"):
         for old in versions[1:]:
-            st.markdown(f"**Version {old.version}** :gray[{old.created.astimezone():%Y-%m-%d %H:%M} by {plain(old.by)}]")
+            st.markdown(f"**Version {old.version}** :gray[{old.created.astimezone():%Y-%m-%d %H:%M} by {escape(old.by)}]")
             st.text(old.text)
             for example in old.examples:
                 st.caption(
-                    f"{'Right' if example.right else 'Wrong'}: {plain(example.prompt)} → "
-                    + plain("; ".join(join_aliases(p.answers) for p in example.annotation.pairs) or "no answer")
+                    f"{'Right' if example.right else 'Wrong'}: {escape(example.prompt)} → "
+                    + escape("; ".join(join_aliases(p.answers) for p in example.annotation.pairs) or "no answer")
                 )

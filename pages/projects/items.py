@@ -7,32 +7,31 @@ import streamlit as st
 from streamlit.elements.arrow import DataframeState
 
 from core.errors import AmbiscopeError
-from pages.annotation.about import STAGES, draw_annotation
+from pages.annotation.stage_info import STAGES, draw_annotation
 from pages.app import shared
-from pages.app.markup import plain
-from pages.projects import judged
-from pages.projects import question_upload as importing
+from pages.app.markup import escape, named
+from pages.projects import judgments, question_upload
 from storage.records.annotation import JudgingWork, Submission
 from storage.records.projects import ItemSummary, Project, WorkStage
 
 PAGE = 50
 WIDTHS = {
-    "no.": 50,
-    "question": 300,
-    "state": 105,
-    "submitted": 90,
-    "open with": 85,
-    "over": 60,
-    "margin": 75,
-    "disagreement": 110,
+    "No.": 50,
+    "Question": 300,
+    "State": 105,
+    "Submitted": 90,
+    "In progress": 85,
+    "Extra": 60,
+    "Margin": 75,
+    "Disagreement": 110,
 }
 ABOUT = {
-    "over": "Over: submitted beyond the number of people.",
-    "margin": "Margin: how close the model's last decision was; small means uncertain.",
-    "disagreement": "Disagreement: from 0 (the same answers) to 1.",
+    "Extra": "Extra: submitted after enough people had done the item.",
+    "Margin": "Margin: how close the model's last decision was; a small margin means uncertain.",
+    "Disagreement": "Disagreement: 0 (the same answers) to 1 (no answer in common).",
 }
 STATES = ("waiting", "open", "done")
-SAID, ERROR = "manage.said", "manage.error"
+MESSAGE, ERROR = "manage.said", "manage.error"
 FILE, ADDING, REFUSED = "manage.more", "manage.more.open", "manage.more.refused"
 
 
@@ -42,20 +41,20 @@ def draw(project: Project, who: str) -> None:
         stage: WorkStage = st.segmented_control(
             "Stage", stages, default=stages[0], required=True, format_func=lambda s: STAGES[s], key=f"manage.stage.{project.id}"
         )
-        state = st.selectbox("State", ["all", *STATES], key="manage.state", width=160)
-        text = st.text_input("Words in the question", key="manage.text", type="search", max_chars=200)
+        state = st.selectbox("State", ["any", *STATES], format_func=str.capitalize, key="manage.state", width=160)
+        text = st.text_input("Search the questions", key="manage.text", type="search", max_chars=200)
     page = int(st.session_state.get("manage.page", 1))
     found = shared.store().items.items(
         project.id,
         who,
         stage=stage,
-        state=None if state == "all" else state,
+        state=None if state == "any" else state,
         text=text or "",
         limit=PAGE + 1,
         offset=(page - 1) * PAGE,
     )
     if not found:
-        st.info("No item fits." if page == 1 else "No more items.")
+        st.info("No item matches." if page == 1 else "No more items.")
     else:
         _table(found[:PAGE], project, stage, who)
     if len(found) > PAGE or page > 1:
@@ -67,21 +66,21 @@ def _table(found: list[ItemSummary], project: Project, stage: WorkStage, who: st
     bare = shared.store().intake.unanswered(who, project.id, [i.id for i in found]) if stage == "judging" else frozenset()
     rows = pd.DataFrame(
         {
-            "no.": [i.position + 1 for i in found],
-            "question": [i.question for i in found],
-            "state": ["qualification" if i.gold else "no prediction" if i.id in bare else i.state for i in found],
-            "submitted": [str(i.submitted) if i.gold else f"{i.submitted} of {i.slots}" for i in found],
-            "open with": [i.leased for i in found],
-            "over": [i.over for i in found],
-            "margin": [i.margin for i in found],
-            "disagreement": [i.disagreement for i in found],
+            "No.": [i.position + 1 for i in found],
+            "Question": [i.question for i in found],
+            "State": ["qualification" if i.gold else "no prediction" if i.id in bare else i.state for i in found],
+            "Submitted": [str(i.submitted) if i.gold else f"{i.submitted} of {i.slots}" for i in found],
+            "In progress": [i.leased for i in found],
+            "Extra": [i.over for i in found],
+            "Margin": [i.margin for i in found],
+            "Disagreement": [i.disagreement for i in found],
         }
     )
     # columns that say nothing would push the others out of sight
-    empty = [name for name in ("margin", "disagreement") if rows[name].isna().all()]
-    empty += [] if rows["over"].any() else ["over"]
+    empty = [name for name in ("Margin", "Disagreement") if rows[name].isna().all()]
+    empty += [] if rows["Extra"].any() else ["Extra"]
     rows = rows.drop(columns=empty)
-    widths = WIDTHS | {"question": WIDTHS["question"] + sum(WIDTHS[name] for name in empty)}
+    widths = WIDTHS | {"Question": WIDTHS["Question"] + sum(WIDTHS[name] for name in empty)}
     chosen = st.dataframe(
         rows,
         hide_index=True,
@@ -90,10 +89,10 @@ def _table(found: list[ItemSummary], project: Project, stage: WorkStage, who: st
         selection_mode="single-row",
         key=f"manage.items.{project.id}.{stage}",
         column_config={name: st.column_config.Column(width=widths[name]) for name in rows},
-        alt="Items of the project in the order of the queue",
+        alt="Items of the project, in queue order",
     )
     more = [ABOUT[name] for name in ABOUT if name in rows]
-    st.caption(" ".join(["Choose a row to see what was submitted.", *more]))
+    st.caption(" ".join(["Select a row to see what was submitted.", *more]))
     place = selected(chosen)
     if place is not None and place < len(found):
         detail(found[place], project, stage, who)
@@ -106,16 +105,16 @@ def selected(chosen: DataframeState) -> int | None:
 
 
 def detail(item: ItemSummary, project: Project, stage: WorkStage, who: str) -> None:
-    st.markdown(f"**{plain(item.question)}**")
+    st.markdown(f"**{escape(item.question)}**")
     st.page_link(
         "pages/annotate.py",
-        label="Open it as an annotator",
+        label="Open as an annotator",
         icon=":material/edit_note:",
         query_params={"project": project.id, "stage": stage, "item": item.id},
     )
     sent = shared.store().submissions.submissions(project.id, who, stage=stage, item=item.id)
     if not sent:
-        st.caption("Nothing is submitted yet.")
+        st.caption("Nothing has been submitted yet.")
     for submission in sent:
         _submission(submission, stage, who)
 
@@ -124,30 +123,37 @@ def _submission(submission: Submission, stage: WorkStage, who: str) -> None:
     with st.container(border=True):
         counted = "" if submission.counted else " :gray-badge[does not count]"
         st.markdown(
-            f"**{plain(submission.annotator)}**{counted} :gray[{submission.created.astimezone():%Y-%m-%d %H:%M} · "
+            f"**{escape(submission.annotator)}**{counted} :gray[{submission.created.astimezone():%Y-%m-%d %H:%M} · "
             f"{submission.seconds / 60:.1f} min · {len(submission.log.viewed_passage_ids)} passages opened]"
         )
         content = submission.content
         if isinstance(content, JudgingWork):
-            judged.draw(submission, content, who)
+            judgments.draw(submission, content, who)
         else:
             draw_annotation(content.annotation, submission.question)
             for warning in content.warnings:
-                st.caption(f":orange[{plain(warning)}]")
+                st.caption(f":orange[{escape(warning)}]")
         if content.note:
-            st.caption(f"Note: {plain(content.note)}")
+            st.caption(f"Note: {escape(content.note)}")
         if not submission.gold and not submission.automatic:
             key = f"manage.return.{submission.id}"
             with st.container(horizontal=True, vertical_alignment="bottom"):
-                st.text_input("Send back with this reason", key=f"{key}.reason", max_chars=500)
-                st.button("Send back", key=key, on_click=_return, args=(submission, stage, who, f"{key}.reason"))
+                st.text_input(
+                    f"Reason for sending it back to {escape(submission.annotator)}", key=f"{key}.reason", max_chars=500
+                )
+                st.button(
+                    named("Send back", f"the work of {submission.annotator}"),
+                    key=key,
+                    on_click=_return,
+                    args=(submission, stage, who, f"{key}.reason"),
+                )
 
 
 def _return(submission: Submission, stage: WorkStage, who: str, key: str) -> None:
     reason = str(st.session_state.get(key) or "").strip()
     try:
         shared.store().returns.return_item(submission.item, submission.annotator, stage, reason, who)
-        st.session_state[SAID] = f"Sent back to {submission.annotator}."
+        st.session_state[MESSAGE] = f"Sent back to {submission.annotator}."
     except AmbiscopeError as error:
         st.session_state[ERROR] = error
 
@@ -155,24 +161,24 @@ def _return(submission: Submission, stage: WorkStage, who: str, key: str) -> Non
 def add_questions(project: Project, who: str) -> None:
     # with a key and a state: without, it closes whenever something above appears or goes
     with st.expander("Add questions", key=ADDING, on_change="rerun"):
-        importing.uploader(FILE)
+        question_upload.uploader(FILE)
         st.checkbox(
-            "They are qualification items: their annotations are the right answers, shown after submitting",
+            "Use as qualification items: their annotations are the right answers, shown after people submit",
             key="manage.more.gold",
         )
         if error := st.session_state.pop(REFUSED, None):
-            importing.explain(error)
-        st.button("Add them", key="manage.more.add", on_click=_add, args=(project, who))
+            question_upload.show_upload_error(error)
+        st.button("Add questions", key="manage.more.add", on_click=_add, args=(project, who))
 
 
 def _add(project: Project, who: str) -> None:
     state = st.session_state
     try:
         shared.store().people.require(who, "manager")
-        questions = importing.questions(FILE)
+        questions = question_upload.questions(FILE)
         report = shared.store().intake.add_items(who, project.id, questions, gold=bool(state.get("manage.more.gold")))
-        state[SAID] = importing.said(report.added, report.known, report.linked)
+        state[MESSAGE] = question_upload.summary(report.added, report.known, report.linked)
         state[ADDING] = False
-        importing.drop(FILE)
+        question_upload.discard(FILE)
     except AmbiscopeError as error:
         state[REFUSED], state[ADDING] = error, True

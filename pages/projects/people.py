@@ -10,15 +10,15 @@ import streamlit as st
 
 from core.errors import AmbiscopeError
 from pages.app import connection, shared, sign_in
-from pages.app.markup import plain
-from pages.projects.items import ERROR, SAID
+from pages.app.markup import escape, named
+from pages.projects.items import ERROR, MESSAGE
 from storage.people.log import ACTIONS
 from storage.records.projects import Person, Project, Role
 
 ROLES: dict[Role, str] = {
-    "annotator": "annotator: writes answers and judges",
-    "validator": "validator: also validates and sends back",
-    "manager": "manager: everything",
+    "annotator": "Annotator: writes answers and judges",
+    "validator": "Validator: also validates, and sends work back",
+    "manager": "Manager: can do everything",
 }
 PAGE = 50
 
@@ -27,7 +27,7 @@ def _do(what: str, act: Callable[[], Any]) -> None:
     """Callback."""
     try:
         act()
-        st.session_state[SAID] = what
+        st.session_state[MESSAGE] = what
     except AmbiscopeError as error:
         st.session_state[ERROR] = error
 
@@ -40,12 +40,12 @@ def people(who: str) -> None:
     store = shared.store()
     if not store.people.accounts_in_use():
         st.info(
-            "Nobody has a password: whoever opens this app can do everything under any name. Add a manager with a password, and "
-            "everybody has to sign in from then on.",
+            "Nobody has a password, so anyone who opens this app can do everything under any name. Once you add a manager with a password, "
+            "everybody has to sign in.",
             icon=":material/lock_open:",
         )
     if found := connection.subject():
-        st.caption("You are known to the sign-in provider as:")
+        st.caption("The sign-in provider knows you as:")
         st.code(found, language=None, wrap_lines=True)
     for person in store.people.people(who, limit=200):
         _person(person, who)
@@ -56,34 +56,49 @@ def _person(person: Person, who: str) -> None:
     store = shared.store()
     ways = [w for w, has in (("password", person.has_password), ("sign-in provider", person.has_subject)) if has]
     state = "" if person.active else ", inactive"
-    label = f"{plain(person.name)}: {person.role}{state} ({' and '.join(ways) or 'no way to sign in'})"
+    label = f"{escape(person.name)}: {person.role}{state} ({' and '.join(ways) or 'cannot sign in'})"
     with st.expander(label, icon=":material/person:"):
         key = f"people.{person.name}"
         with st.container(horizontal=True, vertical_alignment="bottom"):
             roles = list(get_args(Role))
-            st.selectbox("Role", roles, index=roles.index(person.role), format_func=ROLES.__getitem__, key=f"{key}.role")
+            st.selectbox(
+                f"Role of {escape(person.name)}",
+                roles,
+                index=roles.index(person.role),
+                format_func=ROLES.__getitem__,
+                key=f"{key}.role",
+            )
             st.button(
-                "Set the role",
+                named("Save role", f"of {person.name}"),
                 key=f"{key}.role.set",
-                on_click=lambda: _do("The role is set.", lambda: _set_role(store, who, person.name, f"{key}.role")),
+                on_click=lambda: _do("The role was changed.", lambda: _set_role(store, who, person.name, f"{key}.role")),
             )
         with st.form(f"{key}.form", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
-            st.text_input("New password", type="password", key=f"{key}.password", autocomplete="new-password")
+            st.text_input(
+                f"New password of {escape(person.name)}", type="password", key=f"{key}.password", autocomplete="new-password"
+            )
             if person.name == who and person.has_password:
-                st.text_input("Present password", type="password", key=f"{key}.old", autocomplete="current-password")
-            st.form_submit_button("Set the password", on_click=lambda: _set_password(store, who, person.name, key))
+                st.text_input("Current password", type="password", key=f"{key}.old", autocomplete="current-password")
+            st.form_submit_button(
+                named("Save password", f"of {person.name}"), on_click=lambda: _set_password(store, who, person.name, key)
+            )
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            st.text_input("Subject of the sign-in provider", key=f"{key}.subject", placeholder="issuer subject", max_chars=500)
+            st.text_input(
+                f"Sign-in provider ID of {escape(person.name)}",
+                key=f"{key}.subject",
+                placeholder="issuer subject",
+                max_chars=500,
+            )
             st.button(
-                "Link",
+                named("Save ID", f"of {person.name}"),
                 key=f"{key}.subject.set",
                 on_click=lambda: _do(
-                    "The subject is linked.",
+                    "The sign-in provider ID was saved.",
                     lambda: store.people.set_subject(who, person.name, _value(f"{key}.subject") or None),
                 ),
             )
         st.button(
-            "Make inactive" if person.active else "Make active again",
+            named("Deactivate" if person.active else "Reactivate", person.name),
             key=f"{key}.active",
             on_click=lambda: _do("Done.", lambda: store.people.set_active(who, person.name, not person.active)),
         )
@@ -96,11 +111,11 @@ def _set_role(store: Any, who: str, name: str, key: str) -> None:
 def _set_password(store: Any, who: str, name: str, key: str) -> None:
     new = str(st.session_state.pop(f"{key}.password", "") or "")
     old = str(st.session_state.pop(f"{key}.old", "") or "") or None
-    _do(f"The password of {name} is set.", lambda: store.people.set_password(who, name, new, old=old))
+    _do(f"The password of {name} was changed.", lambda: store.people.set_password(who, name, new, old=old))
 
 
 def _add_form(who: str) -> None:
-    st.markdown("**Add somebody**")
+    st.markdown("**Add a person**")
     with st.form("people.add", clear_on_submit=False):
         st.text_input("Name", key="people.new.name", max_chars=sign_in.NAME_CHARS)
         st.selectbox("Role", list(get_args(Role)), format_func=ROLES.__getitem__, key="people.new.role")
@@ -108,16 +123,16 @@ def _add_form(who: str) -> None:
             "Password", type="password", key="people.new.password", help="8 characters or more", autocomplete="new-password"
         )
         st.text_input(
-            "or subject of the sign-in provider", key="people.new.subject", placeholder="issuer subject", max_chars=500
+            "Or sign-in provider ID (issuer and subject)", key="people.new.subject", placeholder="issuer subject", max_chars=500
         )
-        st.form_submit_button("Add", on_click=_add, args=(who,))
+        st.form_submit_button("Add person", on_click=_add, args=(who,))
 
 
 def _add(who: str) -> None:
     state = st.session_state
     name, password = _value("people.new.name"), str(state.pop("people.new.password", "") or "") or None
     role, subject = state.get("people.new.role"), _value("people.new.subject") or None
-    _do(f"{name} is added.", lambda: shared.store().people.add_person(who, name, role, password=password, subject=subject))
+    _do(f"{name} was added.", lambda: shared.store().people.add_person(who, name, role, password=password, subject=subject))
 
 
 def admit(project: Project, who: str) -> None:
@@ -125,11 +140,11 @@ def admit(project: Project, who: str) -> None:
     if not project.gold_first:
         return
     with (
-        st.expander("Qualification: admit somebody, or keep them out"),
+        st.expander("Qualification: admit or exclude a person"),
         st.container(horizontal=True, vertical_alignment="bottom"),
     ):
         st.text_input("Name", key="manage.admit.name", max_chars=sign_in.NAME_CHARS)
-        for label, value in (("Admit", True), ("Keep out", False), ("Leave it to the items", None)):
+        for label, value in (("Admit", True), ("Exclude", False), ("Use their qualification result", None)):
             st.button(
                 label,
                 key=f"manage.admit.{label}",
@@ -142,8 +157,8 @@ def admit(project: Project, who: str) -> None:
 def activity(project: Project | None, who: str) -> None:
     """The append-only log, the newest first."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        name = st.text_input("Who", key="manage.log.who", max_chars=sign_in.NAME_CHARS)
-        action = st.selectbox("What", ["everything", *ACTIONS], key="manage.log.action")
+        name = st.text_input("Person", key="manage.log.who", max_chars=sign_in.NAME_CHARS)
+        action = st.selectbox("Action", ["everything", *ACTIONS], format_func=str.capitalize, key="manage.log.action")
     before = st.session_state.get("manage.log.before")
     found = shared.store().people.activity(
         who,
@@ -154,26 +169,26 @@ def activity(project: Project | None, who: str) -> None:
         limit=PAGE,
     )
     if not found:
-        st.info("Nothing.")
+        st.info("No activity matches.")
     else:
         st.dataframe(
             pd.DataFrame(
                 {
-                    "when": [f"{a.created.astimezone():%Y-%m-%d %H:%M:%S}" for a in found],
-                    "who": [a.who for a in found],
-                    "what": [a.action for a in found],
-                    "details": ["; ".join(f"{k}: {v}" for k, v in a.details.items()) for a in found],
-                    "item": [a.item[:8] for a in found],
+                    "Time": [f"{a.created.astimezone():%Y-%m-%d %H:%M:%S}" for a in found],
+                    "Person": [a.who for a in found],
+                    "Action": [a.action for a in found],
+                    "Details": ["; ".join(f"{k}: {v}" for k, v in a.details.items()) for a in found],
+                    "Item": [a.item[:8] for a in found],
                 }
             ),
             hide_index=True,
             width="stretch",
-            alt="Who did what when, the newest first",
+            alt="Activity log, newest first",
         )
     with st.container(horizontal=True):
-        st.button("The newest", key="manage.log.first", on_click=_page, args=(None,), disabled=before is None)
+        st.button("Newest", key="manage.log.first", on_click=_page, args=(None,), disabled=before is None)
         st.button(
-            "Older ones",
+            "Older",
             key="manage.log.older",
             on_click=_page,
             args=(found[-1].id if found else None,),

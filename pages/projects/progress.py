@@ -5,17 +5,26 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.annotation.about import STAGES
+from pages.annotation.stage_info import STAGES
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from pages.projects import system_answers
 from storage.records.projects import Project
 
 SECTION = "manage.section"
-BARE = "no prediction"
+BARE = "No prediction"
 # none of them as a rule: columns of zeros would push the others out of sight
-RARE = (BARE, "drafts", "sent back", "skipped", "over the number", "qualification")
-WIDTHS = {"stage": 115, "done": 125, "submitted": 95, "items done": 95, "hours": 65, "waiting": 70, "in work": 70, BARE: 100}
+RARE = (BARE, "Drafts", "Sent back", "Skipped", "Extra", "Qualification")
+WIDTHS = {
+    "Stage": 115,
+    "Done": 125,
+    "Submitted": 95,
+    "Items done": 95,
+    "Time (h)": 75,
+    "Waiting": 70,
+    "In progress": 85,
+    BARE: 100,
+}
 
 
 def draw(project: Project, who: str) -> None:
@@ -26,37 +35,37 @@ def draw(project: Project, who: str) -> None:
         _warn(project, bare, found["judging"].items)
     rows = [
         {
-            "stage": STAGES[p.stage],
-            "done": round(p.submitted / p.slots, 2) if p.slots else 0.0,
-            "submitted": f"{p.submitted:,} of {p.slots:,}",
-            "items done": f"{p.done:,} of {p.items:,}",
-            "hours": round(p.seconds / 3600, 2),
-            "waiting": p.waiting,
+            "Stage": STAGES[p.stage],
+            "Done": round(p.submitted / p.slots, 2) if p.slots else 0.0,
+            "Submitted": f"{p.submitted:,} of {p.slots:,}",
+            "Items done": f"{p.done:,} of {p.items:,}",
+            "Time (h)": round(p.seconds / 3600, 2),
+            "Waiting": p.waiting,
             BARE: bare if p.stage == "judging" else 0,
-            "in work": p.leased,
-            "drafts": p.drafts,
-            "sent back": p.returned,
-            "skipped": p.skipped,
-            "over the number": p.over,
-            "qualification": p.gold,
+            "In progress": p.leased,
+            "Drafts": p.drafts,
+            "Sent back": p.returned,
+            "Skipped": p.skipped,
+            "Extra": p.over,
+            "Qualification": p.gold,
         }
         for p in found.values()
     ]
     table = pd.DataFrame(rows).drop(columns=[name for name in RARE if not any(r[name] for r in rows)])
     widths = {name: st.column_config.Column(width=width) for name, width in WIDTHS.items()}
-    done = st.column_config.ProgressColumn(min_value=0.0, max_value=1.0, format="percent", width=WIDTHS["done"])
+    done = st.column_config.ProgressColumn(min_value=0.0, max_value=1.0, format="percent", width=WIDTHS["Done"])
     st.dataframe(
         table,
         hide_index=True,
         width="stretch",
         column_config={
             **widths,
-            "stage": st.column_config.TextColumn(width=WIDTHS["stage"], pinned=True),
-            "done": done,
-            "waiting": st.column_config.NumberColumn(width=WIDTHS["waiting"], help="Items that wait for the stage before"),
-            "in work": st.column_config.NumberColumn(width=WIDTHS["in work"], help="Items that are open with somebody now"),
+            "Stage": st.column_config.TextColumn(width=WIDTHS["Stage"], pinned=True),
+            "Done": done,
+            "Waiting": st.column_config.NumberColumn(width=WIDTHS["Waiting"], help="Items waiting for the previous stage"),
+            "In progress": st.column_config.NumberColumn(width=WIDTHS["In progress"], help="Items that somebody has open now"),
             BARE: st.column_config.NumberColumn(
-                width=WIDTHS[BARE], help="Items that a system has to answer before they are judged"
+                width=WIDTHS[BARE], help="Items that a system must answer before they can be judged"
             ),
         },
         alt="Progress of the project by stage",
@@ -64,15 +73,15 @@ def draw(project: Project, who: str) -> None:
 
 
 def _warn(project: Project, bare: int, items: int) -> None:
-    systems = " or ".join(plain(s) for s in project.systems)
+    systems = " or ".join(escape(s) for s in project.systems)
     running = system_answers.running().get(project.id)
     if running is not None and not running.done:
-        then = "A system is answering them now; see Suggestions."
+        then = "A system is answering them now. See Suggestions."
     else:
-        then = "Have them answered under Suggestions first."
+        then = "Go to Suggestions and let a system answer them first."
     one = bare == 1
     st.warning(
-        f"{bare:,} of {items:,} items {'lacks' if one else 'lack'} a prediction of {systems} and cannot be judged yet. {then}",
+        f"{bare:,} of {items:,} items {'has' if one else 'have'} no prediction by {systems} and cannot be judged yet. {then}",
         icon=":material/hourglass_empty:",
     )
     if st.session_state.get(SECTION) != "Suggestions":

@@ -8,14 +8,14 @@ import streamlit as st
 from core.errors import InputError
 from core.types import ReferenceQuestion
 from pages.app import shared
-from pages.app.markup import plain
+from pages.app.markup import escape
 from pages.corpus import builds
 from storage.exchange.imports.question_files import SUFFIXES, questions_to_annotate
 from storage.records.results import RejectedRowsError
 
 LAYOUTS = (
-    "Read are: text with one question a line (.txt); JSON lines or a JSON list of rows with `question` and perhaps `id` and `passages`, "
-    "with `answers` in all rows or in none; AmbigNQ; each of them also as .gz. Annotation needs no answers."
+    "Formats: text with one question per line (.txt); JSON Lines or a JSON list whose rows have `question` (`id` and `passages` are "
+    "optional, and `answers` must be in all rows or in none); AmbigNQ. Each may be compressed (.gz). Annotation needs no answers."
 )
 
 
@@ -32,11 +32,11 @@ def uploader(key: str) -> None:
         args=(key, field),
     )
     st.caption(LAYOUTS)
-    file = kept(key)
+    file = uploaded_file(key)
     if file is not None and state.get(field) is None:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f":material/attach_file: {plain(file.name)} :gray[was uploaded and is kept]")
-            st.button("Remove it", key=f"{key}.remove", type="tertiary", on_click=drop, args=(key,))
+            st.markdown(f":material/attach_file: {escape(file.name)} :gray[uploaded]")
+            st.button("Remove file", key=f"{key}.remove", type="tertiary", on_click=discard, args=(key,))
 
 
 def _field(key: str) -> str:
@@ -50,12 +50,12 @@ def _keep(key: str, field: str) -> None:
     st.session_state[f"{key}.kept"] = st.session_state.get(field)
 
 
-def kept(key: str) -> builds.Uploaded | None:
+def uploaded_file(key: str) -> builds.Uploaded | None:
     found: builds.Uploaded | None = st.session_state.get(f"{key}.kept")
     return found
 
 
-def drop(key: str) -> None:
+def discard(key: str) -> None:
     """The file was used, or is not wanted."""
     st.session_state.pop(f"{key}.kept", None)
     st.session_state[f"{key}.used"] = int(st.session_state.get(f"{key}.used", 0)) + 1
@@ -63,31 +63,36 @@ def drop(key: str) -> None:
 
 def questions(key: str, otherwise: str = "") -> list[ReferenceQuestion]:
     """Of the file that was uploaded.  Raises RejectedRowsError with the wrong rows by line, else FormatError, InputError."""
-    file = kept(key)
+    file = uploaded_file(key)
     if file is None:
-        raise InputError(f"no file was chosen; choose a question file{otherwise}")
+        raise InputError(f"no file is selected; choose a question file{otherwise}")
     return questions_to_annotate(bytes(file.getbuffer()), file.name)
 
 
 def show_rejected(error: RejectedRowsError) -> None:
     """The wrong lines, each with its reason."""
     many = "1 row was" if error.total == 1 else f"{error.total:,} rows were"
-    st.error(f"{many} refused and nothing was stored. Mend the file and upload it again.", icon=":material/error:")
-    st.dataframe(pd.DataFrame(error.rejected, columns=["line", "reason"]), hide_index=True, width="stretch", alt="Refused rows")
+    st.error(f"{many} not valid, so nothing was stored. Correct the file and upload it again.", icon=":material/error:")
+    st.dataframe(
+        pd.DataFrame(error.rejected, columns=["Line", "Reason"]),
+        hide_index=True,
+        width="stretch",
+        alt="Rows that are not valid, with the reason",
+    )
 
 
-def explain(error: BaseException) -> None:
+def show_upload_error(error: BaseException) -> None:
     if isinstance(error, RejectedRowsError):
         show_rejected(error)
     else:
         shared.show_error(error)
 
 
-def said(added: int, known: int, linked: int) -> str:
+def summary(added: int, known: int, linked: int) -> str:
     """As text; whoever draws it escapes it."""
     parts = [f"{added:,} question{'' if added == 1 else 's'} added"]
     if known:
-        parts.append(f"{known:,} were there already")
+        parts.append(f"{known:,} already in the project")
     if linked:
         parts.append(f"{linked:,} stored predictions linked")
     return "; ".join(parts) + "."

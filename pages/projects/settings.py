@@ -11,23 +11,23 @@ import streamlit as st
 from core.errors import AmbiscopeError, CancelledError, InputError
 from core.retrieval.library import STARTER
 from core.systems.shared.base import Options
-from pages.annotation.about import STAGES
+from pages.annotation.stage_info import STAGES
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.begun import begun, forget
-from pages.app.markup import plain
+from pages.app.edit_conflicts import loaded_version, reload_fields
+from pages.app.markup import escape
 from pages.projects import system_answers
-from pages.projects.items import ERROR, SAID
+from pages.projects.items import ERROR, MESSAGE
 from pages.projects.system_answers import Preannotation
 from storage.records.projects import THRESHOLDS, Order, Project
 
 ORDERS: dict[Order, str] = {
-    "file": "as in the file",
-    "random": "random",
-    "uncertainty": "the model's least certain first",
-    "disagreement": "where people disagree first",
+    "file": "As in the file",
+    "random": "Random",
+    "uncertainty": "Least certain first",
+    "disagreement": "Most disagreement first",
 }
-LOOK_EVERY = 1.0  # seconds
+POLL_SECONDS = 1.0  # seconds
 
 
 def _names(what: str) -> list[str]:
@@ -50,52 +50,58 @@ def fields(key: str, project: Project | None) -> None:
         st.selectbox("Corpus to search", corpora, index=corpora.index(chosen), key=f"{key}.corpus")
         held = list(project.systems) if project else []
         st.multiselect(
-            "Systems (at most two)",
+            "Systems (up to two)",
             list(dict.fromkeys([*held, *systems])),
             default=held,
             max_selections=2,
             select_all=False,  # offered by Streamlit however few may be chosen
             key=f"{key}.systems",
             persist_state=None if project else "session",
-            help="Their answers are suggestions when answers are written, and what is judged. Judging needs one or two.",
+            help="Their answers are suggestions for people who write answers, and are what people judge. Judging needs one or two systems.",
         )
-        st.number_input("People for each item", 1, 100, project.annotators_per_item if project else 1, key=f"{key}.number")
+        st.number_input("People per item", 1, 100, project.annotators_per_item if project else 1, key=f"{key}.number")
     with right:
         orders = list(get_args(Order))
         at = orders.index(project.order) if project else 0
         st.selectbox("Order", orders, index=at, format_func=ORDERS.__getitem__, key=f"{key}.order")
         st.date_input(
-            "Answers are as of",
+            "Reference date",
             value=project.reference_date if project else date.today(),
             key=f"{key}.date",
-            help="Questions that depend on a later time get a warning. Empty: none do.",
+            help="Answers should be true on this date: questions about a later time get a warning. Leave empty for no warning.",
         )
-        st.number_input("Passages to open before submitting", 0, 20, int(limits["must_read"]), key=f"{key}.read")
-    with st.expander("More: qualification, time limits"):
+        st.number_input("Minimum passages to open before submitting", 0, 20, int(limits["must_read"]), key=f"{key}.read")
+    with st.expander("More: qualification and time limits"):
         st.number_input(
-            "Qualification items that a person does first (0: none)",
+            "Qualification items per person (0 = none)",
             0,
             100,
             project.gold_first if project else 0,
             key=f"{key}.gold",
         )
-        st.slider("Share of them that must be right", 0.0, 1.0, project.gold_pass if project else 0.8, key=f"{key}.pass")
+        st.slider(
+            "Minimum share of qualification items to get right",
+            0.0,
+            1.0,
+            project.gold_pass if project else 0.8,
+            key=f"{key}.pass",
+        )
         st.number_input(
-            "Minutes without a sign of life after which others may take an opened item",
+            "Reserve an opened item for this many idle minutes",
             1,
             1440,
             int(project.lease_minutes) if project else 30,
             key=f"{key}.lease",
         )
-        st.number_input("Words from which an answer counts as long", 2, 50, int(limits["alias_words"]), key=f"{key}.words")
+        st.number_input("Warn about answers of this many words or more", 2, 50, int(limits["alias_words"]), key=f"{key}.words")
         st.number_input(
-            "Seconds before 'no answer' or 'a single answer' may be submitted",
+            "Minimum time before submitting no answer or a single answer (seconds)",
             0,
             600,
             int(limits["min_seconds_no_pairs"]),
             key=f"{key}.wait",
         )
-        st.number_input("Seed of the random order", 0, 2**31 - 1, project.seed if project else 0, key=f"{key}.seed")
+        st.number_input("Random seed for the order", 0, 2**31 - 1, project.seed if project else 0, key=f"{key}.seed")
 
 
 def values(key: str, project: Project | None) -> dict[str, Any]:
@@ -126,16 +132,16 @@ def values(key: str, project: Project | None) -> dict[str, Any]:
 
 def settings(stored: Project, who: str) -> None:
     name = f"manage.set.{stored.id}"
-    project = begun(name, stored, _touched, lambda: _save(stored, who, _key(st.session_state[name])))
+    project = loaded_version(name, stored, _touched, lambda: _save(stored, who, _key(st.session_state[name])))
     key = _key(project)
     st.text_input("Name", value=project.name, key=f"{key}.name", max_chars=200)
     fields(key, project)
-    st.caption("Stages cannot be changed: " + ", ".join(STAGES[s] for s in project.stages))
+    st.caption("Stages (cannot be changed): " + ", ".join(STAGES[s] for s in project.stages))
     with st.container(horizontal=True):
         st.button("Save", type="primary", key=f"{key}.save", on_click=_save, args=(project, who, key))
         state = "closed" if project.state == "open" else "open"
         st.button(
-            "Close the project" if project.state == "open" else "Open it again",
+            "Close project" if project.state == "open" else "Reopen project",
             key=f"{key}.state",
             on_click=_update,
             args=(project, who, {"state": state}),
@@ -164,8 +170,8 @@ def _save(project: Project, who: str, key: str) -> None:
 def _update(project: Project, who: str, changes: dict[str, Any]) -> None:
     try:
         shared.store().projects.update_project(who, project.id, project.version, **changes)
-        forget(f"manage.set.{project.id}")
-        st.session_state[SAID] = "Saved."
+        reload_fields(f"manage.set.{project.id}")
+        st.session_state[MESSAGE] = "Saved."
     except AmbiscopeError as error:
         st.session_state[ERROR] = error
 
@@ -175,8 +181,8 @@ def _update(project: Project, who: str, changes: dict[str, Any]) -> None:
 
 def suggestions(project: Project, who: str) -> None:
     st.markdown(
-        "A system answers the questions that it has not answered yet, in the background; you can leave this page meanwhile. Its answers "
-        "are suggestions where people write answers, and what is judged at the judging stage. Nothing counts as done by this."
+        "A system answers the project's questions in the background; you can leave this page. Its answers are suggestions for people who "
+        "write answers, and are what people judge. This does not count as work done."
     )
     running = system_answers.running().get(project.id)
     if running is not None and not running.done:
@@ -185,7 +191,7 @@ def suggestions(project: Project, who: str) -> None:
     if running is not None:
         report(running)
     if not project.systems:
-        st.info("The project has no system. Choose one in its settings first.")
+        st.info("This project has no system. Choose one under Settings first.")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         system = st.selectbox("System", list(project.systems), key="manage.pre.system")
@@ -194,17 +200,17 @@ def suggestions(project: Project, who: str) -> None:
             "Write disambiguated questions",
             value=True,
             key="manage.pre.clarify",
-            help="A question of its own for each answer. It takes most of the time; without, the answers alone are suggested and judged.",
+            help="Rewrites the question for each answer. This takes most of the time. Without it, only the answers are suggested and judged.",
         )
         st.button(
-            "Answer the questions",
+            "Answer questions",
             type="primary",
             key="manage.pre.go",
             on_click=_begin,
             args=(project, system, int(k), clarify),
         )
     st.button(
-        "Link predictions that are stored already",
+        "Link predictions already stored",
         key="manage.pre.link",
         icon=":material/link:",
         on_click=_link,
@@ -217,7 +223,7 @@ def suggestions(project: Project, who: str) -> None:
 def _begin(project: Project, system: str, k: int, clarify: bool) -> None:
     running = system_answers.running().get(project.id)
     if running is not None and not running.done:
-        raise InputError("a run over this project is going on; wait until it has ended, or stop it")
+        raise InputError("a system is already answering this project's questions; wait until it is finished, or stop it")
     usual = min(shared.settings().top_k, 200)  # left as it is: the system's own default, at most the whole corpus
     options = Options(top_k=None if k == usual else k, max_answers=shared.settings().max_answers, clarify=clarify)
     who = shared.annotator()  # the server's store takes any name
@@ -237,27 +243,31 @@ def _close(project: str) -> None:
 @action("manage projects", ERROR)
 def _link(project: Project, who: str) -> None:
     count = shared.store().intake.link_predictions(who, project.id)
-    st.session_state[SAID] = f"{count:,} stored predictions linked."
+    st.session_state[MESSAGE] = f"{count:,} stored predictions linked."
 
 
-@st.fragment(run_every=LOOK_EVERY)
+@st.fragment(run_every=POLL_SECONDS)
 def watch(run: Preannotation) -> None:
     """Progress while it runs.  The work goes on when nobody looks."""
     if run.done:
         st.rerun()
     total = "?" if run.total is None else f"{run.total:,}"
-    st.progress(run.share, text=f"{plain(run.system)}: {plain(run.stage)} · {run.answered:,} of {total} answered")
+    st.progress(run.share, text=f"{escape(run.system)}: {escape(run.stage)} · {run.answered:,} of {total} answered")
     st.button("Stop", key="manage.pre.stop", on_click=_stop, args=(run,), icon=":material/stop_circle:")
 
 
 def report(run: Preannotation) -> None:
     if isinstance(run.error, CancelledError):
-        st.info(plain(run.error))
+        st.info(escape(run.error))
     elif run.error is not None:
         shared.show_error(run.error)
     else:
-        st.success(f"{run.answered:,} questions answered by {plain(run.system)}; {run.linked:,} predictions linked.")
+        st.success(f"{run.answered:,} questions answered by {escape(run.system)}; {run.linked:,} predictions linked.")
     if run.failures:
-        st.warning(f"{run.failures:,} questions could not be answered; the first of them:")
-        st.dataframe(pd.DataFrame(run.failed, columns=["question", "reason"]), hide_index=True, alt="Questions that failed")
-    st.button("Close this report", key="manage.pre.close", on_click=_close, args=(run.project.id,))
+        st.warning(f"{run.failures:,} questions could not be answered. The first ones:")
+        st.dataframe(
+            pd.DataFrame(run.failed, columns=["Question", "Reason"]),
+            hide_index=True,
+            alt="Questions that could not be answered, with the reason",
+        )
+    st.button("Dismiss", key="manage.pre.close", on_click=_close, args=(run.project.id,))

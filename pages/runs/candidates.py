@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core import types as t
-from pages.app.figures import percent
-from pages.app.markup import plain, short
+from pages.app.formatting import percent
+from pages.app.markup import escape, short
 
 CELLS, SHOWN, NAME_CHARS = 16, 8, 40
 EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -28,11 +28,11 @@ def candidates_table(step: t.Step) -> str:
     lines = [f"| {' | '.join(['Candidate', 'Probability', *map(str.capitalize, more)])} |", "|:--|:--|" + "--:|" * len(more)]
     for c in step.candidates[:SHOWN]:
         chosen = step.choice is not None and c.text == step.choice.text
-        name = plain(short(c.text, NAME_CHARS))
+        name = escape(short(c.text, NAME_CHARS))
         said = [getattr(c, n) for n in more]
         lines.append(_row(f"**{name}**" if chosen else name, c.probability, "blue" if chosen else "gray", said))
     if step.eoi_probability or step.choice is None:
-        lines.append(_row(f"{plain(t.EOI)} no further answer", step.eoi_probability, "orange", [None] * len(more)))
+        lines.append(_row(f"{escape(t.EOI)} no further answer", step.eoi_probability, "orange", [None] * len(more)))
     return "\n".join(lines)
 
 

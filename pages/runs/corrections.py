@@ -11,7 +11,7 @@ from core.systems.shared.base import Options
 from core.text import normalize_answer
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.markup import plain
+from pages.app.markup import escape, named
 from pages.runs import live
 from pages.runs.runner import Plan
 
@@ -34,7 +34,7 @@ class Corrections:
         return min([*self.struck, *(p + 1 for p in self.added)])
 
 
-def of(prefix: str) -> Corrections:
+def corrections_of(prefix: str) -> Corrections:
     found: Corrections = st.session_state.setdefault(f"{prefix}.corrections", Corrections())
     return found
 
@@ -67,58 +67,58 @@ def options_of(info: t.SystemInfo) -> Options:
 
 
 def _strike(prefix: str, position: int) -> None:
-    of(prefix).struck ^= {position}
+    corrections_of(prefix).struck ^= {position}
 
 
 def _add(prefix: str, position: int) -> None:
     text = " ".join(str(st.session_state.get(f"{prefix}.new.{position}", "")).split())
     if text:
-        of(prefix).added[position] = text
+        corrections_of(prefix).added[position] = text
     else:
-        of(prefix).added.pop(position, None)
+        corrections_of(prefix).added.pop(position, None)
 
 
 def _undo(prefix: str) -> None:
-    for position in of(prefix).added:
+    for position in corrections_of(prefix).added:
         st.session_state.pop(f"{prefix}.new.{position}", None)
     st.session_state.pop(f"{prefix}.corrections", None)
 
 
-def controls(prefix: str, position: int) -> None:
+def controls(prefix: str, position: int, name: str) -> None:
     """Below an answer: strike it, or add one after it."""
-    struck = position in of(prefix).struck
+    struck = position in corrections_of(prefix).struck
     st.button(
-        "Keep" if struck else "Strike",
+        named("Restore" if struck else "Strike out", name),
         key=f"{prefix}.strike.{position}",
         icon=":material/undo:" if struck else ":material/strikethrough_s:",
         on_click=_strike,
         args=(prefix, position),
-        help="A struck answer is excluded when you continue.",
+        help="A struck-out answer is excluded when you continue.",
     )
-    adder(prefix, position)
+    adder(prefix, position, f"an answer after {name}")
 
 
-def adder(prefix: str, position: int) -> None:
-    with st.popover("Add", icon=":material/add:", help="Add an answer after this one"):
+def adder(prefix: str, position: int, name: str = "an answer") -> None:
+    with st.popover(named("Add", name), icon=":material/add:", help="Add an answer after this one"):
         st.text_input(
-            "Next answer",
+            f"Answer to add after answer {position + 1}" if position >= 0 else "Answer to add",
             key=f"{prefix}.new.{position}",
             max_chars=MAX_CHARS,
             on_change=_add,
             args=(prefix, position),
-            help="The answer is pinned: the next search looks for further ones.",
+            help="This answer is kept as given. The system then looks for further answers.",
         )
 
 
 def bar(prefix: str, prediction: t.Prediction) -> None:
     """What the corrections mean, and the button that continues; nothing where there are none."""
-    wanted = of(prefix)
+    wanted = corrections_of(prefix)
     if not wanted:
         return
     question = corrected(prediction.question, prediction.answers, wanted)
     with st.container(border=True):
-        names = [("keeping", question.pinned), ("striking", question.banned)]
-        said = "; ".join(f"{what} {', '.join(f'**{plain(x)}**' for x in texts)}" for what, texts in names if texts)
+        names = [("keeping", question.pinned), ("excluding", question.banned)]
+        said = "; ".join(f"{what} {', '.join(f'**{escape(x)}**' for x in texts)}" for what, texts in names if texts)
         st.markdown(f"Continue from step {len(question.pinned) + 1}, {said}.")
         with st.container(horizontal=True):
             st.button(
@@ -126,12 +126,12 @@ def bar(prefix: str, prediction: t.Prediction) -> None:
                 key=f"{prefix}.run_on",
                 type="primary",
                 icon=":material/play_arrow:",
-                on_click=run_on,
+                on_click=continue_run,
                 args=(question, prediction.system),
             )
             st.button("Undo corrections", key=f"{prefix}.undo", on_click=_undo, args=(prefix,))
 
 
 @action("ask questions", "explore.error")
-def run_on(question: t.Question, info: t.SystemInfo) -> None:
+def continue_run(question: t.Question, info: t.SystemInfo) -> None:
     live.start([Plan(question, info.name, info.corpus, options_of(info))])

@@ -16,8 +16,8 @@ from core.systems.shared.base import Options, check_question
 from core.text import normalize_answer
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.figures import percent
-from pages.app.markup import around, changes, plain, short
+from pages.app.formatting import percent
+from pages.app.markup import around, changes, escape, named, short
 from pages.runs import live
 from pages.runs.corrections import MAX_CHARS, options_of
 from pages.runs.interpretations import options as interpretation_options
@@ -99,11 +99,11 @@ def draw(prediction: t.Prediction, prefix: str) -> None:
             width="stretch",
             key=f"{prefix}.map",
             config={"displayModeBar": False},
-            alt=f"Map of {len(found)} interpretations in {len(clusters)} clusters, {alone} unclustered",
+            alt=f"Map of {len(found)} interpretations in {len(clusters)} clusters, {alone} unclustered. The list of passages below has the same interpretations.",
         )
         st.caption(
-            f"{len(found)} interpretations, {len(clusters)} clusters, {alone} unclustered. Points that are close ask and answer alike; "
-            "stars are kept. The axes are the first two principal components and have no meaning of their own."
+            f"{len(found)} interpretations, {len(clusters)} clusters, {alone} unclustered. Points close together have similar questions and answers; "
+            "stars mark the ones kept. The axes are the first two principal components and have no meaning of their own."
         )
     with place:
         _choices(prediction, final, why, prefix)
@@ -118,7 +118,7 @@ def _worded(kept: list[t.Interpretation], final: Sequence[t.Interpretation]) -> 
 def _choices(prediction: t.Prediction, final: Sequence[t.Interpretation], why: str, prefix: str) -> None:
     said = choices_of(prefix)
     if not final:
-        st.info(f"No interpretation is left: {plain(why)}." if why else "No interpretation is left.")
+        st.info(f"No interpretation is left: {escape(why)}." if why else "No interpretation is left.")
     elif len(final) == 1:
         st.markdown("The corpus answers **one meaning** of this question.")
     else:
@@ -146,31 +146,31 @@ def _choices(prediction: t.Prediction, final: Sequence[t.Interpretation], why: s
                 icon=":material/travel_explore:",
                 on_click=_further,
                 args=(prediction, banned),
-                help="Reads twice as many passages, without the rejected answers.",
+                help="Reads twice as many passages and excludes the rejected answers.",
             )
     if said.none:
-        st.info("None of these is what you mean. Search further in the corpus, or rephrase your question above.")
+        st.info("None of these is what you mean. Search further, or rephrase your question above.")
 
 
 def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: str, said: Choices) -> None:
     gone = said.none or _key(one) in said.rejected
     with st.container(border=True):
-        answer = f"~~{plain(one.answer)}~~" if gone else f"**{plain(one.answer)}**"
+        answer = f"~~{escape(one.answer)}~~" if gone else f"**{escape(one.answer)}**"
         badges = f":gray-badge[{percent(one.probability)}]" if one.probability else ""
         st.markdown(f"{number + 1}\\. {changes(prediction.question.text, one.question)}")
         st.markdown(f"{answer} {badges}")
         _citation(prediction, one)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button(
-                "Ask this",
+                named("Ask this", one.question),
                 key=f"{prefix}.pick.{number}",
                 icon=":material/ads_click:",
                 on_click=ask_on,
                 args=(prediction.system, one.question),
                 disabled=gone,
-                help="Asks only this question.",
+                help="Asks this question instead",
             )
-            with st.popover("Edit", icon=":material/edit:", disabled=gone):
+            with st.popover(named("Edit", one.question), icon=":material/edit:", disabled=gone):
                 st.text_input(
                     "The question you mean",
                     value=one.question,
@@ -184,7 +184,7 @@ def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: 
                     args=(prediction.system, f"{prefix}.edit.{number}.{_mark(one)}"),
                 )
             st.button(
-                "Keep" if _key(one) in said.rejected else "Reject",
+                named("Restore" if _key(one) in said.rejected else "Reject", one.question),
                 key=f"{prefix}.reject.{number}",
                 icon=":material/undo:" if _key(one) in said.rejected else ":material/thumb_down:",
                 on_click=_reject,
@@ -201,11 +201,11 @@ def _citation(prediction: t.Prediction, one: t.Interpretation) -> None:
         return
     spans = [(one.evidence.start, one.evidence.end)] if one.evidence and one.evidence.passage_id == one.passage_id else []
     st.markdown(f":material/format_quote: {around(passage.text, spans, WIDTH)}")
-    st.caption(f"{plain(short(passage.title or passage.id, 90))}, passage {plain(passage.id)}")
+    st.caption(f"{escape(short(passage.title or passage.id, 90))}, passage {escape(passage.id)}")
 
 
 def _nothing(prediction: t.Prediction, why: str) -> None:
-    st.info(f"{plain(why[:1].upper() + why[1:])}." if why else "No passage answers any meaning of this question.")
+    st.info(f"{escape(why[:1].upper() + why[1:])}." if why else "No passage answers any meaning of this question.")
     if prediction.passages:
         st.markdown("**The nearest passages**")
         draw_found(prediction.passages[:NEAREST])

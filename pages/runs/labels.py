@@ -7,18 +7,18 @@ import streamlit as st
 from core.annotating.labels import LABELS
 from core.errors import AmbiscopeError
 from pages.app import shared
-from pages.app.markup import plain, short
+from pages.app.markup import escape, named, short
 from storage.records.results import Judgment, JudgmentConflictError
 
 MAX_NOTE = 2_000
 HELP = (
-    "correct: it answers the question, and the passage says so. wrong: it does not answer the question. "
-    "unsupported: it may be true, but the passage does not say so. duplicate: the same as another answer."
+    "Correct: it answers the question, and the passage says so. Wrong: it does not answer the question. "
+    "Unsupported: it may be true, but the passage does not say so. Duplicate: the same as another answer."
 )
 
 
 def _key(prediction_id: str, position: int, what: str) -> str:
-    return f"verdict.{prediction_id}.{position}.{what}"
+    return f"label.{prediction_id}.{position}.{what}"
 
 
 def load(prediction_id: str) -> dict[int, list[Judgment]]:
@@ -32,21 +32,21 @@ def load(prediction_id: str) -> dict[int, list[Judgment]]:
 def _save(prediction_id: str, position: int, version: int) -> None:
     """Callback of both widgets: stores what they show, made from the version that was shown."""
     state = st.session_state
-    verdict = state.get(_key(prediction_id, position, "choice"))
+    label = state.get(_key(prediction_id, position, "choice"))
     note = str(state.get(_key(prediction_id, position, "note")) or "").strip()
-    _store(prediction_id, position, verdict, note, version)
+    _store(prediction_id, position, label, note, version)
 
 
-def _store(prediction_id: str, position: int, verdict: str | None, note: str, version: int) -> None:
+def _store(prediction_id: str, position: int, label: str | None, note: str, version: int) -> None:
     trouble = _key(prediction_id, position, "trouble")
     st.session_state.pop(trouble, None)
     try:
         store, who = shared.store(), shared.annotator()
-        if verdict is None and not note:
+        if label is None and not note:
             store.labels.clear_judgment(prediction_id, position, who, expected_version=version)
         else:
-            state = "submitted" if verdict else "draft"
-            store.labels.judge(prediction_id, position, who, verdict, note, state, expected_version=version)  # type: ignore[arg-type]
+            state = "submitted" if label else "draft"
+            store.labels.judge(prediction_id, position, who, label, note, state, expected_version=version)  # type: ignore[arg-type]
     except AmbiscopeError as error:
         st.session_state[trouble] = error
 
@@ -54,7 +54,7 @@ def _store(prediction_id: str, position: int, verdict: str | None, note: str, ve
 def _said(judgment: Judgment | None) -> str:
     if judgment is None:
         return "no label"
-    note = f" ({plain(short(judgment.note, 200))})" if judgment.note else ""
+    note = f" ({escape(short(judgment.note, 200))})" if judgment.note else ""
     return f"**{judgment.verdict or 'no label'}**{note}"
 
 
@@ -65,7 +65,7 @@ def _trouble(prediction_id: str, position: int) -> None:
     if isinstance(error, JudgmentConflictError):
         mine, theirs = error.mine, error.theirs
         st.warning(
-            f"This judgment was changed in another window. There: {_said(theirs)}. Here: {_said(mine)}.",
+            f"This judgment was changed in another window. Other window: {_said(theirs)}. This window: {_said(mine)}.",
             icon=":material/sync_problem:",
         )
         with st.container(horizontal=True):
@@ -76,7 +76,7 @@ def _trouble(prediction_id: str, position: int) -> None:
                 args=(prediction_id, position, mine.verdict, mine.note, theirs.version if theirs else 0),
             )
             st.button(
-                "Keep theirs",
+                "Keep the other",
                 key=_key(prediction_id, position, "theirs"),
                 on_click=lambda: st.session_state.pop(key, None),
             )
@@ -84,8 +84,8 @@ def _trouble(prediction_id: str, position: int) -> None:
         shared.show_error(error)
 
 
-def controls(prediction_id: str, position: int, judgments: list[Judgment]) -> None:
-    """Label and note of the current annotator."""
+def controls(prediction_id: str, position: int, judgments: list[Judgment], side: str = "") -> None:
+    """Label and note of the current annotator.  `side`: where two predictions are compared, which one it is."""
     own = next((j for j in judgments if j.annotator == shared.annotator()), None)
     choice, note = _key(prediction_id, position, "choice"), _key(prediction_id, position, "note")
     # the store's word goes before a widget's: another tab may have changed it; this tab's change was stored by its callback
@@ -93,8 +93,9 @@ def controls(prediction_id: str, position: int, judgments: list[Judgment]) -> No
     st.session_state[note] = own.note if own else ""
     version = own.version if own else 0
     st.segmented_control(
-        "Label",
+        f"Label of answer {position + 1}{side}",
         LABELS,
+        format_func=str.capitalize,
         key=choice,
         on_change=_save,
         args=(prediction_id, position, version),
@@ -102,16 +103,24 @@ def controls(prediction_id: str, position: int, judgments: list[Judgment]) -> No
         help=HELP,
         wrap=True,
     )
-    with st.popover("Note" if not (own and own.note) else "Note ✓", icon=":material/edit_note:"):
-        st.text_area("Note", key=note, max_chars=MAX_NOTE, on_change=_save, args=(prediction_id, position, version))
+    with st.popover(
+        named("Note" if not (own and own.note) else "Note ✓", f"on answer {position + 1}{side}"), icon=":material/edit_note:"
+    ):
+        st.text_area(
+            f"Note on answer {position + 1}{side}",
+            key=note,
+            max_chars=MAX_NOTE,
+            on_change=_save,
+            args=(prediction_id, position, version),
+        )
 
 
 def below(prediction_id: str, position: int, judgments: list[Judgment]) -> None:
     """The note, what others said, and trouble with saving."""
     own = next((j for j in judgments if j.annotator == shared.annotator()), None)
     if own and own.note:
-        st.caption(f"Your note: {plain(own.note)}")
-    others = [f"{plain(j.annotator)}: {_said(j)}" for j in judgments if j is not own and j.state == "submitted"]
+        st.caption(f"Your note: {escape(own.note)}")
+    others = [f"{escape(j.annotator)}: {_said(j)}" for j in judgments if j is not own and j.state == "submitted"]
     if others:
-        st.caption("Others said: " + "; ".join(others))
+        st.caption("Other people's labels: " + "; ".join(others))
     _trouble(prediction_id, position)

@@ -10,12 +10,12 @@ from streamlit.delta_generator import DeltaGenerator
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError
 from pages.app import libraries, shared
-from pages.app.figures import percent
-from pages.app.markup import plain
+from pages.app.formatting import percent
+from pages.app.markup import escape
 from pages.runs.runner import Plan, Run
 from pages.runs.trace import TraceView
 
-LOOK_EVERY = 0.15  # seconds between two looks at a worker
+POLL_SECONDS = 0.15  # seconds between two looks at a worker
 
 
 def runs() -> list[Run]:
@@ -68,7 +68,7 @@ class _Side:
         """Draws what is new.  Its Streamlit calls are also where a rerun or a closed tab interrupts the script."""
         stage = "stopping after this step" if self.run.stopping and not self.run.done else self.run.stage
         self.state.markdown(
-            f":material/hourglass_top: **{plain(self.run.plan.system)}**: {plain(stage)} · {self.run.seconds:.1f} s"
+            f":material/hourglass_top: **{escape(self.run.plan.system)}**: {escape(stage)} · {self.run.seconds:.1f} s"
         )
         for event in self.run.events[self.drawn :]:
             if isinstance(event, t.StepFinished) and event.answer is not None:
@@ -76,7 +76,7 @@ class _Side:
             elif isinstance(event, t.AnswerRejected):
                 self.answers.pop(event.answer, None)
             if self.answers:
-                lines = [f"1. **{plain(a.text)}** :gray-badge[{percent(a.probability)}]" for a in self.answers.values()]
+                lines = [f"1. **{escape(a.text)}** :gray-badge[{percent(a.probability)}]" for a in self.answers.values()]
                 self.summary.markdown("\n".join(lines))
             self.view.add(event)
             self.drawn += 1
@@ -94,22 +94,22 @@ def watch(running: Sequence[Run]) -> None:
             side.draw()
         if ended:
             break
-        next(run for run in running if not run.done or run is running[-1]).wait(LOOK_EVERY)
+        next(run for run in running if not run.done or run is running[-1]).wait(POLL_SECONDS)
     for run in running:
         save(run)
 
 
 def show_run_error(run: Run) -> None:
     if isinstance(run.error, CancelledError):
-        st.info(plain(run.error), icon=":material/stop_circle:")
+        st.info(escape(run.error), icon=":material/stop_circle:")
     elif run.error is not None:
         shared.show_error(run.error)
     if run.save_error is not None:
         shared.show_error(run.save_error)
-        st.warning("The result below is not saved. It stays here until you ask something else.")
-        st.button("Save again", key=f"again.{run.key}", on_click=save, args=(run,), icon=":material/save:")
+        st.warning("The result below is not saved. It stays here until you ask another question.")
+        st.button("Try to save again", key=f"again.{run.key}", on_click=save, args=(run,), icon=":material/save:")
 
 
-def explain(error: AmbiscopeError) -> None:
+def keep_error(error: AmbiscopeError) -> None:
     """Keeps an error of a callback for the next drawing."""
     st.session_state["explore.error"] = error

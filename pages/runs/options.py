@@ -14,8 +14,8 @@ from core.systems import SYSTEMS, passages_to_read
 from core.systems.shared.base import Options
 from core.text import listed
 from pages.app import shared
-from pages.app.markup import plain, short
-from pages.runs.interpretations.options import HELP, LABELS, SAID
+from pages.app.markup import escape, short
+from pages.runs.interpretations.options import HELP, LABELS, VALUE_LABELS
 from pages.runs.runner import Plan
 
 MAX_PASSAGES = 200
@@ -39,14 +39,14 @@ def ready_systems(found: Sequence[SystemStatus], wanted: str) -> list[str]:
     return sorted(names, key=lambda name: name != wanted)
 
 
-def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str, Options]:
-    """One system with its options.  `passages`: how many the corpus has, 0 if not known."""
+def _side(label: str, mark: str, names: list[str], prefix: str, passages: int) -> tuple[str, Options]:
+    """One system with its options.  `mark`: after their names, where two systems are compared; `passages`: how many the corpus has, 0 if not known."""
     settings = shared.settings()
     system = st.selectbox(label, names, key=f"{prefix}.system", persist_state="session")
     bound = min(passages or MAX_PASSAGES, MAX_PASSAGES)
     key = f"{prefix}.top_k.{system}" if SYSTEMS[str(system)].passages else f"{prefix}.top_k"
     k = st.number_input(
-        "Passages to read",
+        f"Passages to read{mark}",
         min_value=1,
         max_value=bound,
         value=min(passages_to_read(str(system), settings.top_k), bound),
@@ -54,10 +54,10 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
         if bound == MAX_PASSAGES
         else f"{key}.{bound}",  # what was set for a large corpus may be too much for a small one
         persist_state="session",
-        help=f"The corpus has {passages}." if passages else None,
+        help=f"The corpus has {passages:,} passages." if passages else None,
     )
     most = st.number_input(
-        "Maximum answers",
+        f"Maximum answers{mark}",
         min_value=1,
         max_value=50,
         value=min(settings.max_answers, 50),
@@ -66,16 +66,16 @@ def _side(label: str, names: list[str], prefix: str, passages: int) -> tuple[str
     )
     above = None
     if st.toggle(
-        "Custom stopping threshold",
+        f"Custom stopping threshold{mark}",
         key=f"{prefix}.stopping",
         persist_state="session",
-        help="Off: a run stops when [EOI] is more likely than every answer. On: it stops when the probability of [EOI] exceeds your threshold.",
+        help="[EOI] means that no answer is left. Off: the run stops when [EOI] is more probable than every candidate. On: it stops when the probability of [EOI] exceeds your threshold.",
     ):
         above = st.slider(
-            "Stop when P([EOI]) exceeds", 0.0, 1.0, 0.5, 0.05, key=f"{prefix}.stop_above", persist_state="session"
+            f"Stop when P([EOI]) exceeds{mark}", 0.0, 1.0, 0.5, 0.05, key=f"{prefix}.stop_above", persist_state="session"
         )
     clarify = st.toggle(
-        "Disambiguated questions",
+        f"Disambiguated questions{mark}",
         value=True,
         key=f"{prefix}.clarify",
         persist_state="session",
@@ -94,7 +94,7 @@ def _choices(system: str, prefix: str) -> dict[str, str]:
             value = st.selectbox(
                 LABELS.get(name, name.replace("_", " ").capitalize()),
                 values,
-                format_func=lambda value: SAID.get(value, value),
+                format_func=lambda value: VALUE_LABELS.get(value, value),
                 key=f"{prefix}.{system}.{name}",
                 help=HELP.get(name),
                 persist_state="session",
@@ -116,15 +116,15 @@ def sidebar() -> Choices:
         ready = ready_systems(found, settings.system)
         sides: list[tuple[str, Options]] = []
         if ready:
-            sides.append(_side("System", ready, "explore.first", count))
-            if st.toggle("Compare with a second run", key="explore.compare", persist_state="session"):
-                sides.append(_side("Second system", ready, "explore.second", count))
+            sides.append(_side("System", "", ready, "explore.first", count))
+            if st.toggle("Compare with a second system", key="explore.compare", persist_state="session"):
+                sides.append(_side("Second system", " (second system)", ready, "explore.second", count))
         waiting = [s for s in found if not s.ready]
         if waiting:
             with st.expander(f"{listed(len(waiting), 'system')} not available"):
                 for status in waiting:
-                    st.markdown(f"**{plain(status.name)}**: {plain(status.summary)}")
-                    st.caption(f"Needs {plain(', '.join(status.needs))}. {plain(status.why_not)}")
+                    st.markdown(f"**{escape(status.name)}**: {escape(status.summary)}")
+                    st.caption(f"Needs {escape(', '.join(status.needs))}. {escape(status.why_not)}")
         recent()
     return Choices(str(corpus or ""), tuple(sides))
 
@@ -132,18 +132,18 @@ def sidebar() -> Choices:
 def recent() -> None:
     """Links to stored predictions, the newest first."""
     with st.expander("Recent predictions", icon=":material/history:"):
-        text = st.text_input("Search by words in the question", key="explore.filter", max_chars=200)
+        text = st.text_input("Search the questions", key="explore.filter", max_chars=200)
         try:
             rows = shared.store().predictions.recent_predictions(RECENT, text=text.strip())
         except AmbiscopeError as error:
             shared.show_error(error)
             return
         if not rows:
-            st.caption("No matches." if text.strip() else "None yet. Ask a question.")
+            st.caption("No matches." if text.strip() else "None yet. Ask a question to make one.")
         for row in rows:
             st.page_link(
                 "pages/explore.py",
-                label=plain(short(row.question, 60)),
-                help=plain(f"{row.system} over {row.corpus}: {short(', '.join(row.answers) or 'no answer', 120)}"),
+                label=escape(short(row.question, 60)),
+                help=escape(f"{row.system} over {row.corpus}: {short(', '.join(row.answers) or 'no answer', 120)}"),
                 query_params={"prediction": row.id},
             )

@@ -14,8 +14,8 @@ from core.evaluation.cost import calls_of, failures
 from core.text import normalize_answer
 from core.trace import to_json
 from pages.app import shared as app
-from pages.app.figures import percent, seconds
-from pages.app.markup import changes, plain, short
+from pages.app.formatting import percent, seconds
+from pages.app.markup import changes, escape, named, short
 from pages.runs import corrections, interpreted, labels
 from pages.runs.trace import TraceView, draw_evidence, round_trip
 from storage.records.results import Judgment
@@ -28,9 +28,15 @@ def common(predictions: list[t.Prediction]) -> Set[str]:
 
 
 def draw_result(
-    place: DeltaGenerator, prediction: t.Prediction, saved: str, prefix: str, shared: Set[str] | None = None
+    place: DeltaGenerator,
+    prediction: t.Prediction,
+    saved: str,
+    prefix: str,
+    shared: Set[str] | None = None,
+    side: str = "",
 ) -> None:
-    """`saved`: id of the stored prediction, or empty; `shared`: normalised answers of both sides when two are compared."""
+    """`saved`: id of the stored prediction, or empty; where two are compared, `shared`: the normalised answers of both, and `side`: which
+    of them this is, for the names of its buttons."""
     with place:
         _headline(prediction)
         judged: dict[int, list[Judgment]] = {}
@@ -48,14 +54,14 @@ def draw_result(
                 cards = st.expander("Judge and correct the answers", icon=":material/rule:", expanded=shared is not None)
         with cards:
             for position, answer in enumerate(prediction.answers):
-                _card(prediction, position, answer, saved, prefix, judged.get(position, []), shared)
+                _card(prediction, position, answer, saved, prefix, judged.get(position, []), shared, side)
         if not prediction.answers and _finished(prediction) and not interpreted.has_choices(prediction):
             st.info(
                 "No answer was found in these passages. Read more passages, rephrase the question, or add an answer yourself."
             )
             corrections.adder(prefix, -1)
         corrections.bar(prefix, prediction)
-        _keep(prediction, saved, prefix)
+        _keep(prediction, saved, prefix, side)
         st.subheader("How the answers were found", divider="gray")
         view = TraceView(st.container(), prediction.question.text, prefix, shared is not None, prediction.system.name)
         for event in prediction.events:
@@ -77,17 +83,17 @@ def _headline(prediction: t.Prediction) -> None:
     else:
         st.subheader(f"{count} answer{'' if count == 1 else 's'}" if count else "No answer")
     info = prediction.system
-    said = [f"**{plain(info.name)}**", f"{len(prediction.passages)} passages of **{plain(info.corpus or 'the question')}**"]
+    said = [f"**{escape(info.name)}**", f"{len(prediction.passages)} passages of **{escape(info.corpus or 'the question')}**"]
     if prediction.seconds:
         said.append(seconds(prediction.seconds))
     why = next((e.why for e in reversed(prediction.events) if isinstance(e, t.Finished)), "")
     if why:
-        said.append(plain(why))
+        said.append(escape(why))
     st.caption(" · ".join(said))
     if trouble := failures(calls_of(prediction.events)):
-        st.warning(plain(trouble), icon=":material/warning:")
+        st.warning(escape(trouble), icon=":material/warning:")
     if prediction.question.banned:
-        st.caption(f"Struck: {', '.join(plain(b) for b in prediction.question.banned)}")
+        st.caption(f"Excluded: {', '.join(escape(b) for b in prediction.question.banned)}")
 
 
 def _card(
@@ -98,48 +104,54 @@ def _card(
     prefix: str,
     judgments: list[Judgment],
     shared: Set[str] | None,
+    side: str,
 ) -> None:
-    wanted = corrections.of(prefix)
+    wanted, sided = corrections.corrections_of(prefix), f"{answer.text}{side}"
     struck = position in wanted.struck
     with st.container(border=True):
-        name = f"~~{plain(answer.text)}~~" if struck else f"**{plain(answer.text)}**"
-        badges = ":blue-badge[set by a person]" if answer.pinned else f":gray-badge[{percent(answer.probability)}]"
+        name = f"~~{escape(answer.text)}~~" if struck else f"**{escape(answer.text)}**"
+        badges = ":blue-badge[added by a person]" if answer.pinned else f":gray-badge[{percent(answer.probability)}]"
         if shared is not None:
             both = normalize_answer(answer.text) in shared
-            badges += " :green-badge[:material/join_inner: both]" if both else " :orange-badge[only here]"
+            badges += " :green-badge[:material/join_inner: both sides]" if both else " :orange-badge[this side only]"
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"{position + 1}\\. {name} {badges}", width="content")
-            _evidence(prediction, answer)
+            _evidence(prediction, answer, sided)
         clarification = prediction.clarification_of(answer.text)
         if clarification is not None:
             st.markdown(changes(prediction.question.text, clarification.question))
             round_trip(clarification)
         with st.container(horizontal=True, vertical_alignment="center"):
             if saved:
-                labels.controls(saved, position, judgments)
-            corrections.controls(prefix, position)
+                labels.controls(saved, position, judgments, side)
+            corrections.controls(prefix, position, sided)
         if saved:
             labels.below(saved, position, judgments)
         if position in wanted.added:
-            st.markdown(f":material/add: **{plain(wanted.added[position])}** :blue-badge[to be added]")
+            st.markdown(f":material/add: **{escape(wanted.added[position])}** :blue-badge[to be added]")
 
 
-def _evidence(prediction: t.Prediction, answer: t.Answer) -> None:
+def _evidence(prediction: t.Prediction, answer: t.Answer, name: str) -> None:
     passages = {p.passage.id: p for p in prediction.passages}
     first = next((passages[e.passage_id] for e in answer.evidence if e.passage_id in passages), None)
     if first is None:
         st.caption(":material/link_off: No retrieved passage contains these words.", width="content")
         return
     more = len({e.passage_id for e in answer.evidence}) - 1
-    label = f"{plain(short(first.passage.title or first.passage.id, 70))}{f' and {more} more' if more else ''}"
-    with st.popover(label, icon=":material/menu_book:", type="tertiary", help="The passage this answer comes from"):
+    label = f"{escape(short(first.passage.title or first.passage.id, 70))}{f' and {more} more' if more else ''}"
+    with st.popover(
+        named(label, f"for {name}"),
+        icon=":material/menu_book:",
+        type="tertiary",
+        help="The passage this answer comes from",
+    ):
         draw_evidence(answer.evidence, passages)
 
 
-def _keep(prediction: t.Prediction, saved: str, prefix: str) -> None:
+def _keep(prediction: t.Prediction, saved: str, prefix: str, side: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
-            "Download trace",
+            named("Download trace", side),
             data=json.dumps(to_json(prediction), ensure_ascii=False, indent=1),
             file_name=f"ambiscope-{saved or 'unsaved'}.json",
             mime="application/json",

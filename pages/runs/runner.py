@@ -90,11 +90,11 @@ def _stage(event: t.Event) -> str:
         case t.InterpretationProposed():
             return "reading the passages"
         case t.InterpretationsClustered():
-            return "wording the interpretations"
+            return "rewriting the interpretations"
         case t.StepStarted(number=number):
             return f"looking for answer {number}"
         case t.StepFinished(answer=None) | t.QuestionClarified():
-            return "clarifying the questions"
+            return "rewriting the questions"
         case t.Finished():
             return "done"
         case _:

@@ -10,22 +10,24 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
 from core.systems import entry_of
-from pages.app.figures import percent, seconds
-from pages.app.markup import around, changes, highlighted, plain, short
+from pages.app.formatting import percent, seconds
+from pages.app.markup import around, changes, escape, highlighted, short
 from pages.runs.candidates import candidates_note, candidates_table
 from pages.runs.interpretations.grid import PassageGrid
-from pages.runs.interpretations.imagined import Imagined, ImaginedQuestions, Ranks, became, draw_pruned
+from pages.runs.interpretations.imagined import Imagined, ImaginedQuestions, Ranks, draw_pruned, outcome_markdown
 
 
 def draw_found(passages: Sequence[t.RetrievedPassage], answers: Mapping[str, Sequence[str]] | None = None) -> None:
     """Retrieved passages: rank, title, score and which of the run's `answers` (by passage id) it supports, the text when opened."""
     for found in passages:
         title = short(found.passage.title or found.passage.id, 80)
-        supported = "".join(f" :green-badge[supports {plain(short(a, 40))}]" for a in (answers or {}).get(found.passage.id, ()))
+        supported = "".join(
+            f" :green-badge[supports {escape(short(a, 40))}]" for a in (answers or {}).get(found.passage.id, ())
+        )
         cosine = "" if found.similarity is None else f" :gray-badge[cosine {found.similarity:.2f}]"
-        with st.expander(f"{found.rank}. **{plain(title)}**  :gray-badge[score {found.score:.3f}]{cosine}{supported}"):
-            st.markdown(plain(found.passage.text))
-            st.caption(f"Passage {plain(found.passage.id)}")
+        with st.expander(f"{found.rank}. **{escape(title)}**  :gray-badge[score {found.score:.3f}]{cosine}{supported}"):
+            st.markdown(escape(found.passage.text))
+            st.caption(f"Passage {escape(found.passage.id)}")
 
 
 def draw_passages(
@@ -34,7 +36,7 @@ def draw_passages(
     """`query`: what was searched for, where the trace says it nowhere else; `answers`: as `draw_found` has them."""
     count = len(event.passages)
     label = f"{count} passage{'' if count == 1 else 's'} retrieved in {seconds(event.seconds)}"
-    with place.expander(f"{label} for: {plain(short(query, 100))}" if query else label, icon=":material/menu_book:"):
+    with place.expander(f"{label} for: {escape(short(query, 100))}" if query else label, icon=":material/menu_book:"):
         draw_found(event.passages, answers)
 
 
@@ -48,26 +50,28 @@ def draw_evidence(evidence: tuple[t.Evidence, ...], passages: dict[str, t.Retrie
     for position, (passage_id, places) in enumerate(spans.items()):
         found = passages.get(passage_id)
         if found is None:
-            st.caption(f"Passage {plain(passage_id)} is not among the retrieved ones.")
+            st.caption(f"Passage {escape(passage_id)} was not retrieved.")
             continue
         text = found.passage.text
-        st.markdown(f"**{plain(found.passage.title or passage_id)}** :gray-badge[rank {found.rank}]")
+        st.markdown(f"**{escape(found.passage.title or passage_id)}** :gray-badge[rank {found.rank}]")
         st.markdown(highlighted(text, places) if whole and position == 0 else around(text, places))
 
 
 def draw_clarification(c: t.Clarification, prompt_question: str) -> None:
-    st.markdown(f"**{plain(c.answer)}**: {changes(prompt_question, c.question)}")
+    st.markdown(f"**{escape(c.answer)}**: {changes(prompt_question, c.question)}")
     round_trip(c)
 
 
 def round_trip(c: t.Clarification) -> None:
     """Whether the reader, asked the disambiguated question, returned this answer and none of the others."""
     if c.passed:
-        st.caption(":green[:material/check_circle:] Asked again over the same passages, the question returns only this answer.")
+        st.caption(
+            ":green[:material/check_circle:] Checked: asked over the same passages, this question returns only this answer."
+        )
         return
-    returned = f" It returned: {', '.join(plain(r) for r in c.returned[:4])}." if c.returned else ""
-    why = plain(c.why or "the reader returned something else")
-    st.caption(f":orange[:material/warning:] The round trip failed: {why}.{returned}")
+    returned = f" It returned {', '.join(escape(r) for r in c.returned[:4])}." if c.returned else ""
+    why = escape(c.why or "the reader returned something else")
+    st.caption(f":orange[:material/warning:] Not confirmed: {why}.{returned}")
 
 
 def draw_proposed(
@@ -75,8 +79,8 @@ def draw_proposed(
 ) -> None:
     """An interpretation, or why there is none.  `checked`: each one of this run was verified, so that none without a result is a failed call."""
     known = passages.get(found.passage_id)
-    where = plain(short((known.passage.title if known else "") or found.passage_id, 80)) if found.passage_id else "No passage"
-    said = f"**{plain(found.answer)}**: {plain(found.question)}" if found.answer else ""
+    where = escape(short((known.passage.title if known else "") or found.passage_id, 80)) if found.passage_id else "No passage"
+    said = f"**{escape(found.answer)}**: {escape(found.question)}" if found.answer else ""
     if found.failed:
         mark, why = ":red[:material/error: failed]", found.failed
     elif found.abstained and found.answer:  # it was proposed, then dropped
@@ -89,7 +93,7 @@ def draw_proposed(
         mark, why = ":orange[:material/cancel: rejected]", "its passage does not support it"
     else:
         mark, why = (":red[:material/error: not verified]", "the call failed") if checked else ("", "")
-    parts = [mark, said, f"({where})" if said else where, plain(short(why, 200))]
+    parts = [mark, said, f"({where})" if said else where, escape(short(why, 200))]
     place.caption(" · ".join(p for p in parts if p))
 
 
@@ -105,7 +109,7 @@ class FailedCalls:
         line, n = self._lines.get(key) or (self._place.empty(), 0)
         self._lines[key] = line, n + 1
         times = f" ({n + 1} times)" if n else ""
-        line.caption(f":red[:material/error: failed call] {plain(event.role)}{times}: {plain(short(event.error, 300))}")
+        line.caption(f":red[:material/error: failed call] {escape(event.role)}{times}: {escape(short(event.error, 300))}")
 
 
 class TraceView:
@@ -136,7 +140,7 @@ class TraceView:
                     self._grid = PassageGrid(self.place.container(), event.passages, self.narrow)
             case t.QuestionRelaxed(question=question):
                 self._searched_for = question
-                self.place.caption(f"Searched for: {plain(question)}")
+                self.place.caption(f"Searched for: {escape(question)}")
             case t.QuestionsImagined(questions=questions):
                 self._imagined = ImaginedQuestions(self.place, questions, self.passages, self._ranks)
             case t.PassagesPruned():
@@ -147,7 +151,7 @@ class TraceView:
                 self._imagined.verified(event)
             case t.QuestionVerified(question=question):
                 alone = Imagined(question, verdict=event)
-                self.place.caption(f"{plain(question)} {became(alone, self.passages, self._ranks)}")
+                self.place.caption(f"{escape(question)} {outcome_markdown(alone, self.passages, self._ranks)}")
             case t.ModelCalled(role=role, error=error):
                 self._checked |= role == "verify"
                 if error and not (role == "interpret" and self._grid is not None):  # the grid says so of its passage
@@ -161,7 +165,7 @@ class TraceView:
                     self._step(event)
             case t.AnswerRejected(answer=rejected, why=why):
                 self._supported.pop(rejected, None)
-                self.place.caption(f":material/block: **{plain(rejected)}** was rejected: {plain(why)}")
+                self.place.caption(f":material/block: **{escape(rejected)}** was rejected: {escape(why)}")
             case t.QuestionClarified(clarification=clarification):
                 if self._clarified is None:
                     self._clarified = self.place.container(border=True)
@@ -179,7 +183,7 @@ class TraceView:
                 self.place.caption(f"{len(placed)} interpretations, {clusters} clusters, {alone} unclustered")
             case t.Finished(seconds=took, why=why):
                 self.close()
-                self.place.caption(f":material/flag: Finished after {seconds(took)}: {plain(why)}.")
+                self.place.caption(f":material/flag: Finished after {seconds(took)}: {escape(why)}.")
 
     _grid: PassageGrid | None
     _imagined: ImaginedQuestions | None
@@ -187,7 +191,7 @@ class TraceView:
     def close(self) -> None:
         """Steps that were begun and not ended: the run was stopped, or (one pass) no answer came of them."""
         for number, status in self._open.items():
-            status.update(label=f"Step {number}: ended without an answer", state="complete", expanded=False)
+            status.update(label=f"Step {number}: no answer", state="complete", expanded=False)
         self._open.clear()
         answers: dict[str, list[str]] = {}
         for text, evidence in self._supported.items():
@@ -203,11 +207,12 @@ class TraceView:
     def _step(self, event: t.StepFinished) -> None:
         step, answer = event.step, event.answer
         if answer is not None and answer.pinned:
-            outcome = f"**{plain(answer.text)}** was set by a person"
+            outcome = f"**{escape(answer.text)}** was added by a person"
         elif answer is not None:
-            outcome = f"**{plain(answer.text)}** {percent(answer.probability)}"
+            outcome = f"**{escape(answer.text)}** {percent(answer.probability)}"
         else:
-            outcome = f"**\\{t.EOI[:-1]}\\]** {plain(step.stopped_because or 'the loop ended')}"
+            why = step.stopped_because or "the loop ended"
+            outcome = escape(why if t.EOI in why else f"{t.EOI} {why}")
         took = f" · {seconds(step.seconds)}" if step.seconds else ""
         label = f"Step {step.number}: {outcome}{took}"
         status = self._open.pop(step.number, None)
@@ -230,7 +235,7 @@ class TraceView:
     def _prompt(self, step: t.Step) -> None:
         """What the model was told of the answers so far.  Systems without a prompt (one pass) say nothing."""
         if step.prompt:
-            st.caption("Prompt: the answers so far")
+            st.caption("Prompt with the answers so far")
             st.code(step.prompt, language=None, wrap_lines=True)
         elif step.number == 1 and step.candidates:
             st.caption("No answers so far: the prompt is the question alone.")

@@ -106,7 +106,7 @@ def quality(
     return Quality(
         figures=figures(opinions, samples=samples),
         verdicts=verdict_figure(marks, samples=samples),
-        question_verdicts=verdict_figure(judged.questions, "kappa of question verdicts", samples=samples),
+        question_verdicts=verdict_figure(judged.questions, "kappa of question labels", samples=samples),
         preferences=verdict_figure(judged.preferences, "kappa of preferences", samples=samples),
         pairs=tuple(pair_rows(opinions)),
         verdict_pairs=tuple(verdict_pairs(marks)),
@@ -222,7 +222,7 @@ def _verdicts(session: Session, filters: Filters, truncated: list[str]) -> list[
     """Verdicts on the answers that were judged last."""
     labels, more = latest_labels(session, filters, MAX_VERDICTS)
     if more:
-        truncated.append(f"verdicts are those on {MAX_VERDICTS:,} answers to the questions that were judged last")
+        truncated.append(f"the labels are those of {MAX_VERDICTS:,} answers to the questions judged last")
     found: list[tuple[Mark, _Answer]] = []
     for one in labels:
         answer = one.answer

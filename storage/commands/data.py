@@ -38,25 +38,30 @@ def _day(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no time; write 2026-01-31 or 2026-01-31T12:00:00+00:00") from None
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time; write 2026-01-31 or 2026-01-31T12:00:00+00:00") from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--annotator", action="append", default=[], metavar="NAME", help="only this annotator's words; may be repeated"
+        "--annotator", action="append", default=[], metavar="NAME", help="include only this annotator's work; may be repeated"
     )
-    parser.add_argument("--system", default="", metavar="NAME", help="only judgments of this system's answers")
+    parser.add_argument("--system", default="", metavar="NAME", help="include only judgments of this system's answers")
+    parser.add_argument("--stage", action="append", default=[], choices=STAGES, help="include only this stage; may be repeated")
     parser.add_argument(
-        "--stage", action="append", default=[], choices=STAGES, help="only words of this stage; may be repeated"
+        "--min-agreement",
+        type=float,
+        metavar="F1",
+        help="include only questions whose annotators agree at least this much (answer F1, 0 to 1)",
     )
     parser.add_argument(
-        "--min-agreement", type=float, metavar="F1", help="only questions whose annotators agree this far (answer F1, 0 to 1)"
+        "--since", type=_day, metavar="TIME", help="include only work last changed at or after this day or time (UTC)"
     )
-    parser.add_argument("--since", type=_day, metavar="TIME", help="only words last changed at or after this day or time (UTC)")
-    parser.add_argument("--until", type=_day, metavar="TIME", help="only words last changed before it")
-    parser.add_argument("--project", default="", metavar="NAME", help="only this project's questions (its name or id)")
-    parser.add_argument("--pseudonyms", action="store_true", help="numbers in the place of people's names")
+    parser.add_argument(
+        "--until", type=_day, metavar="TIME", help="include only work last changed before this day or time (UTC)"
+    )
+    parser.add_argument("--project", default="", metavar="NAME", help="include only this project (name or id)")
+    parser.add_argument("--pseudonyms", action="store_true", help="replace people's names with numbers")
 
 
 def _filters(store: Store, args: argparse.Namespace) -> Filters:
@@ -89,8 +94,10 @@ def _import(url: str, args: argparse.Namespace) -> Result:
 
 def _for_managers(command: argparse.ArgumentParser) -> None:
     """What `_managed` reads."""
-    command.add_argument("--project", required=True, metavar="NAME", help="the project's name or id")
-    command.add_argument("--by", default="", metavar="NAME", help="the manager who asks for it (default: AMBISCOPE_ANNOTATOR)")
+    command.add_argument("--project", required=True, metavar="NAME", help="name or id of the project")
+    command.add_argument(
+        "--by", default="", metavar="NAME", help="manager in whose name this is done (default: AMBISCOPE_ANNOTATOR)"
+    )
 
 
 def _managed(store: Store, args: argparse.Namespace) -> tuple[str, Project]:
@@ -105,7 +112,7 @@ def _add_questions(url: str, args: argparse.Namespace) -> Result:
         by, project = _managed(store, args)
         report = store.intake.add_items(by, project.id, questions_to_annotate(args.file), gold=args.gold)
     body = {"project": project.id, "added": report.added, "known": report.known, "linked": report.linked}
-    words = f"{project.name}: {report.added} questions added, {report.known} were there already"
+    words = f"{project.name}: {report.added} questions added, {report.known} already in the project"
     return body, f"{words}; {report.linked} predictions linked"
 
 
@@ -125,7 +132,7 @@ def _snapshots(url: str, args: argparse.Namespace) -> Result:
         if args.check is not None:
             files = store.exports.snapshot_files(args.check, Settings.from_env().home / "snapshots")
             body: dict[str, Any] = {"number": args.check, "files": {k: str(v) for k, v in files.items()}}
-            return body, f"snapshot {args.check} is what it was: {len(files)} files"
+            return body, f"snapshot {args.check} is unchanged: {len(files)} files checked"
     rows = [
         f"{s.number}: {s.created:%Y-%m-%d %H:%M} UTC, {s.bytes} bytes, sha256 {s.sha256[:16]}{', ' + s.note if s.note else ''}"
         for s in found
@@ -148,7 +155,7 @@ def _answer(url: str, args: argparse.Namespace) -> Result:
         run, told = Answering(store, project, args.system, by, build, args.limit), _Said()
         run.answer_items(said=lambda: told(f"answering: {run.stage}", run.share))
     if run.failures and not run.answered:
-        raise AmbiscopeError(f"every question failed; the first one, '{run.failed[0][0][:80]}': {run.failed[0][1]}")
+        raise AmbiscopeError(f"every question failed; first failure: '{run.failed[0][0][:80]}': {run.failed[0][1]}")
     body = {
         "project": project.id,
         "system": args.system,
@@ -183,17 +190,19 @@ def _loop(url: str, args: argparse.Namespace) -> Result:
             seed=args.seed,
         )
         if args.snapshot is not None and not options.filters.empty:
-            raise InputError("a snapshot that was taken is what it is: leave the filters out, or let the loop take one")
+            raise InputError("filters do not apply to an existing snapshot; leave them out, or let the loop take a snapshot")
         signal.signal(signal.SIGTERM, _ended)  # so that the process that trains ends too
         made = run_loop(store, settings, options, progress=_Said())
     left = (
-        f"{made.left_out} questions were left out because they were trained on" if made.left_out else "no question was left out"
+        f"{made.left_out} questions were left out because the model was trained on them"
+        if made.left_out
+        else "no question was left out"
     )
     return made.to_json(), f"{made.words()}\n{left}; checkpoint {made.checkpoint}; evaluations {made.before}, {made.after}"
 
 
 def _ended(_number: int, _frame: object) -> None:
-    raise CancelledError("the loop was ended; the same command goes on with it")
+    raise CancelledError("the loop was stopped; run the same command again to resume it")
 
 
 class _Said:
@@ -210,66 +219,85 @@ class _Said:
 
 
 def add_data_commands(add: Add) -> None:
-    out = add("export", _export, "write a training file, a table, or everything (jsonl), with a manifest beside it")
-    out.add_argument("--format", required=True, choices=tuple(FORMATS))
-    out.add_argument("--out", required=True, type=Path, metavar="FILE")
+    out = add("export", _export, "export training files, tables, or everything (jsonl), with a manifest")
+    out.add_argument("--format", required=True, choices=tuple(FORMATS), help="format of the file")
+    out.add_argument("--out", required=True, type=Path, metavar="FILE", help="file to write")
     _add_filters(out)
-    read = add("import", _import, "store a jsonl export, an AmbigNQ file, predictions or questions, all or nothing")
-    read.add_argument("file", type=Path, metavar="FILE")
-    read.add_argument("--format", default="auto", choices=("auto", *READ))
-    read.add_argument("--annotator", default="ambignq", metavar="NAME", help="AmbigNQ's n-th annotations go to 'NAME n'")
+    read = add(
+        "import", _import, "import a jsonl export, an AmbigNQ file, predictions or questions; stores all of it or nothing"
+    )
+    read.add_argument("file", type=Path, metavar="FILE", help="file to read")
+    read.add_argument("--format", default="auto", choices=("auto", *READ), help="format of the file (default: auto)")
+    read.add_argument(
+        "--annotator",
+        default="ambignq",
+        metavar="NAME",
+        help="name for AmbigNQ's annotators; the n-th becomes 'NAME n' (default: ambignq)",
+    )
     more = add(
         "add-questions",
         _add_questions,
-        "add questions to a project: JSON with or without answers, or text with one question a line",
+        "add questions to a project, from JSON (with or without answers) or text with one question per line",
     )
-    more.add_argument("file", type=Path, metavar="FILE")
+    more.add_argument("file", type=Path, metavar="FILE", help="file to read")
     _for_managers(more)
-    more.add_argument("--gold", action="store_true", help="they are qualification items: their answers are the right ones")
+    more.add_argument("--gold", action="store_true", help="add them as qualification items, whose answers are the right ones")
     aside = [name for name in FORMATS if name not in SNAPSHOT_FORMATS]
     snap = add(
         "snapshot",
         _snapshot,
-        f"a numbered export that never changes: {', '.join(SNAPSHOT_FORMATS)}; {' and '.join(aside)} where --format names them",
+        f"take a numbered export that never changes: {', '.join(SNAPSHOT_FORMATS)}; {' and '.join(aside)} only if --format names them",
     )
     snap.add_argument(
         "--format",
         action="append",
         default=[],
         choices=tuple(FORMATS),
-        help=f"this format only; may be repeated (default: {', '.join(SNAPSHOT_FORMATS)})",
+        help=f"export only this format; may be repeated (default: {', '.join(SNAPSHOT_FORMATS)})",
     )
-    snap.add_argument("--note", default="", help="what it is for")
+    snap.add_argument("--note", default="", help="purpose of the snapshot")
     _add_filters(snap)
-    listed = add("snapshots", _snapshots, "list the snapshots, or check the files of one")
-    listed.add_argument("--check", type=int, metavar="N", help="compare the files of snapshot N with its digests")
+    listed = add("snapshots", _snapshots, "list snapshots, or check the files of one")
+    listed.add_argument("--check", type=int, metavar="N", help="check the files of snapshot N against their digests")
     answer = add(
-        "answer", _answer, "have a system answer a project's questions that it has not answered yet, as the manage page does"
+        "answer", _answer, "let a system answer a project's questions, as on the Manage page; skips those it has answered"
     )
     _for_managers(answer)
     answer.add_argument("--system", required=True, metavar="NAME", help="one of the project's systems")
-    answer.add_argument("--corpus", default="", metavar="NAME", help="where passages come from (default: the project's)")
-    answer.add_argument("--limit", type=int, metavar="N", help="answer N questions at most")
+    answer.add_argument("--corpus", default="", metavar="NAME", help="corpus to read (default: the project's)")
+    answer.add_argument("--limit", type=int, metavar="N", help="answer at most N questions")
     answer.add_argument(
-        "--no-clarify", dest="clarify", action="store_false", help="no disambiguated questions, several times faster"
+        "--no-clarify", dest="clarify", action="store_false", help="do not write disambiguated questions; several times faster"
     )
-    loop = add("loop", _loop, "train the default model further from a snapshot; measure it before and after on other questions")
+    loop = add("loop", _loop, "train the default model on a snapshot, and evaluate it before and after on other questions")
     loop.add_argument(
-        "--out", required=True, type=Path, metavar="DIR", help="a folder for this loop; a killed one goes on there"
+        "--out",
+        required=True,
+        type=Path,
+        metavar="DIR",
+        help="folder for this loop; the same command resumes an interrupted one",
     )
-    loop.add_argument("--snapshot", type=int, metavar="N", help="this one (default: one is taken)")
-    loop.add_argument("--minutes", type=float, help="train so long")
-    loop.add_argument("--steps", type=int, help="or so many steps")
-    loop.add_argument("--questions", type=Path, metavar="FILE", help="what is asked before and after (default: data/starter)")
-    loop.add_argument("--corpus", default="", help="where passages come from (default: AMBISCOPE_CORPUS)")
-    loop.add_argument("--limit", type=int, metavar="N", help="ask N questions only")
-    loop.add_argument("--init", default="default", help="the checkpoint to start from: bundled name or folder")
-    loop.add_argument("--lr", type=float, default=2e-5, help="of the encoder")
-    loop.add_argument("--head-lr", type=float, default=5e-5)
+    loop.add_argument("--snapshot", type=int, metavar="N", help="use snapshot N (default: take a new one)")
+    loop.add_argument("--minutes", type=float, help="maximum training time in minutes")
+    loop.add_argument("--steps", type=int, help="maximum training steps")
     loop.add_argument(
-        "--replay", type=Path, default=PRACTICE, metavar="FOLDER", help="trained on beside the snapshot (data/practice)"
+        "--questions", type=Path, metavar="FILE", help="question file for the evaluations (default: data/starter)"
     )
-    loop.add_argument("--no-replay", action="store_true", help="the snapshot alone")
-    loop.add_argument("--clarify", action="store_true", help="with disambiguated questions, several times slower")
-    loop.add_argument("--seed", type=int, default=0)
+    loop.add_argument("--corpus", default="", help="corpus to read (default: AMBISCOPE_CORPUS)")
+    loop.add_argument("--limit", type=int, metavar="N", help="use only N questions")
+    loop.add_argument(
+        "--init", default="default", help="checkpoint to start from: a bundled name or a folder (default: default)"
+    )
+    loop.add_argument("--lr", type=float, default=2e-5, help="learning rate of the encoder (default: %(default)s)")
+    loop.add_argument("--head-lr", type=float, default=5e-5, help="learning rate of all other weights (default: %(default)s)")
+    loop.add_argument(
+        "--replay",
+        type=Path,
+        default=PRACTICE,
+        metavar="FOLDER",
+        help="other data to train on, beside the snapshot (default: data/practice)",
+    )
+    loop.add_argument("--no-replay", action="store_true", help="train on the snapshot alone")
+    loop.add_argument("--clarify", action="store_true", help="also write disambiguated questions; several times slower")
+    loop.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
     _add_filters(loop)

@@ -153,7 +153,7 @@ def test_the_next_open_answer() -> None:
 def test_problems_of_a_judgment() -> None:
     form = j.judge(j.empty(), "p1.0", "correct")
     said = " ".join(j.problems(form, UNITS, 2))
-    assert "verdict on answer 2, 3" in said
+    assert "label for answer 2, 3" in said
     assert "question of answer 1, 3" in said
     assert "which of the two" in said
     assert j.problems(j.empty(), [], 1) == ()

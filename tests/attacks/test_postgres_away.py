@@ -147,7 +147,7 @@ def test_pages_say_so_and_come_back(open_app: Open, remote: Store, away: Cluster
         assert not app.exception, page
         assert app.error, page
         for error in app.error:
-            assert "Something went wrong" not in error.value
+            assert "An unexpected error occurred" not in error.value
             assert "secret" not in error.value
     away.start()
     for page in ("annotate", "manage", "quality", "health", "evaluate", "explore"):

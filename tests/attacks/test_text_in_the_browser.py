@@ -330,7 +330,7 @@ def searching(page: Any, house: House) -> None:
     page.get_by_label("Search the passages").press("Enter")
     quiet(page)
     page.locator("[class*=st-key-work]", has_text="title <img").get_by_role("button", name="Open").last.click()
-    page.get_by_role("button", name="Go back to the search results").wait_for()
+    page.get_by_role("button", name="Back to the search results").wait_for()
     quiet(page)
 
 
@@ -384,15 +384,15 @@ def failed_row(page: Any, house: House) -> None:
 
 def search_corpus(page: Any, house: House) -> None:
     view(page, "Search")
-    page.get_by_label("Search for").fill("played plain words")
-    page.get_by_label("Search for").press("Enter")
+    page.get_by_label("Search the passages").fill("played plain words")
+    page.get_by_label("Search the passages").press("Enter")
     quiet(page)
     open_all(page)
 
 
 def upload(page: Any, house: House) -> None:
     """A file whose name is an attack, with a line that is left out, so that the report names it."""
-    page.get_by_label("Name of the new corpus").fill("by-hand")
+    page.get_by_label("Corpus name").fill("by-hand")
     file = {
         "name": TEXT["source-file"],
         "mimeType": "text/plain",
@@ -411,7 +411,7 @@ def item(page: Any, house: House) -> None:
     table = page.locator("[data-testid=stDataFrame]").nth(1)
     box = table.bounding_box()
     page.mouse.click(box["x"] + 15, box["y"] + 35 + 17)
-    page.get_by_text("Open it as an annotator").wait_for()
+    page.get_by_text("Open as an annotator").wait_for()
     quiet(page)
 
 
@@ -426,9 +426,9 @@ def items_of(stage: str) -> Callable[[Any, House], None]:
 
 def activity(page: Any, house: House) -> None:
     view(page, "Activity")
-    page.get_by_text("Of all projects", exact=True).click()
+    page.get_by_text("All projects", exact=True).click()
     quiet(page)
-    page.get_by_label("What", exact=True).first.fill("person added")
+    page.get_by_label("Action", exact=True).first.fill("person added")
     page.keyboard.press("Enter")
     quiet(page)
 
@@ -500,7 +500,7 @@ VIEWS: dict[str, tuple[str, Steps, str]] = {
     "manage: settings": ("manage", shown("Settings"), "project"),
     "manage: people": ("manage", shown("People"), "log-name annotator"),
     "manage: activity": ("manage", activity, "log-name"),
-    "quality: systems": ("quality", shown("Judges and systems"), "system"),
+    "quality: systems": ("quality", shown("Systems and judges"), "system"),
     "quality: snapshots": ("quality", nothing, "snapshot-note"),
     "health": ("health", nothing, ""),
 }

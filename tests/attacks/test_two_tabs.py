@@ -86,15 +86,15 @@ def test_guidelines_typed_in_two_tabs(open_app: Open, store: Store, project: Pro
     assert found is not None
     assert found.text == "What the first tab says."
     assert second.error  # says that somebody else saved in between
-    assert "saved in another window" in texts(second)
+    assert "changed in another window" in texts(second)
     second.run()
     assert find(second.text_area, "text").value == "What the second tab says."
-    button(second, "Save mine over it").click().run()
+    button(second, "Save mine").click().run()
     assert [g.text for g in store.projects.guideline_versions(project.id)] == [
         "What the second tab says.",
         "What the first tab says.",
     ]
-    assert "saved in another window" not in texts(second)
+    assert "changed in another window" not in texts(second)
     assert find(second.text_area, "text").value == "What the second tab says."
     assert find(first.run().text_area, "text").value == "What the second tab says."  # nothing was typed there since
 
@@ -107,7 +107,7 @@ def test_what_is_typed_is_not_lost_when_the_other_tab_saves(open_app: Open, stor
     store.projects.save_guidelines(people.anyone(store), project.id, "Of the other tab.", expected_version=0)
     app.run()
     assert find(app.text_area, "text").value == "Half a sentence"
-    button(app, "Take the other").click().run()
+    button(app, "Use the other version").click().run()
     assert find(app.text_area, "text").value == "Of the other tab."
 
 
@@ -125,14 +125,14 @@ def test_settings_changed_in_two_tabs(open_app: Open, store: Store, project: Pro
     assert second.error
     second.run()
     assert people_field(second).value == 5
-    button(second, "Save mine over it").click().run()
+    button(second, "Save mine").click().run()
     assert store.projects.get_project(project.id).annotators_per_item == 5
     assert people_field(first.run()).value == 5
     assert not first.warning
 
 
 def people_field(app: AppTest) -> NumberInput:
-    return next(n for n in app.number_input if (n.key or "").startswith("manage.set.") and n.label == "People for each item")
+    return next(n for n in app.number_input if (n.key or "").startswith("manage.set.") and n.label == "People per item")
 
 
 def test_a_verdict_in_two_tabs(app: AppTest, open_app: Open, store: Store) -> None:
@@ -142,7 +142,7 @@ def test_a_verdict_in_two_tabs(app: AppTest, open_app: Open, store: Store) -> No
     (row,) = store.predictions.recent_predictions(1)
     first, second = open_app("explore", prediction=row.id), open_app("explore", prediction=row.id)
     for tab, verdict in ((first, "correct"), (second, "wrong")):
-        next(c for c in tab.segmented_control if c.label == "Label").set_value(verdict).run()
+        next(c for c in tab.segmented_control if c.label == "Label of answer 1").set_value(verdict).run()
     assert "changed in another window" in texts(second)
     assert [j.verdict for j in store.labels.judgments(row.id)] == ["correct"]
     button(second, "Save mine").click().run()

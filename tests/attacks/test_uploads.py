@@ -22,7 +22,7 @@ from streamlit.testing.v1 import AppTest
 from core.settings import Settings
 from pages.app import shared
 from pages.corpus import builds
-from pages.evaluations.start import KINDS
+from pages.evaluations.start_form import KINDS
 
 pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]
@@ -204,7 +204,7 @@ def test_a_hostile_content_is_passages_or_one_line_of_refusal(
     assert time.monotonic() - begun < 100
     assert not app.exception
     said = texts(app)
-    assert "Something went wrong" not in said
+    assert "An unexpected error occurred" not in said
     assert "Corpus hostile is ready" in said or app.error
     for error in app.error:
         assert "\n" not in error.value

@@ -141,7 +141,7 @@ def test_two_people_annotate_at_once(person: Any, store: Store) -> None:
     for page in (ada, ben):
         page.get_by_role("button", name="Submit").click()
     for page in (ada, ben):
-        page.get_by_text("Nothing is left for you").wait_for()
+        page.get_by_text("There is nothing left for you").wait_for()
     sent = {(s.annotator, s.content.annotation.pairs[0].answers) for s in store.submissions.submissions(made.id, "me")}  # type: ignore[union-attr]
     assert sent == {("Ada", ("from Ada",)), ("Ben", ("from Ben",))}
 
@@ -154,7 +154,7 @@ def test_all_three_stages_by_keyboard(person: Any, store: Store) -> None:
     quiet(page)
     page.locator("h3").first.click()  # the page has the focus, not the address line
     press(page, "e")  # reads the evidence of the first suggestion
-    page.get_by_role("button", name="Go back to the search results").wait_for()
+    page.get_by_role("button", name="Back to the search results").wait_for()
     for left in (1, 0):
         press(page, "a")
         page.get_by_text(f"{left} of 2 left").wait_for()
@@ -162,10 +162,10 @@ def test_all_three_stages_by_keyboard(person: Any, store: Store) -> None:
     tab_to(page, "Answer 2")
     page.keyboard.press("End")
     page.keyboard.type(" | Rachel 1a3ux")  # letters and digits of shortcuts, in a field
-    page.get_by_text("accepted, edited").wait_for()
+    page.get_by_text("accepted, then edited").wait_for()
     assert value(page, "Answer 2") == "Rachel Zegler | Rachel 1a3ux"
     page.keyboard.press("Control+Enter")
-    page.get_by_text("Nothing is left for you").wait_for()
+    page.get_by_text("There is nothing left for you").wait_for()
     (sent,) = store.submissions.submissions(made.id, "me", stage="generation")
     assert [p.answers for p in sent.content.annotation.pairs] == [("Natalie Wood",), ("Rachel Zegler", "Rachel 1a3ux")]  # type: ignore[union-attr]
     assert [u.action for u in sent.content.suggestions] == ["accepted", "edited"]  # type: ignore[union-attr]
@@ -189,7 +189,7 @@ def test_all_three_stages_by_keyboard(person: Any, store: Store) -> None:
     page.get_by_role("button", name="Submit").wait_for()
     quiet(page)
     page.keyboard.press("Control+Enter")
-    page.get_by_text("Nothing is left for you").wait_for()
+    page.get_by_text("There is nothing left for you").wait_for()
     (final,) = store.submissions.submissions(made.id, "me", stage="validation")
     assert len(final.content.annotation.pairs) == 2  # type: ignore[union-attr]
 
@@ -202,7 +202,7 @@ def test_all_three_stages_by_keyboard(person: Any, store: Store) -> None:
         press(page, key)
         page.get_by_text(f"{judged} of 2 answers judged").wait_for()
     page.keyboard.press("Control+Enter")
-    page.get_by_text("Nothing is left for you").wait_for()
+    page.get_by_text("There is nothing left for you").wait_for()
     (judgment,) = store.submissions.submissions(made.id, "me", stage="judging")
     assert {(a.verdict, a.question) for a in judgment.content.answers} == {("correct", "fits"), ("wrong", "ambiguous_still")}  # type: ignore[union-attr]
 
@@ -246,8 +246,8 @@ def test_hostile_text_is_shown_and_never_run(person: Any, store: Store) -> None:
     page = person("Eve", made)
     page.get_by_text("Carol Lawrence").first.wait_for()
     quiet(page)
-    page.get_by_role("button", name="Read its evidence").click()
-    page.get_by_role("button", name="Go back to the search results").wait_for()
+    page.get_by_role("button", name="Read the evidence").click()
+    page.get_by_role("button", name="Back to the search results").wait_for()
     page.get_by_role("button", name="Accept").click()
     page.get_by_label("Answer", exact=True).fill(NASTY)
     page.get_by_role("button", name="Several answers").click()
@@ -263,7 +263,7 @@ def test_hostile_text_is_shown_and_never_run(person: Any, store: Store) -> None:
     quiet(judging)
     no_script(judging)
     manager = person("me", made, page_name="manage")
-    manager.get_by_text("Choose a row").wait_for()
+    manager.get_by_text("Select a row").wait_for()
     manager.get_by_text("Guidelines", exact=True).first.click()
     manager.get_by_text("As annotators see it").wait_for()
     quiet(manager)

@@ -163,9 +163,9 @@ def test_upload_by_hand(server: str, tab: Any, tmp_path: Path) -> None:
     path = tmp_path / "two words.tsv"
     path.write_text("x1\tSome text of a few words\tTitle\nbroken line\n", encoding="utf-8")
     page = tab(server + "corpora")
-    page.get_by_label("Name of the new corpus").fill("by-hand")
+    page.get_by_label("Corpus name").fill("by-hand")
     page.locator("input[type=file]").set_input_files(str(path))
     page.get_by_text("two words.tsv").first.wait_for(timeout=WAIT)
     page.get_by_role("button", name="Upload and build").click()
     page.get_by_text("Corpus by-hand is ready").wait_for(timeout=WAIT)
-    page.get_by_text("1 row was left out").wait_for(timeout=WAIT)
+    page.get_by_text("1 row was skipped").wait_for(timeout=WAIT)

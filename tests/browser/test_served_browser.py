@@ -215,9 +215,9 @@ def test_a_file_goes_through_after_sign_in(tab: Tab, store: Store, settings: Set
     page.get_by_text("mine.txt").first.wait_for()
     tab.quiet()
     assert page.get_by_text("Sign in before you upload").count() == 0
-    page.get_by_label("Name of the new corpus").fill("mine")
+    page.get_by_label("Corpus name").fill("mine")
     page.get_by_role("button", name="Upload and build").click()
-    page.get_by_text("Close this report").wait_for()
+    page.get_by_text("Dismiss").wait_for()
     assert [p.text for p in CorpusLibrary(settings).open("mine").passages()] == ["Rita Moreno played Anita."]
     assert tab.foreign == []
     assert tab.stopped == []

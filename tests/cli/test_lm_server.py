@@ -44,7 +44,7 @@ def test_what_is_no_model_is_refused(capsys: pytest.CaptureFixture[str], tmp_pat
     assert "there is no model file" in says(capsys, "--model", str(tmp_path / "none.gguf"))[1]
     other = tmp_path / "notes.gguf"
     other.write_text("hello")
-    assert "no GGUF file" in says(capsys, "--model", str(other))[1]
+    assert "not a GGUF file" in says(capsys, "--model", str(other))[1]
     assert "--context is 0" in says(capsys, "--model", str(model), "--context", "0")[1]
 
 
@@ -55,7 +55,7 @@ def test_a_port_that_is_taken_is_said(capsys: pytest.CaptureFixture[str], model:
         code, error = says(capsys, "--model", str(model), "--port", str(taken.getsockname()[1]))
     assert code == 2
     assert "choose another one" in error
-    assert "can't be used" in says(capsys, "--model", str(model), "--port", "99999")[1]
+    assert "cannot be used" in says(capsys, "--model", str(model), "--port", "99999")[1]
 
 
 def test_it_listens_on_loopback_alone(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path) -> None:

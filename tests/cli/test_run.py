@@ -189,11 +189,11 @@ def test_what_does_not_load_is_made_anew_once_and_then_said(machine: Machine, ca
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", "the disk is full: make"),
+        ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", "the disk is full: free"),
         (
             "WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError': /simple/torch/\n"
             "ERROR: No matching distribution found for torch==2.13.0",
-            "the package index cannot be reached: look at the network",
+            "the package index cannot be reached: check the network",
         ),
         (
             "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.",

@@ -51,7 +51,7 @@ def test_the_help_of_a_target_names_its_options_and_their_defaults(target: str, 
     assert caught.value.code == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "--out" in text
-    assert "(default: a folder of runs/ under AMBISCOPE_HOME)" in text
+    assert "(default: a folder in runs/ under AMBISCOPE_HOME)" in text
     assert "None" not in text
     args = parser().parse_args(["train", target])
     for name, value in vars(args).items():

@@ -33,6 +33,7 @@ def ask(app: AppTest, question: str = QUESTION) -> AppTest:
 
 
 def button(app: AppTest, label: str) -> Any:
-    found = [b for b in app.button if b.label.replace("\\", "") == label]
+    """The first one with this label, without what is only read aloud of it."""
+    found = [b for b in app.button if b.label.replace("\\", "").partition(" *")[0] == label]
     assert found, f"no button '{label}' among {[b.label for b in app.button]}"
     return found[0]

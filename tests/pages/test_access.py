@@ -67,17 +67,17 @@ def _people(app: AppTest, store: Store) -> None:
     app.text_input(key="people.new.name").set_value("Eve")
     app.selectbox(key="people.new.role").set_value("manager")
     app.text_input(key="people.new.password").set_value(PASSWORD)
-    button(app, "Add").click()
+    button(app, "Add person").click()
 
 
 def _project(app: AppTest, store: Store) -> None:
     app.text_input(key="manage.new.name").set_value("Eve's")
-    button(app, "Make the project").click()
+    button(app, "Create project").click()
 
 
 def _delete_corpus(app: AppTest, store: Store) -> None:
     app.text_input(key="corpora.typed.small").set_value("small")
-    button(app, "Delete this corpus").click()
+    button(app, "Delete corpus").click()
 
 
 def _upload_corpus(app: AppTest, store: Store) -> None:
@@ -107,12 +107,12 @@ def _backup(app: AppTest, store: Store) -> None:
 
 
 def _snapshot(app: AppTest, store: Store) -> None:
-    button(app, "Take a snapshot").click()
+    button(app, "Take snapshot").click()
 
 
 def _judge(app: AppTest, store: Store) -> None:
     (saved,) = store.predictions.recent_predictions()
-    app.segmented_control(key=f"verdict.{saved.id}.0.choice").set_value("correct")
+    app.segmented_control(key=f"label.{saved.id}.0.choice").set_value("correct")
 
 
 def _run_evaluate(view: str) -> Callable[[AppTest], AppTest]:
@@ -203,8 +203,8 @@ def test_changing_ones_password_keeps_this_tab_and_ends_the_others(store: Store)
     app, other = tab(mia), tab(mia)
     app.text_input(key="signin.old").set_value(PASSWORD)
     app.text_input(key="signin.new").set_value("another password")
-    button(app, "Change").click().run()
-    assert "The password is changed" in texts(app)
+    button(app, "Change password").click().run()
+    assert "Your password was changed" in texts(app)
     assert "**Mia**" in texts(app)
     assert "sign in again" in other.run().error[0].value
 
@@ -268,10 +268,10 @@ def test_each_role_is_shown_what_it_may_do(filled: str, store: Store, role: str)
     for page in ("manage", "health"):
         assert ("needs the role manager" in said(page)) != manager
     assert ("needs the role validator" in said("quality")) == (role == "annotator")
-    assert ("Take a snapshot" in [b.label for b in app.button]) == manager
+    assert ("Take snapshot" in [b.label for b in app.button]) == manager
     said("corpora")
     app.selectbox(key="corpora.chosen").set_value("small").run()
-    assert ("Delete this corpus" in [b.label for b in app.button]) == manager
+    assert ("Delete corpus" in [b.label for b in app.button]) == manager
     assert ("Upload and build" in [b.label for b in app.button]) == manager
     said("evaluate")
     _run_evaluate("One run")(app)
@@ -328,8 +328,8 @@ STRONG = (
         "library.delete",
         "library.create",
         "engine.forget",
-        "corpus_builds.discard",
-        "corpus_builds.keep",
+        "corpus_builds.discard_uploads",
+        "corpus_builds.save_upload",
         ".stop",
         "rmtree",
         ".unlink",
@@ -346,7 +346,7 @@ BELOW = {
 KNOWN = {
     "app/sign_in.py": {"gate"},  # st.stop
     "runs/live.py": {"drop", "stop"},  # runs of this tab
-    "evaluations/start.py": {"begin", "_received"},  # asks itself; writes what an action was given
+    "evaluations/start_form.py": {"begin", "_received"},  # asks itself; writes what an action was given
 }
 
 
@@ -400,7 +400,7 @@ def test_a_download_is_for_who_stands_when_it_is_asked_for(
     mia = signed_in(store, "Mia", "manager")
     store.people.add_person("Mia", "Ada", "manager", PASSWORD)
     monkeypatch.setattr("pages.app.shared.visitor", lambda: mia)
-    read = shared.handed_out("take snapshots", file)
+    read = shared.read_for_download("take snapshots", file)
     monkeypatch.setattr("pages.app.shared.visitor", lambda: None)
     assert read() == b"words"
     store.people.set_role("Ada", "Mia", "annotator")

@@ -84,7 +84,7 @@ def test_generation_by_hand(annotate: Open, store: Store) -> None:
     assert "It asks 'which'" in texts(app)  # doubts, kept
     assert "'other' cannot be understood" in texts(app)
     read_something(app)
-    assert "Opened so far" in texts(app) or "Go back to the search results" in str([b.label for b in app.button])
+    assert "Opened so far" in texts(app) or "Back to the search results" in str([b.label for b in app.button])
     cite = [b for b in app.button if b.key and ".cite." in b.key]
     cite[0].click().run()
     click(app, "submit")
@@ -168,7 +168,7 @@ def test_two_windows_of_one_person(annotate: Open, store: Store) -> None:
     fine(second)
     assert find(second.text_input, "answers", 0).value == "Natalie Wood"
     click(second, "undo")
-    assert "You say: the passages do not answer" in texts(second)
+    assert "You say that the passages do not answer" in texts(second)
 
 
 def test_skip_with_a_reason_and_reopen(annotate: Open, store: Store) -> None:
@@ -207,7 +207,7 @@ def test_nothing_left(annotate: Open, store: Store) -> None:
     click(app, "kind", "none")
     click(app, "submit")
     fine(app)
-    assert "Nothing is left for you" in texts(app)
+    assert "There is nothing left for you" in texts(app)
 
 
 def test_own_passages_of_an_item(annotate: Open, store: Store) -> None:
@@ -239,7 +239,7 @@ def test_a_gold_item_gives_feedback_at_once(annotate: Open, store: Store) -> Non
     click(app, "submit")
     assert not app.exception
     shown = texts(app)
-    assert "Not yet" in shown
+    assert "Not quite" in shown
     assert "See the 1961 film." in shown
     assert "**Natalie Wood**" in shown
     assert "**Rachel Zegler**" in shown
@@ -344,13 +344,13 @@ def test_judging_two_systems_blind(annotate: Open, store: Store) -> None:
     assert "**Set A**" in shown
     assert "**Set B**" in shown
     click(app, "submit")
-    assert "Give a verdict on answer 1, 2, 3, 4, 5." in texts(app)
+    assert "Choose a label for answer 1, 2, 3, 4, 5." in texts(app)
     for at in range(5):
-        click(app, "verdict", at, "wrong" if at == 2 else "correct")
+        click(app, "answer", at, "wrong" if at == 2 else "correct")
         if any(b.key and b.key.endswith(f"question.{at}.fits") for b in app.button):
             click(app, "question", at, "fits")
     assert "5 of 5 answers judged" in texts(app)
-    click(app, "verdict", 0, "duplicate")
+    click(app, "answer", 0, "duplicate")
     click(app, "undo")
     write(app, "Isabella Boylston | Boylston", "missing", 0)
     write(app, "too few", "note")
@@ -372,10 +372,10 @@ def test_shortcuts_belong_to_the_answer_in_turn(annotate: Open, store: Store) ->
     app = annotate(project=project.id)
 
     def with_keys() -> set[str]:
-        return {b.key.rsplit(".", 2)[-2] for b in app.button if b.key and ".verdict." in b.key and b.proto.shortcut}
+        return {b.key.rsplit(".", 2)[-2] for b in app.button if b.key and ".answer." in b.key and b.proto.shortcut}
 
     assert with_keys() == {"0"}
-    click(app, "verdict", 0, "correct")
+    click(app, "answer", 0, "correct")
     assert with_keys() == {"0"}  # its question is open
     click(app, "question", 0, "fits")
     assert with_keys() == {"1"}
@@ -385,7 +385,7 @@ def test_shortcuts_belong_to_the_answer_in_turn(annotate: Open, store: Store) ->
 
 
 def test_all_shortcuts_are_safe(annotate: Open, store: Store) -> None:
-    from pages.app.keys import SAFE
+    from pages.app.keyboard import SAFE
 
     store.predictions.save_prediction(predict(QUESTION))
     make_project(store, systems=("scripted",), stages=("generation", "judging"))

@@ -9,7 +9,7 @@ from annotate_helpers import SECOND, click, find, fine, make_project, predict, r
 from page_helpers import QUESTION, texts
 from streamlit.testing.v1 import AppTest
 
-from pages.annotation.about import by_stage
+from pages.annotation.stage_info import by_stage
 from pages.projects.guidelines import template
 from storage.store import Store
 
@@ -30,12 +30,12 @@ def test_every_passage_of_an_answer_is_shown_whole(annotate: Open, store: Store)
     app = annotate(project=project.id)
     fine(app)
     (more,) = [e for e in app.expander if "more passage" in e.label]
-    assert more.label == "2 more passages for this answer"
+    assert more.label.startswith("2 more passages for this answer *answer 1, ")
     assert more.proto.expanded
     second = str(more.markdown[0].value).replace("\\", "")
     assert "winning goal." in second
     assert ":orange-background[**Gerd Müller**]" in second
-    assert "No passage was given for it." in texts(app)
+    assert "The system gave no passage for it." in texts(app)
 
 
 def test_each_card_repeats_the_question_and_its_buttons_have_signs(annotate: Open, store: Store) -> None:
@@ -43,7 +43,7 @@ def test_each_card_repeats_the_question_and_its_buttons_have_signs(annotate: Ope
     project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,))
     app = annotate(project=project.id)
     assert [c.value.replace("\\", "") for c in app.caption].count(QUESTION) == 3
-    signs = {b.label: b.proto.icon for b in app.button if b.key and ".verdict.0." in b.key}
+    signs = {b.label.partition(" *")[0]: b.proto.icon for b in app.button if b.key and ".answer.0." in b.key}
     assert signs["Correct"] == ":material/check:"
     assert len(set(signs.values())) == 4
 
@@ -56,7 +56,7 @@ def test_a_judge_searches_for_the_answers_that_are_missing(annotate: Open, store
     fine(app)
     assert not [b for b in app.button if b.proto.shortcut == "B"]  # there it would mean the second set
     write(app, "Natalie Wood", "missing", 0)
-    click(app, "verdict", 0, "wrong")
+    click(app, "answer", 0, "wrong")
     click(app, "submit")
     fine(app)
     (sent,) = store.submissions.submissions(project.id, "me")
@@ -68,8 +68,8 @@ def test_nothing_to_judge_before_a_system_answered(annotate: Open, store: Store)
     project = make_project(store, stages=("judging",), systems=("scripted",))
     app = annotate(project=project.id)
     fine(app)
-    assert "2 questions wait for an answer of a system" in texts(app)
-    assert "Manage, Suggestions" in texts(app)
+    assert "2 questions wait for an answer from a system" in texts(app)
+    assert "Manage page, under Suggestions" in texts(app)
     assert "Thank you" not in texts(app)
 
 
@@ -77,10 +77,10 @@ def test_nothing_left_to_judge_is_said_when_all_is_judged(annotate: Open, store:
     store.predictions.save_prediction(predict(QUESTION, ("Basalt",)))
     project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,), annotators_per_item=2)
     app = annotate(project=project.id)
-    click(app, "verdict", 0, "wrong")
+    click(app, "answer", 0, "wrong")
     click(app, "submit")
     fine(app)
-    assert "Nothing is left for you" in texts(app)  # the item is open for somebody else
+    assert "There is nothing left for you" in texts(app)  # the item is open for somebody else
 
 
 # ---------------------------------------------------------------- names

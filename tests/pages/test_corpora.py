@@ -57,7 +57,7 @@ def test_upload_build_search_delete(open_app: Open, settings: Settings) -> None:
 
     app.selectbox(key="corpora.chosen").set_value("films").run()
     table = app.dataframe[1].value
-    assert list(table["id"]) == ["p1", "p2", "p3", "p4"]
+    assert list(table["ID"]) == ["p1", "p2", "p3", "p4"]
     for mode in ("hybrid", "dense", "bm25"):
         app.selectbox(key="corpora.mode").set_value(mode)
         app.text_input(key="corpora.query").set_value("Who played Maria in the 2021 remake?")
@@ -67,13 +67,13 @@ def test_upload_build_search_delete(open_app: Open, settings: Settings) -> None:
         assert "West Side Story (2021 film)" in found[0]
 
     app.text_input(key="corpora.typed.films").set_value("film")
-    button(app, "Delete this corpus").click().run()
-    assert "not the name" in app.error[0].value
+    button(app, "Delete corpus").click().run()
+    assert "not the corpus name" in app.error[0].value
     assert "films" in CorpusLibrary(settings).names()
     app.text_input(key="corpora.typed.films").set_value("films")
-    button(app, "Delete this corpus").click().run()
+    button(app, "Delete corpus").click().run()
     assert not app.exception
-    assert "is deleted" in texts(app)
+    assert "was deleted" in texts(app)
     assert "films" not in CorpusLibrary(settings).names()
     assert "films" not in names(app)
 
@@ -82,11 +82,11 @@ def test_rejected_rows_are_told_by_number(open_app: Open) -> None:
     lines = "id\ttext\ttitle\na\tgood text here\tT\nb\t\tempty\nonly one column\na\tduplicate id\tT\n"
     app = upload(open_app("corpora"), "mixed", ("**bold**.tsv", lines.encode()))
     assert "is ready: 1 passage in" in texts(app)
-    rejected = next(d.value for d in app.dataframe if "reason" in d.value.columns)
-    assert list(rejected["number"]) == [3, 4, 5]
-    assert set(rejected["file"]) == {"**bold**.tsv"}
-    assert "3 rows were left out" in texts(app)
-    button(app, "Close this report").click().run()
+    rejected = next(d.value for d in app.dataframe if "Reason" in d.value.columns)
+    assert list(rejected["Number"]) == [3, 4, 5]
+    assert set(rejected["File"]) == {"**bold**.tsv"}
+    assert "3 rows were skipped" in texts(app)
+    button(app, "Dismiss").click().run()
     assert "left out" not in texts(app)
 
 
@@ -107,9 +107,9 @@ def test_several_files_and_kinds(open_app: Open, settings: Settings) -> None:
     ("name", "files", "said"),
     [
         ("", [("a.tsv", b"1\tx\ty\n")], "has no name"),
-        ("new", [], "no file was chosen"),
+        ("new", [], "no file is selected"),
         ("../up", [("a.tsv", b"1\tx y\tz\n")], "cannot be a corpus name"),
-        ("new", [("a.gz", b"\x1f\x8b")], "no reader for this kind of file"),
+        ("new", [("a.gz", b"\x1f\x8b")], "this file type cannot be read"),
         ("new", [("a.tsv", b"\xff\xfe\x00bad")], "new|a"),
         ("new", [("a.pdf", b"%PDF-1.4 truncated")], "a.pdf"),
         ("new", [("a.tsv.gz", gzip.compress(b"1\tx\ty\n" * 50)[:20])], "a.tsv.gz"),
@@ -137,7 +137,7 @@ def test_too_many_lines(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None
     "name", ["../../etc/passwd.tsv", "/abs.md", "..\\win.txt", "a\x00b.tsv", "CON.tsv", ".tsv", "é" * 300 + ".jsonl.gz"]
 )
 def test_uploaded_names_are_never_paths(tmp_path: Path, name: str) -> None:
-    found = builds.keep(tmp_path, "c", [File(name), File(name)])
+    found = builds.save_upload(tmp_path, "c", [File(name), File(name)])
     for path in found.paths:
         assert path.resolve().parent == found.folder.resolve()
         assert path.exists()
@@ -149,8 +149,8 @@ def test_uploaded_names_are_never_paths(tmp_path: Path, name: str) -> None:
 
 
 def test_unknown_kind(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no reader"):
-        builds.keep(tmp_path, "c", [File("x.exe")])
+    with pytest.raises(InputError, match="cannot be read"):
+        builds.save_upload(tmp_path, "c", [File("x.exe")])
     assert not list(tmp_path.iterdir())
 
 
@@ -160,13 +160,13 @@ def test_a_full_disk_while_uploading(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(StorageError, match="No space left"):
-        builds.keep(tmp_path, "c", [File("x.tsv")])
+        builds.save_upload(tmp_path, "c", [File("x.tsv")])
     assert not list((tmp_path / "uploads").iterdir())
 
 
 def test_a_stopped_build_can_go_on(open_app: Open, settings: Settings) -> None:
     engine = Engine(settings)
-    files = builds.keep(settings.home, "half", [File("half.tsv", tsv(ROWS).encode())])
+    files = builds.save_upload(settings.home, "half", [File("half.tsv", tsv(ROWS).encode())])
     real = engine.library.create
 
     def stopped(name: str, paths: list[Path], progress: Any) -> Any:
@@ -183,13 +183,13 @@ def test_a_stopped_build_can_go_on(open_app: Open, settings: Settings) -> None:
     build = builds.Build(engine, files, stopped)
     started.append(True)
     assert build.wait(30)
-    assert "can go on" in str(build.error)
+    assert "you can resume it" in str(build.error)
 
     app = open_app("corpora")
     app.selectbox(key="corpora.chosen").set_value("half").run()
-    assert "is not complete" in texts(app)
+    assert "is incomplete" in texts(app)
     assert "half.tsv" in texts(app)
-    button(app, "Go on building").click().run()
+    button(app, "Resume building").click().run()
     assert not app.exception
     assert "Corpus half is ready: 4 passages" in texts(app)
     assert len(CorpusLibrary(settings).open("half")) == 4
@@ -200,16 +200,16 @@ def test_an_incomplete_corpus_can_be_deleted(open_app: Open, settings: Settings)
     (settings.corpora_dir / ".building-rest").mkdir(parents=True)
     app = open_app("corpora")
     app.selectbox(key="corpora.chosen").set_value("rest").run()
-    assert "Give the same files" in texts(app)
+    assert "upload the same files" in texts(app)
     app.text_input(key="corpora.typed.rest").set_value("rest")
-    button(app, "Delete this corpus").click().run()
+    button(app, "Delete corpus").click().run()
     assert not app.exception
     assert not (settings.corpora_dir / ".building-rest").exists()
 
 
 def test_the_starter_corpus_says_that_it_comes_back(open_app: Open) -> None:
     app = open_app("corpora")
-    assert "built again at its next use" in texts(app)
+    assert "built again when it is next used" in texts(app)
 
 
 def test_a_damaged_corpus_is_told_and_can_be_deleted(open_app: Open, corpus: str, settings: Settings) -> None:
@@ -219,5 +219,5 @@ def test_a_damaged_corpus_is_told_and_can_be_deleted(open_app: Open, corpus: str
     assert not app.exception
     assert "delete the corpus and build it again" in texts(app)
     app.text_input(key="corpora.typed.small").set_value("small")
-    button(app, "Delete this corpus").click().run()
+    button(app, "Delete corpus").click().run()
     assert not (settings.corpora_dir / "small").exists()

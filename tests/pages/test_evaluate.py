@@ -18,9 +18,8 @@ from streamlit.testing.v1 import AppTest
 
 from core.evaluation.published import PublishedTable, published, tables_of
 from core.settings import Settings
-from pages.evaluations import start as starting
-from pages.evaluations import worker
-from pages.evaluations.charts.base import Asked, Chart
+from pages.evaluations import start_form, worker
+from pages.evaluations.charts.base import Chart, ChartRequest
 from pages.evaluations.charts.catalogue import CHARTS, MENU
 from pages.evaluations.data import VIEWS, csv, names
 from storage.store import Store
@@ -129,7 +128,7 @@ def test_one_run(open_app: Open, store: Store) -> None:
         5,
         1,
     )
-    assert "Two stored runs are needed" in texts(fine(show(app, "Two runs")))
+    assert "A comparison needs two stored runs" in texts(fine(show(app, "Two runs")))
     app = fine(show(app, "One run"))
     assert "Questions 1 to 6 of 6" in texts(app)
     app.selectbox(key=re_key(app, "evaluate.bucket.")).set_value("missed").run()
@@ -203,7 +202,7 @@ def test_renaming_and_deleting_a_run(open_app: Open, store: Store) -> None:
     app.checkbox(key=f"evaluate.sure.{saved}").check()
     button(app, "Delete").click().run()
     assert store.evaluations.count_evaluations() == 0
-    assert "is deleted from the database" in texts(fine(app))
+    assert "was deleted from the database" in texts(fine(app))
 
 
 # ---------------------------------------------------------------- two runs
@@ -217,7 +216,7 @@ def test_two_runs_with_significance_and_both_traces(open_app: Open, store: Store
     assert table.loc["F1 answer", "A - B"] == "+60.0"
     assert int(table.loc["F1 answer", "n"]) == 5
     assert float(table.loc["F1 answer", "p (permutation)"]) < 0.2
-    assert "A is better on 5, B on 0, equal on 0 of 5 questions" in texts(app)
+    assert "A is better on 5 questions and B on 0; 0 of 5 are equal" in texts(app)
     app.selectbox(key="evaluate.pair").set_value("q0").run()
     seen = texts(fine(app))
     assert seen.count("Finished after") == 2
@@ -237,7 +236,7 @@ def questions(settings: Settings) -> Path:
     return path
 
 
-def begin(app: AppTest, name: str = "uploaded: mine.jsonl") -> AppTest:
+def begin(app: AppTest, name: str = "Uploaded: mine.jsonl") -> AppTest:
     app = show(app, "Start and store")
     app.selectbox(key="evaluate.new.questions").set_value(name)
     app.text_input(key="evaluate.new.tags").set_value("ablation=none")
@@ -261,7 +260,7 @@ def test_an_evaluation_is_started_watched_and_stored(open_app: Open, corpus: str
     assert run.mean("F1 answer") == 1.0
     assert run.tags == {"ablation": "none"}
     assert store.evaluations.find_evaluation_trace(run.id, "m0") is not None
-    button(app, "Close").click().run()
+    button(app, "Dismiss").click().run()
     assert "is stored" not in texts(fine(app))
     button(app, "Store").click().run()  # its folder: it is stored already
     assert "already stored" in texts(fine(app))
@@ -276,7 +275,7 @@ def test_failed_questions_are_told_and_a_run_of_nothing_else_is_an_error(
     app = until(begin(fine(open_app("evaluate"))), lambda a: bool(a.error))
     assert "every question failed; the first one: the question brings an empty list of passages" in texts(app)
     assert store.evaluations.count_evaluations() == 0
-    app = button(app, "Close").click().run()
+    app = button(app, "Dismiss").click().run()
     questions.write_text(json.dumps(row | {"id": "a"}) + "\n" + json.dumps(row | {"id": "b", "passages": []}) + "\n")
     app = fine(until(begin(app), lambda a: "is stored: 2 questions" in texts(a)))
     assert "1 of 2 questions failed; the first one: the question brings an empty list of passages" in texts(app)
@@ -358,10 +357,10 @@ def test_names_are_distinct(store: Store) -> None:
 
 
 def test_tags_are_read() -> None:
-    assert starting.tags("") == {}
+    assert start_form.tags("") == {}
     for bad in ("a", "=1", "a="):
         with pytest.raises(Exception, match="has no value"):
-            starting.tags(bad)
+            start_form.tags(bad)
 
 
 def test_published_figures_are_drawn_apart_and_say_so(store: Store) -> None:
@@ -370,15 +369,17 @@ def test_published_figures_are_drawn_apart_and_say_so(store: Store) -> None:
 
     def drawn(key: str, table: PublishedTable | None = None) -> Chart:
         (record,) = [r for r in CHARTS if r.key == key]
-        return record.chart(Asked(runs, runs, names(runs), "F1 answer", "all", store, table))
+        return record.chart(ChartRequest(runs, runs, names(runs), "F1 answer", "all", store, table))
 
     for table in tables_of("quality"):
         for chart in (drawn("quality", table), drawn("latency", table)):
             assert chart.figure is not None
-            assert f"published: {table.label} (other data)" in set(chart.table["source"]) or "F1 answer" not in table.metrics
+            assert (
+                f"published in {table.label}, on other data" in set(chart.table["source"]) or "F1 answer" not in table.metrics
+            )
             assert "on other data" in chart.caption or "(other data)" in chart.caption
     chart = drawn("retrieval")
-    assert {"ours", "published: Sun et al. 2023 (AmbigPrompt), Table 6, NQ-open (other data)"} <= set(chart.table["source"])
+    assert {"ours", "published in Sun et al. 2023 (AmbigPrompt), Table 6, NQ-open, on other data"} <= set(chart.table["source"])
 
 
 def test_the_published_figures_are_the_papers() -> None:
@@ -418,4 +419,4 @@ def test_the_reliability_diagram_has_a_line_for_answers_and_one_for_eoi_of_each_
     ]
     assert list(chart.figure.data[1].y) == [0.75]
     assert chart.table["so"].tolist() == [0.75] * 3
-    assert "Evaluate it again" in record.empty
+    assert "Evaluate again" in record.empty

@@ -80,7 +80,7 @@ VIEWS = [
     ("Two runs", ""),
     ("Charts", "Grounding"),
     ("Charts", "Quality"),
-    ("Charts", "Seconds and quality"),
+    ("Charts", "Time and quality"),
     ("Charts", "Ablations"),
     ("Charts", "Groups"),
 ]
@@ -93,7 +93,7 @@ def test_undefined_until_people_have_judged(open_app: Open, store: Store) -> Non
     table = app.dataframe[0].value.set_index("run")
     assert list(table.columns[2:8]) == ["G-F1", "low", "high", "judge", "prompt versions", "kappa with people"]
     assert list(table.loc["by rac", ["judge", "prompt versions"]]) == ["language-model", "verify 3, match 2, deduplicate 1"]
-    assert list(table.loc["by verdict", ["judge", "prompt versions"]]) == ["references", "none: it asks no language model"]
+    assert list(table.loc["by verdict", ["judge", "prompt versions"]]) == ["references", "none: no language model is used"]
     assert set(table["kappa with people"]) == {f"undefined: {NOBODY}"}
     assert "Undefined is not zero" in texts(app)
     for view, kind in VIEWS:
@@ -146,11 +146,11 @@ def test_more_runs_than_are_calculated_at_once(open_app: Open, store: Store, mon
     assert "Kappa is calculated for the first 1 of 2 judged runs" in texts(app)
     table = app.dataframe[0].value
     assert list(table["judge"]) == ["language-model"] * 2
-    assert list(table["kappa with people"]) == [f"undefined: {NOBODY}", "not calculated: filter in the sidebar"]
+    assert list(table["kappa with people"]) == [f"undefined: {NOBODY}", "not calculated: filter the runs in the sidebar"]
     found = judges(choose(app, "Charts", kind="Quality"))
     assert found is not None
     assert list(found["Kappa with people"]) == ["undefined", "undefined"]
-    assert list(found["Why undefined"]) == [NOBODY, "not calculated: filter in the sidebar"]
+    assert list(found["Why undefined"]) == [NOBODY, "not calculated: filter the runs in the sidebar"]
 
 
 # ---------------------------------------------------------------- parts

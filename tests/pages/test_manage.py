@@ -56,7 +56,7 @@ def test_an_upload_is_checked_whole(open_app: Open, store: Store) -> None:
     app.text_input(key="manage.new.name").set_value("mine").run()
     app.radio(key="manage.new.source").set_value("Upload a file").run()
     click(app, "manage.new.make")
-    assert "no file was chosen" in app.error[0].value
+    assert "no file is selected" in app.error[0].value
     lines = [
         json.dumps({"question": QUESTION, "answers": [["a"]]}),
         "{broken",
@@ -64,8 +64,8 @@ def test_an_upload_is_checked_whole(open_app: Open, store: Store) -> None:
     ]
     app.file_uploader(key="manage.new.file").set_value(("q.jsonl", "\n".join(lines).encode(), "application/json")).run()
     click(app, "manage.new.make")
-    assert "2 rows were refused and nothing was stored" in app.error[0].value
-    assert list(app.dataframe[0].value["line"]) == [2, 3]
+    assert "2 rows were not valid, so nothing was stored" in app.error[0].value
+    assert list(app.dataframe[0].value["Line"]) == [2, 3]
     assert store.projects.projects() == []
     app.file_uploader(key="manage.new.file").set_value(("q.jsonl", lines[0].encode(), "application/json")).run()
     click(app, "manage.new.make")
@@ -94,11 +94,11 @@ def test_questions_need_no_answers(open_app: Open, store: Store, name: str, cont
     app = open_app("manage")
     app.text_input(key="manage.new.name").set_value("mine")
     app.radio(key="manage.new.source").set_value("Upload a file").run()
-    assert "text with one question a line" in texts(app)
+    assert "text with one question per line" in texts(app)
     app.file_uploader(key="manage.new.file").set_value((name, (content % (QUESTION, SECOND)).encode(), "text/plain")).run()
     click(app, "manage.new.make")
     fine(app)
-    assert app.success[0].value == r"Project mine is made\. 2 questions added\."  # it was escaped twice
+    assert app.success[0].value == r"Project mine was created\. 2 questions added\."  # it was escaped twice
     (project,) = store.projects.projects()
     assert [i.question for i in store.items.items(project.id, "me", stage="generation")] == [QUESTION, SECOND]
 
@@ -107,7 +107,7 @@ def test_more_questions_without_answers(open_app: Open, store: Store) -> None:
     project = make_project(store)
     app = open_app("manage")
     click(app, "manage.more.add")
-    assert "no file was chosen" in app.error[0].value
+    assert "no file is selected" in app.error[0].value
     assert is_open(app, "Add questions")
     app.file_uploader(key="manage.more").set_value(("q.txt", b"Who wrote it?\n", "text/plain")).run()
     app.checkbox(key="manage.more.gold").set_value(True).run()
@@ -121,7 +121,7 @@ def test_more_questions_without_answers(open_app: Open, store: Store) -> None:
     assert not is_open(app, "Add questions")
     assert len(store.items.items(project.id, "me", stage="generation")) == 3
     click(app, "manage.more.add")
-    assert "no file was chosen" in app.error[0].value  # the one that was used is not added again
+    assert "no file is selected" in app.error[0].value  # the one that was used is not added again
 
 
 def test_a_new_project_stays_open_and_keeps_what_is_in_it(
@@ -146,9 +146,9 @@ def test_a_new_project_stays_open_and_keeps_what_is_in_it(
     app.text_input(key="manage.new.name").set_value("Verdicts").run()
     refused("needs one or two systems")
     app.multiselect(key="manage.new.systems").set_value(["scripted"]).run()
-    refused("no file was chosen")
+    refused("no file is selected")
     app.file_uploader(key="manage.new.file").set_value(("wrong.json", b'[{"question": 1}]', "text/plain")).run()
-    refused("1 row was refused")
+    refused("1 row was not valid")
     app.file_uploader(key="manage.new.file").set_value(("right.txt", b"Who wrote it?", "text/plain")).run()
     app.text_input(key="manage.new.name").set_value("Musicals").run()
     refused("there is a project named")
@@ -156,7 +156,7 @@ def test_a_new_project_stays_open_and_keeps_what_is_in_it(
     # another source for a while, and another page: nothing is lost
     app.radio(key="manage.new.source").set_value("None yet").run()
     app.radio(key="manage.new.source").set_value("Upload a file").run()
-    assert "right.txt was uploaded and is kept" in texts(app).replace(":gray[", "")
+    assert "right.txt uploaded" in texts(app).replace(":gray[", "")
     app.switch_page("pages/explore.py").run()
     app.switch_page("pages/manage.py").run()
     assert is_open(app)
@@ -186,7 +186,7 @@ def test_at_most_two_systems_are_offered(open_app: Open) -> None:
     field = open_app("manage").multiselect(key="manage.new.systems")
     assert field.proto.max_selections == 2
     assert field.proto.select_all == 0  # 'Select all' was offered
-    assert "at most two" in field.label
+    assert "up to two" in field.label
 
 
 def test_guidelines_have_versions_and_examples(open_app: Open, store: Store) -> None:
@@ -204,7 +204,7 @@ def test_guidelines_have_versions_and_examples(open_app: Open, store: Store) -> 
     app.text_area(key=f"{key}.pairs").set_value(
         "When did the book come out? → 1997\nWhen did the film come out? -> 2001 | in 2001"
     )
-    button(app, "Add").click().run()
+    button(app, "Add example").click().run()
     fine(app)
     second = store.projects.guidelines(project.id)
     assert second is not None
@@ -315,12 +315,12 @@ def test_items_filters_and_activity(open_app: Open, store: Store) -> None:
     app = open_app("manage")
     fine(app)
     tables = [d.value for d in app.dataframe]
-    assert next(iter(tables[1]["question"])) == QUESTION
+    assert next(iter(tables[1]["Question"])) == QUESTION
     app.text_input(key="manage.text").set_value("opened nowhere").run()
-    assert "No item fits" in texts(app)
+    assert "No item matches" in texts(app)
     section(app, "Activity")
     fine(app)
-    assert "items added" in list(app.dataframe[1].value["what"])
+    assert "items added" in list(app.dataframe[1].value["Action"])
 
 
 def judged(store: Store, systems: tuple[str, ...] = ("scripted",)) -> Project:
@@ -381,10 +381,10 @@ def test_a_manager_is_told_of_items_that_cannot_be_judged_yet(open_app: Open, st
     project = make_project(store, stages=("judging",), systems=("scripted",))
     app = open_app("manage")
     fine(app)
-    assert "1 of 2 items lacks a prediction of scripted and cannot be judged yet" in texts(app)
+    assert "1 of 2 items has no prediction by scripted and cannot be judged yet" in texts(app)
     progress, items = (d.value for d in app.dataframe)
-    assert list(progress["no prediction"]) == [1]
-    assert list(items["state"]) == ["open", "no prediction"]
+    assert list(progress["No prediction"]) == [1]
+    assert list(items["State"]) == ["open", "no prediction"]
     click(app, "manage.bare.go")
     assert app.segmented_control(key="manage.section").value == "Suggestions"
     assert "1 of 2 items" in texts(app)
@@ -399,7 +399,7 @@ def test_columns_that_say_nothing_are_hidden(open_app: Open, store: Store) -> No
     """`margin` and `disagreement` were None everywhere, and explained; they pushed others out of sight."""
     project = make_project(store, annotators_per_item=2, thresholds={"must_read": 0})
     app = open_app("manage")
-    assert list(app.dataframe[1].value) == ["no.", "question", "state", "submitted", "open with"]
+    assert list(app.dataframe[1].value) == ["No.", "Question", "State", "Submitted", "In progress"]
     assert "Margin" not in texts(app)
     for who, answer in (("me", "a"), ("Ann", "b")):
         task = store.queue.next_item(project.id, who, "generation")
@@ -407,6 +407,6 @@ def test_columns_that_say_nothing_are_hidden(open_app: Open, store: Store) -> No
         content = GenerationWork(t.Annotation("single", (t.QAPair("", (answer,)),)))
         store.submissions.submit(task.item, who, "generation", content, seconds=5)
     app.run()
-    assert "disagreement" in app.dataframe[1].value
-    assert "margin" not in app.dataframe[1].value
+    assert "Disagreement" in app.dataframe[1].value
+    assert "Margin" not in app.dataframe[1].value
     assert "Disagreement" in texts(app)

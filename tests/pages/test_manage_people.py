@@ -23,7 +23,7 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
     app.text_input(key="people.new.name").set_value("Mia")
     app.selectbox(key="people.new.role").set_value("manager")
     app.text_input(key="people.new.password").set_value(PASSWORD)
-    button(app, "Add").click().run()
+    button(app, "Add person").click().run()
     assert store.people.accounts_in_use()
     assert "Sign in" in texts(app)  # from now on, everybody has to
     assert "Manage" not in texts(app)

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import types as t
 from core.errors import AmbiscopeError
-from pages.agreement import loop, tables
+from pages.agreement import tables, training_loop
 from storage.analysis.agreement import quality
 from storage.analysis.loop import Difference, LoopOptions, LoopResult
 from storage.store import Store
@@ -40,7 +40,7 @@ def test_an_empty_store_is_told_apart_from_zero(open_app: Callable[..., AppTest]
     app = open_app("quality")
     assert not app.exception
     said = texts(app)
-    assert "No question was annotated by two people yet." in said
+    assert "No question has been annotated by two people yet." in said
     assert "There is no snapshot yet." in said
     overall = app.dataframe[0].value
     assert set(overall["Value"]) == {"undefined"}
@@ -54,11 +54,11 @@ def test_from_judgments_to_a_snapshot(open_app: Callable[..., AppTest], store: S
     overall = {row["Measure"]: row for row in app.dataframe[0].value.to_dict("records")}
     assert overall["answer F1"]["n"] == 2
     assert overall["answer F1"]["Value"] == "0.833"  # 2/3 and 1
-    assert overall["kappa of verdicts"]["n"] == 3
+    assert overall["kappa of labels"]["n"] == 3
     app.text_input(key="quality.snapshot.note").set_value("first round")
     app.checkbox(key="quality.snapshot.pseudonyms").set_value(True)
-    button(app, "Take a snapshot").click().run()
-    assert "Snapshot 1 is taken." in texts(app)
+    button(app, "Take snapshot").click().run()
+    assert "Snapshot 1 was taken." in texts(app)
     (made,) = store.exports.snapshots()
     assert (made.note, made.filters["pseudonyms"]) == ("first round", True)
     files = store.exports.snapshot_files(1, settings.home / "snapshots")
@@ -77,7 +77,7 @@ def test_a_snapshot_without_its_files_hides_nothing_else(open_app: Callable[...,
     app = open_app("quality")
     assert not app.exception
     assert any("0002" in str(e.value) for e in app.error)
-    assert [s.value for s in app.subheader] == ["Snapshots", "The loop"]
+    assert [s.value for s in app.subheader] == ["Snapshots", "Training loop"]
     assert app.text_input(key="quality.loop.name").value
     app.selectbox(key="quality.snapshot.number").set_value(1).run()
     assert not app.error
@@ -88,9 +88,9 @@ def test_the_systems_table_says_how_it_is_averaged(open_app: Callable[..., AppTe
     app = open_app("quality")
     systems = next(d for d in app.dataframe if "System" in d.value)
     columns = json.loads(systems.proto.columns)
-    assert "mean over questions" in columns["Correct"]["help"]
+    assert "averaged over questions" in columns["Correct"]["help"]
     assert columns["wrong"]["width"] >= 80
-    assert "each question counts alike" in texts(app)
+    assert "Each question counts the same" in texts(app)
     overall = json.loads(app.dataframe[0].proto.columns)
     reasons = app.dataframe[0].value["Why undefined"]
     assert overall["Why undefined"]["width"] >= 7 * max(map(len, reasons))
@@ -121,13 +121,13 @@ def test_tables_of_the_page(store: Store) -> None:
     rows = tables.systems(found)
     assert [r["System"] for r in rows] == ["scripted"]
     assert rows[0]["wrong"] == 1  # a tie is nobody's word
-    assert rows[0]["missing, added"] == 0
+    assert rows[0]["missing answers"] == 0
     csv = tables.as_csv(tables.items(found)).decode("utf-8-sig")
     assert '"\'=Where?"' in csv
     assert tables.periods_chart(found) is None  # one period is no line
     assert tables.systems_chart(found) is not None
     assert len(tables.types_chart(found).data) == 2
-    assert tables.pairs(found)[0]["And"] == "Bob"
+    assert tables.pairs(found)[0]["Other person"] == "Bob"
 
 
 def test_the_loop_button(
@@ -144,21 +144,21 @@ def test_the_loop_button(
         d = Difference("F1 answer", 0.4, 0.5, 40, 0.1, (0.02, 0.18), 0.01)
         return LoopResult(1, "/weights/best", "a", "b", "better", (d,), 40, 2, 7)
 
-    monkeypatch.setattr(loop, "run_loop", stand_in)
+    monkeypatch.setattr(training_loop, "run_loop", stand_in)
     app = open_app("quality")
     app.text_input(key="quality.loop.name").set_value("Not A Name")
-    button(app, "Train and measure").click().run()
-    assert "is no name for a loop" in texts(app)
+    button(app, "Train and evaluate").click().run()
+    assert "is not a valid name" in texts(app)
     for name, said in (("broken", "no room"), ("first", "The trained model is better")):
         app.text_input(key="quality.loop.name").set_value(name)
         app.number_input(key="quality.loop.minutes").set_value(5)
-        button(app, "Train and measure").click().run()
+        button(app, "Train and evaluate").click().run()
         from pages.app.shared import running
 
         assert running("loops")["loop"].wait(20)
         app.run()
         assert said in texts(app)
-        button(app, "Close this report").click().run()
+        button(app, "Dismiss").click().run()
         assert said not in texts(app)
     assert asked[1].out == Path(settings.runs_dir / "loop-first")
     assert (asked[1].minutes, asked[1].steps) == (5.0, None)

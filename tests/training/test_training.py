@@ -432,7 +432,7 @@ def test_what_is_kept_for_judging_is_never_trained_on(
         ("--multi-dev", starter / "questions.json"),
     ):
         assert command("answerer", *words) == 2
-        assert f"holds data/{name}, which is never trained on" in capsys.readouterr().err
+        assert f"contains data/{name}, which must not be used for training" in capsys.readouterr().err
 
 
 def test_what_the_command_refuses(command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,8 +14,8 @@ from core.settings import Settings
 
 ABOUT = "the answering model of ambigprompt"
 DATA = ("reading", "multi", "multi-dev", "annotated", "ambignq", "passages")
-LIMIT = "at most this many questions of --reading (default: 4000, with --stage pretrain 6000)"
-READER = "with --stage pretrain: the reader that makes the pseudo answers"
+LIMIT = "maximum number of questions from --reading (default: 4000; 6000 with --stage pretrain)"
+READER = "with --stage pretrain, the reader that makes the pseudo answers"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -12,22 +12,22 @@ from core.commands.training.runs import say
 from core.errors import InputError
 from core.settings import Settings
 
-ABOUT = "the calibrations of systems: how true their probabilities are"
+ABOUT = "the calibration of the systems' probabilities"
 TOP_K = 10
 MOST = 50  # candidates of a system that reads once
 SYSTEMS = ("ambigprompt", "dpr-threshold", "one-pass", "jpr", "rectify")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    limit = "at most this many questions, drawn at random (default: %(default)s, all)"
+    limit = "maximum number of questions, drawn at random (default: %(default)s, all)"
     options.data(parser, "annotated", "multi", limit=limit)
-    parser.add_argument("--systems", nargs="+", metavar="NAME", help=f"the systems to calibrate (default: {' '.join(SYSTEMS)})")
+    parser.add_argument("--systems", nargs="+", metavar="NAME", help=f"systems to calibrate (default: {' '.join(SYSTEMS)})")
     parser.add_argument(
         "--skip",
         type=int,
         default=0,
         metavar="N",
-        help="leave out the questions of --annotated that --limit N draws with the same seed (default: %(default)s)",
+        help="skip the questions of --annotated that --limit N draws with the same seed (default: %(default)s)",
     )
     options.output(parser)
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         KNOWN[name]
     if bool(args.annotated) == bool(args.multi):
         raise InputError(
-            "train calibration needs either --annotated FOLDER (questions over a corpus) or --multi FILE (questions that bring their passages)"
+            "train calibration needs either --annotated FOLDER (questions over a corpus) or --multi FILE (questions with their own passages)"
         )
     out: Path = args.out or settings.runs_dir / "calibration"
     engine = Engine(settings)

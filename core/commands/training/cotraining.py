@@ -17,7 +17,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     limit = "at most this many questions of --reading (default: 2000)"
     options.data(parser, "reading", "multi", "annotated", "ambignq", "passages", limit=limit)
     models, rounds = options.DEFAULTS["models"], options.DEFAULTS["rounds"]
-    parser.add_argument("--models", type=int, default=models, help="models that vote (default: %(default)s)")
+    parser.add_argument("--models", type=int, default=models, help="number of models that vote (default: %(default)s)")
     parser.add_argument(
         "--rounds", type=int, default=rounds, help="rounds of labelling after the first training (default: %(default)s)"
     )

@@ -27,14 +27,14 @@ SHARES = ("eoi_share", "joined")
 
 _LIST: dict[str, Any] = {"type": Path, "nargs": "*", "default": []}
 _DATA: dict[str, tuple[dict[str, Any], str]] = {
-    "reading": (_LIST, "JSONL(.gz) files of question, title, passage, answers"),
-    "reading-dev": (_LIST, "held-out files of the layout of --reading"),
-    "multi": (_LIST, "JSONL(.gz) files of question, passages, answers (lists of aliases)"),
-    "multi-dev": (_LIST, "held-out files of the layout of --multi"),
+    "reading": (_LIST, "JSONL(.gz) files with question, title, passage and answers"),
+    "reading-dev": (_LIST, "held-out files in the format of --reading"),
+    "multi": (_LIST, "JSONL(.gz) files with question, passages and answers (lists of aliases)"),
+    "multi-dev": (_LIST, "held-out files in the format of --multi"),
     "annotated": ({**_LIST, "metavar": "FOLDER"}, "folders with questions.json and passages.tsv"),
-    "ambignq": ({"type": Path}, "AmbigNQ light JSON; its pairs become statements in passages"),
-    "ambignq-dev": ({"type": Path}, "a held-out file of the layout of --ambignq"),
-    "passages": ({"type": Path}, "tsv(.gz) in the DPR layout: where context passages are looked for"),
+    "ambignq": ({"type": Path}, "AmbigNQ light JSON; its question-answer pairs become statements in passages"),
+    "ambignq-dev": ({"type": Path}, "a held-out file in the format of --ambignq"),
+    "passages": ({"type": Path}, "TSV(.gz) in the DPR format, to search for context passages"),
 }
 
 
@@ -70,7 +70,7 @@ def freeze(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=DEFAULTS["freeze"],
         metavar="LAYERS",
-        help="lower encoder layers that are not trained (default: %(default)s)",
+        help="number of lower encoder layers to freeze (default: %(default)s)",
     )
 
 
@@ -80,7 +80,7 @@ def repeat(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="CHUNKS",
-        help="with a small network and --freeze 6: train on the first CHUNKS chunks of 96 questions again and again; "
+        help="with a small network and --freeze 6: train repeatedly on the first CHUNKS chunks of 96 questions; "
         "the encoder reads them once (default: %(default)s, off)",
     )
 
@@ -110,7 +110,7 @@ def eoi_share(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=DEFAULTS["eoi_share"],
         metavar="SHARE",
-        help="lambda of section 3.3: share of steps whose target is [EOI] (default: %(default)s)",
+        help="share of steps whose target is [EOI], lambda of section 3.3 (default: %(default)s)",
     )
 
 
@@ -126,10 +126,10 @@ def batch_tokens(parser: argparse.ArgumentParser) -> None:
 
 def output(parser: argparse.ArgumentParser, seed: bool = True) -> None:
     parser.add_argument(
-        "--out", type=Path, metavar="FOLDER", help="where to write (default: a folder of runs/ under AMBISCOPE_HOME)"
+        "--out", type=Path, metavar="FOLDER", help="output folder (default: a folder in runs/ under AMBISCOPE_HOME)"
     )
     if seed:
-        parser.add_argument("--seed", type=int, default=0, help="seed of every random choice (default: %(default)s)")
+        parser.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
 
 
 def length(parser: argparse.ArgumentParser) -> None:
@@ -137,17 +137,17 @@ def length(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("length of the run")
     group.add_argument("--steps", type=int, default=10_000, help="training steps (default: %(default)s)")
     group.add_argument(
-        "--minutes", type=float, default=0.0, help="stop after this time instead (default: %(default)s, no limit)"
+        "--minutes", type=float, default=0.0, help="maximum training time in minutes (default: %(default)s, no limit)"
     )
     group.add_argument(
-        "--evaluate-every", type=int, default=500, metavar="STEPS", help="steps between two evaluations (default: %(default)s)"
+        "--evaluate-every", type=int, default=500, metavar="STEPS", help="evaluate every STEPS steps (default: %(default)s)"
     )
     group.add_argument(
         "--save-minutes",
         type=float,
         default=5.0,
         metavar="MINUTES",
-        help="minutes between two saves of the state; it is also saved at SIGTERM and Ctrl-C (default: %(default)s)",
+        help="save the state every MINUTES minutes, and at SIGTERM and Ctrl-C (default: %(default)s)",
     )
 
 
@@ -159,7 +159,7 @@ def optimiser(parser: argparse.ArgumentParser, lr: str = "learning rate of the e
         "--precision",
         choices=["auto", "bf16", "fp32"],
         default="auto",
-        help="auto: bf16 where the device computes in it natively (default: %(default)s)",
+        help="auto uses bf16 if the device supports it natively (default: %(default)s)",
     )
 
 

@@ -36,7 +36,7 @@ def check_files(args: argparse.Namespace, settings: Settings) -> None:
         given += value if isinstance(value, list) else [value] if value is not None else []
     for path in given:
         if not path.exists():
-            raise InputError(f"{path}: no such file")
+            raise InputError(f"{path}: there is no such file")
     for path, folder in itertools.product(given, (settings.starter_dir.with_name(name) for name in HELD_BACK)):
         same = any(
             own.exists()
@@ -45,7 +45,7 @@ def check_files(args: argparse.Namespace, settings: Settings) -> None:
             for own in (folder / name for name in STARTER_FILES)
         )
         if same or folder.resolve() in (path.resolve(), path.resolve().parent):
-            raise InputError(f"{path} holds data/{folder.name}, which is never trained on")
+            raise InputError(f"{path} contains data/{folder.name}, which must not be used for training")
 
 
 def _unpacked_start(path: Path, size: int) -> bytes:

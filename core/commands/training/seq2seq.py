@@ -19,14 +19,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--target",
         choices=["step", "spliced"],
         default=options.DEFAULTS["target"],
-        help="one answer a step and [EOI] (ambigprompt-seq2seq), or the whole answer set in one pass (fid, spanseqgen) (default: %(default)s)",
+        help="one answer per step and [EOI] (ambigprompt-seq2seq), or the whole answer set at once (fid, spanseqgen) (default: %(default)s)",
     )
     parser.add_argument(
         "--joined",
         type=float,
         default=options.DEFAULTS["joined"],
         metavar="SHARE",
-        help="with --target spliced: share of batches that read all passages as one row (default: %(default)s)",
+        help="with --target spliced, share of batches that read all passages as one row (default: %(default)s)",
     )
     options.stage(parser)
     options.start_from(parser, INIT, READER)

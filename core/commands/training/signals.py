@@ -12,7 +12,7 @@ from core.commands.training.runs import say
 from core.errors import InputError
 from core.settings import Settings
 
-ABOUT = "the signals by which verdict trusts a passage without a language model"
+ABOUT = "the weights by which verdict trusts a passage without a language model"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -180,7 +180,7 @@ def figures(opinions: Iterable[Opinion], *, samples: int = SAMPLES, seed: int = 
         mean_figure("answer F1", [r.f1 for r in rows], few, samples=samples, seed=seed),
         Figure("kappa of types", kappa.value, kappa.interval, kappa.n, kappa.why),
         mean_figure(
-            "likeness of questions",
+            "question similarity",
             [r.questions for r in rows],
             few if not rows else "no two people wrote questions for a shared answer",
             samples=samples,
@@ -257,7 +257,7 @@ def _latest(marks: Iterable[Mark]) -> dict[str, dict[str, str]]:
     return found
 
 
-def verdict_figure(marks: Iterable[Mark], name: str = "kappa of verdicts", *, samples: int = SAMPLES, seed: int = 0) -> Figure:
+def verdict_figure(marks: Iterable[Mark], name: str = "kappa of labels", *, samples: int = SAMPLES, seed: int = 0) -> Figure:
     """Fleiss' kappa over all people; Cohen's where there are two."""
     units = [said for said in _latest(marks).values() if len(said) >= 2]
     people = {person for said in units for person in said}

@@ -39,7 +39,7 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChartRequest:
     """What a person wants to see.  What the store knows of the chosen runs is read once, by the first chart that needs it."""
 
     runs: Runs  # all that the filters leave
@@ -69,12 +69,12 @@ class Asked:
         return {by: self.store.evaluations.group_means(self.ids, self.metric, by) for by in GROUPS}
 
 
-def the_chosen(asked: Asked) -> Runs:
-    return asked.chosen
+def chosen_runs(request: ChartRequest) -> Runs:
+    return request.chosen
 
 
-def all_runs(asked: Asked) -> Runs:
-    return asked.runs
+def all_runs(request: ChartRequest) -> Runs:
+    return request.runs
 
 
 @dataclass(frozen=True)
@@ -84,19 +84,19 @@ class Record:
     menu: str
     key: str
     title: str  # where there is nothing to draw
-    applies: Callable[[Asked, StoredEvaluation], bool]  # whether it can show this run
+    applies: Callable[[ChartRequest, StoredEvaluation], bool]  # whether it can show this run
     empty: str  # what a run must have, for people; {metric} and {scope} are what is chosen
-    draw: Callable[[Asked, Runs], Chart]  # of the runs to which it applies, at least one
-    of: Callable[[Asked], Runs] = the_chosen  # the runs that are looked at
+    draw: Callable[[ChartRequest, Runs], Chart]  # of the runs to which it applies, at least one
+    of: Callable[[ChartRequest], Runs] = chosen_runs  # the runs that are looked at
     by_metric: bool = False  # whether it shows the chosen metric
     metrics: tuple[str, ...] = ()  # those that it shows whatever is chosen
     published: str = ""  # the papers' tables that can stand beside it (`shows` in figures.json)
 
-    def chart(self, asked: Asked) -> Chart:
-        kept = [run for run in self.of(asked) if self.applies(asked, run)]
+    def chart(self, request: ChartRequest) -> Chart:
+        kept = [run for run in self.of(request) if self.applies(request, run)]
         if kept:
-            return self.draw(asked, kept)
-        said = {"metric": asked.metric, "scope": SCOPES[asked.scope]}
+            return self.draw(request, kept)
+        said = {"metric": request.metric, "scope": SCOPES[request.scope]}
         return Chart(self.key, self.title.format(**said), None, empty=self.empty.format(**said))
 
 
@@ -104,15 +104,15 @@ def is_share(metric: str) -> bool:
     return metric not in COUNT_METRICS
 
 
-def shown(metric: str, value: float | None) -> str:
+def format_score(metric: str, value: float | None) -> str:
     """A share in hundredths, a count as it is."""
     if value is None:
         return "–"
     return f"{100 * value:.1f}" if is_share(metric) else f"{value:.2f}"
 
 
-def theirs(table: PublishedTable) -> str:
-    return f"published: {table.label} (other data)"
+def published_source(table: PublishedTable) -> str:
+    return f"published in {table.label}, on other data"
 
 
 def layout(figure: go.Figure, height: int, **more: object) -> go.Figure:

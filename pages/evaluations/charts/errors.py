@@ -8,26 +8,26 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from pages.app.markup import chart_text
-from pages.evaluations.charts.base import COLOURS, GROUPS, Asked, Chart, Record, Runs, layout
+from pages.evaluations.charts.base import COLOURS, GROUPS, Chart, ChartRequest, Record, Runs, layout
 
 BUCKETS = {
-    "missed": "missed (it was in the passages)",
+    "missed": "missed, though in the passages",
     "not_retrieved": "not retrieved",
     "alias_mismatch": "alias mismatch",
     "spurious": "spurious",
     "duplicate": "duplicate",
-    "stopped_early": "stopped too early (questions)",
-    "ran_on": "ran on too long (questions)",
+    "stopped_early": "questions stopped too early",
+    "ran_on": "questions that ran too long",
 }
 
 
-def errors(asked: Asked, kept: Runs) -> Chart:
+def errors(request: ChartRequest, kept: Runs) -> Chart:
     """Answers that went wrong by bucket, and questions that were stopped too early or ran on."""
     rows = [
-        {"run": asked.names[run.id], "error": BUCKETS[bucket], "count": asked.errors[run.id][bucket]}
+        {"run": request.names[run.id], "error": BUCKETS[bucket], "count": request.errors[run.id][bucket]}
         for run in kept
         for bucket in BUCKETS
-        if bucket in asked.errors[run.id]
+        if bucket in request.errors[run.id]
     ]
     figure = go.Figure()
     for i, label in enumerate(BUCKETS.values()):
@@ -48,29 +48,29 @@ def errors(asked: Asked, kept: Runs) -> Chart:
         200 + 110 * runs,
         barmode="group",
         yaxis={"autorange": "reversed", "automargin": True},
-        xaxis={"title": "answers (questions where the legend says so)"},
+        xaxis={"title": "answers, or questions where the legend says so"},
     )
     caption = "Each missing answer counts as missed, not retrieved or alias mismatch. Each wrong one counts as alias mismatch, spurious or duplicate."
     return Chart("errors", "Errors", figure, pd.DataFrame(rows), caption)
 
 
-def groups(asked: Asked, kept: Runs, by: str) -> Chart:
+def groups(request: ChartRequest, kept: Runs, by: str) -> Chart:
     """A metric for each kind of ambiguity or source."""
-    metric = asked.metric
+    metric = request.metric
     figure, rows = go.Figure(), []
     for i, run in enumerate(kept):
-        own = [g for g in asked.groups[by] if g.evaluation_id == run.id]
+        own = [g for g in request.groups[by] if g.evaluation_id == run.id]
         figure.add_trace(
             go.Bar(
                 x=[f"{chart_text(g.group, 30)}" for g in own],
                 y=[g.mean for g in own],
-                name=chart_text(asked.names[run.id], 36),
+                name=chart_text(request.names[run.id], 36),
                 marker_color=COLOURS[i % len(COLOURS)],
                 customdata=[g.n for g in own],
                 hovertemplate="%{x}: %{y:.3f} over %{customdata} questions<extra></extra>",
             )
         )
-        rows += [{"run": asked.names[run.id], by: g.group, "n": g.n, metric: g.mean} for g in own]
+        rows += [{"run": request.names[run.id], by: g.group, "n": g.n, metric: g.mean} for g in own]
     layout(figure, 420, barmode="group", yaxis={"title": metric, "rangemode": "tozero"})
     return Chart(f"by-{by}", f"{metric} by {by}", figure, pd.DataFrame(rows))
 
@@ -80,7 +80,7 @@ CHARTS = (
         menu="Errors",
         key="errors",
         title="Errors",
-        applies=lambda asked, r: any(bucket in asked.errors.get(r.id, {}) for bucket in BUCKETS),
+        applies=lambda request, r: any(bucket in request.errors.get(r.id, {}) for bucket in BUCKETS),
         empty="None of these runs counted its errors. Evaluate it again with this version.",
         draw=errors,
     ),
@@ -89,7 +89,7 @@ CHARTS = (
             menu="Groups",
             key=f"by-{by}",
             title=f"{{metric}} by {by}",
-            applies=lambda asked, r, by=by: any(g.evaluation_id == r.id for g in asked.groups[by]),  # type: ignore[misc]
+            applies=lambda request, r, by=by: any(g.evaluation_id == r.id for g in request.groups[by]),  # type: ignore[misc]
             empty=f"The questions of these runs have no {by}.",
             draw=partial(groups, by=by),
             by_metric=True,

@@ -6,14 +6,14 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from pages.app.markup import chart_text
-from pages.evaluations.charts.base import ALL, COLOURS, MULTI, Asked, Chart, Record, Runs, layout, theirs
+from pages.evaluations.charts.base import ALL, COLOURS, MULTI, Chart, ChartRequest, Record, Runs, layout, published_source
 
 GROUNDED = ("G-precision", "G-recall", "G-F1", "Sufficient%", "ungrounded precision", "ungrounded recall")
 
 
-def grounded(asked: Asked, kept: Runs) -> Chart:
+def grounded(request: ChartRequest, kept: Runs) -> Chart:
     """VerDICt's Tables 2 and 4: grounded and ungrounded shares."""
-    names, scope, table = asked.names, asked.scope, asked.table
+    names, scope, table = request.names, request.scope, request.table
     metrics = [m for m in GROUNDED if any(r.mean(m, scope) is not None for r in kept)]
     figure, rows = go.Figure(), []
     for i, run in enumerate(kept):
@@ -43,19 +43,19 @@ def grounded(asked: Asked, kept: Runs) -> Chart:
                     )
                 )
             every = {m: table.value(system, m) for m in ("interpretations", *GROUNDED)}
-            rows.append({"run": system, "questions": "all", **every, "source": theirs(table)})
+            rows.append({"run": system, "questions": "all", **every, "source": published_source(table)})
     layout(figure, 440, barmode="group", yaxis={"range": [0, 1.02], "title": "share"})
     figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"})
-    caption = f"Diamonds †: {theirs(table)}. Click in the legend to show more." if table is not None else ""
+    caption = f"Diamonds †: {published_source(table)}. Click the legend to show more." if table is not None else ""
     return Chart("grounded", "Grounded interpretations (VerDICt, Tables 2 and 4)", figure, pd.DataFrame(rows), caption)
 
 
-def judged(asked: Asked, kept: Runs) -> Chart:
+def judged(request: ChartRequest, kept: Runs) -> Chart:
     """VerDICt's Figure 3: interpretations by what their passage is, and how many of them are right."""
     rows = [
-        {"run": asked.names[r.id], "passage": cell, "interpretations": found["n"], "right": found["right"]}
+        {"run": request.names[r.id], "passage": cell, "interpretations": found["n"], "right": found["right"]}
         for r in kept
-        for cell, found in asked.summaries[r.id]["judged"].items()
+        for cell, found in request.summaries[r.id]["judged"].items()
     ]
     figure = go.Figure()
     for part, colour in (("right", ALL), ("wrong", MULTI)):
@@ -78,9 +78,9 @@ def judged(asked: Asked, kept: Runs) -> Chart:
     return Chart("judged", "Where interpretations go wrong (VerDICt, Figure 3)", figure, pd.DataFrame(rows))
 
 
-def cost(asked: Asked, kept: Runs) -> Chart:
+def cost(request: ChartRequest, kept: Runs) -> Chart:
     """VerDICt's Table 1: calls a question, and seconds in retriever and model."""
-    rows = [{"run": asked.names[r.id], **asked.summaries[r.id]["cost"]} for r in kept]
+    rows = [{"run": request.names[r.id], **request.summaries[r.id]["cost"]} for r in kept]
     figure = go.Figure()
     for field, name, colour in (("retriever_calls", "searches", ALL), ("model_calls", "model calls", MULTI)):
         figure.add_trace(
@@ -91,7 +91,7 @@ def cost(asked: Asked, kept: Runs) -> Chart:
                 name=name,
                 marker_color=colour,
                 customdata=[[r.get("seconds", 0.0), r.get("model_seconds", 0.0)] for r in rows],
-                hovertemplate="%{y}: %{x:.2f} a question; %{customdata[0]:.2f} s, of which the model %{customdata[1]:.2f}<extra></extra>",
+                hovertemplate="%{y}: %{x:.2f} per question; %{customdata[0]:.2f} s, of which %{customdata[1]:.2f} s in the model<extra></extra>",
             )
         )
     layout(
@@ -99,9 +99,9 @@ def cost(asked: Asked, kept: Runs) -> Chart:
         150 + 44 * len(rows),
         barmode="group",
         yaxis={"autorange": "reversed", "automargin": True},
-        xaxis={"title": "a question (mean)"},
+        xaxis={"title": "mean calls per question"},
     )
-    return Chart("cost", "Calls and seconds (VerDICt, Table 1)", figure, pd.DataFrame(rows))
+    return Chart("cost", "Calls and time (VerDICt, Table 1)", figure, pd.DataFrame(rows))
 
 
 CHARTS = (
@@ -109,8 +109,8 @@ CHARTS = (
         menu="Grounding",
         key="grounded",
         title="Grounded interpretations",
-        applies=lambda asked, r: any(r.mean(m, asked.scope) is not None for m in GROUNDED),
-        empty="None of these runs was judged. Evaluate with --judge references, reader or language-model.",
+        applies=lambda request, r: any(r.mean(m, request.scope) is not None for m in GROUNDED),
+        empty="None of these runs was judged. Evaluate again with a grounding judge (--judge references, reader or language-model).",
         draw=grounded,
         metrics=GROUNDED,
         published="grounded",
@@ -119,16 +119,16 @@ CHARTS = (
         menu="Grounding",
         key="judged",
         title="Where interpretations go wrong",
-        applies=lambda asked, r: bool(asked.summaries[r.id].get("judged")),
+        applies=lambda request, r: bool(request.summaries[r.id].get("judged")),
         empty="None of these runs was judged on both relevance and answerability.",
         draw=judged,
     ),
     Record(
         menu="Grounding",
         key="cost",
-        title="Calls and seconds",
-        applies=lambda asked, r: bool(asked.summaries[r.id].get("cost")),
-        empty="None of these runs counted its calls. Evaluate it again with this version.",
+        title="Calls and time",
+        applies=lambda request, r: bool(request.summaries[r.id].get("cost")),
+        empty="None of these runs counted its calls. Evaluate again with this version.",
         draw=cost,
     ),
 )

@@ -16,24 +16,24 @@ from pages.evaluations.charts.base import (
     MULTI,
     PUBLISHED,
     SCOPES,
-    Asked,
     Chart,
+    ChartRequest,
     Record,
     Runs,
     all_runs,
     bars,
+    format_score,
     layout,
-    shown,
-    theirs,
+    published_source,
 )
 from storage.records.results import Score, StoredEvaluation
 
 ROW = 44  # pixels a run
 
 
-def quality(asked: Asked, kept: Runs) -> Chart:
+def quality(request: ChartRequest, kept: Runs) -> Chart:
     """Bars with 95% intervals, full and multi; the papers' figures as diamonds."""
-    names, metric, table = asked.names, asked.metric, asked.table
+    names, metric, table = request.names, request.metric, request.table
     figure, rows = go.Figure(), []
     for scope, colour in (("all", ALL), ("multi", MULTI)):
         scores = [r.scores.get(metric, {}).get(scope) for r in kept]
@@ -44,9 +44,9 @@ def quality(asked: Asked, kept: Runs) -> Chart:
                 name=SCOPES[scope],
                 marker_color=colour,
                 error_x=_ends(scores),
-                text=[shown(metric, s.mean) if s else "" for s in scores],
+                text=[format_score(metric, s.mean) if s else "" for s in scores],
                 textposition="inside",
-                textfont={"size": 12},
+                textfont={"size": 12, "color": "#000"},
                 constraintext="none",
                 insidetextanchor="start",
                 hovertemplate="%{y}: %{x:.3f}<extra>" + SCOPES[scope] + "</extra>",
@@ -70,7 +70,7 @@ def quality(asked: Asked, kept: Runs) -> Chart:
         xaxis={"title": metric, "rangemode": "tozero"},
     )
     caption = "Bars show means with 95% bootstrap intervals over questions." + (
-        f" Diamonds: {theirs(table)}; not comparable with ours." if table is not None else ""
+        f" Diamonds: {published_source(table)}; not comparable with ours." if table is not None else ""
     )
     return Chart("quality", f"Quality: {metric}", figure, pd.DataFrame(rows), caption)
 
@@ -78,7 +78,7 @@ def quality(asked: Asked, kept: Runs) -> Chart:
 def _ends(scores: Sequence[Score | None]) -> dict[str, object]:
     up = [s.high - s.mean if s and s.high is not None else 0.0 for s in scores]
     down = [s.mean - s.low if s and s.low is not None else 0.0 for s in scores]
-    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 1.2, "color": "#444"}
+    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 1.2, "color": PUBLISHED}
 
 
 def _row(name: str, metric: str, scope: str, score: Score, where: str) -> dict[str, object]:
@@ -103,7 +103,7 @@ def _published_row(system: str, metric: str, scope: str, value: float, table: Pu
         "mean": value,
         "low": None,
         "high": None,
-        "source": theirs(table),
+        "source": published_source(table),
     }
 
 
@@ -114,13 +114,13 @@ def _diamonds(table: PublishedTable, points: Sequence[tuple[str, float]], scope:
         mode="markers",
         marker={"symbol": "diamond-open", "size": 11, "color": colour, "line": {"width": 2}},
         name=f"† published, {scope}",
-        hovertemplate="%{y}: %{x:.3f}<extra>" + chart_text(theirs(table), 90) + "</extra>",
+        hovertemplate="%{y}: %{x:.3f}<extra>" + chart_text(published_source(table), 90) + "</extra>",
     )
 
 
-def latency(asked: Asked, kept: Runs) -> Chart:
+def latency(request: ChartRequest, kept: Runs) -> Chart:
     """AmbigPrompt's Figure 4a: seconds against F1; the circle's area goes with the number of parameters."""
-    names, metric, scope, table = asked.names, asked.metric, asked.scope, asked.table
+    names, metric, scope, table = request.names, request.metric, request.scope, request.table
     figure, rows = go.Figure(), []
     for i, run in enumerate(kept):
         value = run.mean(metric, scope)
@@ -131,7 +131,7 @@ def latency(asked: Asked, kept: Runs) -> Chart:
                 "seconds (p95)": run.seconds_p95,
                 metric: value,
                 "parameters": run.parameters,
-                "peak memory MB": run.peak_memory_mb,
+                "peak memory (MB)": run.peak_memory_mb,
                 "source": "ours",
             }
         )
@@ -143,7 +143,7 @@ def latency(asked: Asked, kept: Runs) -> Chart:
             seconds, value = table.value(system, "seconds"), table.value(system, metric, scope)
             if seconds and value is not None:
                 size = table.value(system, "parameters")
-                figure.add_trace(_circle(f"{system} †", seconds, value, size, PUBLISHED, theirs(table)))
+                figure.add_trace(_circle(f"{system} †", seconds, value, size, PUBLISHED, published_source(table)))
                 memory = table.value(system, "memory GB")
                 rows.append(
                     {
@@ -151,27 +151,27 @@ def latency(asked: Asked, kept: Runs) -> Chart:
                         "seconds (median)": seconds,
                         metric: value,
                         "parameters": size,
-                        "peak memory MB": memory * 1000 if memory else None,
-                        "source": theirs(table),
+                        "peak memory (MB)": memory * 1000 if memory else None,
+                        "source": published_source(table),
                     }
                 )
     layout(
         figure,
         460,
         showlegend=False,
-        xaxis={"title": "seconds a question (median; logarithmic)", "type": "log"},
+        xaxis={"title": "seconds per question (median, logarithmic scale)", "type": "log"},
         yaxis={"title": f"{metric}, {scope}"},
     )
-    caption = "The area of a circle shows the number of parameters. A small cross: not known." + (
-        f" Open circles †: {theirs(table)}, seconds on the authors' machine." if table is not None else ""
+    caption = "The area of a circle shows the number of parameters; a small cross means that it is unknown." + (
+        f" Open circles †: {published_source(table)}, timed on the authors' machine." if table is not None else ""
     )
-    return Chart("latency", "Seconds and quality (Figure 4a)", figure, pd.DataFrame(rows), caption)
+    return Chart("latency", "Time and quality (Figure 4a)", figure, pd.DataFrame(rows), caption)
 
 
 def _circle(name: str, x: float, y: float, parameters: float | None, colour: str, published: str = "") -> go.Scatter:
     size = 10.0 if not parameters else min(70.0, max(9.0, 30 * math.sqrt(parameters / 220e6)))
     symbol = "circle-open" if published else "circle" if parameters else "cross"
-    about = f"{parameters:,.0f} parameters" if parameters else "parameters not known"
+    about = f"{parameters:,.0f} parameters" if parameters else "number of parameters unknown"
     return go.Scatter(
         x=[x],
         y=[y],
@@ -191,9 +191,9 @@ def _trained_on(run: StoredEvaluation) -> float | None:
     return float(size) if isinstance(size, int | float) and not isinstance(size, bool) else None
 
 
-def training_size(asked: Asked, kept: Runs) -> Chart:
+def training_size(request: ChartRequest, kept: Runs) -> Chart:
     """Figure 4b: runs that say on how many questions their weights were trained, a line a system."""
-    metric = asked.metric
+    metric = request.metric
     found: dict[str, list[tuple[float, StoredEvaluation]]] = {}
     for run in kept:
         found.setdefault(f"{run.system} · {run.questions}", []).append((_trained_on(run) or 0.0, run))
@@ -216,16 +216,19 @@ def training_size(asked: Asked, kept: Runs) -> Chart:
             )
             rows += [{TRAINING: x, **_row(name, metric, scope, s, "ours")} for x, s in line]
     layout(
-        figure, 420, xaxis={"title": f"{TRAINING} (logarithmic)", "type": "log"}, yaxis={"title": metric, "rangemode": "tozero"}
+        figure,
+        420,
+        xaxis={"title": f"{TRAINING} (logarithmic scale)", "type": "log"},
+        yaxis={"title": metric, "rangemode": "tozero"},
     )
     return Chart(
         "training-size", "Training-set size (Figure 4b)", figure, pd.DataFrame(rows), "Lines: means with 95% intervals."
     )
 
 
-def answers(asked: Asked, kept: Runs) -> Chart:
+def answers(request: ChartRequest, kept: Runs) -> Chart:
     """Figure 5: precision, recall, and the number of answers beside the references'."""
-    names, scope = asked.names, asked.scope
+    names, scope = request.names, request.scope
     figure, rows = go.Figure(), []
     labels = [chart_text(names[r.id], 44) for r in kept]
     for metric, colour in (("precision", ALL), ("recall", MULTI)):
@@ -254,7 +257,7 @@ def answers(asked: Asked, kept: Runs) -> Chart:
                 marker={
                     "symbol": symbol,
                     "size": 13,
-                    "color": "#333" if symbol == "circle" else "#3c9a5f",
+                    "color": PUBLISHED if symbol == "circle" else "#3c9a5f",
                     "line": {"width": 3},
                 },
             )
@@ -298,18 +301,18 @@ CHARTS = (
         menu="Quality",
         key="quality",
         title="Quality",
-        applies=lambda asked, r: r.mean(asked.metric) is not None or r.mean(asked.metric, "multi") is not None,
+        applies=lambda request, r: r.mean(request.metric) is not None or r.mean(request.metric, "multi") is not None,
         empty="None of these runs has the metric {metric}. Choose another metric or other runs.",
         draw=quality,
         by_metric=True,
         published="quality",
     ),
     Record(
-        menu="Seconds and quality",
+        menu="Time and quality",
         key="latency",
-        title="Seconds and quality",
-        applies=lambda asked, r: bool(r.seconds_median) and r.mean(asked.metric, asked.scope) is not None,
-        empty="None of these runs has seconds and {metric} of {scope}.",
+        title="Time and quality",
+        applies=lambda request, r: bool(r.seconds_median) and r.mean(request.metric, request.scope) is not None,
+        empty="None of these runs has both its time and {metric} for {scope}.",
         draw=latency,
         by_metric=True,
         published="quality",
@@ -318,8 +321,8 @@ CHARTS = (
         menu="Training-set size",
         key="training-size",
         title="Training-set size",
-        applies=lambda asked, r: _trained_on(r) is not None and r.mean(asked.metric) is not None,
-        empty=f"No run says how many questions its weights were trained on. Evaluate checkpoints with: --tag '{TRAINING}=100'",
+        applies=lambda request, r: _trained_on(r) is not None and r.mean(request.metric) is not None,
+        empty=f"No run says how many questions its model was trained on. Evaluate checkpoints with: --tag '{TRAINING}=100'",
         draw=training_size,
         of=all_runs,
         by_metric=True,
@@ -328,7 +331,7 @@ CHARTS = (
         menu="Precision and recall",
         key="answers",
         title="Precision, recall and number of answers",
-        applies=lambda asked, r: any(r.mean(m, asked.scope) is not None for m in ("precision", "recall")),
+        applies=lambda request, r: any(r.mean(m, request.scope) is not None for m in ("precision", "recall")),
         empty="None of these runs has precision and recall.",
         draw=answers,
     ),

@@ -6,13 +6,13 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from pages.app.markup import chart_text
-from pages.evaluations.charts.base import COLOURS, PUBLISHED, Asked, Chart, Record, Runs, layout
+from pages.evaluations.charts.base import COLOURS, PUBLISHED, Chart, ChartRequest, Record, Runs, layout
 
 
-def reliability(asked: Asked, kept: Runs) -> Chart:
+def reliability(request: ChartRequest, kept: Runs) -> Chart:
     """Of what was said with a probability, which share was so: answers solid, [EOI] dotted, the diagonal where both are equal."""
-    names = asked.names
-    known = {(run.id, said): own for run in kept for said, own in asked.summaries[run.id]["reliability"].items()}
+    names = request.names
+    known = {(run.id, said): own for run in kept for said, own in request.summaries[run.id]["reliability"].items()}
     figure, rows = go.Figure(), []
     figure.add_trace(
         go.Scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfectly calibrated", line={"dash": "dash", "color": PUBLISHED})
@@ -33,7 +33,7 @@ def reliability(asked: Asked, kept: Runs) -> Chart:
                 },
                 name=f"{chart_text(names[key], 36)}, {said}: error {own['error']:.3f}",
                 customdata=[b["n"] for b in bins],
-                hovertemplate="stated %{x:.2f}, right %{y:.2f} of %{customdata}<extra></extra>",
+                hovertemplate="stated probability %{x:.2f}, share right %{y:.2f} of %{customdata}<extra></extra>",
             )
         )
         rows += [
@@ -53,8 +53,8 @@ def reliability(asked: Asked, kept: Runs) -> Chart:
     )
     figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"})
     caption = (
-        "Solid: answers and whether they are right. Dotted: [EOI] and whether nothing was left. Below the dashed line the system is too sure. "
-        "Error: the expected calibration error, the mean distance from that line."
+        "Solid: answers, and whether they are right. Dotted: [EOI], and whether no answer was left. Below the dashed line, the system is overconfident. "
+        "Error: the expected calibration error, which is the mean distance from that line."
     )
     return Chart("reliability", "Reliability of probabilities", figure, pd.DataFrame(rows), caption)
 
@@ -64,8 +64,8 @@ CHARTS = (
         menu="Reliability",
         key="reliability",
         title="Reliability",
-        applies=lambda asked, r: bool(asked.summaries[r.id].get("reliability")),
-        empty="None of these runs says how probable its answers are. Evaluate it again with this version.",
+        applies=lambda request, r: bool(request.summaries[r.id].get("reliability")),
+        empty="None of these runs has probabilities. Evaluate again with this version.",
         draw=reliability,
     ),
 )

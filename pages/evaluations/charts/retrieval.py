@@ -9,26 +9,26 @@ import plotly.graph_objects as go
 
 from core.evaluation.published import tables_of
 from pages.app.markup import chart_text
-from pages.evaluations.charts.base import COLOURS, Asked, Chart, Record, Runs, layout, theirs
+from pages.evaluations.charts.base import COLOURS, Chart, ChartRequest, Record, Runs, layout, published_source
 from storage.records.results import StoredEvaluation
 
 MOST = 20  # runs in the chart
 _AT = re.compile(r"(R|MRecall)@(\d+)")
 
 
-def _of_retrievers(asked: Asked) -> Runs:
+def _of_retrievers(request: ChartRequest) -> Runs:
     """The chosen runs and those of `retrieval-eval`, which measure nothing else and so stand last in every order."""
-    alone = [r for r in asked.runs if r.scores and all(_AT.fullmatch(name) for name in r.scores)]
-    return [*[r for r in asked.chosen if r not in alone], *alone][:MOST]
+    alone = [r for r in request.runs if r.scores and all(_AT.fullmatch(name) for name in r.scores)]
+    return [*[r for r in request.chosen if r not in alone], *alone][:MOST]
 
 
-def _has_k(asked: Asked, run: StoredEvaluation) -> bool:
-    return any(_AT.fullmatch(name) and run.mean(name, asked.scope) is not None for name in run.scores)
+def _has_k(request: ChartRequest, run: StoredEvaluation) -> bool:
+    return any(_AT.fullmatch(name) and run.mean(name, request.scope) is not None for name in run.scores)
 
 
-def retrieval(asked: Asked, kept: Runs) -> Chart:
+def retrieval(request: ChartRequest, kept: Runs) -> Chart:
     """Table 6: R@k (solid) and MRecall@k (dotted) of every run that has them."""
-    names, scope, tables = asked.names, asked.scope, tables_of("retrieval")
+    names, scope, tables = request.names, request.scope, tables_of("retrieval")
     figure, rows, k_seen = go.Figure(), [], set[int]()
     for i, run in enumerate(kept):
         for kind, dash in (("R", "solid"), ("MRecall", "dot")):
@@ -79,14 +79,20 @@ def retrieval(asked: Asked, kept: Runs) -> Chart:
                         )
                     )
                     rows += [
-                        {"run": system, "metric": f"{kind}@{k}", "questions": "all", "mean": v, "source": theirs(table)}
+                        {
+                            "run": system,
+                            "metric": f"{kind}@{k}",
+                            "questions": "all",
+                            "mean": v,
+                            "source": published_source(table),
+                        }
                         for k, v in line
                     ]
     layout(
         figure,
         460,
         xaxis={
-            "title": "passages (logarithmic)",
+            "title": "passages (logarithmic scale)",
             "type": "log",
             "tickvals": sorted(k_seen),
             "ticktext": [str(k) for k in sorted(k_seen)],
@@ -94,8 +100,8 @@ def retrieval(asked: Asked, kept: Runs) -> Chart:
         yaxis={"title": f"share of questions, {scope}", "range": [0, 1.02]},
     )
     figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"})
-    caption = "R@k: some answer is in the top k passages. MRecall@k: all n answers are (or k of them when n > k)." + (
-        " Marks †: published, on other data. Click in the legend to show more." if tables else ""
+    caption = "R@k: at least one answer is in the top k passages. MRecall@k: all n answers are (or k of them if n > k)." + (
+        " †: published results, on other data. Click the legend to show more." if tables else ""
     )
     return Chart("retrieval", "Retrieval (Table 6)", figure, pd.DataFrame(rows), caption)
 

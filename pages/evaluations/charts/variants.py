@@ -10,16 +10,16 @@ import plotly.graph_objects as go
 from core.evaluation.published import PublishedTable
 from core.systems import entry_of
 from pages.app.markup import chart_text
-from pages.evaluations.charts.base import ALL, MULTI, Asked, Chart, Record, Runs, all_runs, layout, theirs
+from pages.evaluations.charts.base import ALL, MULTI, Chart, ChartRequest, Record, Runs, all_runs, layout, published_source
 from storage.records.results import StoredEvaluation
 
 ABLATION, ZERO_SHOT = "ablation", "zero-shot"
 FULL = "none"
 
 
-def ablations(asked: Asked, kept: Runs) -> Chart:
+def ablations(request: ChartRequest, kept: Runs) -> Chart:
     """Table 3: the mean without each part, beside the full model's on the same questions."""
-    metric, table = asked.metric, asked.table
+    metric, table = request.metric, request.table
     many = len({r.questions for r in kept}) > 1
     rows = [
         {
@@ -38,7 +38,7 @@ def ablations(asked: Asked, kept: Runs) -> Chart:
                 "variant": f"{name} †",
                 "all": table.value(name, metric),
                 "multi": table.value(name, metric, "multi"),
-                "source": theirs(table),
+                "source": published_source(table),
             }
             for name in table.values
         ]
@@ -50,9 +50,9 @@ def _variant(run: StoredEvaluation) -> str:
     return f"{run.system}, full" if name == FULL else f"{run.system} without {name}"
 
 
-def variants(asked: Asked, kept: Runs) -> Chart:
+def variants(request: ChartRequest, kept: Runs) -> Chart:
     """Table 5: zero-shot runs (single-answer supervision only), and ways of decoding in one pass."""
-    names, metric, table = asked.names, asked.metric, asked.table
+    names, metric, table = request.names, request.metric, request.table
     rows: list[dict[str, Any]] = [
         {
             "run": names[r.id] + (" (zero-shot)" if r.tags.get(ZERO_SHOT) else ""),
@@ -64,7 +64,12 @@ def variants(asked: Asked, kept: Runs) -> Chart:
     ]
     if table is not None:
         rows += [
-            {"run": f"{n} †", "all": table.value(n, metric), "multi": table.value(n, metric, "multi"), "source": theirs(table)}
+            {
+                "run": f"{n} †",
+                "all": table.value(n, metric),
+                "multi": table.value(n, metric, "multi"),
+                "source": published_source(table),
+            }
             for n in table.values
         ]
     return _two_bars("variants", "Zero-shot and decoding variants (Table 5)", metric, rows, "run", table)
@@ -103,7 +108,7 @@ def _two_bars(key: str, title: str, metric: str, rows: list[dict[str, Any]], nam
         yaxis={"autorange": "reversed", "automargin": True},
         xaxis={"title": metric, "rangemode": "tozero"},
     )
-    caption = f"Diamonds †: {theirs(table)}; not comparable with ours." if table is not None else ""
+    caption = f"Diamonds †: {published_source(table)}; not comparable with ours." if table is not None else ""
     kept = [{k: v for k, v in r.items() if k != "rank"} for r in rows]
     return Chart(key, title, figure, pd.DataFrame(kept), caption)
 
@@ -113,7 +118,7 @@ CHARTS = (
         menu="Ablations",
         key="ablations",
         title="Ablations",
-        applies=lambda asked, r: r.tags.get(ABLATION) is not None and r.mean(asked.metric) is not None,
+        applies=lambda request, r: r.tags.get(ABLATION) is not None and r.mean(request.metric) is not None,
         empty=f"No run says which part it leaves out. Evaluate variants with: --tag '{ABLATION}=interleaving' (the full model: '{ABLATION}={FULL}')",
         draw=ablations,
         of=all_runs,
@@ -124,10 +129,10 @@ CHARTS = (
         menu="Zero-shot and decoding",
         key="variants",
         title="Zero-shot and decoding variants",
-        applies=lambda asked, r: (
-            bool(r.tags.get(ZERO_SHOT) or entry_of(r.system).decoding) and r.mean(asked.metric) is not None
+        applies=lambda request, r: (
+            bool(r.tags.get(ZERO_SHOT) or entry_of(r.system).decoding) and r.mean(request.metric) is not None
         ),
-        empty="None of these runs is of fid and its variants or zero-shot. Evaluate weights of single-answer training with: "
+        empty="None of these runs is zero-shot, or of fid or one of its variants. Evaluate a model trained on single answers with: "
         f"--tag {ZERO_SHOT}=true",
         draw=variants,
         of=all_runs,

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
-from pages.app.markup import plain, short
+from pages.app.markup import escape, short
 
 COLUMNS, NARROW = 4, 2
 ANSWER, QUESTION, WHY = 60, 110, 150  # characters shown of each
@@ -65,18 +65,18 @@ class PassageGrid:
     def _draw(self, passage_id: str, ended: bool = False) -> None:
         found = self._found[passage_id]
         with self._cells[passage_id].container(border=True):
-            st.markdown(f"{found.rank}\\. {plain(short(found.passage.title or passage_id, 50))}")
+            st.markdown(f"{found.rank}\\. {escape(short(found.passage.title or passage_id, 50))}")
             for one in self._said.get(passage_id, ()):
                 kind = outcome(one)
                 if kind == "interpreted":
                     sure = f" :gray-badge[{percent(one.probability)}]" if one.probability else ""
-                    st.markdown(f":green[:material/check_circle:] **{plain(short(one.answer, ANSWER))}**{sure}")
-                    st.caption(plain(short(one.question, QUESTION)))
+                    st.markdown(f":green[:material/check_circle:] **{escape(short(one.answer, ANSWER))}**{sure}")
+                    st.caption(escape(short(one.question, QUESTION)))
                 elif kind == "abstained":
                     st.markdown(":gray[:material/do_not_disturb_on: abstained]")
-                    st.caption(plain(short(one.abstained or "it gave no answer", WHY)))
+                    st.caption(escape(short(one.abstained or "it gave no answer", WHY)))
                 else:
                     st.markdown(":red[:material/error: failed]")
-                    st.caption(plain(short(one.failed, WHY)))
+                    st.caption(escape(short(one.failed, WHY)))
             if passage_id not in self._said:
                 st.markdown(":gray[not read]" if ended else ":gray[:material/hourglass_empty: waiting]")

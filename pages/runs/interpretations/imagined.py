@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
 from core.text import listed
-from pages.app.markup import plain, short
+from pages.app.markup import escape, short
 
 TITLE, WHY = 80, 200  # characters shown of each
 LISTED, BESIDE = 100, 5  # passages in the list of the pruned ones, and beside a question
@@ -51,7 +51,7 @@ class ImaginedQuestions:
         self._all = [Imagined(q) for q in questions]
         box = place.container(border=True)
         box.markdown(
-            "**Imagined questions** :gray[what the question may mean to the language model, before it reads any passage]"
+            "**Imagined questions** :gray[what the language model thinks the question may mean, before it reads any passage]"
         )
         self._counts = box.empty()
         self._lines = [box.empty() for _ in self._all]
@@ -91,8 +91,8 @@ class ImaginedQuestions:
         self._counts.caption(" · ".join([listed(len(self._all), "question"), *said]))
         for number, (place, one) in enumerate(zip(self._lines, self._all, strict=True), 1):
             with place.container():
-                st.markdown(f"{number}\\. {plain(one.question)}")
-                st.caption(became(one, self._passages, self._ranks, ended))
+                st.markdown(f"{number}\\. {escape(one.question)}")
+                st.caption(outcome_markdown(one, self._passages, self._ranks, ended))
 
 
 class Ranks:
@@ -114,35 +114,35 @@ def draw_pruned(
     place: DeltaGenerator, event: t.PassagesPruned, passages: Mapping[str, t.RetrievedPassage], ranks: Ranks
 ) -> None:
     """Which passages are read no further, and why."""
-    total, why = len(event.kept) + len(event.dropped), plain(short(event.why, WHY))
+    total, why = len(event.kept) + len(event.dropped), escape(short(event.why, WHY))
     if not event.dropped:
         place.caption(f":material/filter_alt: None of {listed(total, 'passage')} pruned. Kept: {why}.")
         return
     with place.expander(f"{len(event.dropped)} of {listed(total, 'passage')} pruned", icon=":material/filter_alt:"):
-        st.caption(f"Kept: {why}. Pruned, because not among these:")
-        st.markdown("\n".join(f"- {titled(i, passages, ranks)}" for i in event.dropped[:LISTED]))
+        st.caption(f"Kept: {why}. Pruned because they are not among these:")
+        st.markdown("\n".join(f"- {title_with_ranks(i, passages, ranks)}" for i in event.dropped[:LISTED]))
         if len(event.dropped) > LISTED:
             st.caption(f"and {len(event.dropped) - LISTED} more")
 
 
-def became(one: Imagined, passages: Mapping[str, t.RetrievedPassage], ranks: Ranks, ended: bool = False) -> str:
+def outcome_markdown(one: Imagined, passages: Mapping[str, t.RetrievedPassage], ranks: Ranks, ended: bool = False) -> str:
     """The outcome and what made it, as Markdown."""
     found = listed(len(one.found or ()), "passage")
     match one.outcome:
         case "verified":
             ids = one.verdict.passage_ids if one.verdict else ()
             more = f" and {len(ids) - BESIDE} more" if len(ids) > BESIDE else ""
-            titles = "; ".join(titled(i, passages, ranks) for i in ids[:BESIDE])
+            titles = "; ".join(title_with_ranks(i, passages, ranks) for i in ids[:BESIDE])
             return f":green[:material/check_circle: verified]: answered by {titles}{more}"
         case "rejected":
             return ":orange[:material/cancel: rejected]: verification found no passage that answers it"
         case "failed":
             why = one.verdict.failed if one.verdict else ""
-            return f":red[:material/error: failed]: it could not be verified, {plain(short(why, WHY))}"
+            return f":red[:material/error: failed]: it could not be verified, {escape(short(why, WHY))}"
         case "kept":
             return f":blue[:material/filter_alt: kept]: {one.kept} of its {found} read on"
         case "pruned":
-            return f":orange[:material/filter_alt_off: pruned]: {found} found, none of them among {plain(short(one.why, WHY))}"
+            return f":orange[:material/filter_alt_off: pruned]: {found} found, none of them among {escape(short(one.why, WHY))}"
         case "searched":
             return f":gray[:material/search: searched]: {found} found"
         case "nothing found":
@@ -151,10 +151,10 @@ def became(one: Imagined, passages: Mapping[str, t.RetrievedPassage], ranks: Ran
             return ":gray[not searched]" if ended else ":gray[:material/hourglass_empty: waiting]"
 
 
-def titled(passage_id: str, passages: Mapping[str, t.RetrievedPassage], ranks: Ranks) -> str:
+def title_with_ranks(passage_id: str, passages: Mapping[str, t.RetrievedPassage], ranks: Ranks) -> str:
     """Title and rank of a passage; its ranks where several searches found it."""
     found, at = passages.get(passage_id), ranks.of(passage_id)
-    name = plain(short((found.passage.title if found else "") or passage_id, TITLE))
+    name = escape(short((found.passage.title if found else "") or passage_id, TITLE))
     if not at:
-        return f"{name} :gray-badge[not among the retrieved]"
+        return f"{name} :gray-badge[not retrieved]"
     return f"{name} :gray-badge[rank{'s' if len(at) > 1 else ''} {', '.join(map(str, at))}]"

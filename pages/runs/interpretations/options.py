@@ -8,10 +8,10 @@ import streamlit as st
 
 from core.consolidation import Clustering, Consolidation, Embed, SameAnswer, Unclustered
 
-SAID = {
+VALUE_LABELS = {
     "by generator": "Default",
     "default": "Default",
-    "conservative": "Conservative: fewer",
+    "conservative": "Conservative: fewer clusters",
     "question and answer": "Question and answer",
     "question": "Question only",
     "verified": "Keep if verified",
@@ -21,11 +21,11 @@ SAID = {
     "ignored": "By embeddings only",
 }
 HELP = {
-    "clustering": "Conservative needs more interpretations in a cluster, and merges clusters that are close.",
+    "clustering": "Conservative needs more interpretations per cluster, and merges clusters that are close together.",
     "embed": "What to embed: the disambiguated question with its answer, or the question only.",
     "unclustered": "What happens to an interpretation unlike any other. Keep if verified: only when a second look at its passage supports it. "
     "Default: keep if verified, or keep all with a language model.",
-    "same_answer": "Whether a cluster holds exactly the interpretations with the same answer.",
+    "same_answer": "Whether interpretations with the same answer always form one cluster, or embeddings alone decide.",
 }
 LABELS = {
     "clustering": "Clustering",
@@ -50,7 +50,7 @@ def recluster(prefix: str, made_with: Consolidation) -> Consolidation:
                 LABELS[name],
                 choices,
                 index=choices.index(getattr(made_with, name)),
-                format_func=SAID.__getitem__,
+                format_func=VALUE_LABELS.__getitem__,
                 key=f"{prefix}.recluster.{name}",
                 help=HELP[name],
             )

@@ -23,6 +23,7 @@ def cluster_name(cluster: int) -> str:
 def interpretation_map(placed: Sequence[t.InterpretationPlaced], interpretations: Sequence[t.Interpretation]) -> go.Figure:
     """`placed[i].index` counts `interpretations`: those that passages proposed, in the order of reading."""
     figure = go.Figure()
+    middle = sum(_span([p.x for p in placed])) / 2
     for cluster in sorted({p.cluster for p in placed}, key=lambda c: (c < 0, c)):
         some = [p for p in placed if p.cluster == cluster]
         pairs = [interpretations[p.index] for p in some]
@@ -34,7 +35,7 @@ def interpretation_map(placed: Sequence[t.InterpretationPlaced], interpretations
                 name=cluster_name(cluster),
                 mode="markers+text" if len(placed) <= 30 else "markers",
                 text=[chart_text(i.answer, LABEL) if p.medoid else "" for p, i in zip(some, pairs)],
-                textposition="top center",
+                textposition=["top right" if p.x < middle else "top left" for p in some],  # inwards: nothing is cut off
                 hovertext=[_hover(i, p) for p, i in zip(some, pairs)],
                 hoverinfo="text",
                 marker={

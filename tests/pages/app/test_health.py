@@ -25,9 +25,9 @@ def test_launches_and_backs_up(open_app: Open, store: Store, monkeypatch: pytest
     everything = texts(app) + "".join(str(d.value) for d in app.dataframe)
     assert "sk-very-secret" not in everything
     versions, settings = (d.value for d in app.dataframe)
-    assert {"Python", "streamlit"} <= set(versions["what"])
-    row = settings[settings["variable"] == "AMBISCOPE_LM_KEY"].iloc[0]
-    assert (row["value"], row["from"]) == (health.HIDDEN, "set")
+    assert {"Python", "streamlit"} <= set(versions["Component"])
+    row = settings[settings["Variable"] == "AMBISCOPE_LM_KEY"].iloc[0]
+    assert (row["Value"], row["Source"]) == (health.HIDDEN, "set")
     button(app, "Back up now").click().run()
     assert not app.error
     (record,) = noted_exports(store)

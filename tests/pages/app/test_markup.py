@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from pages.app.markup import JOINER, around, changes, chart_text, highlighted, plain, short, without_pictures
+from pages.app.markup import JOINER, around, changes, chart_text, escape, highlighted, short, without_pictures
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -52,7 +52,7 @@ def visible(text: str) -> str:
 @settings(max_examples=300, derandomize=True)
 @given(CHARACTERS.filter(lambda s: not re.search("[\ue000-\uf8ff]", s)))
 def test_plain_text_has_no_bare_punctuation_and_reads_as_it_was(text: str) -> None:
-    assert rendered(plain(text)) == visible(text)
+    assert rendered(escape(text)) == visible(text)
 
 
 @given(some.text(some.sampled_from("![]()\\`<>&#;:\n\u2060 ab"), max_size=40))
@@ -64,7 +64,7 @@ def test_markdown_without_pictures_reads_as_it_was_and_begins_none(text: str) ->
 
 @pytest.mark.parametrize("text", PAYLOADS)
 def test_payloads_are_text(text: str) -> None:
-    assert rendered(plain(text)) == visible(text)
+    assert rendered(escape(text)) == visible(text)
 
 
 # what Streamlit's Markdown applies to finished text, where a backslash does not help (its StreamlitMarkdown bundle and the
@@ -80,13 +80,13 @@ LATE = [
 @pytest.mark.parametrize("text", PAYLOADS)
 @pytest.mark.parametrize("pattern", LATE)
 def test_nothing_late_matches(text: str, pattern: str) -> None:
-    assert not re.search(pattern, plain(text).replace("\\", ""))
+    assert not re.search(pattern, escape(text).replace("\\", ""))
 
 
 @settings(max_examples=300, derandomize=True)
 @given(some.text(some.sampled_from(":ab<->=~ .@/w1+"), max_size=30))
 def test_nothing_late_matches_in_any_text(text: str) -> None:
-    shown = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", plain(text))
+    shown = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", escape(text))
     for pattern in LATE:
         assert not re.search(pattern, shown), (text, shown, pattern)
 

@@ -32,7 +32,7 @@ def link(app: AppTest, name: str = "prediction") -> str:
 
 
 def verdict(app: AppTest, position: int) -> Any:
-    return app.segmented_control(key=f"verdict.{link(app)}.{position}.choice")
+    return app.segmented_control(key=f"label.{link(app)}.{position}.choice")
 
 
 # ---------------------------------------------------------------- launch
@@ -68,7 +68,7 @@ def test_ask_judge_and_open_again(app: AppTest, open_app: Open, store: Store) ->
     assert "3 answers" in shown
     for answer in ANSWERS:
         assert f"**{answer}**" in shown
-    assert "The round trip failed" in shown or "Asked again" in shown
+    assert "Not confirmed" in shown or "Checked: asked" in shown
     assert ":orange-background[**Natalie Wood**]" in shown
     assert [s.label for s in app.status if "EOI" in s.label]
 
@@ -77,7 +77,7 @@ def test_ask_judge_and_open_again(app: AppTest, open_app: Open, store: Store) ->
     assert [a.text for a in stored.answers] == list(ANSWERS)
 
     verdict(app, 1).set_value("wrong").run()
-    app.text_area(key=f"verdict.{link(app)}.1.note").set_value("**not** asked for").run()
+    app.text_area(key=f"label.{link(app)}.1.note").set_value("**not** asked for").run()
     (judged,) = store.labels.judgments(link(app))
     assert (judged.position, judged.annotator, judged.verdict, judged.note) == (1, "me", "wrong", "**not** asked for")
     verdict(app, 1).set_value("correct").run()
@@ -125,7 +125,7 @@ def test_verdicts_belong_to_the_name(app: AppTest, store: Store) -> None:
     app.text_input(key="annotator").set_value("Ada").run()
     app.run()
     assert verdict(app, 0).value is None
-    assert "Others said: me: **correct**" in texts(app)
+    assert "Other people's labels: me: **correct**" in texts(app)
     verdict(app, 0).set_value("wrong").run()
     assert {(j.annotator, j.verdict) for j in store.labels.judgments(link(app))} == {("me", "correct"), ("Ada", "wrong")}
 
@@ -134,7 +134,7 @@ def test_strike_and_run_on(app: AppTest, store: Store) -> None:
     ask(app)
     first = link(app)
     app.button(key=f"{first}.strike.1").click().run()
-    assert "Continue from step 2, keeping **Natalie Wood**; striking **Rachel Zegler**" in texts(app)
+    assert "Continue from step 2, keeping **Natalie Wood**; excluding **Rachel Zegler**" in texts(app)
     button(app, "Continue from here").click().run()
     assert not app.exception
     assert link(app) != first
@@ -144,8 +144,8 @@ def test_strike_and_run_on(app: AppTest, store: Store) -> None:
         "Natalie Wood",
         "Carol Lawrence",
     ]
-    assert "set by a person" in texts(app)
-    assert "Struck: Rachel Zegler" in texts(app)
+    assert "added by a person" in texts(app)
+    assert "Excluded: Rachel Zegler" in texts(app)
 
 
 def test_add_an_answer_and_run_on(app: AppTest, store: Store) -> None:
@@ -173,10 +173,10 @@ def test_compare_two_runs(app: AppTest, open_app: Open, store: Store) -> None:
     assert "3 answers" in shown
     assert "1 answer\n" in shown
     assert shown.count("both") == 2
-    assert shown.count("only here") == 2
+    assert shown.count("this side only") == 2
     assert store.maintenance.counts()["prediction"] == 2
     again = open_app(prediction=link(app), other=link(app, "other"))
-    assert texts(again).count("only here") == 2
+    assert texts(again).count("this side only") == 2
 
 
 def test_the_trace_can_be_downloaded(app: AppTest, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +243,7 @@ def test_nothing_retrieved(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_more_passages_than_the_corpus_has(app: AppTest, store: Store) -> None:
     read = app.number_input(key="explore.first.top_k.4")
-    assert (read.value, read.max, read.help) == (4, 4, "The corpus has 4.")
+    assert (read.value, read.max, read.help) == (4, 4, "The corpus has 4 passages.")
     ask(app)
     stored = store.predictions.get_prediction(link(app)).prediction
     assert (len(stored.passages), stored.system.settings["top_k"]) == (4, 4)
@@ -322,7 +322,7 @@ def test_a_full_disk_keeps_the_result_on_the_page(app: AppTest, store: Store, mo
     assert "3 answers" in texts(app)
     assert store.maintenance.counts()["prediction"] == 0
     full.clear()
-    button(app, "Save again").click().run()
+    button(app, "Try to save again").click().run()
     assert not app.error
     assert store.maintenance.counts()["prediction"] == 1
     assert link(app)

@@ -19,7 +19,7 @@ from core.models.language.prompted import PromptedGenerator
 from core.models.language.scripted import ScriptedLanguageModel, passages_of, question_of
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
-from pages.runs.interpretations.imagined import Imagined, Ranks, became, titled
+from pages.runs.interpretations.imagined import Imagined, Ranks, outcome_markdown, title_with_ranks
 from pages.runs.runner import _stage
 from storage.store import Store
 
@@ -56,19 +56,19 @@ def test_what_became_of_a_question(one: Imagined, outcome: str, words: str) -> N
     ranks = Ranks()
     ranks.note(PASSAGES.values())
     assert one.outcome == outcome
-    assert words in became(one, PASSAGES, ranks)
+    assert words in outcome_markdown(one, PASSAGES, ranks)
 
 
 def test_a_run_that_ended_says_what_it_never_searched() -> None:
-    assert "not searched" in became(Imagined("q"), {}, Ranks(), ended=True)
+    assert "not searched" in outcome_markdown(Imagined("q"), {}, Ranks(), ended=True)
 
 
 def test_ranks_are_those_of_every_search() -> None:
     ranks = Ranks()
     ranks.note([found("a", 3), found("b", 1)])
     ranks.note([found("a", 1)])
-    assert titled("a", PASSAGES, ranks) == r"\_A\_ film :gray-badge[ranks 1, 3]"
-    assert titled("gone", PASSAGES, ranks) == "gone :gray-badge[not among the retrieved]"
+    assert title_with_ranks("a", PASSAGES, ranks) == r"\_A\_ film :gray-badge[ranks 1, 3]"
+    assert title_with_ranks("gone", PASSAGES, ranks) == "gone :gray-badge[not retrieved]"
 
 
 def test_what_a_run_is_doing() -> None:
@@ -145,7 +145,7 @@ def test_searched_pruned_and_verified() -> None:
     assert {"1 of 4 passages pruned", "2 of 3 passages pruned"} <= set(labels)
     assert "- <u>Basalt</u> :gray-badge[rank 1]" in shown
     assert "- Title b :gray-badge[ranks 1, 2]\n- Title c :gray-badge[rank 2]" in shown
-    assert "Kept: the 3 nearest to the imagined questions. Pruned, because not among these:" in shown
+    assert "Kept: the 3 nearest to the imagined questions. Pruned because they are not among these:" in shown
 
 
 def test_without_verification_kept_and_pruned_is_the_last_word() -> None:
@@ -280,7 +280,7 @@ def test_dtv_is_watched_stored_and_opened_again(
         assert "answered by West Side Story (musical) :gray-badge[rank" in shown
         assert "it could not be verified, the language model failed" in shown
         assert "failed call] supporting" in shown
-        assert "Pruned, because not among these:" in shown
+        assert "Pruned because they are not among these:" in shown
         labels = [e.label.replace("\\", "") for e in page.expander]
         assert any(label.endswith(f"for: {asked[1]}") for label in labels)
         assert {"1 of 7 passages pruned", "4 of 6 passages pruned"} <= set(labels)

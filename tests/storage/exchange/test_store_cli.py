@@ -153,7 +153,7 @@ def test_snapshots_from_the_command_line(home: Path, capsys: pytest.CaptureFixtu
     (found,) = json.loads(capsys.readouterr().out)["snapshots"]
     assert (found["number"], found["note"], set(found["counts"])) == (1, "round 1", {"training", "csv"})
     assert main(["snapshots", "--check", "1"]) == 0
-    assert "is what it was: 2 files" in capsys.readouterr().out
+    assert "is unchanged: 2 files" in capsys.readouterr().out
     file = home / "snapshots" / "0001" / "csv.csv"
     file.chmod(0o600)
     file.write_text("x")

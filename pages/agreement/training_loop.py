@@ -13,13 +13,13 @@ from core.settings import Settings
 from pages.agreement.tables import UNDEFINED
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.markup import plain
+from pages.app.markup import escape
 from pages.app.worker import Worker
 from storage.analysis.loop import LoopOptions, LoopResult, run_loop
 from storage.exchange.votes import Filters
 from storage.store import Store
 
-LOOK_EVERY = 1.0  # seconds
+POLL_SECONDS = 1.0  # seconds
 MOST_MINUTES = 24 * 60
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 
@@ -40,7 +40,9 @@ class LoopRun(Worker):
     def _progress(self, what: str, share: float | None) -> None:
         self.stage, self.share = what, share
         if self.stopping:
-            raise CancelledError("the loop was stopped; what was done is kept: start it under the same name to go on")
+            raise CancelledError(
+                "the training loop was stopped; finished work is kept, and starting it under the same name resumes it"
+            )
 
     def work(self) -> None:
         self.result = run_loop(self._store, self._settings, self.options, progress=self._progress)
@@ -57,10 +59,10 @@ def _begin(filters: Filters) -> None:
     state, settings = st.session_state, shared.settings()
     name = str(state.get("quality.loop.name") or "").strip()
     if not _NAME.fullmatch(name):
-        raise InputError(f"'{name[:60]}' is no name for a loop; use a-z, 0-9, '-' and '_', 60 characters at most")
+        raise InputError(f"'{name[:60]}' is not a valid name; use up to 60 characters of a-z, 0-9, '-' and '_'")
     running = _loops().get("loop")
     if running is not None and not running.done:
-        raise InputError("a loop is running already; wait until it has finished, or stop it")
+        raise InputError("a training loop is already running; wait until it is finished, or stop it")
     chosen = state.get("quality.loop.snapshot")
     limit = int(state.get("quality.loop.limit") or 0)
     options = LoopOptions(
@@ -85,13 +87,13 @@ def _close() -> None:
 
 def draw(filters: Filters, snapshots: list[int]) -> None:
     st.markdown(
-        "Takes a snapshot of what people judged and annotated, trains the default model further from it, and measures the model before "
-        "and after on the starter questions that are **not** in the snapshot. It runs beside the app, and goes on when you leave."
+        "Takes a snapshot of people's judgments and annotations, trains the default model on it, and evaluates the model before and "
+        "after on the starter questions that are **not** in the snapshot. It runs in the background, even if you leave this page."
     )
     running = _loops().get("loop")
     if running is not None and not running.done:
         _progress()
-        st.button("Stop the loop", icon=":material/stop:", on_click=_stop, args=(running,), key="quality.loop.stop")
+        st.button("Stop training", icon=":material/stop:", on_click=_stop, args=(running,), key="quality.loop.stop")
         return
     if running is not None:
         _ended(running)
@@ -103,32 +105,34 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
                 key="quality.loop.name",
                 max_chars=60,
                 width=200,
-                help="The name of an earlier loop that was stopped goes on with it.",
+                help="To resume a loop that was stopped, enter its name.",
             )
             st.selectbox(
                 "Snapshot",
                 [None, *snapshots],
-                format_func=lambda n: "take one now" if n is None else f"snapshot {n}",
+                format_func=lambda n: "Take one now" if n is None else f"Snapshot {n}",
                 key="quality.loop.snapshot",
                 width=200,
             )
             st.number_input(
-                "Minutes of training", min_value=1, max_value=MOST_MINUTES, value=30, key="quality.loop.minutes", width=180
+                "Training time (minutes)", min_value=1, max_value=MOST_MINUTES, value=30, key="quality.loop.minutes", width=180
             )
-            st.number_input("Questions (0: all)", min_value=0, max_value=100_000, value=0, key="quality.loop.limit", width=180)
+            st.number_input(
+                "Test questions (0 = all)", min_value=0, max_value=100_000, value=0, key="quality.loop.limit", width=180
+            )
         st.form_submit_button(
-            "Train and measure", type="primary", icon=":material/model_training:", on_click=_begin, args=(filters,)
+            "Train and evaluate", type="primary", icon=":material/model_training:", on_click=_begin, args=(filters,)
         )
 
 
-@st.fragment(run_every=LOOK_EVERY)
+@st.fragment(run_every=POLL_SECONDS)
 def _progress() -> None:
     running = _loops().get("loop")
     if running is None or running.done:
         st.rerun()
         return
     minutes = running.seconds / 60
-    st.progress(running.share or 0.0, text=f"{plain(running.stage)} · {minutes:.0f} min")
+    st.progress(running.share or 0.0, text=f"{escape(running.stage)} · {minutes:.0f} min")
 
 
 def _ended(run: LoopRun) -> None:
@@ -136,15 +140,15 @@ def _ended(run: LoopRun) -> None:
         shared.show_error(run.error)
     elif run.result is not None:
         result(run.result)
-    st.button("Close this report", key="quality.loop.close", on_click=_close)
+    st.button("Dismiss", key="quality.loop.close", on_click=_close)
 
 
 def result(made: LoopResult) -> None:
     show = {"better": st.success, "worse": st.warning, "undecided": st.info}[made.verdict]
-    show(plain(made.words()))
+    show(escape(made.words()))
     rows = [
         {
-            "Measure": d.metric,
+            "Metric": d.metric,
             "Before": UNDEFINED if d.before is None else f"{d.before:.3f}",
             "After": UNDEFINED if d.after is None else f"{d.after:.3f}",
             "Difference": UNDEFINED if d.difference is None else f"{d.difference:+.3f}",
@@ -154,11 +158,11 @@ def result(made: LoopResult) -> None:
         }
         for d in made.differences
     ]
-    st.dataframe(rows, hide_index=True, width="stretch", alt="Before and after")
-    left = f"{made.left_out} questions were left out because they were trained on. " if made.left_out else ""
+    st.dataframe(rows, hide_index=True, width="stretch", alt="Each metric before and after training")
+    left = f"{made.left_out} questions were left out because the model was trained on them. " if made.left_out else ""
     st.caption(
         f"Trained on {made.trained_on} questions of snapshot {made.snapshot}. {left}"
-        f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={plain(Path(made.checkpoint))}."
+        f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={escape(Path(made.checkpoint))}."
     )
     if "evaluate" in shared.PAGES:
-        st.page_link("pages/evaluate.py", label="Both runs, question by question", icon=":material/query_stats:")
+        st.page_link("pages/evaluate.py", label="Compare both runs question by question", icon=":material/query_stats:")

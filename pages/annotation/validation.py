@@ -10,25 +10,25 @@ from core.annotating import checks, groups
 from core.annotating.aliases import join_aliases, parse_aliases
 from core.annotating.groups import Group, Sheet, Variant
 from core.errors import AmbiscopeError
-from pages.annotation import bar, search, state
+from pages.annotation import search, state, submit_bar
 from pages.annotation.state import Work
 from pages.app import shared
-from pages.app.keys import SUBMIT, legend, take
-from pages.app.markup import changes, plain
+from pages.app.keyboard import SUBMIT, capture_keys, legend
+from pages.app.markup import changes, escape, named
 from storage.records.annotation import ValidationWork
 
 LIVE = "500ms"
 CHARS = 2_000
 KEYS_1 = (
-    ("1–9", "choose an answer"),
-    ("M", "combine the chosen"),
-    ("S", "separate the chosen"),
-    ("X", "delete the chosen"),
+    ("1–9", "select an answer"),
+    ("M", "combine the selected"),
+    ("S", "separate the selected"),
+    ("X", "delete the selected"),
     ("U", "undo"),
     ("B", "back to the results"),
     (SUBMIT, "go to step 2, or submit"),
 )
-KEYS_2 = (("1–9", "keep or strike a question"), ("Q", "back to step 1"), ("U", "undo"), (SUBMIT, "submit"))
+KEYS_2 = (("1–9", "keep or strike out a question"), ("Q", "back to step 1"), ("U", "undo"), (SUBMIT, "submit"))
 
 
 def answers(work: Work) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _return(work: Work) -> None:
     except AmbiscopeError as error:
         work.problem = error
         return
-    st.session_state[bar.SAID] = "Sent back; the item waits for the new annotation."
+    st.session_state[submit_bar.MESSAGE] = "Sent back. The item waits for the new annotation."
     state.close()
     work.refresh = True
 
@@ -178,8 +178,8 @@ def _who_said(work: Work) -> None:
         said.append(f"{people[name]}: {kind}")
     st.caption("Annotators: " + " · ".join(said))
     with st.popover("Send an annotation back", icon=":material/reply:", key=work.key("return"), type="tertiary"):
-        st.selectbox("Whose?", list(people), format_func=lambda n: people[n], key=work.key("return.whom"))
-        st.text_input("What should be done again?", key=work.key("return.reason"), max_chars=500, live="300ms")
+        st.selectbox("Whose annotation?", list(people), format_func=lambda n: people[n], key=work.key("return.whom"))
+        st.text_input("What should they change?", key=work.key("return.reason"), max_chars=500, live="300ms")
         st.button(
             "Send back",
             key=work.key("return.it"),
@@ -191,15 +191,15 @@ def _who_said(work: Work) -> None:
 
 def _step_1(work: Work, sheet: Sheet) -> None:
     st.markdown(
-        "**Step 1 of 2: the answers.** Correct them in their fields. Tick answers to combine, separate or delete them below."
+        "**Step 1 of 2: the answers.** Edit them in their fields. Select answers to combine, separate or delete them with the buttons below."
     )
     for at, group in enumerate(sheet.groups):
         _answer(work, at, group)
     if not sheet.groups:
-        st.info("No answer is left: submitting says that there is none.")
+        st.info("No answer is left. If you submit now, you say that there is no answer.")
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input("An answer that is missing", key=work.key("added"), placeholder="answer | alias", max_chars=CHARS)
-        st.button("Add", key=work.key("add"), on_click=_add, args=(work,))
+        st.text_input("Add a missing answer", key=work.key("added"), placeholder="answer | alias", max_chars=CHARS)
+        st.button(named("Add", "the missing answer"), key=work.key("add"), on_click=_add, args=(work,))
     count = len(work.chosen)
     with st.container(horizontal=True):
         for label, key, what, enough in (
@@ -207,7 +207,14 @@ def _step_1(work: Work, sheet: Sheet) -> None:
             ("Separate", "S", "separate", any(len(sheet.groups[i].parts) > 1 for i in work.chosen if i < len(sheet.groups))),
             ("Delete", "X", "delete", count > 0),
         ):
-            st.button(label, key=work.key(what), shortcut=key, disabled=not enough, on_click=_chosen, args=(work, what))
+            st.button(
+                named(label, "the selected answers"),
+                key=work.key(what),
+                shortcut=key,
+                disabled=not enough,
+                on_click=_chosen,
+                args=(work, what),
+            )
         st.button(
             "Start over",
             key=work.key("restart"),
@@ -217,15 +224,15 @@ def _step_1(work: Work, sheet: Sheet) -> None:
             args=(work,),
         )
     if len(sheet.groups) > 1:
-        state.trouble(work)
+        state.show_problem(work)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button("Go to step 2", key=work.key("to2"), type="primary", shortcut=SUBMIT, on_click=_step, args=(work, 2))
-            bar.undo_button(work)
-            st.caption(plain(state.saved_line(work)))
+            submit_bar.undo_button(work)
+            st.caption(escape(state.saved_line(work)))
     else:
-        bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
+        submit_bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
     legend(KEYS_1)
-    take(state.on_screen(work))
+    capture_keys(state.on_screen(work))
 
 
 def _answer(work: Work, at: int, group: Group) -> None:
@@ -246,7 +253,7 @@ def _answer(work: Work, at: int, group: Group) -> None:
             st.caption(f"from {by}", width="content")
             if len(group.parts) > 1:
                 st.button(
-                    "Separate",
+                    named("Separate", f"answer {at + 1}"),
                     key=work.key("separate", at),
                     icon=":material/call_split:",
                     type="tertiary",
@@ -266,15 +273,17 @@ def _answer(work: Work, at: int, group: Group) -> None:
                 args=(work, at, number),
             )
         if group.passage_ids:
-            titles = "; ".join(plain(search.title(work, i)) for i in group.passage_ids)
+            titles = "; ".join(escape(search.title(work, i)) for i in group.passage_ids)
             st.caption(f":material/menu_book: {titles}")
-        with st.expander(f"Questions ({len(group.questions)})"):
+        with st.expander(named(f"Questions ({len(group.questions)})", f"of answer {at + 1}")):
             for variant in group.questions:
                 st.markdown(changes(work.task.question, variant.text))
 
 
 def _step_2(work: Work, sheet: Sheet) -> None:
-    st.markdown("**Step 2 of 2: the questions.** Keep the best wording of each, edit it lightly, strike the others.")
+    st.markdown(
+        "**Step 2 of 2: the questions.** Keep the best wording for each answer, edit it lightly, and strike out the others."
+    )
     wrong = errors(work) if work.tried else ()
     doubtful = checks.doubts(
         groups.to_annotation(sheet),
@@ -285,36 +294,38 @@ def _step_2(work: Work, sheet: Sheet) -> None:
     shortcut = 0
     for at, group in enumerate(sheet.groups):
         with st.container(border=True, key=work.key("asking", at)):
-            st.markdown(f"**{plain(join_aliases(group.aliases))}**")
+            st.markdown(f"**{escape(join_aliases(group.aliases))}**")
             for number, variant in enumerate(group.questions):
                 shortcut += 1
                 _wording(work, at, number, variant, str(shortcut) if shortcut < 10 else None)
             if len(group.included) > 1:
-                st.caption("More than one is kept: the first goes into the answer set.")
+                st.caption("More than one wording is kept. The first one goes into the answer set.")
             with st.container(horizontal=True, vertical_alignment="bottom"):
                 st.text_input(
-                    "Another wording",
+                    f"Another question for answer {at + 1}",
                     key=work.key("asked", at),
                     max_chars=CHARS,
                     label_visibility="collapsed",
-                    placeholder="another wording",
+                    placeholder="Another wording",
                 )
-                st.button("Add", key=work.key("ask", at), on_click=_ask, args=(work, at))
+                st.button(
+                    named("Add", f"a question for answer {at + 1}"), key=work.key("ask", at), on_click=_ask, args=(work, at)
+                )
             for finding in (f for f in (*wrong, *doubtful) if f.pair == at):
                 if finding in wrong:
-                    bar.mistake(finding.message)
+                    submit_bar.show_mistake(finding.message)
                 else:
-                    st.caption(f":orange[:material/warning: {plain(finding.message)}]")
-    st.button("Go back to step 1", key=work.key("to1"), shortcut="Q", type="tertiary", on_click=_step, args=(work, 1))
-    bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
+                    st.caption(f":orange[:material/warning: {escape(finding.message)}]")
+    st.button("Back to step 1", key=work.key("to1"), shortcut="Q", type="tertiary", on_click=_step, args=(work, 1))
+    submit_bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
     legend(KEYS_2)
-    take(state.on_screen(work))
+    capture_keys(state.on_screen(work))
 
 
 def _wording(work: Work, at: int, number: int, variant: Variant, shortcut: str | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            "Keep" if variant.included else "Struck",
+            named("Kept" if variant.included else "Struck out", f"question {number + 1} of answer {at + 1}"),
             key=work.key("keep", at, number),
             icon=":material/check_box:" if variant.included else ":material/check_box_outline_blank:",
             shortcut=shortcut,

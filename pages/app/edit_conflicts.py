@@ -11,7 +11,7 @@ import streamlit as st
 T = TypeVar("T")
 
 
-def begun(name: str, found: T, touched: Callable[[T], bool], keep: Callable[[], None]) -> T:
+def loaded_version(name: str, found: T, touched: Callable[[T], bool], keep: Callable[[], None]) -> T:
     """What the fields of this tab began from: `found`, which is stored now, or an earlier one in which something was changed since
     (`touched`).  Of that one the page says so, with what to do: `keep`, a callback, stores this tab's fields over the newer version."""
     held: T = st.session_state.setdefault(name, found)
@@ -19,15 +19,15 @@ def begun(name: str, found: T, touched: Callable[[T], bool], keep: Callable[[], 
         st.session_state[name] = held = found
     if held != found:
         st.warning(
-            "This was saved in another window meanwhile. What you changed here is not saved yet. Which one goes on?",
+            "This was changed in another window. Your changes here are not saved yet. Which version do you want to keep?",
             icon=":material/sync_problem:",
         )
         with st.container(horizontal=True):
-            st.button("Save mine over it", key=f"{name}.mine", on_click=keep)
-            st.button("Take the other", key=f"{name}.theirs", on_click=forget, args=(name,))
+            st.button("Save mine", key=f"{name}.mine", on_click=keep)
+            st.button("Use the other version", key=f"{name}.theirs", on_click=reload_fields, args=(name,))
     return held
 
 
-def forget(name: str) -> None:
+def reload_fields(name: str) -> None:
     """Callback, and after saving: the fields begin anew from what is stored."""
     st.session_state.pop(name, None)

@@ -12,22 +12,22 @@ from core.annotating.aliases import parse_aliases
 from core.annotating.checks import Finding
 from core.annotating.generation import PairField
 from core.types import Passage
-from pages.annotation import bar, search, state, suggestions
+from pages.annotation import search, state, submit_bar, suggestions
 from pages.annotation.state import Work
-from pages.app.keys import SUBMIT, legend, take
-from pages.app.markup import changes, plain
+from pages.app.keyboard import SUBMIT, capture_keys, legend
+from pages.app.markup import changes, escape, named
 from storage.records.annotation import GenerationWork
 
 LIVE = "500ms"
 CHARS = 2_000
 KINDS = {"none": ("No answer", "1"), "single": ("A single answer", "2"), "multiple": ("Several answers", "3")}
 KEYS = (
-    ("1–3", "no, a single, several answers"),
+    ("1–3", "no answer, a single answer, several answers"),
     ("A", "accept the suggestion"),
     ("X", "reject it"),
-    ("E", "read its evidence"),
+    ("E", "read the evidence"),
     ("B", "back to the results"),
-    ("P", "add a pair"),
+    ("P", "add an answer"),
     ("U", "undo"),
     (SUBMIT, "submit"),
 )
@@ -91,7 +91,7 @@ def cite_buttons(work: Work, passage: Passage) -> None:
         for number, pair in enumerate(pairs, 1):
             held = passage.id in pair.passage_ids
             st.button(
-                plain(pair.answers[:40] or f"pair {number}"),
+                escape(pair.answers[:40] or f"answer {number}"),
                 key=work.key("cite", pair.key, passage.id),
                 icon=":material/check_box:" if held else ":material/check_box_outline_blank:",
                 on_click=_cite,
@@ -123,7 +123,7 @@ def pane(work: Work) -> None:
         _pair(work, number, pair, len(pairs) > 1, [f for f in (*shown, *doubtful) if f.pair == number], shown)
     if work.form.kind == "multiple":
         st.button(
-            "Add a pair",
+            "Add an answer",
             key=work.key("add"),
             icon=":material/add:",
             shortcut="P",
@@ -131,25 +131,25 @@ def pane(work: Work) -> None:
             args=(work, lambda: form_of.add_pair(work.form)),
         )
     elif work.form.kind == "none":
-        st.caption("You say: the passages do not answer this question, in any reading of it.")
+        st.caption("You say that the passages do not answer this question in any reading of it.")
     aside = len([p for p in work.form.pairs if not p.empty]) - len([p for p in pairs if not p.empty])
     if aside > 0:
-        st.caption(f"{aside} more written below 'Several answers'; it comes back when you choose that again.")
+        st.caption(f"{aside} more under Several answers, hidden for now. Choose Several answers to see them again.")
     for finding in (f for f in (*shown, *doubtful) if f.pair is None):
         _say(finding, shown)
-    bar.note(work)
+    submit_bar.note(work)
     if work.tried and not work.form.kind:
-        bar.mistake("Choose first: no answer, a single answer, or several answers.")
-    bar.actions(work, make=content, blocked=lambda: not work.form.kind or bool(findings(work)[0]))
+        submit_bar.show_mistake("First choose no answer, a single answer, or several answers.")
+    submit_bar.actions(work, make=content, blocked=lambda: not work.form.kind or bool(findings(work)[0]))
     legend(k for k in KEYS if work.suggestions or k[0] not in "AXE")
-    take(state.on_screen(work))
+    capture_keys(state.on_screen(work))
 
 
 def _say(finding: Finding, errors: tuple[Finding, ...]) -> None:
     if finding in errors:
-        bar.mistake(finding.message)
+        submit_bar.show_mistake(finding.message)
     else:
-        st.caption(f":orange[:material/warning: {plain(finding.message)}]")
+        st.caption(f":orange[:material/warning: {escape(finding.message)}]")
 
 
 def _pair(work: Work, number: int, pair: PairField, several: bool, found: list[Finding], errors: tuple[Finding, ...]) -> None:
@@ -158,7 +158,7 @@ def _pair(work: Work, number: int, pair: PairField, several: bool, found: list[F
             st.text_input(  # over the whole width: what was changed is often at the end
                 f"Question {number + 1}",
                 key=state.show_field(work.key("question", pair.key), pair.question),
-                placeholder="the prompt question, changed so that it has only this answer",
+                placeholder="The question, changed so that it has only this answer",
                 max_chars=CHARS,
                 live=LIVE,
                 on_change=_typed,
@@ -171,8 +171,8 @@ def _pair(work: Work, number: int, pair: PairField, several: bool, found: list[F
         st.text_input(
             f"Answer {number + 1}" if work.form.kind == "multiple" else "Answer",
             key=state.show_field(work.key("answers", pair.key), pair.answers),
-            placeholder="the answer | another spelling of it",
-            help="Aliases of the same answer are parted by |",
+            placeholder="answer | another spelling",
+            help="Separate aliases of the same answer with |",
             max_chars=CHARS,
             live=LIVE,
             on_change=_typed,
@@ -182,11 +182,11 @@ def _pair(work: Work, number: int, pair: PairField, several: bool, found: list[F
             _say(finding, errors)
         with st.container(horizontal=True, vertical_alignment="center"):
             if pair.passage_ids:
-                titles = "; ".join(plain(search.title(work, i)) for i in pair.passage_ids)
+                titles = "; ".join(escape(search.title(work, i)) for i in pair.passage_ids)
                 st.caption(f":material/menu_book: {titles}")
             if work.form.kind == "multiple" and several:
                 st.button(
-                    "Delete",
+                    named("Delete", f"answer {number + 1}"),
                     key=work.key("delete", pair.key),
                     icon=":material/delete:",
                     type="tertiary",

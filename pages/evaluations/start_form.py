@@ -17,7 +17,7 @@ from core.evaluation.plan import JUDGES, EvaluationPlan
 from core.text import listed
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.markup import plain
+from pages.app.markup import escape, named
 from pages.corpus.builds import safe_names
 from pages.evaluations import worker
 from pages.evaluations.worker import Evaluation, folder_for
@@ -31,12 +31,12 @@ KINDS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".gz")
 def question_files() -> dict[str, Path]:
     """What can be asked: the starter's questions, downloaded data sets, uploaded files."""
     settings = shared.settings()
-    found = {"starter questions": settings.starter_dir / "questions.json"}
+    found = {"Starter questions": settings.starter_dir / "questions.json"}
     for name in DATASETS:
         found |= {f"{name}: {path.name}": path for path in downloaded(settings.home, name)}
     uploaded = settings.home / "questions"
     if uploaded.is_dir():
-        found |= {f"uploaded: {p.name}": p for p in sorted(uploaded.iterdir()) if p.suffix.lstrip(".") in SUFFIXES}
+        found |= {f"Uploaded: {p.name}": p for p in sorted(uploaded.iterdir()) if p.suffix.lstrip(".") in SUFFIXES}
     return {name: path for name, path in found.items() if path.is_file()}
 
 
@@ -69,7 +69,7 @@ def form() -> None:
             st.number_input("Random seed for intervals", value=0, step=1, key="evaluate.new.seed")
         with right:
             st.text_input("Run name", key="evaluate.new.label", max_chars=120)
-            st.selectbox("Grounding judge", ["automatic", *JUDGES], key="evaluate.new.judge")
+            st.selectbox("Grounding judge", ["automatic", *JUDGES], format_func=str.capitalize, key="evaluate.new.judge")
             st.text_input("Tags", key="evaluate.new.tags", max_chars=300, placeholder="training questions=100, ablation=none")
         st.toggle(
             "Disambiguated questions",
@@ -151,7 +151,7 @@ def _progress() -> None:
     for job in jobs:
         share = job.count / job.total if job.total else 0.0
         stage = "stopping after this question" if job.stopping else job.stage
-        st.progress(min(1.0, share), text=f"{plain(job.name)}: {plain(stage)} · {job.seconds:.0f} s")
+        st.progress(min(1.0, share), text=f"{escape(job.name)}: {escape(stage)} · {job.seconds:.0f} s")
     if not jobs:
         st.rerun()
 
@@ -165,7 +165,7 @@ def watch() -> None:
         _progress()
         for name, job in running.items() if may else ():
             st.button(
-                f"Stop {plain(job.name)}",
+                f"Stop {escape(job.name)}",
                 on_click=_stop,
                 args=(job,),
                 key=f"evaluate.stop.{name}",
@@ -173,21 +173,29 @@ def watch() -> None:
             )
     for name, job in [(n, j) for n, j in jobs.items() if j.done]:
         if isinstance(job.error, CancelledError):
-            st.info(plain(job.error), icon=":material/stop_circle:")
+            st.info(escape(job.error), icon=":material/stop_circle:")
         elif job.error is not None:
             shared.show_error(job.error)
         elif job.result is not None:
             st.success(
-                f"{plain(job.name)} is stored: {job.result.n} questions in {job.seconds:.0f} s.", icon=":material/check:"
+                f"{escape(job.name)} is stored: {job.result.n} questions in {job.seconds:.0f} s.", icon=":material/check:"
             )
             for trouble in job.troubles:
-                st.warning(plain(trouble), icon=":material/warning:")
+                st.warning(escape(trouble), icon=":material/warning:")
         if not may:
             continue
         with st.container(horizontal=True):
             if job.error is not None:
-                st.button("Resume", key=f"evaluate.again.{name}", on_click=_go_on, args=(name,), icon=":material/play_arrow:")
-            st.button("Close", key=f"evaluate.close.{name}", on_click=_close, args=(name,))
+                st.button(
+                    named("Resume", job.name),
+                    key=f"evaluate.again.{name}",
+                    on_click=_resume,
+                    args=(name,),
+                    icon=":material/play_arrow:",
+                )
+            st.button(
+                named("Dismiss", f"the message on {job.name}"), key=f"evaluate.close.{name}", on_click=_close, args=(name,)
+            )
 
 
 @action("run evaluations", "evaluate.error")
@@ -201,7 +209,7 @@ def _close(name: str) -> None:
 
 
 @action("run evaluations", "evaluate.error")
-def _go_on(name: str) -> None:
+def _resume(name: str) -> None:
     folder = shared.settings().runs_dir / name
     job = worker.running().get(name)
     state = next((s for s in run_states(folder.parent) if s.name == name), None)
@@ -224,14 +232,14 @@ def folders() -> None:
     running = {name for name, job in worker.running().items() if not job.done}
     found = [s for s in run_states(shared.settings().runs_dir) if s.name not in running]
     if not found:
-        st.caption("There are no run folders. `python -m core evaluate --out` creates one.")
+        st.caption("There are no run folders. `python -m core evaluate --out FOLDER` creates one.")
         return
     for state in found[:30]:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{plain(state.name)}** {plain(_described(state))}")
+            st.markdown(f"**{escape(state.name)}** {escape(_described(state))}")
             if state.finished is not None:
                 st.button(
-                    "Store",
+                    named("Store", state.name),
                     key=f"evaluate.store.{state.name}",
                     on_click=_store_folder,
                     args=(state.path,),
@@ -239,9 +247,9 @@ def folders() -> None:
                 )
             else:
                 st.button(
-                    "Resume",
+                    named("Resume", state.name),
                     key=f"evaluate.resume.{state.name}",
-                    on_click=_go_on,
+                    on_click=_resume,
                     args=(state.name,),
                     icon=":material/play_arrow:",
                 )
@@ -313,11 +321,11 @@ def _store_report() -> None:
 def _received(file: object, folder: Path) -> str:
     """Writes an uploaded file under a safe name.  Raises InputError, StorageError."""
     if file is None:
-        raise InputError("no file was chosen")
+        raise InputError("no file is selected; choose one first")
     limit = shared.settings().max_upload_mb
     body = file.getbuffer()  # type: ignore[attr-defined]
     if len(body) > limit * 1_000_000:
-        raise InputError(f"the file has {len(body) / 1e6:.0f} MB; the limit is {limit} MB (AMBISCOPE_MAX_UPLOAD_MB)")
+        raise InputError(f"the file is {len(body) / 1e6:.0f} MB; the limit is {limit} MB (AMBISCOPE_MAX_UPLOAD_MB)")
     (name,) = safe_names([str(getattr(file, "name", "file"))], KINDS)
     try:
         folder.mkdir(parents=True)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import AmbiscopeError
-from pages.annotation.about import draw_annotation
+from pages.annotation.stage_info import draw_annotation
 from pages.app import shared
-from pages.app.markup import plain, short
+from pages.app.markup import escape, named, short
 from storage.records.annotation import Task
 from storage.records.projects import Project, TaskState, WorkStage
 
 PAGE = 20
 STATES: dict[TaskState, str] = {
-    "returned": ":red-badge[returned]",
+    "returned": ":red-badge[sent back to you]",
     "leased": ":orange-badge[open]",
-    "expired": ":orange-badge[lease over, draft kept]",
-    "released": ":gray-badge[given back]",
+    "expired": ":orange-badge[reservation expired, draft kept]",
+    "released": ":gray-badge[returned to the queue]",
     "submitted": ":green-badge[submitted]",
     "skipped": ":gray-badge[skipped]",
 }
@@ -24,14 +24,14 @@ STATES: dict[TaskState, str] = {
 
 def _open(item: str) -> None:
     st.session_state["annotate.wanted"] = item
-    st.session_state["annotate.view"] = "Work"
+    st.session_state["annotate.view"] = "Next item"
 
 
 def draw(project: Project, stage: WorkStage, who: str) -> None:
     page = int(st.session_state.get("annotate.mine.page", 1))
     tasks = shared.store().queue.tasks(project.id, who, annotator=who, stage=stage, limit=PAGE + 1, offset=(page - 1) * PAGE)
     if not tasks:
-        st.info("You have not opened an item at this stage yet.")
+        st.info("You have not opened any items at this stage yet.")
         return
     for task in tasks[:PAGE]:
         _row(task, who)
@@ -43,17 +43,17 @@ def draw(project: Project, stage: WorkStage, who: str) -> None:
 def _row(task: Task, who: str) -> None:
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
-            late = " :gray-badge[over the number]" if task.over else ""
-            st.markdown(f"{STATES[task.state]}{late} **{plain(short(task.question, 140))}**")
+            late = " :gray-badge[extra, not counted]" if task.over else ""
+            st.markdown(f"{STATES[task.state]}{late} **{escape(short(task.question, 140))}**")
             if not (task.gold and task.state == "submitted"):
-                st.button("Open", key=f"annotate.mine.{task.item}", on_click=_open, args=(task.item,))
-        st.caption(f"{task.updated.astimezone():%Y-%m-%d %H:%M}{f' · {plain(task.reason)}' if task.reason else ''}")
+                st.button(named("Open", task.question), key=f"annotate.mine.{task.item}", on_click=_open, args=(task.item,))
+        st.caption(f"{task.updated.astimezone():%Y-%m-%d %H:%M}{f' · {escape(task.reason)}' if task.reason else ''}")
         if task.stage == "generation" and task.state == "submitted" and not task.gold:
             _compare(task, who)
 
 
 def _compare(task: Task, who: str) -> None:
-    with st.expander("Mine and final"):
+    with st.expander(named("Compare yours with the final answer set", f"of {task.question}")):
         try:
             both = shared.store().reviews.mine_and_final(task.item, who)
         except AmbiscopeError as error:
@@ -61,7 +61,7 @@ def _compare(task: Task, who: str) -> None:
             return
         left, right = st.columns(2)
         with left:
-            st.markdown("**Mine**")
+            st.markdown("**Yours**")
             if both.mine is not None:
                 draw_annotation(both.mine, both.question)
         with right:
@@ -71,6 +71,6 @@ def _compare(task: Task, who: str) -> None:
             else:
                 draw_annotation(both.final, both.question)
                 if both.automatic:
-                    st.caption("Everybody gave the same answers; nobody had to validate.")
+                    st.caption("Everybody gave the same answers, so nobody had to validate them.")
                 if both.note:
-                    st.caption(f"The validator wrote: {plain(both.note)}")
+                    st.caption(f"The validator wrote: {escape(both.note)}")

@@ -9,12 +9,12 @@ import streamlit as st
 
 from core.annotating.aliases import join_aliases
 from core.types import Annotation
-from pages.annotation.bar import FEEDBACK
 from pages.annotation.state import Feedback
+from pages.annotation.submit_bar import FEEDBACK
 from pages.app import shared
-from pages.app.figures import percent
-from pages.app.keys import SUBMIT
-from pages.app.markup import changes, plain, without_pictures
+from pages.app.formatting import percent
+from pages.app.keyboard import SUBMIT
+from pages.app.markup import changes, escape, without_pictures
 from storage.records.annotation import GenerationWork, JudgingWork
 from storage.records.projects import Example, Guidelines, Project, StageProgress, WorkStage
 
@@ -22,15 +22,15 @@ GUIDE_PIXELS, GUIDE_CHARS = 300, 600
 STAGES: dict[WorkStage, str] = {"generation": "Write answers", "validation": "Validate", "judging": "Judge"}
 IN_SHORT: dict[WorkStage, str] = {
     "generation": (
-        "Find **every** answer the question can have. Search and open passages first; then say whether there is no answer, a single "
-        "answer, or several. For several, change the question as little as possible so that each version has one answer only."
+        "Find **every** answer the question can have. Search and open passages first. Then say whether there is no answer, a single "
+        "answer, or several. If there are several, change the question as little as possible so that each version has only one answer."
     ),
     "validation": (
-        "Several people answered this question. **Step 1**: combine answers that are the same, separate those that are not, correct "
-        "or delete wrong ones. **Step 2**: keep, edit or strike their questions."
+        "Several people answered this question. **Step 1**: combine answers that are the same, separate those that are not, and correct "
+        "or delete wrong ones. **Step 2**: keep, edit or strike out their questions."
     ),
     "judging": (
-        "A system answered this question; which one is hidden. Judge **each answer** against its passage, and each rewritten question: "
+        "A system answered this question; its name is hidden. Judge **each answer** by its passage, and each rewritten question: "
         "does it have this answer and no other? Then add answers that are missing."
     ),
 }
@@ -64,12 +64,12 @@ def draw_annotation(annotation: Annotation, prompt: str) -> None:
         st.markdown("No answer")
     for pair in annotation.pairs:
         question = f"{changes(prompt, pair.question)}  \n" if pair.question else ""
-        st.markdown(f"{question}→ **{plain(join_aliases(pair.answers))}**")
+        st.markdown(f"{question}→ **{escape(join_aliases(pair.answers))}**")
 
 
 def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) -> None:
     """The one place where Markdown of a person is drawn as Markdown: a manager's guidelines, without pictures and with HTML off (Streamlit's default)."""
-    more = f"; {len(found.examples)} examples at its end" if found and found.examples else ""
+    more = f", {len(found.examples)} examples at the end" if found and found.examples else ""
     label = f"Guidelines{f' (version {found.version}{more})' if found else ''}"
     # long ones of a fixed height: the work below stays on the screen while one reads
     long = found is not None and (len(found.text) > GUIDE_CHARS or bool(found.examples))
@@ -83,7 +83,7 @@ def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) 
             st.markdown(without_pictures(own))  # Markdown of a manager; unsafe_allow_html stays False
         if rest:
             if stage != "generation":
-                st.caption("The guidelines of the other stages:" if own else "The guidelines of the whole project:")
+                st.caption("Guidelines for the other stages:" if own else "Guidelines for the whole project:")
             st.markdown(without_pictures(rest))
         for right, title, colour in ((True, "Right", "green"), (False, "Wrong", "red")):
             for example in (e for e in found.examples if e.right is right):
@@ -92,10 +92,10 @@ def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) 
 
 def _example(example: Example, title: str, colour: str) -> None:
     with st.container(border=True):
-        st.markdown(f":{colour}-badge[{title}] **{plain(example.prompt)}**")
+        st.markdown(f":{colour}-badge[{title}] **{escape(example.prompt)}**")
         draw_annotation(example.annotation, example.prompt)
         if example.why:
-            st.caption(plain(example.why))
+            st.caption(escape(example.why))
 
 
 def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress:
@@ -106,10 +106,12 @@ def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress
     share = everybody / mine.slots if mine.slots else 0.0
     more = [
         f"{n} {what}"
-        for n, what in ((mine.returned, "returned to you"), (mine.drafts, "in drafts"), (mine.skipped, "skipped"))
+        for n, what in ((mine.returned, "sent back to you"), (mine.drafts, "drafts"), (mine.skipped, "skipped"))
         if n
     ]
-    said = f"You: {mine.submitted} done{', ' + ', '.join(more) if more else ''} · everybody: {everybody:,} of {mine.slots:,}"
+    said = (
+        f"You: {mine.submitted} done{', ' + ', '.join(more) if more else ''} · everybody: {everybody:,} of {mine.slots:,} done"
+    )
     st.progress(min(1.0, share), text=said)
     return mine
 
@@ -124,17 +126,17 @@ def unanswered(project: Project, who: str, own: StageProgress) -> int:
 def draw_nothing_left(project: Project, stage: WorkStage, who: str, own: StageProgress) -> None:
     count = unanswered(project, who, own) if stage == "judging" else 0
     if not count:
-        st.info("Nothing is left for you at this stage. Thank you!", icon=":material/check:")
+        st.info("There is nothing left for you at this stage. Thank you!", icon=":material/check:")
         return
     several = len(project.systems) > 1
     st.info(
-        f"There is nothing to judge yet: {count} question{'s wait' if count > 1 else ' waits'} for an answer of "
-        f"{'all the systems' if several else 'a system'}. A manager has them answered under Manage, Suggestions.",
+        f"There is nothing to judge yet. {count} question{'s wait' if count > 1 else ' waits'} for an answer from "
+        f"{'all the systems' if several else 'a system'}. A manager can start this on the Manage page, under Suggestions.",
         icon=":material/hourglass_empty:",
     )
 
 
-def _go_on() -> None:
+def _continue() -> None:
     st.session_state.pop(FEEDBACK, None)
 
 
@@ -145,30 +147,30 @@ def draw_feedback() -> bool:
         return False
     feedback = found.feedback
     state = feedback.qualification
-    st.subheader(plain(found.question))
+    st.subheader(escape(found.question))
     if feedback.right:
-        st.success(f"Right ({percent(feedback.score)} agreement with the reference).", icon=":material/check:")
+        st.success(f"Right: {percent(feedback.score)} agreement with the reference.", icon=":material/check:")
     else:
-        st.error(f"Not yet ({percent(feedback.score)} agreement with the reference).", icon=":material/close:")
+        st.error(f"Not quite: {percent(feedback.score)} agreement with the reference.", icon=":material/close:")
     if feedback.gold.hint:
-        st.info(plain(feedback.gold.hint), icon=":material/lightbulb:")
+        st.info(escape(feedback.gold.hint), icon=":material/lightbulb:")
     left, right = st.columns(2)
     with left:
         st.markdown("**Yours**")
         _content(found.content, found.question)
     with right:
-        st.markdown("**The reference**")
+        st.markdown("**Reference**")
         for annotation in feedback.gold.annotations:
             draw_annotation(annotation, found.question)
         for (system, position), verdict in sorted(feedback.gold.verdicts.items()):
-            st.markdown(f"Answer {position + 1} of {plain(system)}: **{plain(verdict)}**")
+            st.markdown(f"Answer {position + 1} of {escape(system)}: **{escape(verdict)}**")
     if state.passed is None:
         st.caption(f"Qualification: {state.done} of {state.needed} done, {state.right} right.")
     elif state.passed:
         st.caption(f"You are qualified: {state.right} of {state.needed} were right.")
     else:
-        st.caption(f"{state.right} of {state.needed} were right, which is not enough; your manager can admit you.")
-    st.button("Go on", type="primary", shortcut=SUBMIT, on_click=_go_on, key="annotate.go_on")
+        st.caption(f"{state.right} of {state.needed} were right, which is not enough. Your manager can admit you.")
+    st.button("Continue", type="primary", shortcut=SUBMIT, on_click=_continue, key="annotate.go_on")
     return True
 
 
@@ -177,4 +179,4 @@ def _content(content: object, prompt: str) -> None:
         draw_annotation(content.annotation, prompt)
     elif isinstance(content, JudgingWork):
         for answer in content.answers:
-            st.markdown(f"Answer {answer.position + 1}: **{plain(answer.verdict)}**")
+            st.markdown(f"Answer {answer.position + 1}: **{escape(answer.verdict)}**")

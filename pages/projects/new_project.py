@@ -9,15 +9,15 @@ import streamlit as st
 from core import datasets
 from core.errors import AmbiscopeError, InputError
 from core.types import ReferenceQuestion
-from pages.annotation.about import STAGES
+from pages.annotation.stage_info import STAGES
 from pages.app import shared
-from pages.projects import question_upload as importing
-from pages.projects import settings as projects
+from pages.projects import question_upload
+from pages.projects import settings as project_settings
 from pages.projects.guidelines import first_examples, template
-from pages.projects.items import ERROR, SAID
+from pages.projects.items import ERROR, MESSAGE
 from storage.records.projects import WorkStage
 
-SOURCES = ("The starter questions", "Upload a file", "None yet")
+SOURCES = ("Starter questions", "Upload a file", "None yet")
 KEY = "manage.new"
 FILE, OPEN, REFUSED = f"{KEY}.file", f"{KEY}.open", f"{KEY}.refused"
 
@@ -26,11 +26,11 @@ def draw(who: str, first: bool) -> None:
     """`first`: there is no project yet."""
     state = st.session_state
     if OPEN not in state:  # at the first visit, and when somebody comes back to the page
-        state[OPEN] = first or bool(state.get(f"{KEY}.name")) or importing.kept(FILE) is not None
+        state[OPEN] = first or bool(state.get(f"{KEY}.name")) or question_upload.uploaded_file(FILE) is not None
     # with a key and a state: without, Streamlit closes it whenever something above appears or goes
     with st.expander("New project", key=OPEN, on_change="rerun", icon=":material/add:"):
         st.text_input(
-            "Name", key=f"{KEY}.name", max_chars=200, placeholder="Ambiguous questions, first round", persist_state="session"
+            "Name", key=f"{KEY}.name", max_chars=200, placeholder="Ambiguous questions, round 1", persist_state="session"
         )
         st.pills(
             "Stages",
@@ -40,19 +40,19 @@ def draw(who: str, first: bool) -> None:
             format_func=lambda s: STAGES[s],
             key=f"{KEY}.stages",
             persist_state="session",
-            help="Write answers: people make answer sets. Validate: a second person merges them. Judge: verdicts on a system's answers.",
+            help="Write answers: people write answer sets. Validate: another person merges them. Judge: people label a system's answers.",
         )
         source = st.radio("Questions", SOURCES, horizontal=True, key=f"{KEY}.source", persist_state="session")
         with st.container():
             if source == SOURCES[1]:
-                importing.uploader(FILE)
-        projects.fields(KEY, None)
+                question_upload.uploader(FILE)
+        project_settings.fields(KEY, None)
         st.caption(
-            "A text for these stages is put in as guidelines, with examples where people write answers; you can change it."
+            "The project starts with default guidelines for its stages, with examples if people write answers. You can edit them later."
         )
         if error := state.pop(REFUSED, None):  # beside the button: the top of the page may be out of sight
-            importing.explain(error)
-        st.button("Make the project", type="primary", key=f"{KEY}.make", on_click=_create, args=(who,))
+            question_upload.show_upload_error(error)
+        st.button("Create project", type="primary", key=f"{KEY}.make", on_click=_create, args=(who,))
 
 
 def _questions(source: str) -> list[ReferenceQuestion]:
@@ -60,7 +60,7 @@ def _questions(source: str) -> list[ReferenceQuestion]:
         return datasets.load(shared.settings().starter_dir / "questions.json")
     if source == SOURCES[2]:
         return []
-    return importing.questions(FILE, ", or another source")
+    return question_upload.questions(FILE, ", or another source")
 
 
 def _create(who: str) -> None:
@@ -72,13 +72,13 @@ def _create(who: str) -> None:
     store = shared.store()
     try:
         if not name:
-            raise InputError("the project has no name; give it one")
+            raise InputError("the project has no name; enter one")
         store.people.require(who, "manager")
         if not stages:
-            raise InputError("the project has no stage; choose one or more")
-        values = projects.values(KEY, None)
+            raise InputError("the project has no stage; choose at least one")
+        values = project_settings.values(KEY, None)
         if "judging" in stages and not values["systems"]:
-            raise InputError("the judging stage needs one or two systems whose answers are judged; choose them under Systems")
+            raise InputError("the judging stage needs one or two systems; choose them under Systems")
         questions = _questions(source)
         project = store.projects.create_project(
             who, name, stages=tuple(stages), guidelines=template(stages), examples=first_examples(stages), **values
@@ -86,17 +86,17 @@ def _create(who: str) -> None:
     except AmbiscopeError as error:
         state[REFUSED], state[OPEN] = error, True
         return
-    state[SAID] = f"Project {name} is made."
+    state[MESSAGE] = f"Project {name} was created."
     state["manage.project"] = project.id
     state[f"{KEY}.name"] = ""
     try:
         if questions:
             report = store.intake.add_items(who, project.id, questions)
-            state[SAID] += f" {importing.said(report.added, report.known, report.linked)}"
+            state[MESSAGE] += f" {question_upload.summary(report.added, report.known, report.linked)}"
     except AmbiscopeError as error:  # the project stands: its questions are added under Items
-        state[SAID] += " Its questions were not added: add them under Items."
+        state[MESSAGE] += " Its questions were not added; add them under Items."
         state[ERROR] = error
         return
     if source == SOURCES[1]:
-        importing.drop(FILE)
+        question_upload.discard(FILE)
     state[OPEN] = False

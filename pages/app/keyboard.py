@@ -141,7 +141,8 @@ def legend(entries: Iterable[tuple[str, str]]) -> None:
     for key, what in entries:
         assert all(SAFE.fullmatch(k) for k in key.split("–")), key
         said.append(f":gray-badge[{key}] {what}")
-    st.caption("Keys: " + " · ".join(said) + " · off while you type in a field, except :gray-badge[Ctrl+Enter]")
+    # no caption: those are drawn pale, and badges in them paler
+    st.markdown(f":small[Keys: {' · '.join(said)}. Off while you type in a field, except :gray-badge[Ctrl+Enter]]")
 
 
 @st.cache_resource(show_spinner=False)
@@ -154,7 +155,7 @@ def _place(key: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_-]", "-", key)
 
 
-def take(item: str, place: str = "", token: object = "", card: str = "") -> None:
+def capture_keys(item: str, place: str = "", token: object = "", card: str = "") -> None:
     """Drawn last in a form.  Keys are done one by one from here on; a new `item` is shown from its question on.
 
     The focus moves into the container (or widget) with the key `place`, once for each token; `card`: what should be seen with it."""

@@ -11,11 +11,11 @@ from core.errors import AmbiscopeError
 from pages.annotation import state
 from pages.annotation.state import Feedback, Work
 from pages.app import shared
-from pages.app.keys import SUBMIT
-from pages.app.markup import plain
+from pages.app.keyboard import SUBMIT
+from pages.app.markup import escape
 from storage.records.annotation import Content, SourcesChangedError, SubmissionConflictError
 
-LAST, SAID, FEEDBACK = "annotate.last", "annotate.said", "annotate.feedback"
+LAST, MESSAGE, FEEDBACK = "annotate.last", "annotate.said", "annotate.feedback"
 ERROR, WANTED, WHO = "annotate.error", "annotate.wanted", "annotate.who"
 REASON_CHARS = 500
 NOTE_CHARS = 2_000
@@ -23,7 +23,7 @@ NOTE_CHARS = 2_000
 
 def _leave(work: Work, said: str, undoable: bool = True) -> None:
     """The item is done with: the page draws the next one."""
-    st.session_state[SAID] = said
+    st.session_state[MESSAGE] = said
     st.session_state[LAST] = (work.task.item, work.stage) if undoable else None
     state.close()
     work.refresh = True
@@ -52,7 +52,11 @@ def _submit(work: Work, make: Callable[[Work], Content], blocked: Callable[[], b
         return
     if sent.feedback is not None:
         st.session_state[FEEDBACK] = Feedback(work.task.question, sent.content, sent.feedback)
-    late = "" if sent.counted or sent.gold else " Others had filled this item meanwhile: it is kept, but does not count."
+    late = (
+        ""
+        if sent.counted or sent.gold
+        else " Other people had already completed this item, so yours is kept but does not count."
+    )
     _leave(work, f"Submitted.{late}", undoable=not sent.gold)
 
 
@@ -63,7 +67,7 @@ def _skip(work: Work) -> None:
     except AmbiscopeError as error:
         work.problem = error
         return
-    _leave(work, "Skipped; somebody else gets it.")
+    _leave(work, "Skipped. Somebody else will get this item.")
 
 
 def _reload(work: Work) -> None:
@@ -76,7 +80,7 @@ def belongs_to(who: str) -> None:
     """Called before anything is drawn.  Where the name changed, what the session keeps of the other person is forgotten."""
     before = st.session_state.get(WHO)
     if before not in (None, who):
-        for key in (LAST, SAID, FEEDBACK, ERROR, WANTED, "annotate.mine.page"):
+        for key in (LAST, MESSAGE, FEEDBACK, ERROR, WANTED, "annotate.mine.page"):
             st.session_state.pop(key, None)
     st.session_state[WHO] = who
 
@@ -95,13 +99,13 @@ def reopen() -> None:
         return
     st.session_state[LAST] = None
     st.session_state[WANTED] = item
-    st.session_state[SAID] = "Reopened."
+    st.session_state[MESSAGE] = "Reopened."
     state.close()
 
 
-def mistake(text: str) -> None:
+def show_mistake(text: str) -> None:
     """What stands in the way of submitting, where it is.  No caption: those are drawn pale."""
-    st.markdown(f":red[:small[:material/error: {plain(text)}]]")
+    st.markdown(f":red[:small[:material/error: {escape(text)}]]")
 
 
 def undo_button(work: Work) -> None:
@@ -123,7 +127,7 @@ def _noted(work: Work) -> None:
 def note(work: Work) -> None:
     """A word to the manager, of a form that has `note`."""
     st.text_input(
-        "Note (optional)",
+        "Note to the manager (optional)",
         key=state.show_field(work.key("note"), work.form.note),
         max_chars=NOTE_CHARS,
         live="500ms",
@@ -134,11 +138,11 @@ def note(work: Work) -> None:
 
 def actions(work: Work, *, make: Callable[[Work], Content], blocked: Callable[[], bool]) -> None:
     """`blocked`: errors stand in the way; they are drawn by the form."""
-    state.trouble(work)
+    state.show_problem(work)
     if isinstance(work.problem, (SubmissionConflictError, SourcesChangedError)):
-        st.button("Load the item again", key=work.key("reload"), on_click=_reload, args=(work,))
+        st.button("Reload item", key=work.key("reload"), on_click=_reload, args=(work,))
     if work.tried and blocked():
-        st.error("Not submitted yet: see what is marked red.", icon=":material/error:")
+        st.error("Not submitted yet. Correct what is marked in red.", icon=":material/error:")
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Submit",
@@ -151,7 +155,7 @@ def actions(work: Work, *, make: Callable[[Work], Content], blocked: Callable[[]
         )
         undo_button(work)
         with st.popover("Skip", icon=":material/skip_next:", key=work.key("skip")):
-            st.text_input("Why do you skip it?", key=work.key("reason"), max_chars=REASON_CHARS, live="300ms")
+            st.text_input("Reason for skipping", key=work.key("reason"), max_chars=REASON_CHARS, live="300ms")
             st.button(
                 "Skip this item",
                 key=work.key("skip.it"),
@@ -159,13 +163,13 @@ def actions(work: Work, *, make: Callable[[Work], Content], blocked: Callable[[]
                 args=(work,),
                 disabled=not str(st.session_state.get(work.key("reason")) or "").strip(),
             )
-        st.caption(plain(state.saved_line(work)))
+        st.caption(escape(state.saved_line(work)))
 
 
 def after() -> None:
     """Above the next item: what became of the last one."""
-    if said := st.session_state.pop(SAID, None):
-        st.toast(plain(said), icon=":material/check:")
+    if said := st.session_state.pop(MESSAGE, None):
+        st.toast(escape(said), icon=":material/check:")
     if error := st.session_state.pop(ERROR, None):
         shared.show_error(error)
     if st.session_state.get(LAST):

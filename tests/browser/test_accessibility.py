@@ -1,0 +1,223 @@
+"""Every page in a real Chromium, in both themes and narrow: axe-core finds no serious violation, controls of the same word have
+names of their own, charts and tables have a text, whoever moves by keyboard sees where they are, and nothing has to be moved sideways.
+
+axe-core comes with the package axe-playwright-python (requirements-dev.txt)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from annotation_samples import do, single
+from serving import MARKS, serve, with_corpus
+from storage_samples import evaluation_report, prediction
+
+from core import types as t
+from storage.records.projects import Example
+from storage.store import Store
+
+pytestmark = MARKS
+WAIT = 90_000  # milliseconds; a busy machine
+ASKED = "Who played Maria in West Side Story?"
+STAGES = ("generation", "validation", "judging")
+PAGES = (
+    "explore",
+    "compared",
+    *STAGES,
+    "my items",
+    "evaluate",
+    *(f"evaluate: {view}" for view in ("Charts", "Two runs", "One run", "Start and store")),
+    "corpora",
+    "manage",
+    *(f"manage: {section}" for section in ("Guidelines", "Suggestions", "Settings", "People", "Activity")),
+    "quality",
+    "health",
+)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The app over a store with something on every page; its address, and the ids that the addresses of pages need."""
+    home = tmp_path_factory.mktemp("access") / "home"
+    passages = [t.RetrievedPassage(t.Passage(f"p{n}", f"Film {n}", f"Natalie Wood and Ada {n}."), n, 1 / n) for n in (1, 2, 3)]
+    settings = with_corpus(home, "small", [(p.passage.id, p.passage.title, p.passage.text) for p in passages])
+    with Store(settings.url) as store:
+        found = [
+            prediction(ASKED, names, system="scripted", passages=passages) for names in (("Natalie Wood", "Ada"), ("Ada",))
+        ]
+        ids = [store.predictions.save_prediction(p) for p in found]
+        for position, who in enumerate(("Ada", "Bob")):
+            store.labels.judge(ids[0], position, who, "correct", "see the cast list")
+        example = Example(True, ASKED, single(), "one")
+        made = store.projects.create_project(
+            "me",
+            "Project with underscores_and *stars*",
+            corpus="small",
+            stages=STAGES,
+            systems=["scripted"],
+            annotators_per_item=2,
+            thresholds={"must_read": 0},
+            guidelines="**Writing answers.** *Read* first.",
+            examples=[example, example],
+        )
+        store.intake.add_items(
+            "me", made.id, [t.ReferenceQuestion(str(n), q, ()) for n, q in enumerate((ASKED, "Who is Ada?"))]
+        )
+        store.intake.link_predictions("me", made.id)
+        do(store, made, "Ada", "Natalie Wood", "Rita Moreno")
+        do(store, made, "Bob", "Natalie Wood", "Ada", "Rita Moreno")
+        for label, values in (("first", (1.0, 0.5, None, 0.0)), ("second", (0.5, 0.5, 1.0, 0.0))):
+            report = evaluation_report(values)
+            store.evaluations.save_evaluation(
+                system="scripted", corpus="small", questions="dev", metrics=report["scores"], report=report, label=label
+            )
+    with serve(home, "small") as address:
+        yield {"address": address, "project": made.id, "one": ids[0], "other": ids[1]}
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def look(browser: Any, house: dict[str, str]) -> Iterator[Open]:
+    """look(page name, width, theme): that page at rest."""
+    contexts = []
+
+    def open_it(name: str, width: int = 1280, theme: str = "light") -> Any:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(WAIT)
+        place, _, view = name.partition(": ")
+        work = f"annotate?project={house['project']}&stage="
+        page.goto(
+            house["address"]
+            + {
+                "explore": f"?prediction={house['one']}",
+                "compared": f"?prediction={house['one']}&other={house['other']}",
+                **{stage: f"{work}{stage}&me=Cleo" for stage in STAGES},
+                "my items": f"{work}generation&me=Ada",
+            }.get(place, place)
+        )
+        page.locator("[data-testid=stMain] h2").first.wait_for()
+        quiet(page)
+        if choice := view or {"my items": "My items"}.get(name, ""):
+            page.get_by_role("radio", name=choice, exact=True).click()
+            quiet(page)
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+
+
+def quiet(page: Any) -> None:
+    """Waits until no script runs, and what moves into its place has come to rest."""
+    page.wait_for_timeout(300)
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+    page.wait_for_timeout(700)
+
+
+def violations(page: Any) -> list[str]:
+    """A line for each element that a rule of axe-core finds seriously wrong."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    # Chromium and Firefox let Tab reach a region that scrolls (long guidelines) by themselves; Streamlit cannot mark one
+    options = {"resultTypes": ["violations"], "rules": {"scrollable-region-focusable": {"enabled": False}}}
+    found = axe.run(page, options=options).response["violations"]
+    return [
+        f"{rule['id']}: {node['html'][:160]} {' '.join(check['message'] for check in node['any'])[:200]}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
+# Streamlit's own buttons, in a field, a table or a list that has a name
+OF_FIELDS = "[role=radiogroup], [role=tablist], [role=group], nav, .js-plotly-plot, " + ", ".join(
+    f"[data-testid={kind}]" for kind in ("stDataFrame", "stFileUploader", "stNumberInput")
+)
+
+
+def names(page: Any) -> list[str]:
+    """What is read aloud of each button of the page's main part that does something to one thing among several."""
+    found: list[str] = page.get_by_test_id("stMain").evaluate(
+        """(main, fields) => [...main.querySelectorAll('button')]
+            .filter(e => e.checkVisibility() && !e.closest(fields))
+            .map(e => e.getAttribute('aria-label') || e.textContent)""",
+        OF_FIELDS,
+    )
+    return [" ".join(name.split()) for name in found]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_no_serious_violation(look: Open, name: str, theme: str) -> None:
+    assert violations(look(name, theme=theme)) == []
+
+
+def test_a_planted_fault_is_found(look: Open) -> None:
+    page = look("health")
+    page.evaluate("document.querySelector('[data-testid=stMain] p').style.color = '#ddd'")
+    assert any(line.startswith("color-contrast") for line in violations(page))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_controls_of_the_same_word_have_different_names(look: Open, name: str) -> None:
+    counted = Counter(names(look(name)))
+    assert counted
+    assert [n for n, times in counted.items() if times > 1] == []
+
+
+def test_what_is_read_aloud_is_not_drawn(look: Open) -> None:
+    page = look("explore")
+    button = page.get_by_role("button", name="Strike out Natalie Wood")
+    shown, hidden = button.bounding_box(), button.locator("em").bounding_box()
+    assert button.inner_text().split()[-4:-2] == ["Strike", "out"]
+    assert hidden["width"] <= 1
+    assert shown["width"] < 200
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_fits_a_narrow_screen(look: Open, name: str) -> None:
+    page = look(name, 400)
+    wide = page.evaluate("[document.documentElement, document.querySelector('[data-testid=stMain]')].map(e => e.scrollWidth)")
+    assert max(wide) <= 400
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_charts_and_tables_have_a_text(look: Open, name: str) -> None:
+    """What Streamlit reads aloud of a chart or table is its `alt`."""
+    page = look(name)
+    for kind in ("stPlotlyChart", "stDataFrame"):
+        for drawn in page.get_by_test_id(kind).all():
+            said = drawn.evaluate(
+                "e => (e.querySelector('[aria-label]') || e.closest('[aria-label]') || e).getAttribute('aria-label')"
+            )
+            assert said, f"a {kind} without a text"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_focus_is_seen(look: Open, theme: str) -> None:
+    """Each button, link, tab and choice that Tab reaches on a page has a line around it."""
+    page = look("explore", theme=theme)
+    reached = 0
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        found = page.evaluate(
+            "(() => { const e = document.activeElement; const s = getComputedStyle(e);"
+            " return [e.tagName, e.getAttribute('role') || '', s.outlineStyle, parseFloat(s.outlineWidth)]; })()"
+        )
+        if found[0] in ("BUTTON", "A", "SUMMARY"):
+            reached += 1
+            assert found[2] == "solid", found
+            assert found[3] >= 2, found
+    assert reached > 10
+
+
+def test_the_style_is_a_file_of_the_app() -> None:
+    """The labels of buttons count on it: emphasis in them is hidden."""
+    text = (Path(__file__).resolve().parents[2] / "pages" / "app" / "style.css").read_text("utf-8")
+    assert ":is(button, summary) em" in text
