@@ -134,8 +134,8 @@ def test_without_the_weights_the_app_is_set_up_and_it_is_said(machine: Machine, 
     assert run.main(["setup"]) == 0
     said = [line for line in lines(capsys) if "not ready" in line]
     assert said == [
-        "[run.py] the verifier's model is not ready: make room on the disk; The app works without it, "
-        "and `python3 run.py setup` tries again"
+        "[run.py] the verifier's model is not ready: make room on the disk. The app works without it; "
+        "`python3 run.py setup` tries again"
     ]
     done = len(machine.asked)
     run.setup()  # a start does not wait for it again
