@@ -134,8 +134,8 @@ def test_without_the_weights_the_app_is_set_up_and_it_is_said(machine: Machine, 
     assert run.main(["setup"]) == 0
     said = [line for line in lines(capsys) if "not ready" in line]
     assert said == [
-        "[run.py] the verifier's model is not ready: make room on the disk; the app answers without it, "
-        "and `python3 run.py setup` tries again"
+        "[run.py] the verifier's model is not ready: make room on the disk. The app works without it; "
+        "`python3 run.py setup` tries again"
     ]
     done = len(machine.asked)
     run.setup()  # a start does not wait for it again
@@ -153,7 +153,7 @@ def test_what_only_the_parts_brought_is_removed_and_said(machine: Machine, capsy
     [surplus] = [asked for asked in machine.asked if "surplus" in asked]
     assert {*run.PARTS, "aait", "faiss-gpu"} <= set(surplus)
     assert machine.pips("uninstall")[-1] == ["-y", "aait", "pymupdf"]
-    assert "[run.py] removed from .venv, as nothing asks for it any more: aait, pymupdf" in lines(capsys)
+    assert "[run.py] removed from .venv because nothing needs it any more: aait, pymupdf" in lines(capsys)
 
 
 def test_an_environment_without_pip_is_made_anew(machine: Machine) -> None:
@@ -170,7 +170,7 @@ def test_a_package_that_is_gone_is_installed_again(machine: Machine, capsys: pyt
     run.setup()
     (machine.site / "torch").rmdir()
     run.setup()  # pip lays it down again
-    assert "[run.py] the environment is damaged (gone: torch); installing again" in lines(capsys)
+    assert "[run.py] the environment is damaged (missing: torch); installing again" in lines(capsys)
     assert machine.made == 1
     (machine.site / "torch").rmdir()
     machine.answers.append(lambda asked: "" if "-c" in asked and "install" in asked and machine.made == 1 else None)
@@ -183,7 +183,7 @@ def test_what_does_not_load_is_made_anew_once_and_then_said(machine: Machine, ca
     machine.make(run.VENV, with_pip=True, clear=True)
     assert run.main(["setup"]) == 1
     assert machine.made == 2
-    assert "the libraries do not load: libgomp.so.1: cannot open shared object file; mend that" in lines(capsys)[-1]
+    assert "the libraries do not load: libgomp.so.1: cannot open shared object file; correct that" in lines(capsys)[-1]
 
 
 @pytest.mark.parametrize(
@@ -197,11 +197,11 @@ def test_what_does_not_load_is_made_anew_once_and_then_said(machine: Machine, ca
         ),
         (
             "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.",
-            "is not the one that this version was made",
+            "is not the expected one",
         ),
         ("ERROR: No matching distribution found for torch==2.13.0", "your package index has no torch==2.13.0 for Python"),
         ("ERROR: Could not install: [Errno 13] Permission denied: '/x'", "cannot be written: make them writable"),
-        ("notice\nERROR: something else\n", "the installation failed: ERROR: something else; mend that"),
+        ("notice\nERROR: something else\n", "the installation failed: ERROR: something else; correct that"),
     ],
 )
 def test_a_failed_installation_says_what_to_do_in_one_line(

@@ -64,7 +64,7 @@ def test_the_help_of_a_target_names_its_options_and_their_defaults(target: str, 
     [
         (["verifier", "--freeze", "2"], "core train verifier has no option --freeze"),
         (["reader", "--joined=0.5", "--models", "3"], "core train reader has no option --joined, --models"),
-        (["ambiguity", "more"], "core train ambiguity takes no word 'more'"),
+        (["ambiguity", "more"], "core train ambiguity does not take 'more'"),
     ],
 )
 def test_options_of_another_target_are_refused_in_one_line(
@@ -73,7 +73,7 @@ def test_options_of_another_target_are_refused_in_one_line(
     assert main(["train", *words]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith(f"error: {says}; its options: python -m core train")
+    assert err.startswith(f"error: {says}; see python -m core train")
 
 
 def test_the_old_name_of_a_target_works_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from core.trace import to_json
 from storage.people.actors import annotator_row
 from storage.results.annotations import pairs_of, write_pairs
 from storage.results.evaluation_rows import report_of
+from storage.results.predictions import question_row
 from storage.schema import tables
 from storage.schema.engine import now
 from storage.store import Store
@@ -244,6 +245,12 @@ def write_some(url: str, name: str, count: int) -> None:
             saved = store.predictions.save_prediction(prediction(f"{name} {number}?"))
             store.labels.judge(saved, 0, "shared", "correct")
             store.labels.judge(saved, 0, name, "wrong", note=str(number))
+
+
+def ask(store: Store, text: str, id: str) -> str:
+    """A stored question that nobody predicted or judged anything of; its public id."""
+    with store.database.writing() as session:
+        return question_row(session, t.Question(text, id=id)).public_id
 
 
 def noted_exports(store: Store) -> list[tables.Export]:

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from annotation_samples import fill_workbench
 from schema_files import schemas, unpack
-from storage_samples import fill
+from storage_samples import annotations, ask, fill
 
 from core.errors import InputError
-from core.types import Question
 from storage.exchange.kinds import KINDS, LEFT_OUT, TARGETS, WITHIN
 from storage.schema import tables
 from storage.store import Store
@@ -94,7 +93,7 @@ def test_older_layouts_are_read(store: Store, tmp_path: Path, layout: int) -> No
     ]
     file = put(tmp_path / "a.jsonl", rows)
     assert store.imports.import_file(file).stored == {"annotator": 1, "question": 1, "annotation": 1, "evaluation": 1}
-    assert store.annotations("1")[0].annotation.pairs[0].answers == ("x",)
+    assert annotations(store, "1")[0][3].pairs[0].answers == ("x",)
     assert store.imports.import_file(file).known == {"annotator": 1, "question": 1, "annotation": 1, "evaluation": 1}
 
 
@@ -115,10 +114,10 @@ def test_a_question_that_bears_another_id_here_is_the_same_question(store: Store
             "updated": MOMENT,
         },
     ]
-    here = store.add_question(Question("Who?", id="1")).id
+    here = ask(store, "Who?", "1")
     report = store.imports.import_file(put(tmp_path / "a.jsonl", rows))
     assert (report.known, report.stored) == ({"question": 1}, {"annotator": 1, "annotation": 1})
-    assert [a.annotator for a in store.annotations(here)] == ["Ada"]
+    assert [who for who, _, _, _ in annotations(store, here)] == ["Ada"]
 
 
 def test_an_id_that_belongs_to_another_row_is_refused_in_words(store: Store, tmp_path: Path) -> None:
@@ -142,8 +141,9 @@ def test_pairs_that_differ_are_a_contradiction(store: Store, tmp_path: Path) -> 
 
 
 def test_a_row_that_refers_to_another_one_is_a_contradiction(store: Store, tmp_path: Path) -> None:
+    fill(store)
     fill_workbench(store)
-    store.add_question(Question("Another?", id="another"))
+    ask(store, "Another?", "another")
     store.exports.export("jsonl", tmp_path / "a.jsonl")
     rows = lines(tmp_path / "a.jsonl")
     at = next(i for i, row in enumerate(rows) if row["kind"] == "item")

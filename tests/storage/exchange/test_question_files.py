@@ -129,4 +129,4 @@ def test_help_says_what_a_snapshot_holds(capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit):
         main(["snapshot", "--help"])
     said = " ".join(capsys.readouterr().out.split())
-    assert "training, ambignq, ambignq-full, preferences, csv, parquet; fid and jsonl where --format names them" in said
+    assert "default: training, ambignq, ambignq-full, preferences, csv, parquet" in said

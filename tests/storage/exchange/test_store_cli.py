@@ -199,7 +199,7 @@ def test_a_system_answers_a_project_from_the_command_line(
         assert "no system of the project Plays (scripted)" in capsys.readouterr().err
         store.intake.add_items("me", made.id, [t.ReferenceQuestion("?", "??!", (), passages)])
         assert main(command) == 1
-        assert "every question failed; the first one, '??!'" in capsys.readouterr().err
+        assert "every question failed; first failure: '??!'" in capsys.readouterr().err
         store.people.add_person("me", "Mia", "manager", "a long password")
         assert main(command) != 0
         assert "'me' may not work here" in capsys.readouterr().err

@@ -71,7 +71,7 @@ def test_unknown_ids(store: Store) -> None:
     with pytest.raises(NotFoundError, match="nope"):
         store.predictions.get_prediction("nope")
     with pytest.raises(NotFoundError, match="nope"):
-        store.get_evaluation("nope")
+        store.evaluations.evaluation_report("nope")
 
 
 def test_recent_predictions_search_and_page(store: Store) -> None:
