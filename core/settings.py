@@ -24,10 +24,12 @@ class Settings:
     encoder: str = "minilm"  # minilm: the packaged all-MiniLM-L6-v2; else a sentence-transformers name or folder
     index_kind: str = "flat"  # flat, ivfpq, hnsw
     retriever: str = "hybrid"  # dense, bm25, hybrid
-    system: str = "ambigprompt"
+    system: str = "ambiscope"
     answerer: str = "default"  # bundled checkpoint name, folder or hub name
     reader: str = "default"  # bundled checkpoint name or folder
-    verifier: str = "default"  # of ambigprompt's reranking: bundled checkpoint name or folder; off: none
+    verifier: str = (
+        "default"  # that rerankers ask: bundled checkpoint name or folder; off: none, where nobody asks for it by name
+    )
     seq2seq: str = "fid"  # of fid and spanseqgen: bundled checkpoint name, folder or hub name of an encoder-decoder
     rewriter: str = "rewriter"  # of clarifier=seq2seq: the same, of a model that writes disambiguated questions
     top_k: int = 10

@@ -13,7 +13,7 @@ from core.commands.training.runs import Made, miner, say, train_network
 from core.errors import InputError
 from core.settings import Settings
 
-ABOUT = "the verifier, which judges single candidates of ambigprompt"
+ABOUT = "the verifier, which judges single candidates for rerankers"
 
 PROMPTS = 2_200  # questions of --annotated, and 0.6 times as many of their disambiguated ones
 CLARIFIED = 0.6
