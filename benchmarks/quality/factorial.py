@@ -1,6 +1,6 @@
 """What iterating brings, what the reranker and what the verifier: six systems, each with nothing added, with a reranker, and with a reranker and a verifier.
 
-    python -m benchmarks.quality.factorial [--multi DATA/multi/dev.jsonl.gz] [--every N] [--practice N] [--seconds N] [--page benchmarks/results/additions.md]
+    python -m benchmarks.quality.factorial [--multi DATA/multi/dev.jsonl.gz] [--every N] [--practice N] [--sets SET ...] [--seconds N] [--page FILE]
     python -m benchmarks.quality.factorial --only-page benchmarks/results/additions.md
 
 Each reranker was fitted by one command on the same practice questions held out from training (`python -m core train reranker --system NAME`); the practice questions
@@ -145,19 +145,22 @@ def in_one_passage(asked: Asked, passages: Sequence[t.RetrievedPassage]) -> int:
     )
 
 
-def ask(systems: Systems, asked: Asked, cell: Cell, made: str) -> Row:
+def ask(systems: Systems, asked: Asked, cell: Cell, known: Row | None) -> Row | None:
+    """A row, or None where it is known; an error in place of answers where the system cannot answer."""
     row: Row = {
         "key": asked.key,
         "set": asked.set,
         "source": asked.source,
         "system": cell[0],
         "additions": cell[1],
-        "made": made,
+        "made": "",
     }
     row |= {"references": max(len(r) for r in asked.references), "answers": None, "f1": None}
     try:
         system = systems(cell, asked.corpus)
-        row["commit"] = systems.commit(system.info)
+        row |= {"made": made_with(system.info), "commit": systems.commit(system.info)}
+        if known is not None and known["made"] == row["made"]:
+            return None
         prediction = answer(system, asked.question)
     except AmbiscopeError as error:
         return row | {"error": str(error)}
@@ -170,10 +173,8 @@ def run(systems: Systems, questions: Sequence[Asked], rows: Rows, device: str) -
     with keeping(rows.file.with_name("kept.db")), quick(torch.device("cuda" if device.startswith("cuda") else "cpu")):
         for number, asked in enumerate(questions, 1):
             for cell in CELLS:
-                known = rows.found.get((asked.key, *cell))
-                made = made_with(systems(cell, asked.corpus).info)
-                if known is None or known["made"] != made:
-                    rows.add(ask(systems, asked, cell, made))
+                if (row := ask(systems, asked, cell, rows.found.get((asked.key, *cell)))) is not None:
+                    rows.add(row)
             print(f"{number} of {len(questions)}: {asked.key}", flush=True)
 
 
@@ -289,6 +290,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     quiet_libraries()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--multi", type=Path, help="questions that bring their passages: JSONL(.gz)")
+    parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS), help="ask only these now")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="every N-th question of data/starter and --multi")
     parser.add_argument("--practice", type=int, default=150, metavar="N", help="practice questions (default: %(default)s)")
     parser.add_argument(
@@ -307,10 +309,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         engine = Engine(settings)
         systems = Systems(engine)
         starter = from_file("starter", ROOT / "data" / "starter" / "questions.json", "starter", args.every)
-        sets = [starter, practice(engine, args.practice, args.seed)]
-        if args.multi:
+        sets = [starter] if "starter" in args.sets else []
+        if "practice" in args.sets:
+            sets.append(practice(engine, args.practice, args.seed))
+        if args.multi and "multi" in args.sets:
             sets.append(from_file("multi", args.multi, "", args.every))
-        longest = max(map(len, sets))
+        longest = max(map(len, sets), default=0)
         run(systems, [s[i] for i in range(longest) for s in sets if i < len(s)], rows, settings.device)
         if args.seconds:
             measure(systems, starter[: args.seconds + 1], rows)
