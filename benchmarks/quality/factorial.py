@@ -25,11 +25,12 @@ from typing import Any
 
 import torch
 
+from core import disk
 from core import types as t
 from core.cli import quiet_libraries
 from core.datasets import load
 from core.engine import Engine
-from core.errors import AmbiscopeError
+from core.errors import AmbiscopeError, InputError
 from core.evaluation.report import build_provenance
 from core.metrics.answers import f1
 from core.metrics.significance.bootstrap import compare, interval
@@ -133,6 +134,17 @@ def made_with(info: t.SystemInfo) -> str:
     return hashlib.sha256(body.encode()).hexdigest()[:16]
 
 
+def weights_of(info: t.SystemInfo) -> Row:
+    """Digests of what answers: the system's model, the reader and the verifier where it has them, and its reranker."""
+    of_reranker = json.dumps(info.settings.get("reranking"), sort_keys=True).encode()
+    return {
+        "checkpoint": info.checkpoint_digest,
+        "reader": info.settings.get("reader_digest", ""),
+        "verifier": info.settings.get("verifier_digest", ""),
+        "reranker": hashlib.sha256(of_reranker).hexdigest()[:16] if info.settings.get("reranking") else "",
+    }
+
+
 def in_one_passage(asked: Asked, passages: Sequence[t.RetrievedPassage]) -> int:
     """The most reference answers that one of the passages holds."""
     return max(
@@ -158,7 +170,7 @@ def ask(systems: Systems, asked: Asked, cell: Cell, known: Row | None) -> Row | 
     row |= {"references": max(len(r) for r in asked.references), "answers": None, "f1": None}
     try:
         system = systems(cell, asked.corpus)
-        row |= {"made": made_with(system.info), "commit": systems.commit(system.info)}
+        row |= {"made": made_with(system.info), "commit": systems.commit(system.info), **weights_of(system.info)}
         if known is not None and known["made"] == row["made"]:
             return None
         prediction = answer(system, asked.question)
@@ -276,12 +288,17 @@ class Table:
 
 
 def page(rows: Rows, command: str) -> str:
+    """The page, as Markdown.  Raises InputError where no question was answered by every system."""
     table = Table(rows)
+    if not table.keys:
+        raise InputError("no question was answered by every system yet; start again without --only-page to go on")
+    verifiers = sorted({str(row["verifier"]) for row in rows.found.values() if row.get("verifier")})
     commits = sorted({str(row.get("commit", ""))[:7] for row in rows.found.values() if row.get("commit")})
     head = f"""# What iterating brings, what the reranker, what the verifier
 
 `{command}` ({", ".join(commits)}; seed 0): six systems, each with nothing added, with a reranker of its own, and with a reranker that asks the verifier.
-F1 answer, all [95% interval] / questions with several answers. {len(table.keys)} questions that every system has answered; `ambiscope` is the shipped default, fitted on more questions.
+F1 answer, all [95% interval] / questions with several answers; {len(table.keys)} questions that every system has answered. Verifier {", ".join(verifiers)}; the rerankers
+are those of the checkpoints, and each row of the run names its own. `ambiscope` is the default as it is shipped, its reranker fitted on more questions than the others.
 """
     return head + "\n".join(table.lines()) + "\n"
 
@@ -304,8 +321,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     settings = Settings.from_env()
     rows = Rows(settings.home / "factorial" / "rows.jsonl")
-    command = "python -m benchmarks.quality.factorial"
+    asked = rows.file.with_name("command.txt")
     if args.only_page is None:
+        words = sys.argv[1:] if argv is None else argv
+        shown = [f"DATA/multi/{Path(w).name}" if args.multi and w == str(args.multi) else w for w in words]
+        disk.write_text(asked, " ".join(["python -m benchmarks.quality.factorial", *shown]))
         engine = Engine(settings)
         systems = Systems(engine)
         starter = from_file("starter", ROOT / "data" / "starter" / "questions.json", "starter", args.every)
@@ -319,7 +339,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.seconds:
             measure(systems, starter[: args.seconds + 1], rows)
     if where := args.only_page or args.page:
-        where.write_text(page(rows, command), encoding="utf-8")
+        try:
+            disk.write_text(where, page(rows, asked.read_text(encoding="utf-8") if asked.exists() else ""))
+        except InputError as error:
+            print(error, file=sys.stderr)
+            return 2
     return 0
 
 
