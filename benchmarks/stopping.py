@@ -1,7 +1,7 @@
 """When an answer set is whole: every rule of core.systems.shared.stopping on the same runs, and how true the probabilities are.
 
-    python -m benchmarks.stopping --runs FOLDER/ambigprompt-*.jsonl [--cross]
-    python -m benchmarks.stopping --follow ambigprompt dpr-threshold --questions data/starter/questions.json --corpus starter --out FOLDER
+    python -m benchmarks.stopping --runs FOLDER/ambiscope-*.jsonl [--cross]
+    python -m benchmarks.stopping --follow ambiscope dpr-threshold --questions data/starter/questions.json --corpus starter --out FOLDER
 
 A run is followed beyond where the system would have stopped (core.training.tasks.calibration), once; the rules are then tried on what it said.  `--runs`: such
 files, of `python -m core train calibration` too; `--cross`: with calibrations fitted on the other four fifths of these runs, for the questions on which the
@@ -142,7 +142,7 @@ def main() -> int:
     found: dict[str, list[Followed]] = {}
     own = args.own
     for file in args.runs:
-        name = max((n for n in ("ambigprompt", *THRESHOLDS) if file.name.startswith(n + "-")), key=len)
+        name = max((n for n in ("ambiscope", *THRESHOLDS) if file.name.startswith(n + "-")), key=len)
         found.setdefault(name, []).extend(read(file))
     if args.follow:
         questions = [q for q in load(args.questions)[: args.limit] if q.passages is None or q.passages]

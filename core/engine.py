@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from core import renamed
 from core.errors import AmbiscopeError, InputError
 from core.requirements import check
 from core.retrieval.library import Corpus, CorpusLibrary
@@ -81,9 +82,10 @@ class Engine:
 
         Raises UnknownNameError, NotFoundError, InputError for options that do not fit the corpus, CheckpointError.
         """
-        name = name or self.settings.system
-        build = SYSTEMS.resolve(name)
         options = options or Options(max_answers=self.settings.max_answers)
+        name, extra = renamed.current_request(name or self.settings.system, options.extra)
+        build = SYSTEMS.resolve(name)
+        options = replace(options, extra=extra)
         opened = None if own_passages else self.corpus(corpus)
         options = replace(options, top_k=self._to_read(name, options.top_k, opened))
         parts = Parts(
@@ -94,7 +96,7 @@ class Engine:
             cancelled or (lambda: False),
             _retrieval(opened, self.settings) if opened else {},
             similarity=self.similarity,
-            embed=self._embed,
+            embed=self.embed,
         )
         system: AnsweringSystem = build(parts, options)
         return system
@@ -110,8 +112,9 @@ class Engine:
             )
         return asked or max(1, min(usual, len(corpus)))
 
-    def _embed(self, texts: Sequence[str]) -> Any:
-        return self.library.encoder().encode(texts, "query")  # "query": what was embedded lately is kept
+    def embed(self, texts: Sequence[str]) -> Any:
+        """Unit vectors (n, d); what was embedded lately is kept."""
+        return self.library.encoder().encode(texts, "query")
 
     def similarity(self, question: str, passages: Sequence[Passage]) -> list[float]:
         """Cosines of a question and the passages that it brings itself: what retrieval would have said of them.  Raises CheckpointError."""

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 TARGETS = {"rescorer": "reranker"}  # of `core train`
-OPTIONS = {"rescoring": "reranking"}  # of systems: --set, stored runs, links
+ADDITIONS = {
+    "on": "all",
+    "off": "none",
+}  # values of the option `reranking`, before that `rescoring`, as those of `additions` of ambiscope
+CALIBRATIONS = {  # in calibration.json: today's name -> the one of before, when ambigprompt had the additions
+    f"ambiscope {kind}": f"ambigprompt {kind}" for kind in ("retrieved", "own", "retrieved_verified", "own_verified")
+}
 FILES = {  # of checkpoint folders
     "rescorer.json": "reranker.json",
     "rescorer_own.json": "reranker_own.json",
@@ -26,17 +32,21 @@ def current(name: str, table: Mapping[str, str], where: str) -> str:
     return new
 
 
-def current_options(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a system under today's names.  Where both spellings are given, the new one counts."""
-    return {current(name, OPTIONS, "option"): value for name, value in extra.items() if OPTIONS.get(name) not in extra}
+def current_request(system: str, extra: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A system and its options under today's names.  With the option `reranking`, `ambigprompt` means the system with additions, as it did."""
+    olds = [name for name in ("rescoring", "reranking") if name in extra]
+    if not olds or system not in ("ambigprompt", "ambiscope"):
+        return system, dict(extra)
+    value = extra[olds[-1]]
+    said = f"additions={ADDITIONS.get(value, value)}"
+    _warn(f"{olds[-1]}={value} of {system}", f"{said} of ambiscope", "option")
+    return "ambiscope", {"additions": ADDITIONS.get(value, value), **{k: v for k, v in extra.items() if k not in olds}}
 
 
-def current_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What an earlier version wrote as the settings of a system, under today's names: no warning, since nobody typed them."""
-    out = {OPTIONS.get(name, name): value for name, value in settings.items()}
-    if isinstance(extra := out.get("extra"), dict):
-        out["extra"] = {OPTIONS.get(name, name): value for name, value in extra.items()}
-    return out
+def ran_as(system: str, settings: Mapping[str, Any]) -> str:
+    """The system of today that does what a stored run did: until `ambiscope` was a system of its own, `ambigprompt` had the additions."""
+    had = "additions" not in settings and ("reranking" in settings or "rescoring" in settings)
+    return "ambiscope" if had and system == "ambigprompt" else system
 
 
 def find_file(folder: Path, name: str) -> Path | None:

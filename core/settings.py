@@ -25,10 +25,12 @@ class Settings:
     index_kind: str = "flat"  # flat, ivfpq, hnsw
     index_gpus: str = "replicate"  # FAISS with several GPUs: replicate (a copy on each), shard (a part on each), one
     retriever: str = "hybrid"  # dense, bm25, hybrid
-    system: str = "ambigprompt"
+    system: str = "ambiscope"
     answerer: str = "default"  # bundled checkpoint name, folder or hub name
     reader: str = "default"  # bundled checkpoint name or folder
-    verifier: str = "default"  # of ambigprompt's reranking: bundled checkpoint name or folder; off: none
+    verifier: str = (
+        "default"  # that rerankers ask: bundled checkpoint name or folder; off: none, where nobody asks for it by name
+    )
     seq2seq: str = "fid"  # of fid and spanseqgen: bundled checkpoint name, folder or hub name of an encoder-decoder
     rewriter: str = "rewriter"  # of clarifier=seq2seq: the same, of a model that writes disambiguated questions
     top_k: int = 10

@@ -98,19 +98,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = Settings.from_env()
     questions = load(args.questions)
     options = Options(top_k=args.top_k, clarify=not args.no_clarify)
-    reports = {"ambigprompt": report_of(settings, "ambigprompt", questions, args.corpus, options)}
+    reports = {"ambiscope": report_of(settings, "ambiscope", questions, args.corpus, options)}
     if not args.skip_one_pass:
         threshold, reports["one-pass"] = best_one_pass(settings, questions, args.corpus, args.top_k)
         reports[f"one-pass (threshold {threshold})"] = reports.pop("one-pass")
     for pair in args.ablations:
         name, _, folder = pair.partition("=")
         changed = replace(settings, answerer=folder)
-        reports[name] = report_of(changed, "ambigprompt", questions, args.corpus, replace(options, clarify=False))
+        reports[name] = report_of(changed, "ambiscope", questions, args.corpus, replace(options, clarify=False))
     print(f"{len(questions)} questions; values are all / multi, with 95% bootstrap intervals of all\n")
     print("| system | " + " | ".join(SHOWN) + " |\n|---|" + "---|" * len(SHOWN))
     for name, report in reports.items():
         print(line(name, report, args.top_k))
-    main_report = reports["ambigprompt"]
+    main_report = reports["ambiscope"]
     print(f"\nfailed {main_report.failed}; {json.dumps(main_report.timings)}; {json.dumps(main_report.provenance)}")
     for group in ("by_source", "by_ambiguity"):
         for key, row in getattr(main_report, group).items():

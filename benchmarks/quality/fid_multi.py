@@ -1,6 +1,6 @@
 """FiD-multi (AmbigPrompt's Figure 5): the bias of the end of the sequence at which `fid` writes as many answers as another system finds.
 
-    python -m benchmarks.quality.fid_multi [--like ambigprompt | --mean 2.1] [--limit 40]
+    python -m benchmarks.quality.fid_multi [--like default | --mean 2.1] [--limit 40]
 
 On the practice questions held out from training, over their own passages; never on a test set.  Prints the bias for `fid-multi`'s option end_bias,
 with F1, precision, recall and the number of answers of `fid`, `fid-multi` and the other system.

@@ -1,6 +1,6 @@
 """What a process holds after many different questions: memory, open handles, and where the memory lies.
 
-    python -m benchmarks.robustness.memory [--system ambigprompt] [--questions 500] [--corpus practice]
+    python -m benchmarks.robustness.memory [--system ambiscope] [--questions 500] [--corpus practice]
 
 Each question is asked in a thread of its own, as the app does.  The questions are distinct and spread over a file; with `--corpus practice` their
 passages are read from data/practice into a corpus of that name first.  Exit code 1 where the process grew above `--most` MB, or held more handles

@@ -42,7 +42,7 @@ def median_seconds(call: Callable[[], Any], repeats: int = 5) -> float:
 
 
 def whole_runs(engine: Engine, questions: list[str], clarify: bool) -> list[dict[str, float]]:
-    system = engine.system("ambigprompt", "starter", Options(clarify=clarify))
+    system = engine.system("ambiscope", "starter", Options(clarify=clarify))
     rows = []
     for text in questions:
         started = time.perf_counter()

@@ -159,7 +159,7 @@ def make_ways(args: argparse.Namespace) -> list[dict[str, Way]]:
     from core.engine import Engine
     from core.systems.shared.base import Options
 
-    system: Any = Engine(settings).system("ambigprompt", "starter", Options(clarify=False, extra={"loop": "fast"}))
+    system: Any = Engine(settings).system("ambiscope", "starter", Options(clarify=False, extra={"loop": "fast"}))
     return [bundled_ways(q, found, answerer, reread(system.loop(), q, found)) for q, found, _ in questions]
 
 
@@ -235,7 +235,7 @@ def memory(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def f1(args: argparse.Namespace) -> dict[str, Any]:
-    """F1 answer of both loops, as the system `ambigprompt` runs them, on the same questions."""
+    """F1 answer of both loops, as the system `ambiscope` runs them, on the same questions."""
     from core.datasets import load
     from core.engine import Engine
     from core.evaluation.run import evaluate
@@ -248,7 +248,7 @@ def f1(args: argparse.Namespace) -> dict[str, Any]:
     out: dict[str, Any] = {"questions": len(questions), "file": args.file.name}
     for loop in ("exact", "fast"):
         system = engine.system(
-            "ambigprompt", args.corpus, Options(args.passages, clarify=False, extra={"loop": loop}), own_passages=own
+            "ambiscope", args.corpus, Options(args.passages, clarify=False, extra={"loop": loop}), own_passages=own
         )
         report = evaluate(system, questions, seed=0)
         out[loop] = {

@@ -1,9 +1,10 @@
-"""Chooses the decoding of the default answerer (retrieval prior, [EOI] bias) on practice questions held out from training; never on a test set.
+"""Chooses the decoding of the answerer (retrieval prior, [EOI] bias) on practice questions held out from training; never on a test set.
 
-    python -m benchmarks.tuning.decoding [--answerer FOLDER] [--corpus practice]
+    python -m benchmarks.tuning.decoding [--answerer FOLDER] [--limit 60]       # of ambiscope
+    python -m benchmarks.tuning.decoding --paper [--limit 60]                    # of ambigprompt: the bias of [EOI] alone, no prior, no filter
 
-Needs the practice corpus: python -m core index --passages data/practice/passages.tsv.gz --name practice
-The network's scores are kept for each (question, previous answers), so that a further setting costs little.
+The network's scores are kept for each (question, previous answers), so that a further setting costs little.  Questions and passages: those that rerankers
+are fitted on (core.training.data.held_out_passages).
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import itertools
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 
@@ -22,23 +22,25 @@ from core.engine import Engine
 from core.models.encoders.precision import quick
 from core.models.span.answerer import Decoding, Scored, SpanAnswerer, load_answerer
 from core.models.span.reader import load_reader
-from core.settings import ROOT, Settings
+from core.settings import Settings
+from core.text import normalize_answer
 from core.training.data.examples import MultiExample
-from core.training.data.mixtures import annotated_examples
+from core.training.data.held_out_passages import WRITTEN, held_out_passages
 from core.training.held_out import answer_f1
 from core.types import RetrievedPassage
 
 PRIORS = (0.0, 3.0, 6.0, 9.0)
-BIASES = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5)
+BIASES = (-2.5, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5)
 READER_WEIGHTS = (0.0, 0.3, 0.6)
 
 
 class Runner:
     def __init__(
-        self, answerer: SpanAnswerer, examples: Sequence[MultiExample], passages: Sequence[list[RetrievedPassage]]
+        self, answerer: SpanAnswerer, examples: Sequence[MultiExample], passages: Sequence[Sequence[RetrievedPassage]]
     ) -> None:
         self.answerer, self.examples, self.passages = answerer, examples, passages
         self.kept: dict[tuple[int, tuple[str, ...]], Scored] = {}
+        self.again = 0  # runs that ended because an answer was chosen again
 
     def answers(self, i: int, decoding: Decoding, most: int = 8) -> list[str]:
         found: list[str] = []
@@ -51,6 +53,9 @@ class Runner:
             top = proposal.candidates[0] if proposal.candidates else None
             if top is None or proposal.eoi_probability >= top.probability:
                 break
+            if normalize_answer(top.text) in map(normalize_answer, found):
+                self.again += 1
+                break
             found.append(top.text)
         return found
 
@@ -60,21 +65,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--answerer", default="default")
     parser.add_argument("--reader", default="default")
-    parser.add_argument("--corpus", default="practice")
+    parser.add_argument("--paper", action="store_true")
     parser.add_argument("--top-k", type=int, default=10)
-    parser.add_argument("--limit", type=int, default=0)
+    parser.add_argument(
+        "--limit", type=int, default=0, help="at most so many questions, drawn evenly from the practice folders"
+    )
     args = parser.parse_args()
     settings = Settings.from_env()
-    _, held_out = annotated_examples(Path(ROOT / "data" / "practice"), held_out=0.2)
-    held_out = held_out[: args.limit or None]
-    corpus = Engine(settings).corpus(args.corpus)
-    found = corpus.search_many([e.question for e in held_out], args.top_k)
-    answerer, digest = load_answerer(args.answerer, settings.device, Decoding(reader_weight=1.0))
-    answerer.reader, _ = load_reader(args.reader, settings.device)
+    held_out, found = held_out_passages(Engine(settings), WRITTEN, args.top_k, args.limit)
+    answerer, digest = load_answerer(args.answerer, settings.device, Decoding(reader_weight=float(not args.paper)))
+    if not args.paper:
+        answerer.reader, _ = load_reader(args.reader, settings.device)
     runner = Runner(answerer, held_out, found)
     rows = []
-    for prior, weight, bias in itertools.product(PRIORS, READER_WEIGHTS, BIASES):
-        decoding = Decoding(retrieval_prior=prior, eoi_bias=bias, reader_weight=weight)
+    for prior, weight, bias in itertools.product(*(((0.0,), (0.0,)) if args.paper else (PRIORS, READER_WEIGHTS)), BIASES):
+        decoding = Decoding(retrieval_prior=prior, eoi_bias=bias, reader_weight=weight, repeats=args.paper)
+        runner.again = 0
         runs = [runner.answers(i, decoding) for i in range(len(held_out))]
         values = [answer_f1(a, e.gold) for a, e in zip(runs, held_out)]
         multi = [v for v, e in zip(values, held_out) if len(e.gold) > 1]
@@ -85,6 +91,7 @@ def main() -> int:
                 "eoi_bias": bias,
                 "f1": round(sum(values) / len(values), 4),
                 "f1_multi": round(sum(multi) / len(multi), 4),
+                "again": runner.again,
                 "answers": round(sum(map(len, runs)) / len(runs), 2),
                 "gold": round(sum(len(e.gold) for e in held_out) / len(held_out), 2),
             }

@@ -6,6 +6,7 @@ import hashlib
 import json
 import sqlite3
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -43,20 +44,29 @@ class Judgments:
 
     def get(self, key: str) -> Any:
         """The value, or None where there is none.  Raises StorageError."""
+        return self.get_many([key]).get(key)
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, Any]:
+        """The values of those keys that have one.  Raises StorageError."""
         if not self._path.exists():
-            return None
+            return {}
         with self._lock, closing(self._open()) as connection:
             try:
-                row = connection.execute("SELECT value FROM judgment WHERE key = ?", (key,)).fetchone()
-                return json.loads(row[0]) if row else None
+                rows = (connection.execute("SELECT value FROM judgment WHERE key = ?", (key,)).fetchone() for key in keys)
+                return {key: json.loads(row[0]) for key, row in zip(keys, rows) if row}
             except (sqlite3.Error, ValueError) as e:
                 raise StorageError(f"{self._path} cannot be read ({e}); move the file away to judge anew") from e
 
     def put(self, key: str, value: Any) -> None:
         """Raises StorageError when the disk refuses."""
+        self.put_many({key: value})
+
+    def put_many(self, values: Mapping[str, Any]) -> None:
+        """All of them, or none.  Raises StorageError when the disk refuses."""
+        rows = [(key, json.dumps(value)) for key, value in values.items()]
         with self._lock, closing(self._open()) as connection:
             try:
                 with connection:
-                    connection.execute("INSERT OR REPLACE INTO judgment VALUES (?, ?)", (key, json.dumps(value)))
+                    connection.executemany("INSERT OR REPLACE INTO judgment VALUES (?, ?)", rows)
             except sqlite3.Error as e:
                 raise StorageError(f"{self._path} cannot be written ({e}); make room and start again to go on") from e

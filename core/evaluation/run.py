@@ -38,7 +38,6 @@ from core.metrics.base import Example
 from core.metrics.calibration import ends_of, judged
 from core.metrics.errors import errors_of
 from core.metrics.score.scoring import values_of
-from core.renamed import current_settings
 from core.text import storable
 
 if TYPE_CHECKING:
@@ -291,7 +290,7 @@ def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str
             raise InputError(f"{rows} is there without its run.json; give another output folder, or take it away")
         write_json(run, identity, "give a folder on a disk with room")
         return {}
-    earlier = _current(json_io.read(run))
+    earlier = json_io.read(run)
     if earlier != identity:
         raise InputError(
             f"{folder} holds a run of {_difference(earlier, identity)}; give another output folder, or take this one away"
@@ -308,14 +307,6 @@ def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str
         failed = f", {len(found) - len(kept)} that failed are asked again" if len(kept) < len(found) else ""
         say(f"goes on in {folder}: {len(kept)} questions are answered{failed}")
     return kept
-
-
-def _current(earlier: Any) -> Any:
-    """What run.json holds, with the options of its system under today's names."""
-    if not isinstance(earlier, dict) or not isinstance(system := earlier.get("system"), dict):
-        return earlier
-    settings = system.get("settings")
-    return {**earlier, "system": {**system, "settings": current_settings(settings) if isinstance(settings, dict) else settings}}
 
 
 def _difference(earlier: Any, identity: Row) -> str:

@@ -124,7 +124,7 @@ def find_fid(name: str) -> str:
             kind = read_config(folder).get("kind")
             if kind is not None and kind != SMALL_SEQ2SEQ:
                 raise CheckpointError(
-                    f"{folder} holds a {kind} model, not an encoder-decoder; use system ambigprompt for it, or name a T5 or BART folder"
+                    f"{folder} holds a {kind} model, not an encoder-decoder; use system ambiscope for it, or name a T5 or BART folder"
                 )
             return str(folder)
     if name in OWN:

@@ -7,21 +7,29 @@ from core.registry import Entry, Registry
 
 SEQ2SEQ = "encoder-decoder fid"  # bundled; another one by AMBISCOPE_SEQ2SEQ
 GONE = Entry("", "a system that does not exist any more")
+ADDITIONS = ("none", "reranker", "verifier")  # core.systems.shared.additions, which is not imported for a list of names
 LONG = 20  # passages, in place of the fewer of AMBISCOPE_TOP_K: Lee et al. 2025, appendix D
 
 SYSTEMS = Registry(
     "system",
     {
+        "ambiscope": Entry(
+            "core.systems.ambigprompt:build_ambiscope",
+            "finds the answers one by one, each prompted by those before it, until [EOI]; a reranker and a verifier judge the candidates of each step",
+            "Sun et al. 2023, section 3, with our additions",
+            ("checkpoint answerer",),
+            choices={"additions": ("all", "verifier", "reranker", "none"), "loop": ("exact", "fast")},
+        ),
         "ambigprompt": Entry(
             "core.systems.ambigprompt:build",
-            "finds the answers one by one, each prompted by those before it, until [EOI]",
+            "the paper's method alone: the answers one by one, each prompted by those before it, until [EOI]",
             "Sun et al. 2023, section 3",
             ("checkpoint answerer",),
-            choices={"loop": ("exact", "fast")},
+            choices={"additions": ADDITIONS, "loop": ("exact", "fast")},
         ),
         "ambigprompt-seq2seq": Entry(
             "core.systems.ambigprompt:build_seq2seq",
-            "the same loop over an encoder-decoder (a small one is bundled; t5-base, a folder): Fusion-in-Decoder with interleaved prompting",
+            "the paper's loop over an encoder-decoder (a small one is bundled; t5-base, a folder): Fusion-in-Decoder with interleaved prompting",
             "Sun et al. 2023, sections 2.2 and 3",
             ("encoder-decoder answerer-seq2seq",),
             choices={"loop": ("exact", "fast")},
@@ -31,13 +39,15 @@ SYSTEMS = Registry(
             "reads every passage for itself, once, and keeps each answer above a threshold",
             "Min et al. 2020 (thresholded reader); Karpukhin et al. 2020",
             ("checkpoint reader",),
+            choices={"additions": ADDITIONS},
         ),
         "verdict": Entry(
             "core.systems.verdict:build",
-            "one retrieval, one interpretation or abstention from each passage, clustered: what the corpus can answer, and nothing else",
+            "one retrieval, one interpretation or abstention from each passage, and one kept of those with the same answer (under a language model: of a cluster)",
             "Lee et al. 2025, section 4",
             ("checkpoint reader", "checkpoint answerer"),
             choices={
+                "additions": ADDITIONS,
                 "clustering": ("default", "conservative"),
                 "embed": ("question and answer", "question"),
                 "unclustered": ("by generator", "verified", "keep", "drop"),
@@ -117,13 +127,14 @@ SYSTEMS = Registry(
             "the same reading, each span scored as DPR does, above a threshold tuned on held-out questions",
             "Min et al. 2020, section 5; Karpukhin et al. 2020, section 6.1",
             ("checkpoint reader",),
-            choices={"scoring": ("dpr", "passage")},
+            choices={"additions": ADDITIONS, "scoring": ("dpr", "passage")},
         ),
         "rectify": Entry(
             "core.systems.rectify:build",
-            "recalls surplus answers passage by passage, then verifies each on its own evidence",
+            "recalls surplus answers passage by passage, keeps each by a mix of what the recaller and the verifier of its evidence say",
             "Shao and Huang 2022, section 3",
             ("checkpoint reader", "answering model"),
+            choices={"additions": ADDITIONS},
         ),
         "refuel": Entry(
             "core.systems.refuel:build",
@@ -137,7 +148,7 @@ SYSTEMS = Registry(
             "picks passages that complement one another by tree decoding, then reads those once",
             "Min et al. 2021, section 3",
             ("checkpoint reader",),
-            choices={"reranker": ("reader", "answerer")},
+            choices={"additions": ADDITIONS, "reranker": ("reader", "answerer")},
         ),
         "disambig-first": Entry(
             "core.systems.disambig_first:build",

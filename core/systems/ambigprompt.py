@@ -1,34 +1,35 @@
-"""AmbigPrompt with its trained models: the bundled SpanAnswerer, or a FidAnswerer over encoder-decoder weights (core.models).
+"""AmbigPrompt with its trained models, and the default system, which is the same loop with our additions.
 
-Source: Sun et al. 2023, sections 2-3.  With the bundled answerer a candidate reranker, second readings and a verifier are added, which the paper has not.  The loop itself is core.systems.shared.iterative; `loop: fast` is core.models.span.fast_loop.  Zero-shot (appendix B.2) is a
-checkpoint after post-pretraining alone, from single-answer data: name it in AMBISCOPE_ANSWERER; a prediction remembers its stage.
+Source: Sun et al. 2023, sections 2-3.  `ambigprompt` is the paper's method over the bundled SpanAnswerer, `ambigprompt-seq2seq` over a FidAnswerer with
+encoder-decoder weights: interleaved prompting, the loop, [EOI], whose bias was chosen on held-out questions.  `ambiscope` adds what the paper has not: the stage of
+core.systems.shared.additions, a prior of retrieval, and no answer that shares words with an earlier one.  The loop itself is core.systems.shared.iterative;
+`loop: fast` is core.models.span.fast_loop.  Zero-shot (appendix B.2) is a checkpoint after post-pretraining alone, from single-answer data: name it in
+AMBISCOPE_ANSWERER; a prediction remembers its stage.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import CheckpointError
 from core.models.finding import SEQ2SEQ_ANSWERER
 from core.models.ranking.calibration import describe
 from core.models.span.reader import load_reader
-from core.settings import OFF
+from core.systems.shared.additions import ADDITIONS, OF_DEFAULT, additions_of
 from core.systems.shared.base import Options, Parts, read_extra
 from core.systems.shared.candidates import check_share
 from core.systems.shared.clarifying import clarifier_options, make_clarifier
 from core.systems.shared.iterative import AmbigPrompt
 from core.systems.shared.stopping import CALIBRATED, OF_LOOPS, LoopEnd, Place, digest_of
-from core.types import AnsweringModel
 
 if TYPE_CHECKING:
-    from core.models.ranking.features import Judge
-    from core.models.ranking.reranker import Kind, Weights
+    from core.models.span.answerer import Decoding
 
 ROUND_TRIPS = ("answerer", "reader")  # the first one is the default
 LOOPS = ("exact", "fast")
-RERANKING = ("on", "off")  # on: where the checkpoint has a reranker (core.models.ranking.reranker)
+# of the paper's method: no prior, no filter; the bias of [EOI] by benchmarks.tuning.decoding on practice questions held out from training
+PAPERS: dict[str, Any] = {"retrieval_prior": 0.0, "eoi_bias": -2.0, "repeats": True}
 # the ablations of Table 3 are mechanisms that weights are trained under; "trained": the checkpoint's own
 PROMPTINGS = ("trained", "interleaved", "separate", "learned")
 
@@ -65,92 +66,63 @@ def _end(chosen: dict[str, Any], options: Options, checkpoint: str, place: Place
     return end, {"stop": end.rule, "calibration": describe(end.calibration)}
 
 
-def _reranker(folder: Path, parts: Parts) -> tuple[Kind | None, Weights | None, Judge | None, dict[str, Any]]:
-    """(which reranker beside a checkpoint's weights is used, the reranker, the verifier that it asks, what SystemInfo remembers of that one).
-
-    The first that there is: one for questions that bring their passages before one for retrieved ones, one that asks the verifier before one that does
-    not, where the verifier can run.  Raises CheckpointError for damaged files.
-    """
-    from core.models.ranking.reranker import read_weights
-    from core.models.ranking.verifier import load_verifier
-
-    settings = parts.settings
-    kept: dict[str, Any] = {"verifier": None}
-    order: list[Kind] = ["retrieved_verified", "retrieved"]
-    if parts.retriever is None:
-        order = ["own_verified", "own", *order]
-    for kind in order:
-        weights = read_weights(folder, kind)
-        if weights is None or (weights.asks_verifier and settings.verifier == OFF):
-            continue
-        if not weights.asks_verifier:
-            return kind, weights, None, kept
-        try:
-            verifier, digest = load_verifier(settings.verifier, settings.device)
-            return kind, weights, verifier.judge, {"verifier": settings.verifier, "verifier_digest": digest}
-        except CheckpointError as error:  # its base is a package of 400 MB, which an installation may lack
-            if settings.verifier != "default":
-                raise
-            kept["verifier_missing"] = str(error)
-    return None, None, None, kept
-
-
 def build(parts: Parts, options: Options) -> AmbigPrompt:
-    """Raises InputError for an option that it does not have, CheckpointError."""
+    """The paper's method.  Raises InputError for an option that it does not have, CheckpointError."""
+    from core.models.span.answerer import Decoding
+
+    return _over_spans("ambigprompt", ADDITIONS, Decoding(**PAPERS), parts, options)
+
+
+def build_ambiscope(parts: Parts, options: Options) -> AmbigPrompt:
+    """The default system: the same with our additions.  Raises InputError for an option that it does not have, CheckpointError."""
+    from core.models.span.answerer import Decoding
+
+    return _over_spans("ambiscope", OF_DEFAULT, Decoding(), parts, options)
+
+
+def _over_spans(name: str, additions: tuple[str, ...], default: Decoding, parts: Parts, options: Options) -> AmbigPrompt:
+    """`additions`: the values of that option, the default first; `default`: how candidates are decoded where the options say nothing."""
     from core.models.finding import find_checkpoint
-    from core.models.ranking.features import read_with
-    from core.models.ranking.reranker import RerankedAnswerer, describe
-    from core.models.span.answerer import Decoding, load_answerer
+    from core.models.span.answerer import load_answerer
     from core.models.span.checkpoints import training_of
     from core.models.span.fast_loop import FastSpanLoop
 
-    default = Decoding()
     known = {n: getattr(default, n) for n in ("retrieval_prior", "eoi_bias", "reader_weight")}
-    chosen = read_extra(
-        options, "ambigprompt", known | {"reranking": RERANKING} | _loop_options() | clarifier_options(ROUND_TRIPS)
-    )
-    clarifying = {name: chosen.pop(name) for name in clarifier_options()}
-    prompting, reranking, settings = chosen.pop("prompting"), chosen.pop("reranking"), parts.settings
+    chosen = read_extra(options, name, known | {"additions": additions} | _loop_options() | clarifier_options(ROUND_TRIPS))
+    clarifying = {option: chosen.pop(option) for option in clarifier_options()}
+    prompting, wanted, settings = chosen.pop("prompting"), chosen.pop("additions"), parts.settings
     rereading, loop_used = _rereading(chosen)
-    stopping = {name: chosen.pop(name) for name in ("stop", "calibration")}
+    stopping = {option: chosen.pop(option) for option in ("stop", "calibration")}
     decoding = replace(default, **chosen)
-    folder = find_checkpoint(settings.answerer, "answerer")
-    trained = training_of(folder)  # before weights are loaded for nothing
+    trained = training_of(find_checkpoint(settings.answerer, "answerer"))  # before weights are loaded for nothing
     _check_prompting(prompting, trained.prompting, settings.answerer)
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
-    used: dict[str, Any] = {"decoding": asdict(decoding), **loop_used, "prompting": trained.prompting, "stage": trained.stage}
-    kind, reranker, judge = None, None, None
-    if reranking == "on" and parts.embed is not None:
-        kind, reranker, judge, verified = _reranker(folder, parts)
-        used |= verified
-    used["reranking"] = describe(reranker) if reranker else None
-    reader, model.reader = None, None
-    if decoding.reader_weight or reranker:
-        reader, reader_digest = load_reader(settings.reader, settings.device)
-        used |= {"reader": settings.reader, "reader_digest": reader_digest}
+    added = additions_of(name, wanted, parts, (settings.answerer, "answerer"))
+    said = asdict(decoding)
+    if not said["repeats"]:  # nothing new, so that calibrations of before are found
+        del said["repeats"]
+    used: dict[str, Any] = {"decoding": said, **loop_used, "prompting": trained.prompting, "stage": trained.stage}
+    used |= {"additions": wanted}
+    model.reader = None
     if decoding.reader_weight:
-        model.reader = reader
-    decides = digest_of(digest, *(used.get(n) for n in ("decoding", "reranking", "verifier_digest", "reader_digest")))
-    end, ending = _end(stopping, options, settings.answerer, Place(f"ambigprompt {kind or 'plain'}", "answerer", decides))
-    used |= ending
+        model.reader, used["reader_digest"] = load_reader(settings.reader, settings.device)
+        used["reader"] = settings.reader
+    known = {**used, **added.about}
+    decides = digest_of(digest, *(known.get(n) for n in ("decoding", "reranking", "verifier_digest", "reader_digest")))
+    end, ending = _end(stopping, options, settings.answerer, Place(f"{name} {added.kind or 'plain'}", "answerer", decides))
     clarifier, more = make_clarifier(clarifying, settings, options.clarify, model)
-
-    def reranked(proposing: AnsweringModel) -> AnsweringModel:
-        if reranker is None or parts.embed is None or reader is None:
-            return proposing
-        return RerankedAnswerer(proposing, reranker, parts.embed, read_with(reader), judge)
-
     return AmbigPrompt(
-        "ambigprompt",
+        name,
         parts,
         options,
-        reranked(model),
+        model,
         None,
         (settings.answerer, digest),
-        used=used | more,
+        used=used | ending | more,
         clarifier=clarifier,
-        loop=(lambda: reranked(FastSpanLoop(model, rereading))) if rereading else None,
-        end=end,
+        loop=(lambda: FastSpanLoop(model, rereading)) if rereading else None,
+        end=replace(end, repeats=decoding.repeats),
+        additions=added,
     )
 
 
@@ -162,7 +134,7 @@ def build_seq2seq(parts: Parts, options: Options) -> AmbigPrompt:
     known = {"eoi_bias": Generation().eoi_bias, **_loop_options(), **clarifier_options(ROUND_TRIPS)}
     chosen = read_extra(options, "ambigprompt-seq2seq", known)
     rereading, loop_used = _rereading(chosen)
-    generation, settings = Generation(eoi_bias=chosen["eoi_bias"]), parts.settings
+    generation, settings = Generation(eoi_bias=chosen["eoi_bias"], repeats=True), parts.settings
     model, digest = load_fid(settings.answerer, settings.device, generation)
     if model.config.target != "step":
         raise CheckpointError(
@@ -184,5 +156,5 @@ def build_seq2seq(parts: Parts, options: Options) -> AmbigPrompt:
         used=used,
         clarifier=clarifier,
         loop=(lambda: FastTextLoop(model, rereading)) if rereading else None,
-        end=end,
+        end=replace(end, repeats=generation.repeats),
     )

@@ -17,6 +17,7 @@ from core.clarification.round_trip import ask_each_passage
 from core.models.ranking.joint import AnswererScorer, ReaderScorer
 from core.models.span.reader import PassageReader, Readout, load_reader
 from core.retrieval.rerank import Scorer, tree_decode
+from core.systems.shared.additions import ADDITIONS, KEPT_FROM, additions_of
 from core.systems.shared.base import Options, Parts, read_extra, retrieve
 from core.systems.shared.candidates import (
     STOPPING,
@@ -38,6 +39,7 @@ DEFAULTS: dict[str, Any] = {
     "threshold": 0.03,
     "diversity": 0.9,
     "length_penalty": 1.0,
+    "additions": ADDITIONS,
     **STOPPING,
 }
 
@@ -55,6 +57,9 @@ class Jpr(PassageSystem):
         """`answerer`: the model of `reranker: answerer`."""
         chosen = read_extra(options, "jpr", DEFAULTS)
         self.pool = check_count("pool", chosen["pool"], 500)
+        self.additions = additions_of("jpr", chosen["additions"], parts, (parts.settings.reader, "reader"))
+        if self.additions.on:
+            chosen["threshold"] = options.extra.get("threshold", KEPT_FROM)
         self.threshold = check_share("threshold", chosen["threshold"])
         self.diversity = check_share("diversity", chosen["diversity"])
         self.beta, self.reader, self.answerer = chosen["length_penalty"], reader, answerer
@@ -64,9 +69,9 @@ class Jpr(PassageSystem):
             used |= {"answerer": parts.settings.answerer, "answerer_digest": answerer_digest}
         checkpoint = (parts.settings.reader, digest)
         decides = digest_of(digest, answerer_digest, self.pool, self.diversity, self.beta)
-        place = Place(f"jpr {chosen['reranker']}", "reader", decides)
+        place = self.additions.place(Place(f"jpr {chosen['reranker']}", "reader", decides))
         self.stopping = selection(chosen, parts.settings.reader, place, self.threshold)
-        used |= self.stopping.about()
+        used |= {**self.stopping.about(), **self.additions.about}
         super().__init__("jpr", parts, options, ask_each_passage(read_with(reader)), checkpoint, used)
 
     def _rank(self, question: str, pool: tuple[t.RetrievedPassage, ...], k: int) -> list[tuple[int, float, Readout]]:
@@ -99,7 +104,7 @@ class Jpr(PassageSystem):
         readouts = self._readouts.pop(tuple(p.passage.id for p in passages), None)
         if readouts is None:  # many runs at once
             readouts = self.reader.read(question.text, [p.passage for p in passages])
-        candidates = candidates_of(readouts, "dpr")
+        candidates = self.additions.weighed(question.text, passages, candidates_of(readouts, "dpr"), readouts)
         kept, shown = self.stopping.keep(candidates, question, self.options.max_answers)
         seconds = time.perf_counter() - begun
         yield from answer_events(kept, shown, len(question.pinned), passages, seconds)

@@ -14,6 +14,7 @@ from typing import Any
 from core import types as t
 from core.clarification.round_trip import ask_each_passage
 from core.models.span.reader import PassageReader, load_reader
+from core.systems.shared.additions import ADDITIONS, KEPT_FROM, additions_of
 from core.systems.shared.base import Options, Parts, read_extra
 from core.systems.shared.candidates import (
     STOPPING,
@@ -35,14 +36,15 @@ DPR_SCORING: Scoring = "dpr"
 
 
 def chosen_options(options: Options, name: str) -> tuple[Scoring, float, dict[str, Any]]:
-    """(scoring, threshold, when it stops).  Raises InputError for an option that the system does not have and for a value out of range."""
+    """(scoring, threshold, additions and when it stops).  Raises InputError for an option that the system does not have and for a value out of range."""
     tuned = name == "dpr-threshold"
     scorings = (DPR_SCORING, *(s for s in SCORINGS if s != DPR_SCORING)) if tuned else SCORINGS
-    known: dict[str, Any] = {"scoring": scorings, "threshold": THRESHOLD, **STOPPING}
+    known: dict[str, Any] = {"scoring": scorings, "threshold": THRESHOLD, "additions": ADDITIONS, **STOPPING}
     chosen = read_extra(options, name, known)
     scoring: Scoring = chosen["scoring"]
-    threshold = chosen["threshold"] if "threshold" in options.extra or not tuned else TUNED[scoring]
-    return scoring, check_share("threshold", threshold), {name: chosen[name] for name in STOPPING}
+    usual = KEPT_FROM if chosen["additions"] != ADDITIONS[0] else TUNED[scoring] if tuned else THRESHOLD
+    threshold = options.extra.get("threshold", usual)
+    return scoring, check_share("threshold", threshold), {name: chosen[name] for name in ("additions", *STOPPING)}
 
 
 class OnePass(PassageSystem):
@@ -53,18 +55,19 @@ class OnePass(PassageSystem):
         self.reader = reader
         self.scoring, self.threshold, chosen = chosen_options(options, name)
         checkpoint = (parts.settings.reader, digest)
+        self.additions = additions_of(name, chosen["additions"], parts, (parts.settings.reader, "reader"))
         # both systems read alike: what differs is the scoring
-        place = Place(f"reading {self.scoring}", "reader", digest)
+        place = self.additions.place(Place(f"reading {self.scoring}", "reader", digest), name)
         self.stopping = selection(chosen, parts.settings.reader, place, self.threshold)
         ask = ask_each_passage(read_with(reader)) if asks else None
-        used = {"threshold": self.threshold, "scoring": self.scoring, **self.stopping.about()}
+        used = {"threshold": self.threshold, "scoring": self.scoring, **self.stopping.about(), **self.additions.about}
         super().__init__(name, parts, options, ask, checkpoint, used)
 
     def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
         yield t.StepStarted(1, (), "")
         begun = time.perf_counter()
         readouts = self.reader.read(question.text, [p.passage for p in passages])
-        candidates = candidates_of(readouts, self.scoring)
+        candidates = self.additions.weighed(question.text, passages, candidates_of(readouts, self.scoring), readouts)
         kept, shown = self.stopping.keep(candidates, question, self.options.max_answers)
         seconds = time.perf_counter() - begun
         yield from answer_events(kept, shown, len(question.pinned), passages, seconds)

@@ -17,6 +17,7 @@ from core.clarification.round_trip import ask_each_passage
 from core.models.answering import load_answering
 from core.models.ranking.evidence_verifier import recall, verify
 from core.models.span.reader import PassageReader, load_reader
+from core.systems.shared.additions import ADDITIONS, KEPT_FROM, additions_of
 from core.systems.shared.base import Options, Parts, read_extra
 from core.systems.shared.candidates import STOPPING, answer_events, check_count, check_share, read_with, selection
 from core.systems.shared.passage_system import PassageSystem
@@ -34,6 +35,7 @@ DEFAULTS: dict[str, Any] = {
     "surplus": float(SURPLUS),
     "evidence": float(EVIDENCE),
     "mix": MIX,
+    "additions": ADDITIONS,
     **STOPPING,
 }
 
@@ -44,14 +46,19 @@ class Rectify(PassageSystem):
     ) -> None:
         """`digests`: of the verifier's and of the reader's weights."""
         chosen = read_extra(options, "rectify", DEFAULTS)
+        self.additions = additions_of("rectify", chosen["additions"], parts, (parts.settings.answerer, "answerer"))
+        if self.additions.on:
+            chosen["threshold"] = options.extra.get("threshold", KEPT_FROM)
         self.threshold, self.mix = check_share("threshold", chosen["threshold"]), check_share("mix", chosen["mix"])
         self.surplus = check_count("surplus", chosen["surplus"], 20)
         self.evidence = check_count("evidence", chosen["evidence"], 50)
         self.reader, self.verifier = reader, verifier
         checkpoint = (parts.settings.answerer, digests[0])
-        place = Place("rectify", "answerer", digest_of(*digests, self.surplus, self.evidence, self.mix))
+        decides = digest_of(*digests, self.surplus, self.evidence, self.mix)
+        place = self.additions.place(Place("rectify", "answerer", decides))
         self.stopping = selection(chosen, parts.settings.answerer, place, self.threshold)
         used = {**chosen, **self.stopping.about(), "reader": parts.settings.reader, "reader_digest": digests[1]}
+        used |= self.additions.about
         super().__init__("rectify", parts, options, ask_each_passage(read_with(reader)), checkpoint, used)
 
     def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
@@ -65,6 +72,7 @@ class Rectify(PassageSystem):
             (t.Candidate(v.recalled.candidate.text, v.probability, v.recalled.candidate.evidence) for v in verdicts),
             key=lambda c: -c.probability,
         )
+        judged = self.additions.weighed(question.text, passages, judged, readouts)
         kept, shown = self.stopping.keep(judged, question, self.options.max_answers)
         seconds = time.perf_counter() - begun
         banned = {normalize_answer(b) for b in question.banned}

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Protocol, get_args, runtime_checkable
+from typing import Protocol, get_args, runtime_checkable
 
 import numpy as np
 
 from core import types as t
 from core.consolidation import Clustering, Consolidation, Embed, SameAnswer, Unclustered, Vectors, consolidate, text_of
+from core.errors import InputError
 from core.models.language import loading, roles
 from core.models.language.roles import Claim, Run
+from core.systems.shared.additions import ADDITIONS, KEPT_FROM, Additions, additions_of
 from core.systems.shared.base import Options, Parts, as_read, read_extra
 from core.systems.shared.grounded import Found, GroundedSystem
 from core.text import listed
@@ -49,10 +51,11 @@ class Distinguishes(Protocol):
 
 class Verdict(GroundedSystem):
     def __init__(
-        self, parts: Parts, options: Options, generator: roles.Generator, how: Consolidation, used: dict[str, Any]
+        self, parts: Parts, options: Options, generator: roles.Generator, how: Consolidation, additions: Additions | None = None
     ) -> None:
-        self.generator, self.how = generator, how
-        super().__init__("verdict", parts, options, generator, {"consolidation": asdict(how), **used})
+        """`additions` say how sure each interpretation is, in the generator's place."""
+        self.generator, self.how, self.additions = generator, how, additions or Additions(parts)
+        super().__init__("verdict", parts, options, generator, {"consolidation": asdict(how), **self.additions.about})
 
     def find(self, question: t.Question, run: Run) -> Generator[t.Event, None, Found]:
         query = question.text
@@ -67,7 +70,7 @@ class Verdict(GroundedSystem):
         proposed: list[t.Interpretation] = []
         trouble: list[str] = []
         abstained = 0
-        for _, one in self._interpret(as_read(question, retrieved.passages).text, retrieved.passages, run):  # Eq. 8
+        for one in self._weighed(as_read(question, retrieved.passages).text, retrieved.passages, run):  # Eq. 8
             yield from run.events()
             yield t.InterpretationProposed(one)
             run.check()
@@ -92,6 +95,30 @@ class Verdict(GroundedSystem):
             yield from run.settle()
             final = [replace(one, verified=passed) for one, passed in worded]
         return Found(tuple(final), retrieved.passages, _said(final, len(proposed), abstained, trouble))
+
+    def _weighed(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> Iterator[t.Interpretation]:
+        """The interpretations as they come; where there are additions, all at the end, and those that they give less than KEPT_FROM abstain."""
+        proposed = (one for _, one in self._interpret(query, found, run))
+        if not self.additions.on:
+            yield from proposed
+            return
+        all_of_them = list(proposed)
+        said = [t.Candidate(i.answer, i.probability, i.evidence) for i in all_of_them if i.answer and i.evidence]
+        best: dict[str, t.Candidate] = {}  # of each passage: its interpretation, or a second reading of the same place
+        for weighed in self.additions.weighed(query, found, sorted(said, key=lambda c: -c.probability)):
+            if weighed.evidence is not None:
+                best.setdefault(weighed.evidence.passage_id, weighed)
+        for one in all_of_them:
+            c = best.get(one.passage_id)
+            if not one.answer:
+                yield one
+            elif c is None or c.probability < KEPT_FROM:
+                sure = c.probability if c is not None else 0.0
+                yield t.Interpretation(
+                    one.passage_id, probability=sure, abstained=f"the reranker gives '{one.answer}' {sure:.0%}"
+                )
+            else:
+                yield replace(one, answer=c.text, evidence=c.evidence, probability=c.probability, verified=True)
 
     def _interpret(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> Iterator[tuple[int, t.Interpretation]]:
         if isinstance(self.generator, ReadsFound):
@@ -154,13 +181,21 @@ def build(parts: Parts, options: Options) -> Verdict:
         "same_answer": (BY_GENERATOR, *get_args(SameAnswer)),
         "abstain_below": default.abstain_below,
         "verified_above": default.verified_above,
+        "additions": ADDITIONS,
     }
     chosen = read_extra(options, "verdict", known)
+    added = additions_of("verdict", chosen.pop("additions"), parts, (parts.settings.reader, "reader"))
+    if added.on and "abstain_below" not in options.extra:
+        chosen["abstain_below"] = 0.0  # every reading is weighed
     sureness = Sureness(chosen.pop("abstain_below"), chosen.pop("verified_above"))
     if loading.language_model_needed(parts.settings):
         generator: roles.Generator = load_reader_generator(parts.settings, sureness)
     else:
+        if added.on:
+            raise InputError(
+                "additions weigh what the bundled readers say, and a language model is configured; use additions=none"
+            )
         generator = loading.load_generator(parts.settings)
     usual = BY_READER if isinstance(generator, ReaderGenerator) else BY_LANGUAGE_MODEL
     chosen |= {name: value for name, value in usual.items() if chosen[name] == BY_GENERATOR}
-    return Verdict(parts, options, generator, Consolidation(**chosen), {})
+    return Verdict(parts, options, generator, Consolidation(**chosen), added)

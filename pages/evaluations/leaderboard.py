@@ -11,6 +11,7 @@ import streamlit as st
 
 from core.errors import InputError
 from core.evaluation.summary import failed_calls
+from core.renamed import ran_as
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.markup import escape
@@ -136,8 +137,9 @@ def about(run: StoredEvaluation, name: str) -> None:
     """Everything a run was made with, and its name."""
     report = shared.store().evaluations.evaluation_report(run.id)
     made = report.get("provenance", {})
+    now = ran_as(run.system, made.get("settings", {}))
     facts = {
-        "system": run.system,
+        "system": run.system if now == run.system else f"{run.system} as {now} is today",
         "questions": run.questions,
         "corpus": run.corpus,
         "questions asked": f"{run.n if run.n is not None else 'unknown'}, failed {run.failed or 0}",

@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core import types as t
 from core.errors import AmbiscopeError
 from core.evaluation.cost import calls_of, failures
+from core.renamed import ran_as
 from core.text import normalize_answer
 from core.trace import to_json
 from pages.app import shared as app
@@ -83,7 +84,12 @@ def _headline(prediction: t.Prediction) -> None:
     else:
         st.subheader(f"{count} answer{'' if count == 1 else 's'}" if count else "No answer")
     info = prediction.system
-    said = [f"**{escape(info.name)}**", f"{len(prediction.passages)} passages of **{escape(info.corpus or 'the question')}**"]
+    name = (
+        escape(info.name)
+        if (now := ran_as(info.name, info.settings)) == info.name
+        else f"{escape(info.name)} as {now} is today"
+    )
+    said = [f"**{name}**", f"{len(prediction.passages)} passages of **{escape(info.corpus or 'the question')}**"]
     if prediction.seconds:
         said.append(seconds(prediction.seconds))
     why = next((e.why for e in reversed(prediction.events) if isinstance(e, t.Finished)), "")

@@ -9,7 +9,7 @@ import pytest
 
 from core.cli import main
 from core.models.ranking.features import FEATURES
-from core.models.ranking.reranker import FILES, Weights, read_weights, write_weights
+from core.models.ranking.reranker import Weights, file_of, read_weights, write_weights
 from core.models.span.checkpoints import save_span_network
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
@@ -61,7 +61,7 @@ def test_questions_with_passages_fit_the_reranker_for_such_and_leave_the_other(
     assert own is not None
     assert any(own.weights.values())
     assert other == read_weights(checkpoint)
-    assert not (checkpoint / FILES["own"]).exists()  # what it began from is left as it was
+    assert not (checkpoint / file_of("own")).exists()  # what it began from is left as it was
 
 
 def test_annotated_questions_fit_the_reranker_for_retrieved_passages(
@@ -90,7 +90,7 @@ def test_annotated_questions_fit_the_reranker_for_retrieved_passages(
     assert found is not None
     assert any(found.weights.values())
     assert set(found.first) == set(found.weights)
-    assert not (out / FILES["own"]).exists()
+    assert not (out / file_of("own")).exists()
 
 
 def test_without_questions_it_says_what_to_give(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

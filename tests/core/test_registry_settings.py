@@ -13,7 +13,7 @@ from core.systems import SYSTEMS
 def test_a_typo_gets_a_suggestion_and_the_list() -> None:
     with pytest.raises(UnknownNameError) as caught:
         SYSTEMS.resolve("ambigpromt")
-    assert "unknown system 'ambigpromt'. Did you mean 'ambigprompt'? Available: ambigprompt" in str(caught.value)
+    assert "unknown system 'ambigpromt'. Did you mean 'ambigprompt'? Available: ambiscope, ambigprompt" in str(caught.value)
     assert "scripted" not in str(caught.value)  # hidden
     with pytest.raises(UnknownNameError) as caught:
         SYSTEMS["zzz"]

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from core import renamed
-from core.systems.shared.base import Options
 
 
 @pytest.fixture(autouse=True)
@@ -15,24 +14,34 @@ def fresh() -> None:
     renamed._warn.cache_clear()
 
 
-def test_an_old_option_is_read_under_its_new_name_and_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert Options(extra={"rescoring": "off", "loop": "fast"}).extra == {"reranking": "off", "loop": "fast"}
+def test_an_old_option_means_what_it_meant_and_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    now = ("ambiscope", {"additions": "none", "loop": "fast"})
+    assert renamed.current_request("ambigprompt", {"rescoring": "off", "loop": "fast"}) == now
     assert capsys.readouterr().err == (
-        "warning: option: 'rescoring' is now called 'reranking'; the next release no longer knows the old name\n"
+        "warning: option: 'rescoring=off of ambigprompt' is now called 'additions=none of ambiscope'; the next release no longer knows the old name\n"
     )
-    assert Options(extra={"rescoring": "off"}).extra == {"reranking": "off"}
+    assert renamed.current_request("ambigprompt", {"rescoring": "off", "loop": "fast"}) == now
+    assert renamed.current_request("ambigprompt", {"loop": "fast"}) == ("ambigprompt", {"loop": "fast"})  # the paper's method
+    assert renamed.current_request("jpr", {"reranking": "on"}) == ("jpr", {"reranking": "on"})  # which it never had: refused
     assert capsys.readouterr().err == ""
 
 
-def test_the_new_spelling_counts_where_both_are_given(capsys: pytest.CaptureFixture[str]) -> None:
-    assert Options(extra={"reranking": "on", "rescoring": "off"}).extra == {"reranking": "on"}
-    assert capsys.readouterr().err == ""
+def test_the_newer_spelling_counts_where_both_are_given() -> None:
+    assert renamed.current_request("ambiscope", {"reranking": "on", "rescoring": "off"}) == ("ambiscope", {"additions": "all"})
 
 
-def test_stored_settings_are_read_without_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    stored = {"rescoring": {"bias": 1.0}, "extra": {"rescoring": "on"}, "top_k": 10}
-    assert renamed.current_settings(stored) == {"reranking": {"bias": 1.0}, "extra": {"reranking": "on"}, "top_k": 10}
-    assert capsys.readouterr().err == ""
+@pytest.mark.parametrize(
+    ("system", "settings", "now"),
+    [
+        ("ambigprompt", {"reranking": {"bias": 1.0}}, "ambiscope"),
+        ("ambigprompt", {"rescoring": None}, "ambiscope"),
+        ("ambigprompt", {"reranking": None, "additions": "none"}, "ambigprompt"),
+        ("ambigprompt", {}, "ambigprompt"),
+        ("jpr", {"reranking": None}, "jpr"),
+    ],
+)
+def test_a_stored_run_says_which_system_of_today_it_was(system: str, settings: dict[str, object], now: str) -> None:
+    assert renamed.ran_as(system, settings) == now
 
 
 def test_a_file_is_found_under_its_old_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

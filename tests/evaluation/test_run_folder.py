@@ -208,17 +208,3 @@ def test_parameters_are_counted_once_and_without_the_retriever() -> None:
 
     assert parameters_of(System()) == 13
     assert parameters_of(Slow()) is None
-
-
-def test_a_run_of_an_earlier_version_goes_on_though_an_option_has_a_new_name(tmp_path: Path) -> None:
-    first = Slow()
-    first.info = t.SystemInfo("slow", {"top_k": 1, "reranking": None, "extra": {"reranking": "off"}})
-    evaluate(first, QUESTIONS[:3], out_dir=tmp_path, bootstrap=10, limit=2)
-    run = tmp_path / "run.json"
-    stored = run.read_text(encoding="utf-8")
-    assert stored.count('"reranking"') == 2
-    run.write_text(stored.replace('"reranking"', '"rescoring"'), encoding="utf-8")
-    again = Slow()
-    again.info = first.info
-    evaluate(again, QUESTIONS[:3], out_dir=tmp_path, bootstrap=10)
-    assert again.asked == ["c"]

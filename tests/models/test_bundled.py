@@ -32,7 +32,7 @@ def test_a_decoder_fits_the_encoder_that_it_was_trained_over(folder: Path) -> No
     assert tokenizer.eos_token_id == network.end
 
 
-@pytest.mark.parametrize("name", ["ambigprompt", "dpr-threshold"])
+@pytest.mark.parametrize("name", ["ambiscope", "dpr-threshold"])
 def test_the_calibration_is_of_the_weights_that_are_here(name: str) -> None:
     """After new weights of the reader, the answering model, its rerankers or the verifier: core train calibration."""
 

@@ -29,7 +29,7 @@ def test_each_declared_value_is_taken_and_no_other(system: str, name: str, value
 
 def test_the_fast_loop_is_a_choice() -> None:
     assert SYSTEMS["ambigprompt"].choices["loop"] == ("exact", "fast")
-    assert not SYSTEMS["one-pass"].choices
+    assert not SYSTEMS["fid"].choices
 
 
 def test_the_menus_show_every_way_of_clustering() -> None:

@@ -101,7 +101,7 @@ def system(
 ) -> tuple[Verdict, Searched]:
     searched = Searched()
     parts = Parts(Settings(), searched, "cups", "digest", cancelled, embed=embed)
-    return Verdict(parts, Options(top_k=20, **options), generator or Table(SAID), how or Consolidation(), {}), searched
+    return Verdict(parts, Options(top_k=20, **options), generator or Table(SAID), how or Consolidation()), searched
 
 
 def test_one_retrieval_one_call_a_passage_and_an_event_for_each() -> None:

@@ -12,7 +12,7 @@ from core.commands.training.runs import Made, miner, say, train_network
 from core.errors import InputError
 from core.settings import Settings
 
-ABOUT = "the answering model of ambigprompt"
+ABOUT = "the answering model of ambiscope and ambigprompt"
 DATA = ("reading", "multi", "multi-dev", "annotated", "ambignq", "passages")
 LIMIT = "maximum number of questions from --reading (default: 4000; 6000 with --stage pretrain)"
 READER = "with --stage pretrain, the reader that makes the pseudo answers"
@@ -54,13 +54,14 @@ def _reranker_of(args: argparse.Namespace) -> Callable[[Path], object] | None:
     if args.stage != "tune" or not args.init:
         return None
     from core.models.finding import find_checkpoint
-    from core.models.ranking.reranker import FILES, read_weights, write_weights
+    from core.models.ranking.reranker import KINDS, read_weights, write_weights
+    from core.systems import SYSTEMS
 
     folder = find_checkpoint(args.init, "answerer")
-    found = {kind: weights for kind in FILES if (weights := read_weights(folder, kind))}
+    found = {(kind, name): own for name in SYSTEMS for kind in KINDS if (own := read_weights(folder, kind, name))}
 
     def keep(out: Path) -> None:
-        for kind, weights in found.items():
-            write_weights(out, weights, kind)
+        for (kind, name), own in found.items():
+            write_weights(out, own, kind, name)
 
     return keep if found else None

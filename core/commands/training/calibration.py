@@ -15,7 +15,7 @@ from core.settings import Settings
 ABOUT = "the calibration of the systems' probabilities"
 TOP_K = 10
 MOST = 50  # candidates of a system that reads once
-SYSTEMS = ("ambigprompt", "dpr-threshold", "one-pass", "jpr", "rectify")
+SYSTEMS = ("ambiscope", "dpr-threshold", "one-pass", "jpr", "rectify")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

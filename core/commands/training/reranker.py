@@ -1,10 +1,12 @@
-"""`python -m core train reranker`: fits the rerankers of an answering model on questions that it was not trained on."""
+"""`python -m core train reranker`: fits the rerankers of a system on questions that its models were not trained on."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import shutil
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +17,9 @@ from core.errors import InputError
 from core.settings import OFF, Settings
 
 if TYPE_CHECKING:
-    from core.models.ranking.reranker import Kind
+    from core.models.ranking.reranker import Kind, Weights
 
-ABOUT = "the rerankers of an answering model"
+ABOUT = "the rerankers of a system"
 TOP_K = 10
 
 
@@ -27,56 +29,83 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "multi": "JSONL(.gz) files of question, passages, answers: they fit the reranker for questions that bring their passages",
     }
     options.data(parser, "annotated", "multi", limit="at most this many questions (default: %(default)s, all)", **texts)
+    parser.add_argument("--system", default="ambiscope", metavar="NAME", help="whose rerankers (default: %(default)s)")
+    parser.add_argument(
+        "--additions",
+        nargs="+",
+        choices=["reranker", "verifier"],
+        default=["reranker", "verifier"],
+        help="a reranker alone, one that asks the verifier, or both (default: both, where the verifier can run)",
+    )
     init = "the answering model (default: the bundled one)"
-    options.start_from(parser, init, "reader that is asked beside it (default: AMBISCOPE_READER)")
+    options.start_from(parser, init, "the reader (default: AMBISCOPE_READER)")
+    group = parser.add_argument_group("cost")
+    group.add_argument(
+        "--keep",
+        type=Path,
+        metavar="FILE",
+        help="keep there what the models say, for the fits of other systems on these questions",
+    )
+    group.add_argument(
+        "--quick", action="store_true", help="read in bf16 where it is native: twice as fast, the last digits differ"
+    )
     options.output(parser)
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Writes OUT: a copy of the checkpoint with a reranker for retrieved passages (--annotated), for questions' own ones (--multi), or both.
+    """Writes OUT: a copy of the checkpoint with rerankers for retrieved passages (--annotated), for questions' own ones (--multi), or both.
 
     Raises InputError, CheckpointError, StorageError.
     """
     from core.engine import Engine
+    from core.models.encoders.device import pick_device
+    from core.models.encoders.precision import quick
     from core.models.finding import find_checkpoint
-    from core.models.ranking.features import OF_VERIFIER, read_with
-    from core.models.ranking.reranker import Weights, write_weights
-    from core.models.ranking.verifier import load_verifier
-    from core.models.span.answerer import load_answerer
-    from core.models.span.reader import load_reader
+    from core.models.ranking.features import OF_VERIFIER
+    from core.models.ranking.reranker import write_weights
+    from core.systems import SYSTEMS, entry_of
     from core.training.data.held_out_passages import held_out_passages, own_passages
-    from core.training.tasks.reranker import Runs, fit_reranker
+    from core.training.kept_outputs import keeping
+    from core.training.tasks.reranker import fit_reranker, runs_of
 
     if not args.annotated and not args.multi:
         raise InputError("train reranker needs --annotated FOLDER (questions.json and passages.tsv) or --multi FILE")
-    checkpoint = find_checkpoint(args.init or "default", "answerer")
+    SYSTEMS[args.system]
+    if "additions" not in entry_of(args.system).choices:
+        able = ", ".join(name for name, entry in SYSTEMS.items() if "additions" in entry.choices)
+        raise InputError(f"{args.system} takes no additions; fit the rerankers of one of {able}")
+    settings = replace(settings, answerer=args.init or "default", reader=args.reader or settings.reader)
     engine = Engine(settings)
-    model, digest = load_answerer(str(checkpoint), settings.device)
-    reader, reader_digest = load_reader(args.reader or settings.reader, settings.device)
-    encode = engine.library.encoder().encode
-    report: dict[str, Any] = {"weights": digest, "reader": reader_digest}
-    judge = None
-    if settings.verifier != OFF:
-        verifier, report["verifier"] = load_verifier(settings.verifier, settings.device)
-        judge = verifier.judge
+    report: dict[str, Any] = {"system": args.system}
     fitted: dict[Kind, Weights] = {}
+    checkpoint = find_checkpoint(settings.answerer, "answerer")
 
-    def fit(kind: Kind, verified: Kind, examples: list[Any], passages: list[Any], of: str) -> None:
-        """One reranker that asks the verifier, and one for where there is none."""
-        said = f"{len(examples)} questions of {of}"
-        runs = Runs(model, examples, passages, lambda texts: encode(texts, "query"), read_with(reader), say, judge)
+    def fit(kind: Kind, verified: Kind, found: Any, corpora: list[str], of: str) -> None:
+        """A reranker alone, and one that asks the verifier."""
+        nonlocal checkpoint
+        said = f"{len(found[0])} questions of {of}"
+        runs, about = runs_of(engine, args.system, found[0], found[1], corpora, "verifier" in args.additions, say)
+        checkpoint = about.pop("folder")
+        report.update(about)
         for name, without in ((kind, OF_VERIFIER), (verified, ())):
-            if without or judge is not None:
+            if ("reranker" if without else "verifier") in args.additions and (without or settings.verifier != OFF):
                 fitted[name], figures = fit_reranker(runs, fitted_on=said, without=without)
                 report[name] = {"fitted_on": said, **figures}
 
-    if args.annotated:
-        names = ", ".join(f.resolve().name for f in args.annotated)
-        found = held_out_passages(engine, args.annotated, TOP_K, args.limit, args.seed)
-        fit("retrieved", "retrieved_verified", *found, f"{names} held out from training")
-    if args.multi:
-        names = ", ".join(f.name for f in args.multi)
-        fit("own", "own_verified", *own_passages(engine, args.multi, args.limit, args.seed), names)
+    with ExitStack() as how:
+        if args.keep:
+            how.enter_context(keeping(args.keep))
+        if args.quick:
+            how.enter_context(quick(pick_device(settings.device)))
+        if args.annotated:
+            names = ", ".join(f.resolve().name for f in args.annotated)
+            found = held_out_passages(engine, args.annotated, TOP_K, args.limit, args.seed)
+            corpora = [e.extra["folder"] for e in found[0]]
+            fit("retrieved", "retrieved_verified", found, corpora, f"{names} held out from training")
+        if args.multi:
+            names = ", ".join(f.name for f in args.multi)
+            found = own_passages(engine, args.multi, args.limit, args.seed)
+            fit("own", "own_verified", found, [""] * len(found[0]), names)
     out: Path = args.out or settings.runs_dir / "reranker"
     with disk.claimed(out, "a training"):
         for file in checkpoint.iterdir():
@@ -86,6 +115,6 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
                 with disk.replacing(out / name) as draft:
                     shutil.copyfile(file, draft)
         for kind, weights in fitted.items():
-            write_weights(out, weights, kind)
+            write_weights(out, weights, kind, args.system)
     print(json.dumps({"out": str(out), **report}))
     return 0

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +29,18 @@ from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 
 Kind = Literal["retrieved", "own", "retrieved_verified", "own_verified"]
 # where the passages are from (found in a corpus, or brought by the question), and whether the verifier is asked
-FILES: dict[Kind, str] = {
-    "retrieved": "reranker.json",
-    "own": "reranker_own.json",
-    "retrieved_verified": "reranker_verified.json",
-    "own_verified": "reranker_own_verified.json",
-}
+KINDS: tuple[Kind, ...] = get_args(Kind)
+DEFAULT_SYSTEM = "ambiscope"  # whose files have no name of a system
+
+
+def file_of(kind: Kind, system: str = DEFAULT_SYSTEM) -> str:
+    """The name of a system's file beside the weights of its model.
+
+    >>> file_of("own_verified"), file_of("retrieved", "jpr")
+    ('reranker_own_verified.json', 'reranker-jpr.json')
+    """
+    of = "" if system == DEFAULT_SYSTEM else f"-{system}"
+    return f"reranker{of}{'' if kind == 'retrieved' else '_' + kind.removeprefix('retrieved_')}.json"
 
 
 @dataclass(frozen=True)
@@ -77,9 +83,9 @@ class Weights:
         return out
 
 
-def read_weights(folder: Path, kind: Kind = "retrieved") -> Weights | None:
-    """The reranker beside a checkpoint's weights, or None where there is none.  Raises CheckpointError for a damaged one."""
-    if (path := renamed.find_file(folder, FILES[kind])) is None:
+def read_weights(folder: Path, kind: Kind = "retrieved", system: str = DEFAULT_SYSTEM) -> Weights | None:
+    """A system's reranker beside a checkpoint's weights, or None where there is none.  Raises CheckpointError for a damaged one."""
+    if (path := renamed.find_file(folder, file_of(kind, system))) is None:
         return None
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
@@ -89,9 +95,9 @@ def read_weights(folder: Path, kind: Kind = "retrieved") -> Weights | None:
         raise CheckpointError(f"{path} is damaged ({error}); fit it again with: python -m core train reranker") from None
 
 
-def write_weights(folder: Path, weights: Weights, kind: Kind = "retrieved") -> Path:
+def write_weights(folder: Path, weights: Weights, kind: Kind = "retrieved", system: str = DEFAULT_SYSTEM) -> Path:
     """Raises StorageError."""
-    path = folder / FILES[kind]
+    path = folder / file_of(kind, system)
     disk.write_text(path, json.dumps(asdict(weights), indent=1))
     return path
 

@@ -46,10 +46,11 @@ MOST_EXTRA = 8  # first tokens looked at beyond the candidates, one for each pre
 
 @dataclass(frozen=True)
 class Generation:
-    """`eoi_bias` is added to [EOI]'s logit at the first position (negative: stop later)."""
+    """`eoi_bias` is added to [EOI]'s logit at the first position (negative: stop later); `repeats`: as of core.models.span.answerer.Decoding."""
 
     candidates: int = 4
     eoi_bias: float = 0.0
+    repeats: bool = False
 
 
 def locate(answer: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
@@ -75,7 +76,7 @@ class FidAnswerer:
         self.lock = threading.Lock()
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
-        """Candidates that share no words with `previous`, the likeliest first, and the probability of [EOI]."""
+        """Candidates, the likeliest first, and the probability of [EOI]; without `repeats` none shares words with `previous`."""
         return self.propose_many([(question, passages, previous)])[0]
 
     def propose_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage], Sequence[str]]]) -> list[Proposal]:
@@ -135,7 +136,7 @@ class FidAnswerer:
             text = " ".join(self.tokenizer.decode(ids, skip_special_tokens=True).split())
             text = in_passage_words(text, passages, getattr(self.network, "uncased", False))
             key = normalize_answer(text)
-            if not key or shares_words(text, previous):
+            if not key or (not self.generation.repeats and shares_words(text, previous)):
                 dropped += probability
             else:
                 shown, before = kept.get(key, (text, 0.0))

@@ -35,13 +35,15 @@ class Decoding:
     """Added to the logits before the softmax.
 
     `retrieval_prior`: times (cosine of a passage - cosine of the best passage); `eoi_bias`: added to [EOI]'s logit (negative: stop later);
-    `reader_weight`: times the log probability that the per-passage reader gives the span (0: the reader is not asked).
+    `reader_weight`: times the log probability that the per-passage reader gives the span (0: the reader is not asked); `repeats`: what shares words
+    with a previous answer may be proposed too, as in the paper, where the prompt alone keeps the model from it.
     """
 
     retrieval_prior: float = 8.0
     eoi_bias: float = -2.25
     reader_weight: float = 0.0
     candidates: int = 8
+    repeats: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class SpanAnswerer(SpanModel):
         self._readings: dict[object, torch.Tensor] = {}
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
-        """Candidates that share no words with `previous`, the likeliest first, and the probability of [EOI]."""
+        """Candidates, the likeliest first, and the probability of [EOI]; without `repeats` none shares words with `previous`."""
         return self.propose_many([(question, passages, previous)])[0]
 
     def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]:
@@ -136,7 +138,7 @@ class SpanAnswerer(SpanModel):
             candidate = to_candidate(span, passages[span.passage].passage, 0.0)
             key = normalize_answer(candidate.text)
             heads.append((span, key))
-            if not key or shares_words(candidate.text, previous):  # no key: an article alone
+            if not key or (not decoding.repeats and shares_words(candidate.text, previous)):  # no key: an article alone
                 dropped.append(span.logit)
                 continue
             merged.setdefault(key, []).append(span.logit)

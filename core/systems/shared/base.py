@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from core import renamed
 from core import types as t
 from core.errors import CancelledError, InputError, NothingRetrievedError
 from core.registry import did_you_mean
@@ -33,7 +32,6 @@ class Options:
     extra: dict[str, Any] = field(default_factory=dict)  # options of one system, by name; read_extra checks them
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "extra", renamed.current_options(self.extra))
         if self.top_k is not None and self.top_k < 1:
             raise InputError(f"the number of passages is {self.top_k}; it must be at least 1")
         if not 1 <= self.max_answers <= 50:
@@ -215,10 +213,13 @@ def iterate(
         yield t.StepStarted(number, tuple(previous), text)
         started = time.perf_counter()
         proposal = model.propose(question.text, passages, seen)
-        taken = banned | {normalize_answer(p) for p in previous}
+        known = {normalize_answer(p) for p in previous}
+        taken = banned if end.repeats else banned | known
         candidates = tuple(c for c in proposal.candidates if normalize_answer(c.text) not in taken)
         shown, left = end.shown(candidates, proposal.eoi_probability, later=bool(previous))
         why = end.why(given, candidates, proposal.eoi_probability, shown, left)
+        if not why and normalize_answer(shown[0].text) in known:
+            why = f"the model chose '{shown[0].text}' again"
         choice = None if why else shown[0]
         step = t.Step(number, tuple(previous), text, shown, choice, left, time.perf_counter() - started, why)
         if choice is None:

@@ -16,6 +16,7 @@ from core.errors import CancelledError
 from core.evidence import occurrences
 from core.models.encoders.memory import trimmed
 from core.models.span.rows import prompt_text
+from core.systems.shared.additions import Additions
 from core.systems.shared.base import Options, Parts, as_read, check_question, effective_settings, iterate, retrieve
 from core.systems.shared.stopping import LoopEnd
 
@@ -34,16 +35,23 @@ class AmbigPrompt:
         clarifier: Clarifier | None = None,
         loop: Callable[[], t.AnsweringModel] | None = None,
         end: LoopEnd | None = None,
+        additions: Additions | None = None,
     ) -> None:
         """`checkpoint`: name and digest of the weights; `used`: what else decides the answers, as plain JSON values; `clarifier`: who
         disambiguates instead of the round trip with `ask`; `loop`: makes what is asked in `model`'s place, anew for each run (a loop that
-        remembers what it read); `end`: when the loop ends."""
+        remembers what it read); `end`: when the loop ends; `additions`: what judges the candidates of each step."""
         self.parts, self.options, self.model, self.ask, self.template = parts, options, model, ask, template
-        self.loop = loop or (lambda: model)
+        self.additions = additions or Additions(parts)
+        judged = self.additions.looping(model)
+        self.loop: Callable[[], t.AnsweringModel] = lambda: self.additions.looping(loop()) if loop else judged
         self.stopping = end or LoopEnd.chosen(options.stop_above)
         self.clarifier = clarifier or (by_round_trip(ask) if ask is not None else None)
         self.info = t.SystemInfo(
-            name, effective_settings(parts, options, **(used or {})), parts.corpus, parts.corpus_digest, *checkpoint
+            name,
+            effective_settings(parts, options, **self.additions.about, **(used or {})),
+            parts.corpus,
+            parts.corpus_digest,
+            *checkpoint,
         )
 
     @trimmed

@@ -66,12 +66,13 @@ def digest_of(*parts: object) -> str:
 
 @dataclass(frozen=True)
 class LoopEnd:
-    """When a loop ends.  `above`: of the rule `threshold`; `place`: of its calibration."""
+    """When a loop ends.  `above`: of the rule `threshold`; `place`: of its calibration; `repeats`: the model may choose an answer again, which ends it."""
 
     rule: Rule = "compare"
     above: float = ABOVE
     calibration: Calibration | None = None
     place: Place = Place()
+    repeats: bool = False
 
     @classmethod
     def chosen(

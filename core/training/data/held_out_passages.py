@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ WRITTEN = tuple(ROOT / "data" / name for name in ("practice", "practice_facts", 
 def held_out_passages(
     engine: Any, folders: Sequence[Path], top_k: int, limit: int = 0, seed: int = 0, skip: int = 0
 ) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
-    """(questions, their passages), folder after folder; neighbours in a file stay neighbours.  A folder's corpus is indexed under its name where it
+    """(questions, their passages), folder after folder, whose name is in `extra["folder"]`; neighbours in a file stay neighbours.  A folder's corpus is indexed under its name where it
     is not yet.  `limit`: at most so many questions, drawn evenly from the folders; `skip`: not those that this limit draws with the same seed.  Raises InputError without a folder, and what reading one raises.
     """
     if not folders:
@@ -48,7 +49,7 @@ def held_out_passages(
             examples = [examples[i] for i in sorted(order[first : first + most])]
         engine.library.create(name, [plain_or_gz(folder / "passages.tsv")])  # left as it is where it was built before
         found += engine.corpus(name).search_many([e.question for e in examples], top_k)
-        chosen += examples
+        chosen += [replace(e, extra={**e.extra, "folder": name}) for e in examples]
     return chosen, found
 
 

@@ -1,36 +1,68 @@
-"""Fitting the reranker (core.models.ranking.reranker): runs of the answering model over annotated questions that it was not trained on.
+"""Fitting the rerankers of systems (core.models.ranking.reranker): runs over annotated questions that their models were not trained on.
 
-The candidates of every step of those runs, labelled by the references, fit a conditional logit with [EOI] as the alternative; its runs are then
-collected too (two rounds, as in dataset aggregation, Ross et al. 2011), since other choices lead to other steps.  The figure is cross-validated by
-blocks of questions.
+Of a loop the candidates of every step, labelled by the references, fit a conditional logit with [EOI] as the alternative; its runs are then
+collected too (two rounds, as in dataset aggregation, Ross et al. 2011), since other choices lead to other steps.  Of a system that reads once each
+candidate is a step for itself, so that the same fit is a logistic regression.  The figure is cross-validated by blocks of questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import InputError
-from core.models.ranking.features import FEATURES, Embed, Judge, Read, Seen
+from core.models.ranking.features import FEATURES, Embed, Judge, Read, Seen, read_with
 from core.models.ranking.reranker import Weights, correct, rerank
+from core.models.ranking.verifier import load_verifier
+from core.models.span.reader import load_reader
+from core.settings import OFF
+from core.systems.shared.additions import Additions, examined
+from core.systems.shared.base import Options, Parts, answer
+from core.systems.shared.iterative import AmbigPrompt
+from core.systems.shared.stopping import distinct
+from core.text import normalize_answer
 from core.training.data.examples import MultiExample
 from core.training.held_out import answer_f1
-from core.types import BatchAnsweringModel, Proposal, RetrievedPassage
+from core.types import AnsweringSystem, BatchAnsweringModel, Candidate, Proposal, Question, RetrievedPassage
 
 SHIFTS = tuple(np.arange(-1.4, 1.41, 0.2))  # added to the fitted bias: the logistic loss is not F1
 FOLDS = 5
 MAX_ANSWERS = 8
+NOTING: dict[str, dict[str, Any]] = {
+    "verdict": {"abstain_below": 0.0}
+}  # options under which a system shows all that it would weigh
 _RIDGE = 1.0
 _RIDGE_FIRST = 5.0  # of what is added at the first step
+# of a system that reads once, whose candidates of one question say much the same: of 1, 5, 20 and 80 the best cross-validated F1 of dpr-threshold, all and multi together,
+# is at 20 and at 80
+_RIDGE_ONCE = 20.0
 Labelled = tuple[NDArray[np.float64], NDArray[np.bool_]]  # a step: (candidates, features), and which candidates are right
 
 
+class Runs(Protocol):
+    """Runs of a system over fixed questions, with what they were chosen from."""
+
+    examples: Sequence[MultiExample]
+
+    @property
+    def log(self) -> Callable[[str], None]: ...
+
+    def f1(self, ids: Sequence[int], weights: Weights | None) -> dict[int, float]:
+        """F1 of each question under these weights; without, of the system as it is."""
+        ...
+
+    def steps(self, ids: Sequence[int]) -> list[Labelled]:
+        """What there was to choose from, as far as it was met."""
+        ...
+
+
 @dataclass
-class Runs:
-    """Runs over fixed questions; what the model proposed and the features of it are kept for each (question, previous answers)."""
+class LoopRuns:
+    """Greedy runs of an answering model; what the model proposed and the features of it are kept for each (question, previous answers)."""
 
     model: BatchAnsweringModel
     examples: Sequence[MultiExample]
@@ -63,7 +95,11 @@ class Runs:
             if weights is not None:
                 proposal = rerank(proposal, weights.scores(values))
             top = proposal.candidates[0] if proposal.candidates else None
-            if top is None or top.probability <= proposal.eoi_probability:
+            if (
+                top is None
+                or top.probability <= proposal.eoi_probability
+                or normalize_answer(top.text) in map(normalize_answer, found)
+            ):
                 break
             found.append(top.text)
         return found
@@ -80,6 +116,115 @@ class Runs:
                 left = [g for g in self.examples[i].gold if not any(answer_f1([p], [g]) for p in previous)]
                 out.append((values, np.array([correct(c, left) for c in proposal.candidates])))
         return out
+
+
+class _Noted(Additions):
+    """Notes what a system would have weighed, and weighs nothing."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.noted: list[tuple[Sequence[RetrievedPassage], Sequence[Candidate], Any]] = []
+
+    @property
+    def on(self) -> bool:
+        return True
+
+    def weighed(
+        self, question: str, passages: Sequence[RetrievedPassage], candidates: Sequence[Candidate], readouts: Any = None
+    ) -> list[Candidate]:
+        self.noted.append((passages, candidates, readouts))
+        return list(candidates)
+
+
+class OnceRuns:
+    """Runs of a system that reads once: its candidates, each weighed for itself."""
+
+    def __init__(
+        self,
+        systems: Mapping[str, tuple[AnsweringSystem, Any]],
+        examples: Sequence[MultiExample],
+        asked: Sequence[tuple[str, Question]],
+        read: Read,
+        judge: Judge | None = None,
+        log: Callable[[str], None] = print,
+    ) -> None:
+        """`systems`: over each corpus the system without additions, and once more, with its stage to be replaced by one that takes notes;
+        `asked`: the corpus of each question, and the question."""
+        self.examples, self.log = examples, log
+        self._plain: dict[int, float] = {}
+        self._kept: list[tuple[Sequence[Candidate], NDArray[np.float64]]] = []
+        for _, noting in systems.values():
+            noting.additions = _Noted(noting.parts)
+        for i, (example, (corpus, question)) in enumerate(zip(examples, asked)):
+            plain, noting = systems[corpus]
+            self._plain[i] = answer_f1([a.text for a in answer(plain, question).answers], example.gold)
+            answer(noting, question)
+            noted, embed = noting.additions.noted, noting.parts.embed
+            found = [n for n in noted if n[1]]
+            noted.clear()
+            if not found:
+                self._kept.append(((), np.zeros((0, len(FEATURES)))))
+                continue
+            ((passages, candidates, readouts),) = found
+            how = read if readouts is None else lambda *_, own=readouts: own
+            self._kept.append(examined(Seen(question.text, passages, embed, how, judge), candidates))
+            if (i + 1) % 20 == 0:
+                log(f"{i + 1} questions read")
+
+    def f1(self, ids: Sequence[int], weights: Weights | None) -> dict[int, float]:
+        if weights is None:
+            return {i: self._plain[i] for i in ids}
+        return {i: answer_f1(self._answers(i, weights), self.examples[i].gold) for i in ids}
+
+    def _answers(self, i: int, weights: Weights) -> list[str]:
+        candidates, values = self._kept[i]
+        scores = weights.scores(values)
+        ordered = [candidates[j] for j in np.argsort(-scores, kind="stable") if scores[j] >= 0]
+        return [c.text for c in distinct(ordered)][:MAX_ANSWERS]
+
+    def steps(self, ids: Sequence[int]) -> list[Labelled]:
+        return [
+            (values[j : j + 1], np.array([correct(c, self.examples[i].gold)]))
+            for i in ids
+            for candidates, values in (self._kept[i],)
+            for j, c in enumerate(candidates)
+        ]
+
+
+def runs_of(
+    engine: Any,
+    system: str,
+    examples: Sequence[MultiExample],
+    passages: Sequence[Sequence[RetrievedPassage]],
+    corpora: Sequence[str],
+    verified: bool,
+    log: Callable[[str], None],
+) -> tuple[Runs, dict[str, Any]]:
+    """(the runs of a system without additions, what was run: the folder that its rerankers lie in and the digests of its weights).  `corpora`: of each question, "" where it
+    brings its passages; `verified`: ask the verifier too, where it is not switched off.  Raises CheckpointError."""
+    settings = engine.settings
+    reader, _ = load_reader(settings.reader, settings.device)
+    about: dict[str, Any] = {}
+    judge = None
+    if verified and settings.verifier != OFF:
+        verifier, about["verifier"] = load_verifier(settings.verifier, settings.device)
+        judge = verifier.judge
+    none: dict[str, Any] = {"additions": "none"}
+
+    def made(corpus: str, extra: dict[str, Any]) -> Any:
+        return engine.system(system, corpus or None, Options(clarify=False, extra=none | extra), own_passages=not corpus)
+
+    systems = {corpus: (made(corpus, {}), made(corpus, NOTING.get(system, {}))) for corpus in dict.fromkeys(corpora)}
+    first: Any = next(iter(systems.values()))[0]
+    about |= {"folder": first.additions.folder, "checkpoint": first.info.checkpoint_digest}
+    runs: Runs
+    if isinstance(first, AmbigPrompt):
+        model: Any = first.model  # it answers many at once, as every model of weights does
+        runs = LoopRuns(model, examples, passages, engine.embed, read_with(reader), log, judge)
+        return runs, about
+    own = [None if corpus else tuple(p.passage for p in found) for corpus, found in zip(corpora, passages)]
+    asked = [(c, Question(e.question, passages=p)) for c, e, p in zip(corpora, examples, own)]
+    return OnceRuns(systems, examples, asked, read_with(reader), judge, log), about
 
 
 def fit_weights(steps: Sequence[Labelled], fitted_on: str = "", without: Sequence[str] = ()) -> Weights:
@@ -99,8 +244,10 @@ def fit_weights(steps: Sequence[Labelled], fitted_on: str = "", without: Sequenc
     mean, scale = rows.mean(0), rows.std(0)
     scale[scale < 1e-6] = 1.0
     x = (rows - mean) / scale
-    x = np.concatenate([x, x * at_first[:, None]], axis=1)
-    ridge = np.repeat([_RIDGE, _RIDGE_FIRST], len(names))
+    ridge = np.full(len(names), _RIDGE_ONCE)
+    if not at_first.all():  # else there is no later step to differ from
+        x = np.concatenate([x, x * at_first[:, None]], axis=1)
+        ridge = np.repeat([_RIDGE, _RIDGE_FIRST], len(names))
     step = np.repeat(np.arange(len(steps)), [len(y) for _, y in steps])
     any_right = np.bincount(step, right, len(steps)) > 0
 
@@ -122,7 +269,7 @@ def fit_weights(steps: Sequence[Labelled], fitted_on: str = "", without: Sequenc
         return {name: float(v) for name, v in zip(names, values)}
 
     always, first = found[: len(names)], found[len(names) : -1]
-    return Weights(named(always), named(mean), named(scale), float(found[-1]), fitted_on, named(first))
+    return Weights(named(always), named(mean), named(scale), float(found[-1]), fitted_on, named(first) if len(first) else {})
 
 
 def _mean(values: Sequence[float]) -> float:

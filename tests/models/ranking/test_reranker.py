@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from core.errors import CheckpointError, InputError
 from core.models.ranking.features import FEATURES, OF_VERIFIER, UNJUDGED, Seen, shape
-from core.models.ranking.reranker import FILES, RerankedAnswerer, Weights, read_weights, rerank, write_weights
+from core.models.ranking.reranker import RerankedAnswerer, Weights, file_of, read_weights, rerank, write_weights
 from core.models.span.reader import Readout
 from core.training.data.examples import MultiExample
-from core.training.tasks.reranker import Runs, fit_reranker, fit_weights
+from core.training.tasks.reranker import LoopRuns, fit_reranker, fit_weights
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
 
 
@@ -166,7 +166,7 @@ def test_weights_that_are_no_mapping_are_damage(tmp_path: Path, part: str) -> No
 
 def test_features_can_be_left_out_of_a_fit() -> None:
     examples = [MultiExample(f"Who won the tour {i}?", (), (("Matteo Brisk",), ("Joren Vanhaak",)), "made") for i in range(12)]
-    runs = Runs(Fixed(), examples, [PASSAGES] * 12, embed, read, lambda _: None)
+    runs = LoopRuns(Fixed(), examples, [PASSAGES] * 12, embed, read, lambda _: None)
     fitted, _ = fit_reranker(runs, without=OF_VERIFIER)
     assert set(fitted.weights) == set(FEATURES) - set(OF_VERIFIER)
     assert not fitted.asks_verifier
@@ -260,14 +260,14 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
     elif damage == "scale":
         body["scale"]["kind"] = 0.0
     whole = damage in ("features", "nan", "scale")
-    (tmp_path / FILES["retrieved"]).write_text(json.dumps(body) if whole else damage)
+    (tmp_path / file_of("retrieved")).write_text(json.dumps(body) if whole else damage)
     with pytest.raises(CheckpointError, match="fit it again"):
         read_weights(tmp_path)
 
 
 def test_the_fit_learns_what_the_model_gets_wrong() -> None:
     examples = [MultiExample(f"Who won the tour {i}?", (), (("Matteo Brisk",), ("Joren Vanhaak",)), "made") for i in range(12)]
-    runs = Runs(Fixed(), examples, [PASSAGES] * 12, embed, read, lambda _: None)
+    runs = LoopRuns(Fixed(), examples, [PASSAGES] * 12, embed, read, lambda _: None)
     assert runs.answers(0, None)[0] == "1999"  # the model's own first choice is wrong
     fitted, figures = fit_reranker(runs)
     assert set(runs.answers(0, fitted)) == {"Matteo Brisk", "Joren Vanhaak"}
@@ -277,7 +277,7 @@ def test_the_fit_learns_what_the_model_gets_wrong() -> None:
 def test_too_little_to_fit_is_said() -> None:
     few = [MultiExample("Who won?", (), (("Matteo Brisk",),), "made")] * 3
     with pytest.raises(InputError, match="too few"):
-        fit_reranker(Runs(Fixed(), few, [PASSAGES] * 3, embed, read))
+        fit_reranker(LoopRuns(Fixed(), few, [PASSAGES] * 3, embed, read))
     with pytest.raises(InputError, match="nothing to fit"):
         fit_weights([(np.zeros((4, len(FEATURES))), np.zeros(4, dtype=bool))])
 

@@ -13,7 +13,7 @@ from core.errors import CheckpointError, InputError
 from core.models.finding import BUNDLED
 from core.models.ranking.features import FEATURES
 from core.models.ranking.passage_signals import Reading, View
-from core.models.ranking.reranker import FILES, Kind, read_weights
+from core.models.ranking.reranker import KINDS, Kind, read_weights
 from core.models.ranking.signal_weights import FILE, read_signals, signals_of, write_signals
 from core.training.data.examples import MultiExample
 from core.training.tasks.signals import Seen, fit_signals
@@ -29,7 +29,7 @@ RERANKED: dict[Kind, tuple[str, str]] = {
 DIGEST = "ac1b0580225f"  # of all weights of the signals; predictions remember it
 
 
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_shipped_rerankers_score_as_before(kind: Kind) -> None:
     weights = read_weights(BUNDLED / "answerer", kind)
     assert weights is not None

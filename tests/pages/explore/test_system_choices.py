@@ -8,17 +8,18 @@ def page() -> None:
 
     from pages.runs import options
 
-    st.session_state["got"] = options._choices(st.session_state.get("system", "ambigprompt"), "explore.first")
+    st.session_state["got"] = options._choices(st.session_state.get("system", "ambiscope"), "explore.first")
 
 
 def test_a_choice_is_passed_on_when_it_is_not_the_default() -> None:
     at = AppTest.from_function(page).run()
-    (box,) = at.selectbox
+    added, box = at.selectbox
+    assert (added.label, added.value) == ("Additions", "all")
     assert (box.label, box.value) == ("Loop", "exact")
     assert at.session_state["got"] == {}
     box.set_value("fast").run()
     assert at.session_state["got"] == {"loop": "fast"}
-    at.session_state["system"] = "rectify"
+    at.session_state["system"] = "fid"
     at.run()
     assert not at.selectbox
     assert at.session_state["got"] == {}

@@ -15,6 +15,7 @@ from core.settings import Settings
 from core.systems import SYSTEMS
 from core.systems.shared.base import Options, Parts, answer, check_question, read_extra
 from core.systems.shared.iterative import AmbigPrompt
+from core.systems.shared.stopping import LoopEnd
 from core.trace import event_from_json, fold, prediction_from_json, to_json
 
 WEST = [
@@ -66,6 +67,15 @@ def looped(model: Any, options: Options | None = None, **changes: Any) -> AmbigP
 
 def texts(prediction: t.Prediction) -> list[str]:
     return [a.text for a in prediction.answers]
+
+
+def test_a_repeated_answer_ends_the_papers_loop_and_is_passed_over_in_another() -> None:
+    said = [proposal(0.1, Maria=0.8), proposal(0.1, Maria=0.6, Anita=0.2), proposal(0.9, Anita=0.1)]
+    paper = AmbigPrompt("test", parts(), Options(clarify=False), Fixed(*said), None, ("", ""), end=LoopEnd(repeats=True))
+    prediction = answer(paper, t.Question(QUESTION))
+    assert texts(prediction) == ["Maria"]
+    assert prediction.steps[-1].stopped_because == "the model chose 'Maria' again"
+    assert texts(answer(looped(Fixed(*said), Options(clarify=False)), t.Question(QUESTION))) == ["Maria", "Anita"]
 
 
 def test_a_run_from_question_to_clarifications() -> None:

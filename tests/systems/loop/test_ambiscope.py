@@ -1,4 +1,4 @@
-"""ambigprompt with a reranker beside its weights: it is used, remembered, and can be switched off."""
+"""The default system with a reranker beside its weights: it is used, remembered, and can be switched off."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.engine import Engine
 from core.errors import CheckpointError, InputError
 from core.models.ranking import verifier
 from core.models.ranking.features import FEATURES
-from core.models.ranking.reranker import FILES, Weights, write_weights
+from core.models.ranking.reranker import Weights, file_of, write_weights
 from core.models.span.checkpoints import save_span_network
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
@@ -41,7 +41,7 @@ def engine(checkpoint: Path, home: Path) -> Engine:
 
 
 def test_the_reranker_decides_and_is_remembered(checkpoint: Path, tmp_path: Path) -> None:
-    system = engine(checkpoint, tmp_path).system("ambigprompt", options=Options(clarify=False), own_passages=True)
+    system = engine(checkpoint, tmp_path).system("ambiscope", options=Options(clarify=False), own_passages=True)
     prediction = answer(system, QUESTION)
     assert prediction.answers == ()  # a bias of -50: [EOI] wins at once
     assert prediction.steps[0].eoi_probability > 0.99
@@ -50,8 +50,8 @@ def test_the_reranker_decides_and_is_remembered(checkpoint: Path, tmp_path: Path
 
 @pytest.mark.parametrize("loop", ["exact", "fast"])
 def test_it_can_be_switched_off(checkpoint: Path, tmp_path: Path, loop: str) -> None:
-    options = Options(clarify=False, extra={"reranking": "off", "loop": loop})
-    prediction = answer(engine(checkpoint, tmp_path).system("ambigprompt", options=options, own_passages=True), QUESTION)
+    options = Options(clarify=False, extra={"additions": "none", "loop": loop})
+    prediction = answer(engine(checkpoint, tmp_path).system("ambiscope", options=options, own_passages=True), QUESTION)
     assert prediction.system.settings["reranking"] is None
     assert prediction.steps[0].eoi_probability < 0.99
 
@@ -62,9 +62,9 @@ def test_questions_that_bring_their_passages_have_a_reranker_of_their_own(checkp
     zero = dict.fromkeys(FEATURES, 0.0)
     write_weights(copy, Weights(zero, zero, dict.fromkeys(FEATURES, 1.0), 7.0, "questions with passages"), "own")
     made = engine(copy, tmp_path)
-    assert made.system("ambigprompt", own_passages=True).info.settings["reranking"]["bias"] == 7.0
+    assert made.system("ambiscope", own_passages=True).info.settings["reranking"]["bias"] == 7.0
     made.library.create("small", [_passages(tmp_path)])
-    assert made.system("ambigprompt", "small").info.settings["reranking"]["bias"] == -50.0
+    assert made.system("ambiscope", "small").info.settings["reranking"]["bias"] == -50.0
 
 
 def _passages(folder: Path) -> Path:
@@ -74,8 +74,8 @@ def _passages(folder: Path) -> Path:
 
 
 def test_another_word_is_refused(checkpoint: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="reranking"):
-        engine(checkpoint, tmp_path).system("ambigprompt", options=Options(extra={"reranking": "maybe"}), own_passages=True)
+    with pytest.raises(InputError, match="additions"):
+        engine(checkpoint, tmp_path).system("ambiscope", options=Options(extra={"additions": "maybe"}), own_passages=True)
 
 
 def test_a_folder_and_an_option_of_an_earlier_version_mean_what_they_meant(
@@ -83,17 +83,27 @@ def test_a_folder_and_an_option_of_an_earlier_version_mean_what_they_meant(
 ) -> None:
     copy = tmp_path / "earlier"
     shutil.copytree(checkpoint, copy)
-    (copy / FILES["retrieved"]).rename(copy / "rescorer.json")
+    (copy / file_of("retrieved")).rename(copy / "rescorer.json")
     renamed._warn.cache_clear()
     made = engine(copy, tmp_path)
-    assert made.system("ambigprompt", own_passages=True).info.settings["reranking"]["bias"] == -50.0
+    assert made.system("ambiscope", own_passages=True).info.settings["reranking"]["bias"] == -50.0
     assert "'rescorer.json' is now called 'reranker.json'" in capsys.readouterr().err
-    old, new = (
-        made.system("ambigprompt", options=Options(extra={name: "off"}), own_passages=True).info
-        for name in ("rescoring", "reranking")
-    )
-    assert old == new
-    assert old.settings["reranking"] is None
+    off = made.system("ambiscope", options=Options(extra={"additions": "none"}), own_passages=True).info
+    for name in ("rescoring", "reranking"):
+        for system in ("ambigprompt", "ambiscope"):  # with this option, ambigprompt means what it meant
+            assert made.system(system, options=Options(extra={name: "off"}), own_passages=True).info == off
+    assert off.settings["reranking"] is None
+    assert "option: 'reranking=off of ambigprompt' is now called 'additions=none of ambiscope'" in capsys.readouterr().err
+    assert made.system("ambigprompt", options=Options(extra={"reranking": "on"}), own_passages=True).info.name == "ambiscope"
+
+
+def test_ambigprompt_is_the_papers_method_alone(checkpoint: Path, tmp_path: Path) -> None:
+    made = engine(checkpoint, tmp_path)
+    info = made.system("ambigprompt", own_passages=True).info
+    assert info.settings["reranking"] is None
+    assert (info.settings["decoding"]["retrieval_prior"], info.settings["decoding"]["repeats"]) == (0.0, True)
+    with pytest.raises(CheckpointError, match="no reranker of its own for additions=reranker"):
+        made.system("ambigprompt", options=Options(extra={"additions": "reranker"}), own_passages=True)
 
 
 def test_a_damaged_reranker_is_refused(checkpoint: Path, tmp_path: Path) -> None:
@@ -101,9 +111,9 @@ def test_a_damaged_reranker_is_refused(checkpoint: Path, tmp_path: Path) -> None
     copy.mkdir()
     for file in checkpoint.iterdir():
         (copy / file.name).write_bytes(file.read_bytes())
-    (copy / FILES["retrieved"]).write_text("{")
+    (copy / file_of("retrieved")).write_text("{")
     with pytest.raises(CheckpointError, match="damaged"):
-        engine(copy, tmp_path).system("ambigprompt", own_passages=True)
+        engine(copy, tmp_path).system("ambiscope", own_passages=True)
 
 
 class Fake:
@@ -125,7 +135,7 @@ def verified(checkpoint: Path, tmp_path: Path) -> Path:
 def test_a_reranker_that_asks_the_verifier_comes_first(verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verifier, "load_verifier", lambda name, device: (Fake(), "abc"))
     prediction = answer(
-        engine(verified, tmp_path).system("ambigprompt", options=Options(clarify=False), own_passages=True), QUESTION
+        engine(verified, tmp_path).system("ambiscope", options=Options(clarify=False), own_passages=True), QUESTION
     )
     assert [a.text for a in prediction.answers] == ["1999"]
     assert prediction.system.settings["verifier_digest"] == "abc"
@@ -138,13 +148,13 @@ def test_without_the_verifiers_base_the_other_reranker_answers_and_why_is_rememb
         raise CheckpointError("package part-001 is not installed")
 
     monkeypatch.setattr(verifier, "load_verifier", missing)
-    used = engine(verified, tmp_path).system("ambigprompt", own_passages=True).info.settings
+    used = engine(verified, tmp_path).system("ambiscope", own_passages=True).info.settings
     assert used["reranking"]["bias"] == -50.0
     assert used["verifier"] is None
     assert "part-001" in used["verifier_missing"]
     named = Settings(home=tmp_path, encoder="hashing", device="cpu", answerer=str(verified), verifier="mine")
     with pytest.raises(CheckpointError, match="part-001"):  # who names one wants that one
-        Engine(named).system("ambigprompt", own_passages=True)
+        Engine(named).system("ambiscope", own_passages=True)
     off = Settings(home=tmp_path, encoder="hashing", device="cpu", answerer=str(verified), verifier="off")
-    used = Engine(off).system("ambigprompt", own_passages=True).info.settings
+    used = Engine(off).system("ambiscope", own_passages=True).info.settings
     assert (used["verifier"], used["reranking"]["bias"]) == (None, -50.0)

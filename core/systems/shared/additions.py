@@ -1,0 +1,150 @@
+"""Additions of ours, which no paper has: a candidate reranker with the reader's second readings, and a verifier that it asks.
+
+One stage that every system over spans takes by its option `additions`.  A loop is wrapped: each step's candidates and [EOI] are scored anew
+(core.models.ranking.reranker).  A system that reads once has each of its candidates weighed for itself, with no knowledge of what else it keeps: so
+what is left between the two is what iterating brings.  Each system has weights of its own for each addition, fitted by `core train reranker`; they
+lie beside the weights of its model, and no system answers with those of another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core import types as t
+from core.errors import CheckpointError
+from core.models.finding import named_folder
+from core.settings import OFF
+from core.systems.shared.base import Parts
+from core.systems.shared.stopping import Place, digest_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from core.models.ranking.features import Judge, Read, Seen
+    from core.models.ranking.reranker import Kind, Weights
+    from core.models.span.reader import Readout
+
+NONE, ALL = "none", "all"
+ADDITIONS = (NONE, "reranker", "verifier")  # verifier: the reranker asks it; the first one is the default
+OF_DEFAULT = (ALL, "verifier", "reranker", NONE)  # all: what is there and can run, as in the default system
+EXAMINED = 12  # candidates that are weighed where a system reads once
+KEPT_FROM = 0.5  # probability that a weighed candidate is right from which on it is kept, where nobody asks for another
+
+
+class Additions:
+    """What a system adds, nothing by default.  `about`: what SystemInfo remembers; `kind`: which weights were found; `folder`: where they lie, or would."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        weights: Weights | None = None,
+        kind: Kind | None = None,
+        read: Read | None = None,
+        judge: Judge | None = None,
+        about: dict[str, Any] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        self.folder = folder
+        self.parts, self.weights, self.kind, self.read, self.judge = parts, weights, kind, read, judge
+        self.about: dict[str, Any] = {"reranking": None, **(about or {})}
+
+    @property
+    def on(self) -> bool:
+        return self.weights is not None
+
+    def place(self, own: Place, system: str = "") -> Place:
+        """Where the calibration of what they give lies, `own` being the system's place without them; `system`: its name, where `own` has another."""
+        if self.weights is None:
+            return own
+        said = digest_of(own.weights, self.about["reranking"], self.about["verifier"], self.about["reader_digest"])
+        return replace(own, name=f"{system or own.name} {self.kind}", weights=said)
+
+    def looping(self, model: t.AnsweringModel) -> t.AnsweringModel:
+        """The answering model, or a loop over one, with its candidates scored anew at each step."""
+        if self.weights is None or self.parts.embed is None or self.read is None:
+            return model
+        from core.models.ranking.reranker import RerankedAnswerer
+
+        return RerankedAnswerer(model, self.weights, self.parts.embed, self.read, self.judge)
+
+    def weighed(
+        self,
+        question: str,
+        passages: Sequence[t.RetrievedPassage],
+        candidates: Sequence[t.Candidate],
+        readouts: Sequence[Readout] | None = None,
+    ) -> list[t.Candidate]:
+        """The best EXAMINED candidates and the reader's second readings, each with the probability that it is right, the likeliest first; without
+        additions, the candidates as they are.  `readouts`: the reader's of these passages, where the system has them."""
+        if self.weights is None or self.parts.embed is None or self.read is None or not candidates:
+            return list(candidates)
+        from core.models.ranking.features import Seen
+
+        read = self.read if readouts is None else lambda *_: readouts
+        seen = Seen(question, passages, self.parts.embed, read, self.judge)
+        weighable, features = examined(seen, candidates)
+        scores = self.weights.scores(features).tolist()
+        found = [replace(c, probability=1 / (1 + math.exp(-max(-700.0, z)))) for c, z in zip(weighable, scores)]
+        return sorted(found, key=lambda c: -c.probability)
+
+
+def examined(seen: Seen, candidates: Sequence[t.Candidate]) -> tuple[Sequence[t.Candidate], NDArray[np.float64]]:
+    """(the best EXAMINED candidates and the reader's second readings, their features)."""
+    proposal = seen.widened((), t.Proposal(tuple(candidates[:EXAMINED]), 0.0))
+    return proposal.candidates, seen.step((), proposal)
+
+
+def additions_of(system: str, wanted: str, parts: Parts, checkpoint: tuple[str, str]) -> Additions:
+    """What a system adds.  `wanted`: a value of its option; `checkpoint`: name and kind of the weights that its rerankers lie beside.
+
+    Raises CheckpointError for damaged files and, where one addition is asked for by name, where the system has no weights for it or the verifier cannot run.
+    """
+    folder = named_folder(*checkpoint)
+    if wanted == NONE or parts.embed is None:
+        return Additions(parts, folder=folder)
+    from core.models.ranking.features import read_with
+    from core.models.ranking.reranker import describe, read_weights
+    from core.models.ranking.verifier import load_verifier
+    from core.models.span.reader import load_reader
+
+    settings = parts.settings
+    kept: dict[str, Any] = {"verifier": None}
+    for kind in _order(wanted, own=parts.retriever is None):
+        weights = read_weights(folder, kind, system) if folder is not None else None
+        if weights is None or (wanted == ALL and weights.asks_verifier and settings.verifier == OFF):
+            continue
+        judge = None
+        if weights.asks_verifier:
+            try:
+                verifier, digest = load_verifier(settings.verifier, settings.device)
+            except CheckpointError as error:  # its base is a package of 400 MB, which an installation may lack
+                if wanted != ALL or settings.verifier != "default":
+                    raise
+                kept["verifier_missing"] = str(error)
+                continue
+            judge = verifier.judge
+            kept |= {"verifier": settings.verifier, "verifier_digest": digest}
+        reader, reader_digest = load_reader(settings.reader, settings.device)
+        kept |= {"reranking": describe(weights), "fitted_for": kind, "reader": settings.reader, "reader_digest": reader_digest}
+        return Additions(parts, weights, kind, read_with(reader), judge, kept, folder)
+    if wanted != ALL:
+        raise CheckpointError(
+            f"{system} has no reranker of its own for additions={wanted} beside the {checkpoint[1]} '{checkpoint[0]}'; use additions=none, or fit one "
+            f"with: python -m core train reranker --system {system}"
+        )
+    return Additions(parts, about=kept, folder=folder)
+
+
+def _order(wanted: str, own: bool) -> list[Kind]:
+    """Which weights to look for: those for questions that bring their passages before those for retrieved ones, with the verifier before without."""
+    order: list[Kind] = ["retrieved_verified", "retrieved"]
+    if own:
+        order = ["own_verified", "own", *order]
+    if wanted == ALL:
+        return order
+    return [kind for kind in order if kind.endswith("verified") == (wanted == "verifier")]

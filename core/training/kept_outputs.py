@@ -1,0 +1,135 @@
+"""What models said, kept on disk: many systems over the same questions read each passage once.
+
+For training on top of trained weights and for benchmarks: `keeping(file)` puts a cache before the reader, the answering model, the verifier and the
+encoder of this process.  Keys hold the weights and all that a model was given, so that nothing of other weights is found.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+
+from core import types as t
+from core.evaluation.judge_cache import Judgments
+from core.models.language import extractive
+from core.models.ranking import passage_signals
+from core.models.ranking.verifier import SpanVerifier
+from core.models.span.answerer import SpanAnswerer
+from core.models.span.reader import PassageReader, Readout
+from core.retrieval.encoder import BertEncoder, Kind, Vectors
+
+MOST = 6  # candidates of a passage that are kept: as many as anything asks for
+
+_weights: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+def weights_of(network: Any) -> str:
+    """A digest of a network's weights as they are in memory."""
+    if network not in _weights:
+        found = hashlib.sha256()
+        for name, value in sorted(network.state_dict().items()):
+            found.update(name.encode() + value.detach().float().cpu().numpy().tobytes())
+        _weights[network] = found.hexdigest()[:16]
+    return _weights[network]
+
+
+def _said(c: t.Candidate) -> list[Any]:
+    e = c.evidence
+    return [c.text, c.probability, [e.passage_id, e.start, e.end, e.text] if e else None]
+
+
+def _candidate(row: Sequence[Any]) -> t.Candidate:
+    return t.Candidate(row[0], row[1], t.Evidence(*row[2]) if row[2] else None)
+
+
+def _passages(found: Sequence[t.RetrievedPassage]) -> list[Any]:
+    return [(f.passage.id, f.passage.title, f.passage.text, f.similarity) for f in found]
+
+
+class _Kept:
+    def __init__(self, file: Path) -> None:
+        self.values = Judgments(file)
+
+    def __call__(self, keys: Sequence[Any], compute: Callable[[list[int]], Sequence[Any]]) -> list[Any]:
+        """The value of each key; `compute`: those at these places, as plain JSON values."""
+        names = [Judgments.key(torch.is_autocast_enabled("cpu"), key) for key in keys]
+        known = self.values.get_many(names)
+        if missing := [i for i, name in enumerate(names) if name not in known]:
+            fresh = dict(zip((names[i] for i in missing), compute(missing)))
+            self.values.put_many(fresh)
+            known |= fresh
+        return [known[name] for name in names]
+
+
+@contextmanager
+def keeping(file: Path) -> Iterator[None]:
+    """Within it every model of this process asks the file first.  Raises StorageError where the file cannot be used."""
+    kept = _Kept(file)
+    read_pairs, propose_many, judge = PassageReader.read_pairs, SpanAnswerer.propose_many, SpanVerifier.judge
+    look, compute = passage_signals.look, BertEncoder._compute
+
+    def kept_read(self: PassageReader, pairs: Sequence[tuple[str, t.Passage]], candidates: int = 5) -> list[Readout]:
+        if candidates > MOST:
+            return read_pairs(self, pairs, candidates)
+        keys = [("read", weights_of(self.network), question, p.id, p.title, p.text) for question, p in pairs]
+
+        def fresh(at: list[int]) -> list[Any]:
+            found = read_pairs(self, [pairs[i] for i in at], MOST)
+            return [[r.abstain_probability, [_said(c) for c in r.candidates]] for r in found]
+
+        rows = kept(keys, fresh)
+        return [Readout(p, tuple(map(_candidate, row[1][:candidates])), row[0]) for row, (_, p) in zip(rows, pairs)]
+
+    def kept_propose(self: SpanAnswerer, jobs: Sequence[t.Job]) -> list[t.Proposal]:
+        if self.reader is not None:
+            return propose_many(self, jobs)
+        own = weights_of(self.network), str(self.decoding)
+        keys = [("propose", *own, question, _passages(found), list(previous)) for question, found, previous in jobs]
+
+        def fresh(at: list[int]) -> list[Any]:
+            return [[p.eoi_probability, [_said(c) for c in p.candidates]] for p in propose_many(self, [jobs[i] for i in at])]
+
+        return [t.Proposal(tuple(map(_candidate, row[1])), row[0]) for row in kept(keys, fresh)]
+
+    def kept_look(answerer: SpanAnswerer, question: str, found: Sequence[t.RetrievedPassage], limit: int) -> list[Any]:
+        def fresh(_: list[int]) -> list[Any]:
+            return [[[(_said(c), log) for c, log in view.answerer] for view in look(answerer, question, found, limit)]]
+
+        (rows,) = kept([("look", weights_of(answerer.network), question, _passages(found), limit)], fresh)
+        return [
+            passage_signals.View(one, answerer=tuple((_candidate(c), log) for c, log in row)) for one, row in zip(found, rows)
+        ]
+
+    def kept_judge(self: SpanVerifier, question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
+        own = weights_of(self.network)
+        keys = [("judge", own, question, p.id, p.title, p.text, start, end) for p, start, end in spans]
+        return kept(keys, lambda at: judge(self, question, [spans[i] for i in at]))
+
+    def kept_compute(self: BertEncoder, texts: Sequence[str], kind: Kind) -> Vectors:
+        keys = [("encode", self.name, text) for text in texts]
+
+        def fresh(at: list[int]) -> list[Any]:
+            return [base64.b64encode(v.tobytes()).decode() for v in compute(self, [texts[i] for i in at], kind)]
+
+        return np.stack([np.frombuffer(base64.b64decode(row), np.float32) for row in kept(keys, fresh)])
+
+    with ExitStack() as changes:
+        for owner, name, own in (
+            (PassageReader, "read_pairs", kept_read),
+            (SpanAnswerer, "propose_many", kept_propose),
+            (SpanVerifier, "judge", kept_judge),
+            (BertEncoder, "_compute", kept_compute),
+            (passage_signals, "look", kept_look),
+            (extractive, "look", kept_look),
+        ):
+            changes.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, own)
+        yield

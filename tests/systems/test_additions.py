@@ -1,0 +1,95 @@
+"""The stage that every system over spans takes by its option `additions`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from core import types as t
+from core.engine import Engine
+from core.errors import CheckpointError
+from core.models.ranking import verifier
+from core.models.ranking.features import FEATURES
+from core.models.ranking.reranker import Weights, file_of, write_weights
+from core.models.span.checkpoints import save_span_network
+from core.models.span.model import load_base
+from core.models.span.network import SpanConfig, SpanNetwork
+from core.settings import Settings
+from core.systems import SYSTEMS
+from core.systems.shared.base import Options, answer
+
+QUESTION = t.Question(
+    "Who won?", passages=(t.Passage("x", "Tour", "Matteo Brisk won in 1999."), t.Passage("y", "Rain", "It fell in Ulm."))
+)
+ABLE = ("one-pass", "dpr-threshold", "jpr", "rectify", "verdict", "ambigprompt")
+ZERO, ONE = dict.fromkeys(FEATURES, 0.0), dict.fromkeys(FEATURES, 1.0)
+
+
+class Judge:
+    """A verifier that is sure of years."""
+
+    def judge(self, question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
+        return [9.0 if passage.text[start:end].isdigit() else -9.0 for passage, start, end in spans]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Reader and answering model in one, with rerankers for some of the systems: one keeps every candidate, one keeps what the verifier says."""
+    folder = tmp_path_factory.mktemp("spans")
+    torch.manual_seed(0)
+    config = SpanConfig()
+    save_span_network(SpanNetwork(load_base(config.base), config), folder, {})
+    for system in ABLE[:-1]:
+        write_weights(folder, Weights(ZERO, ZERO, ONE, 4.0, "a test"), "retrieved", system)
+        write_weights(folder, Weights({**ZERO, "verifier": 1.0}, ZERO, ONE, 0.0, "a test"), "retrieved_verified", system)
+    return folder
+
+
+@pytest.fixture
+def engine(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    monkeypatch.setattr(verifier, "load_verifier", lambda name, device: (Judge(), "abc"))
+    return Engine(Settings(home=tmp_path, encoder="hashing", device="cpu", answerer=str(checkpoint), reader=str(checkpoint)))
+
+
+def asked(engine: Engine, system: str, added: str) -> t.Prediction:
+    options = Options(clarify=False, extra={"additions": added})
+    return answer(engine.system(system, options=options, own_passages=True), QUESTION)
+
+
+def test_the_systems_that_take_it() -> None:
+    able = [name for name, entry in SYSTEMS.items() if "additions" in entry.choices]
+    assert sorted(able) == sorted((*ABLE, "ambiscope"))
+    assert all(SYSTEMS[name].choices["additions"][0] == "none" for name in ABLE)
+
+
+@pytest.mark.parametrize("system", ABLE[:-1])
+def test_each_candidate_is_judged_by_weights_of_the_systems_own(engine: Engine, system: str) -> None:
+    every = asked(engine, system, "reranker")
+    assert {round(a.probability, 2) for a in every.answers} == {0.98}  # 1 / (1 + exp(-4))
+    assert every.system.settings["fitted_for"] == "retrieved"
+    sure = asked(engine, system, "verifier")
+    assert all(a.text.isdigit() for a in sure.answers)
+    assert sure.system.settings["verifier_digest"] == "abc"
+    assert asked(engine, system, "none").system.settings["reranking"] is None
+
+
+def test_no_system_answers_with_the_weights_of_another(engine: Engine) -> None:
+    with pytest.raises(CheckpointError, match=r"ambigprompt has no reranker of its own.*train reranker --system ambigprompt"):
+        asked(engine, "ambigprompt", "reranker")
+
+
+def test_a_verifier_that_was_asked_for_by_name_must_be_there(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str, device: str) -> None:
+        raise CheckpointError("package part-001 is not installed")
+
+    monkeypatch.setattr(verifier, "load_verifier", missing)
+    with pytest.raises(CheckpointError, match="part-001"):
+        asked(engine, "one-pass", "verifier")
+    assert asked(engine, "one-pass", "reranker").answers
+
+
+def test_files_are_told_apart_by_system() -> None:
+    assert file_of("retrieved_verified", "one-pass") == "reranker-one-pass_verified.json"
