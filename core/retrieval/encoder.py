@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from core.errors import CheckpointError, InputError
 from core.models.encoders.packaged import MINILM, packaged_folder
 from core.models.encoders.pretrained import reason, sentence_transformer
+from core.models.encoders.retriever import find_retriever
 from core.settings import Settings
 from core.text import words
 from core.types import Passage
@@ -36,6 +37,7 @@ Kind = Literal["query", "passage"]
 Vectors = NDArray[np.float32]
 
 QUERY_CACHE = 4096  # vectors of questions kept: 6 MB at 384 dimensions
+CLS = "cls:"  # before a checkpoint's name: its vector is the first token's state
 BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # tokens of one forward pass, padding included
 
 
@@ -142,29 +144,26 @@ class _CachedEncoder:
         return np.stack([known[t] for t in texts])
 
 
-class BertEncoder(_CachedEncoder):
-    """A BERT encoder with mean pooling and L2 normalisation: the recipe of all-MiniLM-L6-v2."""
+class PooledEncoder(_CachedEncoder):
+    """A bare encoder with pooling and L2 normalisation: with the mean over tokens, the recipe of all-MiniLM-L6-v2."""
 
-    def __init__(self, folder: Path, name: str, device: str = "auto", *, max_tokens: int = 256, threads: int = 0) -> None:
-        """Loads from a local folder, never from a hub.  Raises CheckpointError for a missing or damaged folder."""
+    def __init__(
+        self,
+        name: str,
+        tokenizer: Any,
+        model: Any,
+        device: str = "auto",
+        *,
+        pooling: str = "mean",
+        max_tokens: int = 256,
+        threads: int = 0,
+    ) -> None:
         super().__init__(name)
         import torch
-        from safetensors import SafetensorError
-
-        from core.models.encoders.bert import load_bert
-        from core.models.encoders.word_pieces import WordPieces
 
         if threads > 0:
             torch.set_num_threads(threads)
-        self._device = torch_device(device)
-        self.max_tokens = max_tokens
-        try:
-            self._tokenizer = WordPieces(folder)
-            model = load_bert(folder)
-        except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as e:
-            raise CheckpointError(
-                f"the encoder in {folder} cannot be loaded ({type(e).__name__}: {e}); install it again"
-            ) from e
+        self._device, self._pooling, self._tokenizer, self.max_tokens = torch_device(device), pooling, tokenizer, max_tokens
         self._model = model.to(self._device).eval()
         self._budget = BATCH_TOKENS["cuda" if self._device.type == "cuda" else "cpu"]
 
@@ -204,15 +203,60 @@ class BertEncoder(_CachedEncoder):
         """Unit vectors (B, d) of token ids (B, L)."""
         import torch
 
+        from core.models.encoders.retriever_network import pooled
+
         ids, mask = ids.to(self._device), mask.to(self._device)
         cuda = self._device.type == "cuda"
         with torch.inference_mode(), torch.autocast("cuda", torch.bfloat16, enabled=cuda):
-            states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float()  # (B, L, d)
+            states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state  # (B, L, d)
         with torch.inference_mode():
-            weight = mask.unsqueeze(-1).float()  # (B, L, 1)
-            mean = (states * weight).sum(1) / weight.sum(1).clamp(min=1e-9)  # (B, d)
-            vectors: Vectors = torch.nn.functional.normalize(mean, dim=-1).cpu().numpy()
+            vectors: Vectors = pooled(states, mask, self._pooling).cpu().numpy()
         return vectors
+
+
+class BertEncoder(PooledEncoder):
+    """The packaged BERT encoder."""
+
+    def __init__(self, folder: Path, name: str, device: str = "auto", *, max_tokens: int = 256, threads: int = 0) -> None:
+        """Loads from a local folder, never from a hub.  Raises CheckpointError for a missing or damaged folder."""
+        from safetensors import SafetensorError
+
+        from core.models.encoders.bert import load_bert
+        from core.models.encoders.word_pieces import WordPieces
+
+        try:
+            tokenizer, model = WordPieces(folder), load_bert(folder)
+        except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as e:
+            raise CheckpointError(
+                f"the encoder in {folder} cannot be loaded ({type(e).__name__}: {e}); install it again"
+            ) from e
+        super().__init__(name, tokenizer, model, device, max_tokens=max_tokens, threads=threads)
+
+
+class RetrieverEncoder(_CachedEncoder):
+    """A trained retriever.  Where it trained the question's side alone, its base encodes the passages, and `name` is the base's: so an
+    index of the base serves it too."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        """Raises CheckpointError."""
+        from core.models.encoders.retriever_network import load_plain, load_retriever
+
+        tokenizer, network = load_retriever(folder)
+        config = network.config
+        alone = config.side == "question"
+        super().__init__(config.base if alone else settings.encoder)
+        how: dict[str, Any] = {"pooling": config.pooling, "max_tokens": config.max_tokens, "threads": settings.threads}
+        trained = PooledEncoder(settings.encoder, tokenizer, network.merged(), settings.device, **how)
+        base = PooledEncoder(config.base, *load_plain(config.base), settings.device, **how) if alone else trained
+        self._sides = {"query": trained, "passage": base}
+        self.stats = base.stats
+
+    @property
+    def dimension(self) -> int:
+        return self._sides["query"].dimension
+
+    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        return self._sides[kind]._compute(texts, kind)
 
 
 class SentenceTransformerEncoder(_CachedEncoder):
@@ -291,10 +335,30 @@ def torch_device(device: str) -> torch.device:
     return chosen
 
 
+def first_token(name: str) -> str | None:
+    """The checkpoint that a name means whose first token's state is its vector: after `cls:`, or by name one of Condenser's (Gao and Callan 2021).
+
+    Such checkpoints name no pooling of their own, and sentence-transformers would take the mean.
+
+    >>> first_token("cls:bert-base-uncased"), first_token("Luyu/co-condenser-wiki"), first_token("minilm")
+    ('bert-base-uncased', 'Luyu/co-condenser-wiki', None)
+    """
+    if name.startswith(CLS):
+        return name.removeprefix(CLS)
+    own_pooling = (Path(name).expanduser() / "modules.json").exists()
+    return name if "condenser" in name.lower() and not own_pooling else None
+
+
 def load_encoder(settings: Settings) -> Encoder:
     """The encoder that `settings.encoder` names.  Raises CheckpointError when it cannot be loaded."""
     if settings.encoder == MINILM:
         return BertEncoder(packaged_folder(MINILM), MINILM, settings.device, threads=settings.threads)
     if settings.encoder == "hashing":
         return HashingEncoder()
+    if (folder := find_retriever(settings.encoder)) is not None:
+        return RetrieverEncoder(folder, settings)
+    if (bare := first_token(settings.encoder)) is not None:
+        from core.models.encoders.retriever_network import load_plain
+
+        return PooledEncoder(settings.encoder, *load_plain(bare), settings.device, pooling="cls", threads=settings.threads)
     return SentenceTransformerEncoder(settings.encoder, settings.device, threads=settings.threads)

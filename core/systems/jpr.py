@@ -1,7 +1,7 @@
 """Joint passage ranking, then one pass: a reranker picks passages that complement one another, a reader answers from those.
 
 Source: Min et al. 2021 (JPR), section 3.  A pool is retrieved, `top_k` passages of it are picked by tree decoding (core.retrieval.rerank), and the
-per-passage reader answers from the picked ones in one pass.  Rerankers: core.models.ranking.joint.
+per-passage reader answers from the picked ones in one pass.  Rerankers: core.models.passages.scorers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from core import types as t
 from core.clarification.round_trip import ask_each_passage
-from core.models.ranking.joint import AnswererScorer, ReaderScorer
+from core.models.passages.scorers import AnswererScorer, ReaderScorer
 from core.models.span.reader import PassageReader, Readout, load_reader
 from core.retrieval.rerank import Scorer, tree_decode
 from core.systems.shared.base import Options, Parts, read_extra, retrieve

@@ -1,7 +1,7 @@
-"""Autoregressive rerankers over the bundled parts: how likely a passage is the next one to pick, given those picked.
+"""Autoregressive rerankers: how likely a passage is the next one to pick, given those picked.
 
 Source: Min et al. 2021 (JPR), section 3.1.  Theirs is a trained T5-3B that decodes passage numbers and is rewarded for passages with new answers.
-`ReaderScorer` reads every passage once and discounts what the picked passages say already; `AnswererScorer` asks an answering model,
+`TrainedScorer` has a small decoder trained so (core.models.passages.network); the others are not trained for it.  `ReaderScorer` reads every passage once and discounts what the picked passages say already; `AnswererScorer` asks an answering model,
 an encoder-decoder for instance, for an answer other than those of the picked passages (P([EOI]) says that a passage has none).
 """
 
@@ -10,6 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import torch
+from torch import Tensor
+
+from core.models.passages.network import JointNetwork
 from core.models.span.reader import Readout
 from core.text import normalize_answer, overlapping
 from core.types import BatchAnsweringModel, RetrievedPassage
@@ -58,6 +62,9 @@ class ReaderScorer:
             best = max(best, probability * (1 - self.diversity * covered))
         return best * self.prior[passage]
 
+    def log_worth(self, path: Sequence[int]) -> list[float]:
+        return [math.log(max(LEAST, self.worth(j, path))) for j in range(len(self.said))]
+
     def log_probabilities(self, paths: Sequence[tuple[int, ...]]) -> list[list[float]]:
         out = []
         for path in paths:
@@ -65,6 +72,24 @@ class ReaderScorer:
             shares = _log_shares([self.worth(j, path) for j in left], self.temperature) if left else []
             by_passage = dict(zip(left, shares))
             out.append([by_passage.get(j, -math.inf) for j in range(len(self.said))])
+        return out
+
+
+class TrainedScorer:
+    """A JointNetwork over a pool: states (N, S) of its passages, and what the reader thinks of them."""
+
+    def __init__(self, network: JointNetwork, states: Tensor, reader: ReaderScorer) -> None:
+        self.network, self.states, self.reader = network, states, reader
+        self._unpicked = torch.tensor(reader.log_worth(()))
+
+    def log_probabilities(self, paths: Sequence[tuple[int, ...]]) -> list[list[float]]:
+        out = []
+        for path in paths:
+            picked = torch.tensor(path, dtype=torch.long)
+            with torch.inference_mode():
+                logits = self.network(self.states, self._unpicked, torch.tensor(self.reader.log_worth(path)), picked)
+                logits = logits.index_fill(0, picked, -math.inf)
+                out.append(torch.log_softmax(logits, 0).tolist() if len(path) < len(logits) else logits.tolist())
         return out
 
 
