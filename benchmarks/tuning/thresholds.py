@@ -22,8 +22,8 @@ from core import types as t
 from core.cli import quiet_libraries
 from core.engine import Engine
 from core.models.answering import load_answering
-from core.models.ranking.evidence_verifier import LEAST, probability_of, recall
 from core.models.passages.scorers import ReaderScorer
+from core.models.ranking.evidence_verifier import LEAST, probability_of, recall
 from core.models.span.reader import Readout, load_reader
 from core.retrieval.rerank import tree_decode
 from core.settings import Settings

@@ -43,6 +43,9 @@ def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
         st.info("These runs have no question in common. Choose two runs over the same question file.")
         return
     st.caption(f"A: {plain(called[a])}. B: {plain(called[b])}. {SCOPES[scope]}; seed 0, {shared.SAMPLES:,} samples.")
+    st.caption(
+        f"p (Holm): corrected for {sum(d.holm is not None for d in found.values())} metrics compared at once (Holm 1979)."
+    )
     draw(_metrics(found))
     if judges.is_judged(common):
         judges.draw([by_id[a], by_id[b]], called)
@@ -65,6 +68,7 @@ def _metrics(found: Mapping[str, MetricDifference]) -> Chart:
                 "low": _signed(name, c.interval[0]) if c.interval else "",
                 "high": _signed(name, c.interval[1]) if c.interval else "",
                 "p (permutation)": f"{c.p_value:.4f}" if c.p_value is not None else "",
+                "p (Holm)": f"{d.holm:.4f}" if d.holm is not None else "",
                 "n": c.n,
             }
         )
