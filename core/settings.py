@@ -27,6 +27,9 @@ class Settings:
     system: str = "ambigprompt"
     answerer: str = "default"  # bundled checkpoint name, folder or hub name
     reader: str = "default"  # bundled checkpoint name or folder
+    asqa_reader: str = (
+        ""  # of Disambig-F1: a SQuAD 2.0 reader by folder or hub name, or default for the bundled one; empty: none
+    )
     verifier: str = "default"  # of ambigprompt's reranking: bundled checkpoint name or folder; off: none
     seq2seq: str = "fid"  # of fid and spanseqgen: bundled checkpoint name, folder or hub name of an encoder-decoder
     rewriter: str = "rewriter"  # of clarifier=seq2seq: the same, of a model that writes disambiguated questions

@@ -65,6 +65,14 @@ METRICS = Registry(
         "G-F1": Entry("core.metrics.grounding:G_F1", "harmonic mean of G-precision and G-recall", _VERDICT),
         "STR-EM": Entry("core.metrics.long_answers:STR_EM", "share of the short answers that occur in the text", _ASQA),
         "ROUGE-L": Entry("core.metrics.long_answers:ROUGE_L", "longest common subsequence with long answers of people", _ASQA),
+        "Disambig-F1": Entry(
+            "core.metrics.long_answers:DISAMBIG_F1",
+            "words that a reader finds in the text, asked each disambiguated question",
+            _ASQA,
+        ),
+        "Disambig-F1 (bundled reader, not comparable)": Entry(
+            "core.metrics.long_answers:DISAMBIG_F1_BUNDLED", "the same by the bundled reader, which is not ASQA's", _ASQA
+        ),
     },
 )
 

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from core.errors import CheckpointError, InputError
 from core.models.encoders.packaged import MINILM, packaged_folder
 from core.models.encoders.pretrained import reason, sentence_transformer
-from core.models.encoders.retriever import find_retriever
+from core.models.encoders.retriever import CLS, find_retriever
 from core.settings import Settings
 from core.text import words
 from core.types import Passage
@@ -37,7 +37,6 @@ Kind = Literal["query", "passage"]
 Vectors = NDArray[np.float32]
 
 QUERY_CACHE = 4096  # vectors of questions kept: 6 MB at 384 dimensions
-CLS = "cls:"  # before a checkpoint's name: its vector is the first token's state
 BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # tokens of one forward pass, padding included
 
 
@@ -239,16 +238,23 @@ class RetrieverEncoder(_CachedEncoder):
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         """Raises CheckpointError."""
-        from core.models.encoders.retriever_network import load_plain, load_retriever
+        from core.models.encoders.retriever_network import load_retriever
 
         tokenizer, network = load_retriever(folder)
         config = network.config
         alone = config.side == "question"
-        super().__init__(config.base if alone else settings.encoder)
-        how: dict[str, Any] = {"pooling": config.pooling, "max_tokens": config.max_tokens, "threads": settings.threads}
-        trained = PooledEncoder(settings.encoder, tokenizer, network.merged(), settings.device, **how)
-        base = PooledEncoder(config.base, *load_plain(config.base), settings.device, **how) if alone else trained
-        self._sides = {"query": trained, "passage": base}
+        super().__init__(config.untrained if alone else settings.encoder)
+        trained = PooledEncoder(
+            settings.encoder,
+            tokenizer,
+            network.merged(),
+            settings.device,
+            pooling=config.pooling,
+            max_tokens=config.max_tokens,
+            threads=settings.threads,
+        )
+        base = load_encoder(replace(settings, encoder=config.untrained)) if alone else trained
+        self._sides: dict[Kind, Encoder] = {"query": trained, "passage": base}
         self.stats = base.stats
 
     @property
@@ -256,7 +262,7 @@ class RetrieverEncoder(_CachedEncoder):
         return self._sides["query"].dimension
 
     def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        return self._sides[kind]._compute(texts, kind)
+        return self._sides[kind].encode(texts, kind)
 
 
 class SentenceTransformerEncoder(_CachedEncoder):

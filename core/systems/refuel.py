@@ -11,7 +11,7 @@ again gives it enough probability.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -58,6 +58,16 @@ class FusedReader:
             for found, (_, passages, _) in zip(written, jobs)
         ]
 
+    def ask(
+        self,
+        pairs: Sequence[tuple[str, Sequence[t.Passage]]],
+        most: int | None = None,
+        ends: Callable[[str], bool] | None = None,
+    ) -> list[list[str]]:
+        """What it writes of each question, in one pass (core.clarification.round_trip.Ask)."""
+        found = [(q, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], ()) for q, passages in pairs]
+        return [[c.text for c in proposal.candidates][:most] for proposal in self.propose_many(found)]
+
 
 class Refuel(PassageSystem):
     def __init__(
@@ -82,7 +92,7 @@ class Refuel(PassageSystem):
         self.rounds = check_count("rounds", chosen["rounds"], 10)
         self.further = check_count("further", chosen["further"], 100)
         self.verification, self.model = chosen["verification"], model
-        self.asking: Ask = ask_with(model)
+        self.asking: Ask = model.ask if isinstance(model, FusedReader) else ask_with(model)
         super().__init__(
             "refuel",
             parts,

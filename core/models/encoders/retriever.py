@@ -16,6 +16,7 @@ from core.models.encoders.packaged import MINILM
 from core.settings import ROOT
 
 KIND = "retriever"
+CLS = "cls:"  # before a checkpoint's name: its vector is the first token's state
 SIDES = ("question", "both")
 POOLINGS = ("mean", "cls")
 
@@ -37,6 +38,11 @@ class RetrieverConfig:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; use {' or '.join(known)}")
         if self.rank < 0 or self.layers < 1:
             raise ValueError(f"rank {self.rank} must be at least 0, layers {self.layers} at least 1")
+
+    @property
+    def untrained(self) -> str:
+        """The base as AMBISCOPE_ENCODER names it."""
+        return f"{CLS}{self.base}" if self.pooling == "cls" else self.base
 
 
 def find_retriever(name: str) -> Path | None:
@@ -67,4 +73,4 @@ def index_name(encoder: str) -> str:
     if (folder := find_retriever(encoder)) is None:
         return encoder
     config = retriever_config(folder)
-    return config.base if config.side == "question" else encoder
+    return config.untrained if config.side == "question" else encoder

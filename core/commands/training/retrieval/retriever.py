@@ -79,7 +79,7 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
     else:
         tokenizer, encoder = load_plain(config.base)
         network = RetrieverNetwork(encoder, config)
-    examples, held, corpora = _questions(args, settings)
+    examples, held, corpora = _questions(args, settings, network.config.untrained)
     say(f"{len(examples)} questions, {len(held)} held out, {len(corpora.texts)} passages")
     task = RetrieverTask(examples, held, corpora, tokenizer, network.config, args.batch)
 
@@ -89,8 +89,8 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
     return network, task, save
 
 
-def _questions(args: argparse.Namespace, settings: Settings) -> tuple[list[Any], list[Any], Any]:
-    """(training questions, held-out ones, the corpora that both are asked of).  Each folder's corpus is indexed where it is not yet."""
+def _questions(args: argparse.Namespace, settings: Settings, base: str) -> tuple[list[Any], list[Any], Any]:
+    """(training questions, held-out ones, the corpora that both are asked of).  `base`: the encoder of their vectors.  Each folder's corpus is indexed where it is not yet."""
     from dataclasses import replace
 
     import numpy as np
@@ -104,7 +104,7 @@ def _questions(args: argparse.Namespace, settings: Settings) -> tuple[list[Any],
     from core.training.data.mining import Miner
     from core.training.retrieval.retriever import Asked, Corpora, HeldOut
 
-    engine = Engine(replace(settings, encoder=args.base))
+    engine = Engine(replace(settings, encoder=base))
     rng = random.Random(args.seed)
     examples: list[Any] = []
     held: list[Any] = []
