@@ -37,6 +37,7 @@ from core.training.held_out import answer_f1
 POOL = 30
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 MOST = 8
+VERIFIERS = ["none", "trained", "answerer"]  # of rectify; main leaves some out
 Setting = dict[str, Any]
 
 
@@ -85,17 +86,18 @@ def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[S
 def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
     """Without a verifier (`none`), and with each kind of verifier."""
     settings = Settings.from_env()
-    kinds: dict[str, Evidence | None] = {"none": None, "answerer": AnswererEvidence(model)}
-    kinds["trained"] = SpanEvidence(load_verifier(settings.verifier, settings.device)[0])
-    surplus, evidence = SURPLUS, EVIDENCE
-    for name, verifier in kinds.items():
-        recalled = {id(c): recall(c.passages, c.readouts[: c.top_k], surplus, evidence)[:MOST_VERIFIED] for c in cases}
+    recalled = {id(c): recall(c.passages, c.readouts[: c.top_k], SURPLUS, EVIDENCE)[:MOST_VERIFIED] for c in cases}
+    kinds: dict[str, Callable[[], Evidence | None]] = {
+        "none": lambda: None,
+        "trained": lambda: SpanEvidence(load_verifier(settings.verifier, settings.device)[0]),
+        "answerer": lambda: AnswererEvidence(model),
+    }
+    for name in VERIFIERS:
+        verifier = kinds[name]()
         given = {id(c): verifier.judge(c.example.question, recalled[id(c)]) if verifier else None for c in cases}
         for mix, threshold in itertools.product((0.0, 0.25, 0.5, 0.75, 0.9) if verifier else (1.0,), THRESHOLDS):
 
-            def run(
-                c: Case, recalled: Any = recalled, given: Any = given, mix: float = mix, threshold: float = threshold
-            ) -> list[str]:
+            def run(c: Case, given: Any = given, mix: float = mix, threshold: float = threshold) -> list[str]:
                 read = [r.candidate for r in recalled[id(c)]]
                 if given[id(c)] is not None:
                     read = [t.Candidate(r.text, mixed(g, r.probability, mix)) for r, g in zip(read, given[id(c)])]
@@ -166,7 +168,9 @@ def main() -> int:
     parser.add_argument("--limit", type=int, default=0, help="at most so many questions, drawn evenly from the folders")
     parser.add_argument("--only", nargs="*", choices=list(TUNED), default=list(TUNED))
     parser.add_argument("--out", type=Path, help="the best settings as JSON")
+    parser.add_argument("--verifiers", nargs="+", choices=VERIFIERS, default=list(VERIFIERS), help="of rectify")
     args = parser.parse_args()
+    VERIFIERS[:] = args.verifiers
     settings = Settings.from_env()
     held_out, found = held_out_passages(Engine(settings), args.annotated, POOL, args.limit)
     reader, reader_digest = load_reader(settings.reader, settings.device)

@@ -45,9 +45,9 @@ def test_targets_are_the_passages_with_a_new_answer() -> None:
     network = JointNetwork(CONFIG).eval()
     scores = one.reader.log_probabilities([(1,)])[0]
     loss = task.loss(network, [(one, [(1,)])], torch.device("cpu"))
-    assert float(loss) == pytest.approx(-scores[2], abs=1e-5)  # passage 2 alone has what passage 1 lacks
+    assert loss.item() == pytest.approx(-scores[2], abs=1e-5)  # passage 2 alone has what passage 1 lacks
     nothing_left = task.loss(network, [(one, [(1, 2)])], torch.device("cpu"))
-    assert float(nothing_left) == 0.0
+    assert nothing_left.item() == 0.0
     prefixes = [p for _, batch in zip(range(20), task.batches(0, 0)) for _, found in batch[1] for p in found]
     assert all(len(set(p)) == len(p) < 4 for p in prefixes)
     assert {len(p) for p in prefixes} >= {0, 1, 2}
