@@ -11,6 +11,7 @@ are 95% bootstraps over questions; p-values are paired, against the first row.
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,12 +20,14 @@ from typing import Any
 
 from core.cli import quiet_libraries
 from core.commands.training.retrieval.passages import pools
+from core.disk import plain_or_gz
 from core.engine import Engine
 from core.metrics.retrieval import mrecall_at_k, recall_at_k
 from core.metrics.significance.bootstrap import interval
 from core.metrics.significance.compare import compare_values, corrected
 from core.settings import ROOT, Settings
-from core.training.data.held_out_passages import WRITTEN, held_out_passages
+from core.training.data.held_out_passages import WRITTEN
+from core.training.data.mixtures import annotated_examples
 
 KS = (1, 5, 10)
 
@@ -52,16 +55,19 @@ def table(rows: dict[str, dict[str, list[float]]], several: Sequence[bool]) -> s
 
 
 def retrievers(args: argparse.Namespace, settings: Settings) -> str:
+    asked = [(folder.resolve().name, e) for folder in args.annotated for e in annotated_examples(folder, 0.2, context=2)[1]]
+    if args.limit:
+        asked = random.Random(args.seed).sample(asked, min(args.limit, len(asked)))
+    several = [len(e.gold) > 1 for _, e in asked]
     rows: dict[str, dict[str, list[float]]] = {}
-    several: list[bool] = []
-    for mode in ("dense", "hybrid"):
-        for encoder in dict.fromkeys((settings.encoder, args.retriever)):
-            engine = Engine(replace(settings, encoder=encoder, retriever=mode))
-            examples, found = held_out_passages(engine, args.annotated, max(KS), args.limit, args.seed)
-            several = [len(e.gold) > 1 for e in examples]
-            texts = [[p.passage.text for p in passages] for passages in found]
+    for encoder in dict.fromkeys((settings.encoder, args.retriever)):
+        engine = Engine(replace(settings, encoder=encoder))
+        for folder in args.annotated:
+            engine.library.create(folder.resolve().name, [plain_or_gz(folder / "passages.tsv")])
+        for mode in args.modes:
+            texts = [[p.passage.text for p in engine.corpus(name).search(e.question, max(KS), mode)] for name, e in asked]
             rows[f"{mode}, {Path(encoder).name}"] = {
-                f"{name}@{k}": [measure(t, e.gold, k) for t, e in zip(texts, examples)]
+                f"{name}@{k}": [measure(t, e.gold, k) for t, (_, e) in zip(texts, asked)]
                 for name, measure in (("R", recall_at_k), ("MRecall", mrecall_at_k))
                 for k in KS
             }
@@ -96,6 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     quiet_libraries()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--annotated", type=Path, nargs="+", default=list(WRITTEN), metavar="FOLDER")
+    parser.add_argument("--modes", nargs="+", choices=("dense", "hybrid"), default=["dense", "hybrid"])
     parser.add_argument("--retriever", default=str(ROOT / "checkpoints" / "retriever"))
     parser.add_argument("--rerank", action="store_true")
     parser.add_argument("--joint", default="default")

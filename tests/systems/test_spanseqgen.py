@@ -74,9 +74,9 @@ def test_the_best_of_a_larger_pool_are_read(folder: Path, monkeypatch: pytest.Mo
     parts = Parts(Settings(seq2seq=str(folder), device="cpu"), retriever)
     build = SYSTEMS.resolve("spanseqgen")
     prediction = answer(build(parts, Options(top_k=1, clarify=False, extra={"pool": 3})), t.Question("colour of the ball?"))
-    assert [p.passage.id for p in prediction.passages] == ["2"]  # the last one retrieved
+    assert [p.passage.id for p in prediction.passages] == ["0"]  # the last one retrieved
     none = answer(build(parts, Options(top_k=1, clarify=False, extra={"rerank": "none"})), t.Question("colour of the ball?"))
-    assert [p.passage.id for p in none.passages] == ["0"]
+    assert [p.passage.id for p in none.passages] == ["1"]  # the first one
     with pytest.raises(InputError, match="pool"):
         build(parts, Options(extra={"pool": 0}))
 
