@@ -26,6 +26,7 @@ from core.metrics.retrieval import mrecall_at_k, recall_at_k
 from core.metrics.significance.bootstrap import interval
 from core.metrics.significance.compare import compare_values, corrected
 from core.settings import ROOT, Settings
+from core.training.data.examples import MultiExample
 from core.training.data.held_out_passages import WRITTEN
 from core.training.data.mixtures import annotated_examples
 
@@ -54,8 +55,13 @@ def table(rows: dict[str, dict[str, list[float]]], several: Sequence[bool]) -> s
     return "\n".join(lines)
 
 
+def held_out(folder: Path, whole: bool) -> list[MultiExample]:
+    train, held = annotated_examples(folder, 0.2, context=2)
+    return train + held if whole else held
+
+
 def retrievers(args: argparse.Namespace, settings: Settings) -> str:
-    asked = [(folder.resolve().name, e) for folder in args.annotated for e in annotated_examples(folder, 0.2, context=2)[1]]
+    asked = [(folder.resolve().name, e) for folder in args.annotated for e in held_out(folder, args.whole)]
     if args.limit:
         asked = random.Random(args.seed).sample(asked, min(args.limit, len(asked)))
     several = [len(e.gold) > 1 for _, e in asked]
@@ -82,7 +88,7 @@ def rerankers(args: argparse.Namespace, settings: Settings) -> str:
 
     reader, digest = load_reader(settings.reader, settings.device)
     network, _ = load_joint(args.joint, digest)
-    _, held = pools(settings, args.annotated, reader, digest, args.pool, 1, args.limit or 200, args.seed)
+    _, held = pools(settings, args.annotated, reader, digest, args.pool, 1, args.limit or 200, args.seed, args.whole)
 
     def alone(p: Pool) -> list[int]:
         worth = p.reader.log_worth(())
@@ -110,6 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--limit", type=int, default=0, help="held-out questions, drawn evenly from the folders (0: all; of pools 200)"
     )
+    parser.add_argument("--whole", action="store_true", help="all questions of the folders, of which none was trained on")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)
     settings = Settings.from_env()

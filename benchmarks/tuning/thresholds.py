@@ -189,7 +189,7 @@ def main() -> int:
         for row in rows[:5]:
             print(f"{name:14} {json.dumps(row)}", flush=True)
         out[name] = rows[0]
-        for option in ("scoring", "verifier"):
+        for option in ("scoring", "verifier", "mix"):
             for value in dict.fromkeys(r[option] for r in rows if option in r):
                 out[f"{name} {value}"] = next(r for r in rows if r[option] == value)
                 print(f"best of {option} {value}: {json.dumps(out[f'{name} {value}'])}", flush=True)

@@ -48,7 +48,8 @@ class DisambigFirst(PassageSystem):
         self.above = check_share("ambiguous_above", chosen["ambiguous_above"])
         self.most = check_count("questions", chosen["questions"], 20)
         self.model, self.reader = model, reader
-        self.write, used = model.rewrite, {**chosen, "ambiguity_digest": digests[0]}
+        self.write: Write = model.rewrite
+        used = {**chosen, "ambiguity_digest": digests[0]}
         if rewriter is not None:
             self.write = rewriter[0]
             used |= {"rewriter": parts.settings.rewriter, "rewriter_digest": rewriter[1]}

@@ -60,12 +60,13 @@ class Jpr(PassageSystem):
         self.threshold = check_share("threshold", chosen["threshold"])
         self.diversity = check_share("diversity", chosen["diversity"])
         self.beta, self.reader, self.answerer = chosen["length_penalty"], reader, answerer
-        self.joint, joint_digest = joint or (None, "")
+        self.joint = joint[0] if joint is not None else None
+        joint_digest = joint[1] if joint is not None else ""
         self._readouts: OrderedDict[tuple[str, ...], list[Readout]] = OrderedDict()  # by ids of picked passages
         used = dict(chosen)
         if answerer is not None:
             used |= {"answerer": parts.settings.answerer, "answerer_digest": answerer_digest}
-        if joint is not None:
+        if joint_digest:
             used |= {"joint_digest": joint_digest}
         checkpoint = (parts.settings.reader, digest)
         decides = digest_of(digest, answerer_digest or joint_digest, self.pool, self.diversity, self.beta)
@@ -83,9 +84,10 @@ class Jpr(PassageSystem):
         else:
             readouts, states = self.reader.read_states(question, texts)
         self.check_cancelled()
-        scorer: Scorer = ReaderScorer(readouts, [p.similarity for p in pool], self.diversity)
+        said = ReaderScorer(readouts, [p.similarity for p in pool], self.diversity)
+        scorer: Scorer = said
         if self.joint is not None and states is not None:
-            scorer = TrainedScorer(self.joint, states, scorer)
+            scorer = TrainedScorer(self.joint, states, said)
         elif self.answerer is not None:
             scorer = AnswererScorer(self.answerer, question, pool)
         return [(pick.passage, pick.score, readouts[pick.passage]) for pick in tree_decode(scorer, k, self.beta)]

@@ -31,7 +31,7 @@ SURPLUS = 2  # candidates taken from each passage
 EVIDENCE = 3  # passages a candidate is verified on
 MOST = 24  # candidates verified at most, the likeliest ones
 # verifier -> threshold, and weight of the recalling reader in the verdict
-DECIDES = {"trained": (0.5, 0.0), "answerer": (0.05, 0.9), "none": (0.05, 1.0)}
+DECIDES = {"trained": (0.1, 0.25), "answerer": (0.05, 0.9), "none": (0.03, 1.0)}
 DEFAULTS: dict[str, Any] = {
     "verifier": tuple(DECIDES),
     "threshold": DECIDES["trained"][0],

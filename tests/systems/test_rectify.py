@@ -114,7 +114,7 @@ def test_who_verifies_where_none_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("core.systems.rectify.load_answering", lambda *_: (TableModel(VERDICTS), "a"))
     monkeypatch.setattr("core.systems.rectify.load_verifier", lambda *_: (Places(), "v"))
     usual = build(Parts(Settings(), None), Options())
-    assert (usual.info.settings["verifier"], usual.info.checkpoint_digest, usual.mix) == ("trained", "v", 0.0)
+    assert (usual.info.settings["verifier"], usual.info.checkpoint_digest, usual.mix) == ("trained", "v", 0.25)
     none = build(Parts(Settings(), None), Options(extra={"verifier": "none"}))
     assert (none.info.settings["mix"], none.info.checkpoint_digest) == (1.0, "")
     monkeypatch.setattr("core.systems.rectify.load_verifier", missing)

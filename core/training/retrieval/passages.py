@@ -99,7 +99,9 @@ class JointTask:
                 worth = torch.tensor(pool.reader.log_worth(prefix), device=device)
                 logits = network(states, unpicked, worth, picked).index_fill(0, picked, float("-inf"))
                 losses.append(-torch.log_softmax(logits, 0)[targets].mean())
-        return torch.stack(losses).mean() if losses else sum(p.sum() for p in network.parameters()) * 0.0
+        if not losses:  # every answer was picked: nothing to learn, and a gradient all the same
+            return torch.stack([p.sum() for p in network.parameters()]).sum() * 0.0
+        return torch.stack(losses).mean()
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:

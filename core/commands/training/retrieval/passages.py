@@ -61,11 +61,19 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
 
 
 def pools(
-    settings: Settings, folders: list[Path], reader: Any, digest: str, size: int, limit: int, held_out: int, seed: int
+    settings: Settings,
+    folders: list[Path],
+    reader: Any,
+    digest: str,
+    size: int,
+    limit: int,
+    held_out: int,
+    seed: int,
+    whole: bool = False,
 ) -> tuple[list[Any], list[Any]]:
     """(pools of training questions with several answers, of held-out questions), each folder's question over its own corpus.
 
-    What the reader says of a pool is kept in AMBISCOPE_HOME/cache, so that a run that was broken off goes on.
+    `whole`: all questions are held out, of folders that nothing was trained on.  What the reader says of a pool is kept in AMBISCOPE_HOME/cache, so that a run that was broken off goes on.
     """
     from core.disk import plain_or_gz
     from core.engine import Engine
@@ -77,6 +85,8 @@ def pools(
         name = folder.resolve().name
         engine.library.create(name, [plain_or_gz(folder / "passages.tsv")])
         train, held = annotated_examples(folder, held_out=0.2, context=2)
+        if whole:
+            train, held = [], train + held
         several = [e for e in train if len(e.gold) > 1]
         for wanted, most, into in ((several, limit, out[0]), (held, held_out, out[1])):
             size_of_part = min(-(-most // len(folders)) or len(wanted), len(wanted))

@@ -19,6 +19,7 @@ ABOUT = "the retriever: which passages answer a question (AMBISCOPE_ENCODER name
 
 HELD_OUT = 600  # questions, for the figures of a run
 DEEP = 30  # passages by BM25 in which those that answer are looked for
+SILENT = 16  # of them that hold no answer, as hard negatives
 POSITIVES = 3  # of them that are taken as answering: the first that hold an answer (Karpukhin et al. 2020, section 4.1)
 
 
@@ -140,12 +141,10 @@ def _questions(args: argparse.Namespace, settings: Settings, base: str) -> tuple
         passages = read_passages_tsv(args.passages)
         miner = Miner([passages[i] for i in ids])
         for (question, answers), found in zip(asked, miner.neighbours([q for q, _ in asked], DEEP, settings.home / "cache")):
-            near = [int(i) for i in found]
-            right = [i for i in near if has_answer(" ".join(miner.passages[i]), answers)]
-            wrong = [i for i in near if i not in right]
-            examples.append(
-                Asked(question, tuple(rows[ids[i]] for i in right[:POSITIVES]), tuple(rows[ids[i]] for i in wrong[:16]))
-            )
+            holds = {rows[ids[int(i)]]: has_answer(" ".join(miner.passages[int(i)]), answers) for i in found}
+            answering = [row for row, held_there in holds.items() if held_there]
+            silent = [row for row, held_there in holds.items() if not held_there]
+            examples.append(Asked(question, tuple(answering[:POSITIVES]), tuple(silent[:SILENT])))
     held = rng.sample(held, min(HELD_OUT, len(held)))
     return examples, held, Corpora(texts, np.concatenate(vectors), starts)
 
