@@ -131,7 +131,7 @@ class Engine:
 
 
 def _retrieval(corpus: Corpus, settings: Settings) -> dict[str, str]:
-    return {"retriever": settings.retriever, "index_kind": corpus.manifest.kind, "encoder": corpus.manifest.encoder}
+    return {"retriever": settings.retriever, "index_kind": corpus.manifest.kind, "encoder": corpus.encoder}
 
 
 def statuses(settings: Settings) -> Sequence[SystemStatus]:

@@ -28,9 +28,8 @@ class Settings:
     system: str = "ambiscope"
     answerer: str = "default"  # bundled checkpoint name, folder or hub name
     reader: str = "default"  # bundled checkpoint name or folder
-    verifier: str = (
-        "default"  # that rerankers ask: bundled checkpoint name or folder; off: none, where nobody asks for it by name
-    )
+    asqa_reader: str = ""  # of Disambig-F1: a SQuAD 2.0 reader by folder or hub name; default: the bundled one; empty: none
+    verifier: str = "default"  # of rerankers and rectify: bundled checkpoint name or folder; off: none
     seq2seq: str = "fid"  # of fid and spanseqgen: bundled checkpoint name, folder or hub name of an encoder-decoder
     rewriter: str = "rewriter"  # of clarifier=seq2seq: the same, of a model that writes disambiguated questions
     top_k: int = 10

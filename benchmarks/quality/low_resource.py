@@ -38,10 +38,12 @@ def as_row(e: MultiExample) -> dict[str, Any]:
     return {"question": e.question, "passages": passages, "answers": [list(names) for names in e.gold], "source": e.source}
 
 
-def write_portion(data: Path, percent: float, seed: int, out: Path) -> tuple[Path, Path, int]:
+def write_portion(
+    data: Path, percent: float, seed: int, out: Path, annotated: Sequence[Path] = WRITTEN
+) -> tuple[Path, Path, int]:
     """(multi file, AmbigNQ file, number of questions) of one share."""
     out.mkdir(parents=True, exist_ok=True)
-    examples = [e for folder in WRITTEN for e in annotated_examples(folder, held_out=SHARE)[0]]
+    examples = [e for folder in annotated for e in annotated_examples(folder, held_out=SHARE)[0]]
     examples += load_multi([data / "multi" / "train.jsonl.gz"])
     chosen = portion(examples, percent, seed)
     multi = out / "multi.jsonl"

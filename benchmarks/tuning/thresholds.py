@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,11 +21,14 @@ from core import types as t
 from core.cli import quiet_libraries
 from core.engine import Engine
 from core.models.answering import load_answering
-from core.models.ranking.evidence_verifier import LEAST, probability_of, recall
-from core.models.ranking.joint import ReaderScorer
+from core.models.passages.scorers import ReaderScorer
+from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, SpanEvidence, mixed, probability_of, recall
+from core.models.ranking.verifier import load_verifier
 from core.models.span.reader import Readout, load_reader
 from core.retrieval.rerank import tree_decode
 from core.settings import Settings
+from core.systems.rectify import EVIDENCE, SURPLUS
+from core.systems.rectify import MOST as MOST_VERIFIED
 from core.systems.shared.candidates import Scoring, candidates_of, choose
 from core.training.data.examples import MultiExample
 from core.training.data.held_out_passages import WRITTEN, held_out_passages
@@ -35,6 +37,7 @@ from core.training.held_out import answer_f1
 POOL = 30
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 MOST = 8
+VERIFIERS = ["none", "trained", "answerer"]  # of rectify; main leaves some out
 Setting = dict[str, Any]
 
 
@@ -81,23 +84,26 @@ def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[S
 
 
 def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
-    for surplus, evidence in ((1, 3), (2, 3)):
-        for c in cases:
-            recalled = recall(c.passages, c.readouts[: c.top_k], surplus, evidence)[:24]
-            c.ask(model, [(r.candidate.text, r.passages) for r in recalled])
-        for mix, threshold in itertools.product((0.0, 0.25, 0.5, 0.75, 0.9), THRESHOLDS):
+    """Without a verifier (`none`), and with each kind of verifier."""
+    settings = Settings.from_env()
+    recalled = {id(c): recall(c.passages, c.readouts[: c.top_k], SURPLUS, EVIDENCE)[:MOST_VERIFIED] for c in cases}
+    kinds: dict[str, Callable[[], Evidence | None]] = {
+        "none": lambda: None,
+        "trained": lambda: SpanEvidence(load_verifier(settings.verifier, settings.device)[0]),
+        "answerer": lambda: AnswererEvidence(model),
+    }
+    for name in VERIFIERS:
+        verifier = kinds[name]()
+        given = {id(c): verifier.judge(c.example.question, recalled[id(c)]) if verifier else None for c in cases}
+        for mix, threshold in itertools.product((0.0, 0.25, 0.5, 0.75, 0.9) if verifier else (1.0,), THRESHOLDS):
 
-            def run(
-                c: Case, surplus: int = surplus, evidence: int = evidence, mix: float = mix, threshold: float = threshold
-            ) -> list[str]:
-                out = []
-                for r in recall(c.passages, c.readouts[: c.top_k], surplus, evidence)[:24]:
-                    given = c.given[r.candidate.text, tuple(p.passage.id for p in r.passages)]
-                    logs = (1 - mix) * math.log(max(LEAST, given)) + mix * math.log(max(LEAST, r.candidate.probability))
-                    out.append(t.Candidate(r.candidate.text, min(1.0, math.exp(logs))))
-                return c.kept(out, threshold)
+            def run(c: Case, given: Any = given, mix: float = mix, threshold: float = threshold) -> list[str]:
+                read = [r.candidate for r in recalled[id(c)]]
+                if given[id(c)] is not None:
+                    read = [t.Candidate(r.text, mixed(g, r.probability, mix)) for r, g in zip(read, given[id(c)])]
+                return c.kept(read, threshold)
 
-            yield {"surplus": surplus, "evidence": evidence, "mix": mix, "threshold": threshold}, run
+            yield {"verifier": name, "mix": mix, "threshold": threshold}, run
 
 
 def jpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
@@ -162,7 +168,9 @@ def main() -> int:
     parser.add_argument("--limit", type=int, default=0, help="at most so many questions, drawn evenly from the folders")
     parser.add_argument("--only", nargs="*", choices=list(TUNED), default=list(TUNED))
     parser.add_argument("--out", type=Path, help="the best settings as JSON")
+    parser.add_argument("--verifiers", nargs="+", choices=VERIFIERS, default=list(VERIFIERS), help="of rectify")
     args = parser.parse_args()
+    VERIFIERS[:] = args.verifiers
     settings = Settings.from_env()
     held_out, found = held_out_passages(Engine(settings), args.annotated, POOL, args.limit)
     reader, reader_digest = load_reader(settings.reader, settings.device)
@@ -181,10 +189,10 @@ def main() -> int:
         for row in rows[:5]:
             print(f"{name:14} {json.dumps(row)}", flush=True)
         out[name] = rows[0]
-        if name == "dpr-threshold":
-            for scoring in ("passage", "dpr"):
-                out[f"{name} {scoring}"] = next(r for r in rows if r["scoring"] == scoring)
-                print(f"best of scoring {scoring}: {json.dumps(out[f'{name} {scoring}'])}")
+        for option in ("scoring", "verifier", "mix"):
+            for value in dict.fromkeys(r[option] for r in rows if option in r):
+                out[f"{name} {value}"] = next(r for r in rows if r[option] == value)
+                print(f"best of {option} {value}: {json.dumps(out[f'{name} {value}'])}", flush=True)
     if args.out:
         args.out.write_text(json.dumps(out, indent=1) + "\n")
     return 0

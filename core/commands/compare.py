@@ -45,17 +45,20 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         print(json.dumps({**found.to_json(), "metric": args.metric, "questions": listed}, ensure_ascii=False))
         return 0
     print(f"{found.common} common questions, {found.unpaired} in one run only; {args.samples} samples, seed {args.seed}")
+    print("p (Holm): corrected for the number of metrics compared at once")
     for scope in ("all", "multi"):
-        print(f"\n{scope:22} {'n':>6} {'A':>8} {'B':>8} {'A - B':>8}  {'95% interval':18} {'p':>7}")
+        print(f"\n{scope:22} {'n':>6} {'A':>8} {'B':>8} {'A - B':>8}  {'95% interval':18} {'p':>7} {'p (Holm)':>8}")
         for name, by in found.metrics.items():
             d, c = by[scope], by[scope].comparison
             if c.n and name not in COUNT_METRICS:
                 between = f"[{_points(c.interval[0])}, {_points(c.interval[1])}]" if c.interval else ""
                 print(
-                    f"{name:22} {c.n:6} {percent(d.a):>8} {percent(d.b):>8} {_points(c.difference):>8}  {between:18} {c.p_value:7.4f}"
+                    f"{name:22} {c.n:6} {percent(d.a):>8} {percent(d.b):>8} {_points(c.difference):>8}  {between:18} {c.p_value:7.4f} {d.holm:8.4f}"
                 )
             elif c.n:
-                print(f"{name:22} {c.n:6} {d.a or 0:8.2f} {d.b or 0:8.2f} {c.difference or 0:+8.2f}  {'':18} {c.p_value:7.4f}")
+                print(
+                    f"{name:22} {c.n:6} {d.a or 0:8.2f} {d.b or 0:8.2f} {c.difference or 0:+8.2f}  {'':18} {c.p_value:7.4f} {d.holm:8.4f}"
+                )
     if questions:
         print(f"\nlargest differences in {args.metric}")
     for q in questions:

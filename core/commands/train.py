@@ -11,26 +11,28 @@ from core.commands.training.options import check_numbers
 from core.commands.training.runs import check_files
 from core.settings import Settings
 
-# modules of core.commands.training with ABOUT, add_options(parser) and run(args, settings)
-TARGETS = (
-    "reader",
-    "answerer",
-    "seq2seq",
-    "disambiguation",
-    "cotraining",
-    "verifier",
-    "reranker",
-    "signals",
-    "calibration",
-    "ambiguity",
-)
+# target -> its module in core.commands.training, with ABOUT, add_options(parser) and run(args, settings)
+TARGETS = {
+    "reader": "reader",
+    "answerer": "answerer",
+    "seq2seq": "seq2seq",
+    "disambiguation": "disambiguation",
+    "cotraining": "cotraining",
+    "verifier": "verifier",
+    "reranker": "reranker",
+    "signals": "signals",
+    "calibration": "calibration",
+    "ambiguity": "ambiguity",
+    "retriever": "retrieval.retriever",
+    "passages": "retrieval.passages",
+}
 
 
 def add_parser(commands: Any) -> None:
     train = commands.add_parser("train", help="train a part of the systems, such as the reader, the answerer or the reranker")
     targets = train.add_subparsers(dest="typed", required=True, metavar="TARGET")
     for name in TARGETS:
-        module = importlib.import_module(f"core.commands.training.{name}")
+        module = _module(name)
         one = targets.add_parser(
             name,
             help=module.ABOUT,
@@ -46,4 +48,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     renamed.current(args.typed, renamed.TARGETS, "core train")
     check_numbers(args)
     check_files(args, settings)
-    return int(importlib.import_module(f"core.commands.training.{args.what}").run(args, settings))
+    return int(_module(args.what).run(args, settings))
+
+
+def _module(target: str) -> Any:
+    return importlib.import_module(f"core.commands.training.{TARGETS[target]}")

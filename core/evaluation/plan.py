@@ -90,6 +90,7 @@ def _run_plan(
 ) -> Report:
     from core.datasets import load
     from core.evaluation.judge import annotated, load_judge
+    from core.evaluation.long_reader import load_long_reader
     from core.evaluation.run import evaluate
 
     settings = engine.settings
@@ -104,6 +105,7 @@ def _run_plan(
     )
     who = plan.judge or ("references" if annotated(questions) else "none")
     judge = None if who == "none" else load_judge(who, settings)
+    reader = load_long_reader(settings)
     own = all(q.passages is not None for q in questions[: plan.limit])
     system = engine.system(plan.system, plan.corpus, options, cancelled, own_passages=own)
     total = min(len(questions), plan.limit or len(questions))
@@ -124,6 +126,7 @@ def _run_plan(
         batch=plan.batch,
         about={"questions": storable(path.name), "tags": dict(plan.tags), "limit": plan.limit},
         say=say,
+        long_reader=(settings.asqa_reader, reader) if reader is not None else None,
     )
     if out_dir is not None:
         write_json(out_dir / ABOUT, noted)

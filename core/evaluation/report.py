@@ -18,6 +18,7 @@ from core.errors import AmbiscopeError
 from core.evaluation.summary import failed_calls, summary_of
 from core.metrics import METRICS, QUESTION_METRICS, metric
 from core.metrics.base import Value
+from core.metrics.grounding import SUFFICIENT_FROM
 from core.metrics.score.scoring import Table, table
 from core.metrics.significance.bootstrap import harmonic_interval, interval
 from core.settings import ROOT
@@ -233,7 +234,10 @@ def _provenance(info: t.SystemInfo, seed: int, bootstrap: int, questions_digest:
         "seed": seed,
         "bootstrap": bootstrap,
         "python": platform.python_version(),
-        "torch": _version("torch"),
+        **{name: _version(name) for name in ("torch", "transformers")},
+        "faiss": _version("faiss-gpu") or _version("faiss-cpu"),
+        **_gpu(),
+        "sufficient_from": SUFFICIENT_FROM,
     }
 
 
@@ -260,11 +264,26 @@ def plain(value: Any) -> Any:
 
 def _git(*arguments: str) -> str | None:
     """What git says of the repository; None where there is no git, no repository or no commit."""
+    return _said(["git", *arguments])
+
+
+def _said(command: Sequence[str]) -> str | None:
+    """What a command prints in the repository's folder; None where it fails."""
     try:
-        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=10, check=True)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
+
+
+def _gpu() -> dict[str, str | None]:
+    """The first GPU that torch sees, its driver as NVIDIA's tool says it, and torch's CUDA; None where there is none."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return {"gpu": None, "driver": None, "cuda": None}
+    asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    driver = _said(asked) or ""
+    return {"gpu": torch.cuda.get_device_name(0), "driver": driver.partition("\n")[0] or None, "cuda": torch.version.cuda}
 
 
 def _version(package: str) -> str | None:

@@ -67,7 +67,7 @@ def evaluate_retrieval(
         intervals[name] = {s: list(e) if e else None for s, e in ends.items()}
     info = t.SystemInfo(
         f"retrieval {retriever}",
-        {"retriever": retriever, "index_kind": corpus.manifest.kind, "encoder": corpus.manifest.encoder, "ks": cuts},
+        {"retriever": retriever, "index_kind": corpus.manifest.kind, "encoder": corpus.encoder, "ks": cuts},
         corpus.name,
         corpus.digest,
     )

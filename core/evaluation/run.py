@@ -31,6 +31,7 @@ from core.errors import (
 )
 from core.evaluation.cost import cost_of
 from core.evaluation.folder import ROWS, RUN, TRACES, pack, trim
+from core.evaluation.long_reader import LongReader, read_long
 from core.evaluation.parameters import parameters_of
 from core.evaluation.report import Report, Row, build_report, digest_of, plain, row_head
 from core.metrics import METRICS, metric
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from core.metrics.judged import Grounding
 
 
-_FORMAT = 3  # 1 had no error buckets, 2 not what was said of each answer and whether it was so
+_FORMAT = 4  # 1 had no error buckets, 2 not what was said of each answer and whether it was so, 3 another Sufficient% and no Disambig-F1
 MAX_BATCH = 64
 _OUR_OWN = (CancelledError, CheckpointError, IndexMismatchError, StorageError, MemoryError)  # no fault of the one question
 _GO_ON = "make room and start again to go on"
@@ -66,6 +67,7 @@ def evaluate(
     batch: int = 1,
     about: Mapping[str, Any] | None = None,
     say: Callable[[str], None] | None = None,
+    long_reader: tuple[str, LongReader] | None = None,
 ) -> Report:
     """Asks each question once and reports.
 
@@ -74,6 +76,7 @@ def evaluate(
     (done, total) after each question.  `seed` draws the `bootstrap` samples.  `judge`: decides what passages support (core.evaluation.judge), for the grounded metrics.
     `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: so many questions are in flight at a time, for systems that wait for
     an endpoint; the rows keep the file's order, and a question's seconds then hold its waiting for the others.  `about`: plain facts for the provenance (name of the question file, tags).
+    `long_reader`: name and reader of Disambig-F1 (core.evaluation.long_reader).
     `say` hears in one line what an earlier run left: how many rows are kept, and a row that was cut short and is made anew.
 
     Raises InputError for no questions, a bad limit, equal ids, or an `out_dir` of another run; ConflictError while another evaluation writes there;
@@ -82,7 +85,19 @@ def evaluate(
     _check(questions, limit, bootstrap, batch)
     with claimed(out_dir, "an evaluation") if out_dir is not None else nullcontext():
         return _evaluate(
-            system, questions, out_dir, limit, seed, bootstrap, progress, judge, traces, batch, about, say or (lambda _: None)
+            system,
+            questions,
+            out_dir,
+            limit,
+            seed,
+            bootstrap,
+            progress,
+            judge,
+            traces,
+            batch,
+            about,
+            say or (lambda _: None),
+            long_reader,
         )
 
 
@@ -99,17 +114,20 @@ def _evaluate(
     batch: int,
     about: Mapping[str, Any] | None,
     say: Callable[[str], None],
+    long_reader: tuple[str, LongReader] | None,
 ) -> Report:
     """`evaluate`, with the folder held."""
     identity = {"format": _FORMAT, "system": plain(trace.to_json(system.info)), "questions": digest_of(questions)}
     if judge is not None:
         identity["judge"] = plain(dict(judge.about))
+    if long_reader is not None:
+        identity["asqa_reader"] = long_reader[0]
     todo = list(questions[:limit])
     done: dict[str, Row] = {}
     if out_dir is not None:
         done = _resume(out_dir, identity, say)
     rows: list[Row] = []
-    fresh = in_order(lambda q: run_one(system, q, judge, traces), [q for q in todo if q.id not in done], batch)
+    fresh = in_order(lambda q: run_one(system, q, judge, traces, long_reader), [q for q in todo if q.id not in done], batch)
     with closing(fresh):
         for i, question in enumerate(todo, 1):
             row = done.get(question.id)
@@ -130,7 +148,11 @@ def _evaluate(
         bootstrap=bootstrap,
         questions_digest=identity["questions"],
         judge=dict(judge.about) if judge is not None else None,
-        about={"parameters": parameters_of(system), **(about or {})},
+        about={
+            "parameters": parameters_of(system),
+            "asqa_reader": long_reader[0] if long_reader else None,
+            **(about or {}),
+        },
     )
 
 
@@ -153,7 +175,13 @@ def in_order(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion, judge: Judge | None = None, traced: bool = False) -> Row:
+def run_one(
+    system: t.AnsweringSystem,
+    question: t.ReferenceQuestion,
+    judge: Judge | None = None,
+    traced: bool = False,
+    long_reader: tuple[str, LongReader] | None = None,
+) -> Row:
     """One question's row: what was said, its metrics, its errors, its seconds, or why it failed; `trace` where wanted, packed."""
     row = row_head(question)
     asked = t.Question(question.question, id=question.id, passages=question.passages)
@@ -174,6 +202,9 @@ def run_one(system: t.AnsweringSystem, question: t.ReferenceQuestion, judge: Jud
     except Exception as e:  # nor whatever a judge throws
         return row | _failure(e, seconds, "the judge failed: ")
     example = replace(example_of(question, prediction), grounding=grounding)
+    if long_reader is not None:
+        name, reader = long_reader
+        example = replace(example, readings=read_long(reader, name, example))
     values = values_of(example, list(METRICS))
     clarified = [prediction.clarification_of(a.text) for a in prediction.answers]
     errors = errors_of(example, [p.passage.text for p in prediction.passages] if prediction.passages else None)

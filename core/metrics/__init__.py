@@ -48,7 +48,7 @@ METRICS = Registry(
         ),
         "interpretations": Entry("core.metrics.grounding:INTERPRETATIONS", "number of distinct interpretations", _VERDICT),
         "Sufficient%": Entry(
-            "core.metrics.grounding:SUFFICIENT", "1 where there are as many interpretations as in the references", _VERDICT
+            "core.metrics.grounding:SUFFICIENT", "1 where there are at least 5 distinct interpretations", _VERDICT
         ),
         "ungrounded precision": Entry(
             "core.metrics.grounding:PRECISION", "share of the interpretations that are meanings of the references", _VERDICT
@@ -65,12 +65,20 @@ METRICS = Registry(
         "G-F1": Entry("core.metrics.grounding:G_F1", "harmonic mean of G-precision and G-recall", _VERDICT),
         "STR-EM": Entry("core.metrics.long_answers:STR_EM", "share of the short answers that occur in the text", _ASQA),
         "ROUGE-L": Entry("core.metrics.long_answers:ROUGE_L", "longest common subsequence with long answers of people", _ASQA),
+        "Disambig-F1": Entry(
+            "core.metrics.long_answers:DISAMBIG_F1",
+            "words that a reader finds in the text, asked each disambiguated question",
+            _ASQA,
+        ),
+        "Disambig-F1 (bundled reader, not comparable)": Entry(
+            "core.metrics.long_answers:DISAMBIG_F1_BUNDLED", "the same by the bundled reader, which is not ASQA's", _ASQA
+        ),
     },
 )
 
 # What AmbigQA's script prints, in its order.
 SCORE_METRICS = ("F1 answer", "F1 bleu1", "F1 bleu2", "F1 bleu3", "F1 bleu4", "F1 edit-f1")
-QUESTION_METRICS = SCORE_METRICS[1:]
+QUESTION_METRICS = (*SCORE_METRICS[1:], "interpretations", "Sufficient%")  # undefined for a system that writes no questions
 COUNT_METRICS = ("answers", "reference answers", "interpretations")  # numbers, where all others are shares
 
 

@@ -14,13 +14,22 @@ Scope = Literal["all", "multi"]
 
 
 @dataclass(frozen=True, slots=True)
+class Readings:
+    """What a reader answers to each disambiguated question of the references from the system's answers as one text, with the short answers that
+    are right.  `comparable`: it is a reader as ASQA's."""
+
+    answers: tuple[tuple[str, tuple[str, ...]], ...]
+    comparable: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """One question with its references and what a system said.
 
     `questions[i]` is the disambiguated question of `answers[i]`; None where the system makes none.  `passed[i]`: its round trip
     passed, None where the answer has none.  `passages`: texts of the retrieved passages, the best first; None where nothing was
     retrieved.  `k`: how many were asked for.  `grounding`: what a judge made of the interpretations; None where nobody judged.
-    `long_answers`: texts that people wrote (ASQA).  `probabilities[i]`: of `answers[i]`, None where it is no number.
+    `long_answers`: texts that people wrote (ASQA); `readings`: what a reader finds in the system's own.  `probabilities[i]`: of `answers[i]`, None where it is no number.
     """
 
     prompt: str
@@ -34,6 +43,7 @@ class Example:
     grounding: Grounding | None = None
     long_answers: tuple[str, ...] | None = None
     probabilities: tuple[float | None, ...] | None = None
+    readings: Readings | None = None
 
     @property
     def answer_sets(self) -> list[tuple[tuple[str, ...], ...]]:

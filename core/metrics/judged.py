@@ -42,7 +42,3 @@ class Grounding:
     distinct: int
     calls: int = 0
     failed_calls: int = 0
-
-    @property
-    def references(self) -> int:
-        return len(self.found)

@@ -1,14 +1,16 @@
-"""ASQA's STR-EM and ROUGE-L: a system's answers, written out as one text, against long answers of people.
+"""ASQA's STR-EM, ROUGE-L and Disambig-F1: a system's answers, written out as one text, against long answers of people.
 
 Source: Stelmakh et al. 2022, ASQA, section 5 (STR-EM: share of the reference's short answers that occur in the text; ROUGE-L: the highest F of
 the longest common subsequence over the reference texts, stemmed, split into sentences, as rouge-score's rougeLsum).  Our systems write no prose: the
 text is each disambiguated question with its answer, so ROUGE-L says how much of the long answers' content is there, not how well it reads.
-Disambig-F1 needs a reader of theirs and is not computed.
+Disambig-F1: a reader (core.evaluation.long_reader) answers each disambiguated question of the references from the text; the mean over them of the words' F1
+with the nearest short answer.  The bundled reader's has a name of its own.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections import Counter
+from functools import lru_cache, partial
 from typing import Any
 
 from core.metrics.base import Example, Metric, Value
@@ -51,5 +53,29 @@ def _rouge_l(example: Example) -> Value:
     return max(float(f) for f in found)
 
 
+def word_f1(answer: str, reference: str) -> float:
+    """SQuAD's F1 of the words of two normalised answers.
+
+    >>> word_f1("the red ball", "Red balls"), word_f1("", ""), word_f1("red", "blue")
+    (0.5, 1.0, 0.0)
+    """
+    a, b = normalize_answer(answer).split(), normalize_answer(reference).split()
+    if not a or not b:
+        return float(a == b)
+    common = sum((Counter(a) & Counter(b)).values())
+    return 2 * common / (len(a) + len(b))
+
+
+def _disambig_f1(example: Example, comparable: bool) -> Value:
+    found = example.readings
+    if found is None or found.comparable is not comparable or not found.answers:
+        return None
+    return sum(max(word_f1(said, r) for r in right) for said, right in found.answers) / len(found.answers)
+
+
+DISAMBIG_F1 = Metric("Disambig-F1", partial(_disambig_f1, comparable=True), "higher", _SOURCE)
+DISAMBIG_F1_BUNDLED = Metric(
+    "Disambig-F1 (bundled reader, not comparable)", partial(_disambig_f1, comparable=False), "higher", _SOURCE
+)
 STR_EM = Metric("STR-EM", _str_em, "higher", _SOURCE)
 ROUGE_L = Metric("ROUGE-L", _rouge_l, "higher", _SOURCE)

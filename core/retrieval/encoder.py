@@ -15,7 +15,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from core.errors import CheckpointError, InputError
 from core.models.encoders.packaged import MINILM, packaged_folder
 from core.models.encoders.pretrained import reason, sentence_transformer
+from core.models.encoders.retriever import CLS, find_retriever
 from core.settings import Settings
 from core.text import words
 from core.types import Passage
@@ -143,32 +144,31 @@ class _CachedEncoder:
         return np.stack([known[t] for t in texts])
 
 
-class BertEncoder(_CachedEncoder):
-    """A BERT encoder with mean pooling and L2 normalisation: the recipe of all-MiniLM-L6-v2."""
+class PooledEncoder(_CachedEncoder):
+    """A bare encoder with pooling and L2 normalisation: with the mean over tokens, the recipe of all-MiniLM-L6-v2."""
 
-    def __init__(self, folder: Path, name: str, device: str = "auto", *, max_tokens: int = 256, threads: int = 0) -> None:
-        """Loads from a local folder, never from a hub.  Raises CheckpointError for a missing or damaged folder."""
+    def __init__(
+        self,
+        name: str,
+        tokenizer: Any,
+        model: Any,
+        device: str = "auto",
+        *,
+        pooling: str = "mean",
+        max_tokens: int = 256,
+        threads: int = 0,
+    ) -> None:
         super().__init__(name)
         import torch
-        from safetensors import SafetensorError
 
-        from core.models.encoders.bert import load_bert
         from core.models.encoders.device import OnDevice, pick_device
-        from core.models.encoders.word_pieces import WordPieces
 
         place = pick_device(device)
         if threads > 0:
             torch.set_num_threads(threads)
-        self.max_tokens = max_tokens
-        try:
-            self._tokenizer = WordPieces(folder)
-            model = load_bert(folder)
-        except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as e:
-            raise CheckpointError(
-                f"the encoder in {folder} cannot be loaded ({type(e).__name__}: {e}); install it again"
-            ) from e
-        self._model = model
+        self._pooling, self._tokenizer, self.max_tokens = pooling, tokenizer, max_tokens
         self._place = OnDevice("the encoder", model, place)
+        self._model = model
         self._budget = BATCH_TOKENS["cuda" if place.type == "cuda" else "cpu"]
 
     @property
@@ -208,15 +208,67 @@ class BertEncoder(_CachedEncoder):
         """Unit vectors (B, d) of some rows of token ids (B, L)."""
         import torch
 
+        from core.models.encoders.retriever_network import pooled
+
         ids, mask = ids[part].to(self._place.device), mask[part].to(self._place.device)
         cuda = self._place.device.type == "cuda"
         with torch.inference_mode(), torch.autocast("cuda", torch.bfloat16, enabled=cuda):
-            states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float()  # (B, L, d)
+            states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state  # (B, L, d)
         with torch.inference_mode():
-            weight = mask.unsqueeze(-1).float()  # (B, L, 1)
-            mean = (states * weight).sum(1) / weight.sum(1).clamp(min=1e-9)  # (B, d)
-            vectors: Vectors = torch.nn.functional.normalize(mean, dim=-1).cpu().numpy()
+            vectors: Vectors = pooled(states, mask, self._pooling).cpu().numpy()
         return vectors
+
+
+class BertEncoder(PooledEncoder):
+    """The packaged BERT encoder."""
+
+    def __init__(self, folder: Path, name: str, device: str = "auto", *, max_tokens: int = 256, threads: int = 0) -> None:
+        """Loads from a local folder, never from a hub.  Raises CheckpointError for a missing or damaged folder."""
+        from safetensors import SafetensorError
+
+        from core.models.encoders.bert import load_bert
+        from core.models.encoders.word_pieces import WordPieces
+
+        try:
+            tokenizer, model = WordPieces(folder), load_bert(folder)
+        except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as e:
+            raise CheckpointError(
+                f"the encoder in {folder} cannot be loaded ({type(e).__name__}: {e}); install it again"
+            ) from e
+        super().__init__(name, tokenizer, model, device, max_tokens=max_tokens, threads=threads)
+
+
+class RetrieverEncoder(_CachedEncoder):
+    """A trained retriever.  Where it trained the question's side alone, its base encodes the passages, and `name` is the base's: so an
+    index of the base serves it too."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        """Raises CheckpointError."""
+        from core.models.encoders.retriever_network import load_retriever
+
+        tokenizer, network = load_retriever(folder)
+        config = network.config
+        alone = config.side == "question"
+        super().__init__(config.untrained if alone else settings.encoder)
+        trained = PooledEncoder(
+            settings.encoder,
+            tokenizer,
+            network.merged(),
+            settings.device,
+            pooling=config.pooling,
+            max_tokens=config.max_tokens,
+            threads=settings.threads,
+        )
+        base = load_encoder(replace(settings, encoder=config.untrained)) if alone else trained
+        self._sides: dict[Kind, Encoder] = {"query": trained, "passage": base}
+        self.stats = base.stats
+
+    @property
+    def dimension(self) -> int:
+        return self._sides["query"].dimension
+
+    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        return self._sides[kind].encode(texts, kind)
 
 
 class SentenceTransformerEncoder(_CachedEncoder):
@@ -282,10 +334,30 @@ class HashingEncoder(_CachedEncoder):
         return vectors
 
 
+def first_token(name: str) -> str | None:
+    """The checkpoint that a name means whose first token's state is its vector: after `cls:`, or by name one of Condenser's (Gao and Callan 2021).
+
+    Such checkpoints name no pooling of their own, and sentence-transformers would take the mean.
+
+    >>> first_token("cls:bert-base-uncased"), first_token("Luyu/co-condenser-wiki"), first_token("minilm")
+    ('bert-base-uncased', 'Luyu/co-condenser-wiki', None)
+    """
+    if name.startswith(CLS):
+        return name.removeprefix(CLS)
+    own_pooling = (Path(name).expanduser() / "modules.json").exists()
+    return name if "condenser" in name.lower() and not own_pooling else None
+
+
 def load_encoder(settings: Settings) -> Encoder:
     """The encoder that `settings.encoder` names.  Raises CheckpointError when it cannot be loaded."""
     if settings.encoder == MINILM:
         return BertEncoder(packaged_folder(MINILM), MINILM, settings.device, threads=settings.threads)
     if settings.encoder == "hashing":
         return HashingEncoder()
+    if (folder := find_retriever(settings.encoder)) is not None:
+        return RetrieverEncoder(folder, settings)
+    if (bare := first_token(settings.encoder)) is not None:
+        from core.models.encoders.retriever_network import load_plain
+
+        return PooledEncoder(settings.encoder, *load_plain(bare), settings.device, pooling="cls", threads=settings.threads)
     return SentenceTransformerEncoder(settings.encoder, settings.device, threads=settings.threads)

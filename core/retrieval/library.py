@@ -27,6 +27,7 @@ from core.errors import (
     NothingRetrievedError,
     StorageError,
 )
+from core.models.encoders.retriever import index_name
 from core.retrieval import build as building
 from core.retrieval import short_names
 from core.retrieval.build import BuildReport, Prints, Progress, no_progress
@@ -75,7 +76,7 @@ class Corpus:
         encoder: Callable[[], Encoder],
     ) -> None:
         self.name, self.store, self.manifest, self._folder = name, store, manifest, folder
-        self._settings, self._get_encoder = settings, encoder
+        self._settings, self._get_encoder, self.encoder = settings, encoder, settings.encoder
         self._lock = threading.Lock()
         self._loaded: tuple[Encoder, VectorIndex] | None = None
         self._words: Bm25Index | None = None
@@ -134,6 +135,11 @@ class Corpus:
     def widened(self, query: str) -> str:
         """The query with the names of this corpus beside its short forms: "the N64 (Nintendo 64)"."""
         return self._short_names().widened(query, self._bm25().knows)
+
+    @property
+    def vectors(self) -> Vectors:
+        """The passages' unit vectors (n, d), in the order of the store.  Raises IndexMismatchError, CheckpointError."""
+        return self._dense()[1].vectors
 
     def warm(self) -> None:
         """Loads everything that a search needs.  Raises IndexMismatchError, CheckpointError."""
@@ -297,7 +303,7 @@ class CorpusLibrary:
         encoder = self._encoder
         check_manifest(
             manifest,
-            encoder=encoder.name if encoder else self.settings.encoder,
+            encoder=encoder.name if encoder else index_name(self.settings.encoder),
             dimension=encoder.dimension if encoder else manifest.dimension,  # checked again when the encoder is loaded
             count=len(store),
             digest=store.digest,
@@ -311,7 +317,7 @@ class CorpusLibrary:
             return
         limits = Limits.for_own_files(self.settings)
         if not self._usable(STARTER, building.fingerprint([path], limits)):
-            ready = load_precomputed(path.parent, self.settings.encoder, self.encoder)
+            ready = load_precomputed(path.parent, index_name(self.settings.encoder), self.encoder)
             self.create(STARTER, [path], progress, limits=limits, replace=True, wait=STARTER_WAIT_SECONDS, encoder=ready)
 
     def _usable(self, name: str, prints: Prints) -> bool:

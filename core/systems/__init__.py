@@ -140,21 +140,22 @@ SYSTEMS = Registry(
             "core.systems.refuel:build",
             "asks the disambiguated question of each answer back, for further passages and answers, then verifies",
             "Gao et al. 2021, section 3.3",
-            ("answering model",),
-            choices={"verification": ("probability", "exact-match", "none")},
+            (SEQ2SEQ,),
+            choices={"verification": ("by generator", "language-model", "exact-match", "probability", "none")},
         ),
         "jpr": Entry(
             "core.systems.jpr:build",
             "picks passages that complement one another by tree decoding, then reads those once",
             "Min et al. 2021, section 3",
             ("checkpoint reader",),
-            choices={"additions": ADDITIONS, "reranker": ("reader", "answerer")},
+            choices={"additions": ADDITIONS, "reranker": ("trained", "reader", "answerer")},
         ),
         "disambig-first": Entry(
             "core.systems.disambig_first:build",
             "decides whether the question is ambiguous, writes its meanings unread, then answers each",
             "Min et al. 2020, section 5",
             ("checkpoint ambiguity", "checkpoint reader"),
+            choices={"writer": ("rewriter", "lexicon")},
         ),
         "scripted": Entry(
             "core.systems.scripted:build", "answers from a small table; for tests of everything around a model", hidden=True

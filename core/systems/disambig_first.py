@@ -1,20 +1,22 @@
 """Disambig-first: is the question ambiguous, how might it be meant, and then one answer to each meaning.
 
 Source: Min et al. 2020, section 5 ("Disambig-first"): a BERT classifier, a BART that writes disambiguated questions without any evidence, and a
-single-answer model of NQ-open.  Here: core.models.ambiguity decides and writes, the per-passage reader gives the best answer over the passages
-that each disambiguated question retrieves.  In the paper it is significantly worse than the systems that read first.
+single-answer model of NQ-open.  Here: core.models.ambiguity decides; the trained rewriter writes from the question alone, or the lexicon of
+core.models.ambiguity does (`writer`); the per-passage reader gives the best answer over the passages that each disambiguated question retrieves.
+In the paper it is significantly worse than the systems that read first.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
 
 from core import types as t
 from core.errors import NothingRetrievedError
 from core.models.ambiguity import AmbiguityModel, load_ambiguity
+from core.models.seq2seq.rewriter import Seq2SeqRewriter, load_rewriter
 from core.models.span.reader import PassageReader, load_reader
 from core.systems.shared.base import Options, Parts, read_extra, retrieve
 from core.systems.shared.candidates import answer_events, candidates_of, check_count, check_share
@@ -22,28 +24,42 @@ from core.systems.shared.passage_system import PassageSystem
 from core.text import normalize_answer, overlapping
 
 DEFAULTS: dict[str, Any] = {
+    "writer": ("rewriter", "lexicon"),
     "ambiguous_above": 0.5,  # P(ambiguous) from which on questions are written
     "questions": 3.0,  # disambiguated questions at most
 }
 
 
+Write = Callable[[str, int], list[str]]  # (question, most) -> disambiguated questions, the likeliest first
+
+
 class DisambigFirst(PassageSystem):
     def __init__(
-        self, parts: Parts, options: Options, model: AmbiguityModel, reader: PassageReader, digests: tuple[str, str]
+        self,
+        parts: Parts,
+        options: Options,
+        model: AmbiguityModel,
+        reader: PassageReader,
+        digests: tuple[str, str],
+        rewriter: tuple[Write, str] | None = None,
     ) -> None:
-        """`digests`: of the model of ambiguity and of the reader's weights."""
+        """`digests`: of the model of ambiguity and of the reader's weights; `rewriter`: who writes, and the digest of its weights (None: the lexicon)."""
         chosen = read_extra(options, "disambig-first", DEFAULTS)
         self.above = check_share("ambiguous_above", chosen["ambiguous_above"])
         self.most = check_count("questions", chosen["questions"], 20)
         self.model, self.reader = model, reader
+        self.write: Write = model.rewrite
         used = {**chosen, "ambiguity_digest": digests[0]}
+        if rewriter is not None:
+            self.write = rewriter[0]
+            used |= {"rewriter": parts.settings.rewriter, "rewriter_digest": rewriter[1]}
         # no round trip: the disambiguated questions come first, and are told with their answers
         super().__init__("disambig-first", parts, options, None, (parts.settings.reader, digests[1]), used)
 
     def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
         begun = time.perf_counter()
         given = self.model.probability(question.text)
-        asked = self.model.rewrite(question.text, self.most) if given >= self.above else []
+        asked = self.write(question.text, self.most) if given >= self.above else []
         seen = {p.passage.id for p in passages}
         banned = {normalize_answer(b) for b in question.banned}
         answers: list[str] = list(question.pinned)
@@ -88,10 +104,24 @@ class DisambigFirst(PassageSystem):
         return t.Clarification(answer, asked, False, 1, (answer,), "written before anything was read, and not asked back")
 
 
+def unread(rewriter: Seq2SeqRewriter) -> Write:
+    """The rewriter with nothing but the question: other wordings than the question's own."""
+
+    def write(question: str, most: int) -> list[str]:
+        (found,) = rewriter.rewrite_many([(question, "", (), ())])
+        return [q for q in found if normalize_answer(q) != normalize_answer(question)][:most]
+
+    return write
+
+
 def build(parts: Parts, options: Options) -> DisambigFirst:
     """Raises InputError for an option that it does not have, CheckpointError."""
-    read_extra(options, "disambig-first", DEFAULTS)  # before weights are loaded for nothing
-    settings = parts.settings
+    chosen, settings = read_extra(options, "disambig-first", DEFAULTS), parts.settings  # before weights are loaded for nothing
     model, digest = load_ambiguity("default", settings.device)
     reader, reader_digest = load_reader(settings.reader, settings.device)
-    return DisambigFirst(parts, options, model, reader, (digest, reader_digest))
+    rewriter = None
+    if chosen["writer"] == "rewriter":
+        loaded, rewriter_digest = load_rewriter(settings.rewriter, settings.device)
+        beams = max(2, int(chosen["questions"]) + 1)  # one may be the question itself
+        rewriter = unread(Seq2SeqRewriter(loaded.answerer, beams)), rewriter_digest
+    return DisambigFirst(parts, options, model, reader, (digest, reader_digest), rewriter)

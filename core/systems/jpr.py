@@ -1,7 +1,7 @@
 """Joint passage ranking, then one pass: a reranker picks passages that complement one another, a reader answers from those.
 
 Source: Min et al. 2021 (JPR), section 3.  A pool is retrieved, `top_k` passages of it are picked by tree decoding (core.retrieval.rerank), and the
-per-passage reader answers from the picked ones in one pass.  Rerankers: core.models.ranking.joint.
+per-passage reader answers from the picked ones in one pass.  Rerankers: core.models.passages.scorers; `trained` is the paper's mechanism at a small size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 
 from core import types as t
 from core.clarification.round_trip import ask_each_passage
-from core.models.ranking.joint import AnswererScorer, ReaderScorer
+from core.models.passages.network import JointNetwork, load_joint
+from core.models.passages.scorers import AnswererScorer, ReaderScorer, TrainedScorer
 from core.models.span.reader import PassageReader, Readout, load_reader
 from core.retrieval.rerank import Scorer, tree_decode
 from core.systems.shared.additions import ADDITIONS, KEPT_FROM, additions_of
@@ -34,7 +35,7 @@ from core.systems.shared.stopping import Place, digest_of
 KEPT = 8  # questions between retrieval and reading
 # threshold and diversity: chosen by benchmarks.tuning.thresholds on the practice questions held out from training
 DEFAULTS: dict[str, Any] = {
-    "reranker": ("reader", "answerer"),
+    "reranker": ("trained", "reader", "answerer"),
     "pool": 30.0,  # passages retrieved
     "threshold": 0.03,
     "diversity": 0.9,
@@ -53,8 +54,9 @@ class Jpr(PassageSystem):
         digest: str,
         answerer: t.BatchAnsweringModel | None = None,
         answerer_digest: str = "",
+        joint: tuple[JointNetwork, str] | None = None,
     ) -> None:
-        """`answerer`: the model of `reranker: answerer`."""
+        """`answerer`: the model of `reranker: answerer`; `joint`: the network of `reranker: trained`, and the digest of its weights."""
         chosen = read_extra(options, "jpr", DEFAULTS)
         self.pool = check_count("pool", chosen["pool"], 500)
         self.additions = additions_of("jpr", chosen["additions"], parts, (parts.settings.reader, "reader"))
@@ -63,12 +65,16 @@ class Jpr(PassageSystem):
         self.threshold = check_share("threshold", chosen["threshold"])
         self.diversity = check_share("diversity", chosen["diversity"])
         self.beta, self.reader, self.answerer = chosen["length_penalty"], reader, answerer
+        self.joint = joint[0] if joint is not None else None
+        joint_digest = joint[1] if joint is not None else ""
         self._readouts: OrderedDict[tuple[str, ...], list[Readout]] = OrderedDict()  # by ids of picked passages
         used = dict(chosen)
         if answerer is not None:
             used |= {"answerer": parts.settings.answerer, "answerer_digest": answerer_digest}
+        if joint_digest:
+            used |= {"joint_digest": joint_digest}
         checkpoint = (parts.settings.reader, digest)
-        decides = digest_of(digest, answerer_digest, self.pool, self.diversity, self.beta)
+        decides = digest_of(digest, answerer_digest or joint_digest, self.pool, self.diversity, self.beta)
         place = self.additions.place(Place(f"jpr {chosen['reranker']}", "reader", decides))
         self.stopping = selection(chosen, parts.settings.reader, place, self.threshold)
         used |= {**self.stopping.about(), **self.additions.about}
@@ -76,13 +82,19 @@ class Jpr(PassageSystem):
 
     def _rank(self, question: str, pool: tuple[t.RetrievedPassage, ...], k: int) -> list[tuple[int, float, Readout]]:
         """(index in the pool, score, readout) of the picked passages, in the order of picking."""
-        readouts = self.reader.read(question, [p.passage for p in pool])
-        self.check_cancelled()
-        scorer: Scorer
-        if self.answerer is not None:
-            scorer = AnswererScorer(self.answerer, question, pool)
+        texts = [p.passage for p in pool]
+        states = None
+        if self.joint is None:
+            readouts = self.reader.read(question, texts)
         else:
-            scorer = ReaderScorer(readouts, [p.similarity for p in pool], self.diversity)
+            readouts, states = self.reader.read_states(question, texts)
+        self.check_cancelled()
+        said = ReaderScorer(readouts, [p.similarity for p in pool], self.diversity)
+        scorer: Scorer = said
+        if self.joint is not None and states is not None:
+            scorer = TrainedScorer(self.joint, states, said)
+        elif self.answerer is not None:
+            scorer = AnswererScorer(self.answerer, question, pool)
         return [(pick.passage, pick.score, readouts[pick.passage]) for pick in tree_decode(scorer, k, self.beta)]
 
     def passages(self, question: t.Question) -> t.PassagesRetrieved:
@@ -118,6 +130,8 @@ def build(parts: Parts, options: Options) -> Jpr:
     reader, digest = load_reader(settings.reader, settings.device)
     if chosen["reranker"] == "reader":
         return Jpr(parts, options, reader, digest)
+    if chosen["reranker"] == "trained":
+        return Jpr(parts, options, reader, digest, joint=load_joint("default", digest))
     from core.models.answering import load_answering
 
     answerer, answerer_digest = load_answering(settings.answerer, settings.device)

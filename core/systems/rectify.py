@@ -1,22 +1,25 @@
-"""Recall, then verify: surplus candidates passage by passage, each kept or dropped by a mixed probability of recaller and verifier.
+"""Recall, then verify: surplus candidates passage by passage, each kept or dropped by a verifier on its own evidence.
 
-Source: Shao and Huang 2022 (RECTIFY), section 3.  Recaller: the per-passage reader.  Verifier: core.models.ranking.evidence_verifier over the bundled answering
-model, or over an encoder-decoder where AMBISCOPE_ANSWERER names one.  The verdict is the recaller's over all passages with weight `mix`
-(0.9 by default, chosen on held-out questions) and the verifier's on the candidate's own evidence with the rest; in the paper the verifier decides.
-Candidates are judged one by one, so that no answer depends on another.
+Source: Shao and Huang 2022 (RECTIFY), section 3.  Recaller: the per-passage reader.  Verifier: core.models.ranking.evidence_verifier, by the option
+`verifier` the trained one (AMBISCOPE_VERIFIER), the answering model, or none: then the recaller's probability decides.  Candidates are judged one by
+one, so that no answer depends on another.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
 from core import types as t
 from core.clarification.round_trip import ask_each_passage
+from core.errors import CheckpointError
 from core.models.answering import load_answering
-from core.models.ranking.evidence_verifier import recall, verify
+from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, SpanEvidence, recall, verify
+from core.models.ranking.verifier import load_verifier
 from core.models.span.reader import PassageReader, load_reader
+from core.settings import OFF
 from core.systems.shared.additions import ADDITIONS, KEPT_FROM, additions_of
 from core.systems.shared.base import Options, Parts, read_extra
 from core.systems.shared.candidates import STOPPING, answer_events, check_count, check_share, read_with, selection
@@ -25,27 +28,35 @@ from core.systems.shared.stopping import Place, digest_of
 from core.text import normalize_answer, overlapping
 
 # chosen by benchmarks.tuning.thresholds on the practice questions held out from training
-THRESHOLD = 0.05
 SURPLUS = 2  # candidates taken from each passage
 EVIDENCE = 3  # passages a candidate is verified on
-MIX = 0.9  # weight of the recalling reader in the verdict
 MOST = 24  # candidates verified at most, the likeliest ones
+# verifier -> threshold, and weight of the recalling reader in the verdict
+DECIDES = {"trained": (0.1, 0.25), "answerer": (0.05, 0.9), "none": (0.03, 1.0)}
 DEFAULTS: dict[str, Any] = {
-    "threshold": THRESHOLD,
+    "verifier": tuple(DECIDES),
+    "threshold": DECIDES["trained"][0],
     "surplus": float(SURPLUS),
     "evidence": float(EVIDENCE),
-    "mix": MIX,
+    "mix": DECIDES["trained"][1],
     "additions": ADDITIONS,
     **STOPPING,
 }
 
 
+def read_options(options: Options) -> dict[str, Any]:
+    """The options, with the threshold and the mix of the chosen verifier where none are given.  Raises InputError."""
+    chosen = read_extra(options, "rectify", DEFAULTS)
+    usual = dict(zip(("threshold", "mix"), DECIDES[chosen["verifier"]]))
+    return chosen | {name: value for name, value in usual.items() if name not in options.extra}
+
+
 class Rectify(PassageSystem):
     def __init__(
-        self, parts: Parts, options: Options, reader: PassageReader, verifier: t.BatchAnsweringModel, digests: tuple[str, str]
+        self, parts: Parts, options: Options, reader: PassageReader, verifier: Evidence | None, digests: tuple[str, str]
     ) -> None:
-        """`digests`: of the verifier's and of the reader's weights."""
-        chosen = read_extra(options, "rectify", DEFAULTS)
+        """`verifier`: None where the recaller decides alone; `digests`: of the verifier's weights (empty where there is none) and of the reader's."""
+        chosen = read_options(options)
         self.additions = additions_of("rectify", chosen["additions"], parts, (parts.settings.answerer, "answerer"))
         if self.additions.on:
             chosen["threshold"] = options.extra.get("threshold", KEPT_FROM)
@@ -53,7 +64,8 @@ class Rectify(PassageSystem):
         self.surplus = check_count("surplus", chosen["surplus"], 20)
         self.evidence = check_count("evidence", chosen["evidence"], 50)
         self.reader, self.verifier = reader, verifier
-        checkpoint = (parts.settings.answerer, digests[0])
+        named = {"trained": parts.settings.verifier, "answerer": parts.settings.answerer, "none": ""}
+        checkpoint = (named[chosen["verifier"]], digests[0])
         decides = digest_of(*digests, self.surplus, self.evidence, self.mix)
         place = self.additions.place(Place("rectify", "answerer", decides))
         self.stopping = selection(chosen, parts.settings.answerer, place, self.threshold)
@@ -84,7 +96,8 @@ class Rectify(PassageSystem):
             if part is not None:
                 why = f"it is read as '{part}' already"
             elif c.probability < self.threshold:
-                why = f"the verifier gives it {c.probability:.0%} on its own evidence, less than {self.threshold:.0%}"
+                who = "the verifier gives it" if self.verifier else "the reader gives it"
+                why = f"{who} {c.probability:.0%} on its own evidence, less than {self.threshold:.0%}"
             elif self.stopping.rule == "expected-f1":
                 why = "with it the expected F1 is lower"
             else:
@@ -95,9 +108,24 @@ class Rectify(PassageSystem):
 
 
 def build(parts: Parts, options: Options) -> Rectify:
-    """Raises InputError for an option that it does not have, CheckpointError."""
-    read_extra(options, "rectify", DEFAULTS)  # before weights are loaded for nothing
-    settings = parts.settings
+    """Where nobody names a verifier and the trained one is off or not installed, the answering model verifies.
+
+    Raises InputError for an option that it does not have, CheckpointError.
+    """
+    chosen, settings = read_options(options), parts.settings  # before weights are loaded for nothing
     reader, reader_digest = load_reader(settings.reader, settings.device)
-    verifier, digest = load_answering(settings.answerer, settings.device)
+    verifier: Evidence | None = None
+    digest = ""
+    if chosen["verifier"] == "trained":
+        try:
+            judge, digest = load_verifier(settings.verifier, settings.device)
+            verifier = SpanEvidence(judge)
+        except CheckpointError:  # off, or its base is not installed: a package of 400 MB
+            if "verifier" in options.extra or settings.verifier not in (OFF, "default"):
+                raise
+            options = replace(options, extra={**options.extra, "verifier": "answerer"})
+            chosen = read_options(options)
+    if chosen["verifier"] == "answerer":
+        model, digest = load_answering(settings.answerer, settings.device)
+        verifier = AnswererEvidence(model)
     return Rectify(parts, options, reader, verifier, (digest, reader_digest))

@@ -2,15 +2,16 @@
 verification.
 
 Source: Gao et al. 2021 (Refuel), "Answering Ambiguous Questions through Generative Evidence Fusion and Round-Trip Prediction", section 3.3.  Theirs
-generates with BART over fused passages and verifies with a language model or by exact match; here the answering model of the settings reads all
-passages in one pass, the questions come from core.clarification.round_trip, and an answer stays when reading gives it enough probability (`probability`)
-or when its own disambiguated question returns it (`exact-match`, the paper's EM verification).
+generates with BART over fused passages; here Fusion-in-Decoder writes the answers of a round (`reads`: fused), or the answering model gives them in one
+pass.  The questions come from core.clarification.round_trip.  An answer stays where a language model finds that its evidence supports it as the answer to its own
+question (the paper's language model is trained for it), where its own question returns it (the paper's EM verification), or where reading its evidence
+again gives it enough probability.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,32 +19,88 @@ from core import types as t
 from core.clarification.round_trip import Ask, ask_with, clarify
 from core.errors import NothingRetrievedError
 from core.models.answering import load_answering
+from core.models.language import loading
+from core.models.language.roles import Claim, LanguageGenerator, Run
 from core.models.ranking.evidence_verifier import probability_of
+from core.models.seq2seq.decoding import Writer, Writing
+from core.models.seq2seq.fid import load_fid, locate
 from core.systems.shared.base import Options, Parts, read_extra, retrieve
 from core.systems.shared.candidates import answer_events, check_count, check_share, choose
 from core.systems.shared.passage_system import PassageSystem
 from core.text import normalize_answer, overlapping
 
+BY_GENERATOR = "by generator"  # the language model where one is configured, else exact match
+MOST_EVIDENCE = 5  # passages that a claim without evidence of its own is verified on
 DEFAULTS: dict[str, Any] = {
     # chosen by benchmarks.tuning.thresholds on the practice questions held out from training
     "threshold": 0.02,  # of the first reading: what joins the set before anything is verified
     "verify_above": 0.02,  # of verification by probability
-    "verification": ("probability", "exact-match", "none"),
+    "reads": ("fused", "answerer"),
+    "verification": (BY_GENERATOR, "language-model", "exact-match", "probability", "none"),
     "rounds": 2.0,  # turns of the round trip at most
     "further": 5.0,  # passages retrieved for a disambiguated question
 }
 
 
+class FusedReader:
+    """Fusion-in-Decoder as a model that proposes all its answers at once; what was answered before changes nothing."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+
+    def propose(self, question: str, passages: Sequence[t.RetrievedPassage], previous: Sequence[str]) -> t.Proposal:
+        return self.propose_many([(question, passages, previous)])[0]
+
+    def propose_many(self, jobs: Sequence[tuple[str, Sequence[t.RetrievedPassage], Sequence[str]]]) -> list[t.Proposal]:
+        written = self.writer.write_many([(question, passages) for question, passages, _ in jobs])
+        return [
+            t.Proposal(tuple(t.Candidate(c.text, c.probability, locate(c.text, passages)) for c in found), 0.0)
+            for found, (_, passages, _) in zip(written, jobs)
+        ]
+
+    def ask(
+        self,
+        pairs: Sequence[tuple[str, Sequence[t.Passage]]],
+        most: int | None = None,
+        ends: Callable[[str], bool] | None = None,
+    ) -> list[list[str]]:
+        """What it writes of each question, in one pass (core.clarification.round_trip.Ask)."""
+        found = [(q, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], ()) for q, passages in pairs]
+        return [[c.text for c in proposal.candidates][:most] for proposal in self.propose_many(found)]
+
+
 class Refuel(PassageSystem):
-    def __init__(self, parts: Parts, options: Options, model: t.BatchAnsweringModel, digest: str) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        options: Options,
+        model: t.BatchAnsweringModel,
+        digest: str,
+        judge: LanguageGenerator | None = None,
+    ) -> None:
+        """`judge`: the language model of verification, where one is asked."""
         chosen = read_extra(options, "refuel", DEFAULTS)
-        self.threshold = check_share("threshold", chosen["threshold"])
+        if chosen["verification"] == BY_GENERATOR:
+            chosen["verification"] = "language-model" if judge is not None else "exact-match"
+        fused = chosen["reads"] == "fused"
+        self.judge = judge
+        if judge is not None:
+            chosen["judge"] = dict(judge.about)
+        # what Fusion-in-Decoder writes is its answer set: there is no threshold before verification
+        self.threshold = 0.0 if fused else check_share("threshold", chosen["threshold"])
         self.verify_above = check_share("verify_above", chosen["verify_above"])
         self.rounds = check_count("rounds", chosen["rounds"], 10)
         self.further = check_count("further", chosen["further"], 100)
         self.verification, self.model = chosen["verification"], model
-        self.asking: Ask = ask_with(model)
-        super().__init__("refuel", parts, options, self.asking, (parts.settings.answerer, digest), chosen)
+        self.asking: Ask = model.ask if isinstance(model, FusedReader) else ask_with(model)
+        super().__init__(
+            "refuel",
+            parts,
+            options,
+            self.asking,
+            (parts.settings.seq2seq if fused else parts.settings.answerer, digest),
+            chosen,
+        )
 
     def _read(self, question: str, passages: Sequence[t.RetrievedPassage]) -> tuple[t.Candidate, ...]:
         """One pass over the passages together: every answer with its probability, whatever [EOI] says."""
@@ -153,6 +210,9 @@ class Refuel(PassageSystem):
                     why = f"asked over its own evidence the model gives it {given:.0%}, less than {self.verify_above:.0%}"
                     yield t.AnswerRejected(a.text, why)
             return [a for a in answers if a.text not in failed]
+        if self.verification == "language-model":
+            yield from self._judged(question, free, told, passages, failed)
+            return [a for a in answers if a.text not in failed]
         for a in free:
             self.check_cancelled()
             asked = told[a.text].question if a.text in told else question.text
@@ -162,9 +222,44 @@ class Refuel(PassageSystem):
                 yield t.AnswerRejected(a.text, f"its own question '{asked}' does not return it")
         return [a for a in answers if a.text not in failed]
 
+    def _judged(
+        self,
+        question: t.Question,
+        free: Sequence[t.Answer],
+        told: dict[str, t.Clarification],
+        passages: Sequence[t.RetrievedPassage],
+        failed: set[str],
+    ) -> Generator[t.Event, None, None]:
+        """Puts what the language model does not find supported by its evidence into `failed`.  Raises LanguageModelError where every call fails."""
+        assert self.judge is not None
+        run = Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
+        claims = []
+        for a in free:
+            own = tuple(p.passage for p in passages if any(e.passage_id == p.passage.id for e in a.evidence))
+            asked = told[a.text].question if a.text in told else question.text
+            claims.append(Claim(asked, a.text, own or tuple(p.passage for p in passages[:MOST_EVIDENCE])))
+        verdicts = self.judge.verify(claims, run)
+        yield from run.events()
+        run.demand(frozenset())
+        for a, claim, verdict in zip(free, claims, verdicts):
+            if verdict is False:
+                failed.add(a.text)
+                yield t.AnswerRejected(
+                    a.text, f"the language model finds no support for it as the answer to '{claim.question}'"
+                )
+
 
 def build(parts: Parts, options: Options) -> Refuel:
-    """Raises InputError for an option that it does not have, CheckpointError."""
-    read_extra(options, "refuel", DEFAULTS)  # before weights are loaded for nothing
-    model, digest = load_answering(parts.settings.answerer, parts.settings.device)
-    return Refuel(parts, options, model, digest)
+    """Raises InputError for an option that it does not have, CheckpointError, and what loading a language model raises."""
+    chosen, settings = read_extra(options, "refuel", DEFAULTS), parts.settings  # before weights are loaded for nothing
+    model: t.BatchAnsweringModel
+    if chosen["reads"] == "fused":
+        fid, digest = load_fid(settings.seq2seq, settings.device)
+        model = FusedReader(Writer(fid, Writing()))
+    else:
+        model, digest = load_answering(settings.answerer, settings.device)
+    judge = None
+    configured = not loading.language_model_needed(settings)
+    if chosen["verification"] == "language-model" or (chosen["verification"] == BY_GENERATOR and configured):
+        judge = loading.load_language_generator(settings)
+    return Refuel(parts, options, model, digest, judge)

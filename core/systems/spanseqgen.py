@@ -1,25 +1,30 @@
 """SpanSeqGen: reranked passages, joined up to 1,024 tokens, from which a sequence-to-sequence model writes the distinct answers in sequence.
 
 Source: Min et al. 2020, section 5.  The reranker there is a BERT cross-encoder; here it is the per-passage reader, which reads question and passage
-together: a passage ranks by the probability that it answers at all.  The bundled small model reads the joined passages in windows of 512 tokens
+together: of a pool, a passage ranks by the probability that it answers at all, and the best are read.  The bundled small model reads the joined passages in windows of 512 tokens
 (its base has no more positions); t5-base and bart-large read them as one row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Any
 
 from core import types as t
 from core.models.seq2seq.decoding import Writer, Writing
 from core.models.seq2seq.fid import load_fid
 from core.models.span.reader import PassageReader, load_reader
-from core.systems.shared.base import Options, Parts, read_extra
+from core.systems.shared.base import Options, Parts, read_extra, retrieve
+from core.systems.shared.candidates import check_count
 from core.systems.shared.clarifying import clarifier_options, make_clarifier
-from core.systems.shared.generative import Rerank, WrittenAnswers
+from core.systems.shared.generative import WrittenAnswers
 
 TOKENS = 1024  # "up to 1024 tokens", section 5
 RERANKERS = ("reader", "none")
+POOL = 30.0  # passages that are reranked; 100 in the paper
+Rerank = Callable[[str, Sequence[t.RetrievedPassage]], Sequence[t.RetrievedPassage]]
 
 
 def rerank_with(reader: PassageReader) -> Rerank:
@@ -33,12 +38,28 @@ def rerank_with(reader: PassageReader) -> Rerank:
     return rerank
 
 
-def build(parts: Parts, options: Options) -> WrittenAnswers:
+class SpanSeqGen(WrittenAnswers):
+    """`pool`: passages retrieved, of which the best by `ranked` are read, as many as the options say; a question's own are all read."""
+
+    def __init__(self, *given: Any, pool: int, ranked: Rerank | None) -> None:
+        super().__init__(*given)
+        self.pool, self.ranked = pool, ranked
+
+    def passages(self, question: t.Question) -> t.PassagesRetrieved:
+        started, k = time.perf_counter(), self.options.passages
+        found = retrieve(question, self.parts, max(self.pool, k) if self.ranked else k).passages
+        if self.ranked:
+            best = self.ranked(question.text, found)[: k if question.passages is None else None]
+            found = tuple(replace(p, rank=rank) for rank, p in enumerate(best, 1))
+        return t.PassagesRetrieved(tuple(found), time.perf_counter() - started, question.text)
+
+
+def build(parts: Parts, options: Options) -> SpanSeqGen:
     """Raises InputError for an option that it does not have, CheckpointError."""
-    chosen = read_extra(options, "spanseqgen", {"rerank": RERANKERS, **clarifier_options()})
-    who, settings = chosen.pop("rerank"), parts.settings
+    chosen = read_extra(options, "spanseqgen", {"rerank": RERANKERS, "pool": POOL, **clarifier_options()})
+    who, pool, settings = chosen.pop("rerank"), check_count("pool", chosen.pop("pool"), 500), parts.settings
     answerer, digest = load_fid(settings.seq2seq, settings.device)
-    used = {"decoding": asdict(Writing()), "rerank": who, "tokens": TOKENS}
+    used = {"decoding": asdict(Writing()), "rerank": who, "pool": pool, "tokens": TOKENS}
     rerank = None
     if who == "reader":
         reader, reader_digest = load_reader(settings.reader, settings.device)
@@ -46,4 +67,5 @@ def build(parts: Parts, options: Options) -> WrittenAnswers:
         used |= {"reader": settings.reader, "reader_digest": reader_digest}
     clarifier, more = make_clarifier(chosen, settings, options.clarify)
     writer = Writer(answerer, Writing(), joined=TOKENS)
-    return WrittenAnswers("spanseqgen", parts, options, writer, (settings.seq2seq, digest), {**used, **more}, clarifier, rerank)
+    given = ("spanseqgen", parts, options, writer, (settings.seq2seq, digest), {**used, **more}, clarifier)
+    return SpanSeqGen(*given, pool=pool, ranked=rerank)

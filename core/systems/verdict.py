@@ -2,8 +2,8 @@
 one kept of those that mean the same.
 
 Source: Lee et al. 2025, section 4 and Algorithm 1.  The generator is a language model where one is configured, else the bundled readers
-(core.models.language.extractive).  Under a language model HDBSCAN decides what means the same; with the bundled readers equal answers do
-(`same_answer`), and HDBSCAN decides nothing.  Whatever the generator, one retrieval and at most one interpreting call a passage.  What differs from the paper is
+(core.models.language.extractive).  Under a language model HDBSCAN decides what means the same, and outliers are filtered; with the bundled readers
+equal answers decide (`same_answer`), and HDBSCAN decides nothing.  Whatever the generator, one retrieval and at most one interpreting call a passage.  What differs from the paper is
 in core.consolidation's docstring.
 """
 
@@ -27,8 +27,8 @@ from core.text import listed
 
 BY_GENERATOR = "by generator"
 BY_READER = {"unclustered": "verified", "same_answer": "decides"}  # its answers are spans, and it has verified each as it read
-# free text, which says nothing of equality; a second look would be one more call for each (the paper makes one call a passage)
-BY_LANGUAGE_MODEL = {"unclustered": "keep", "same_answer": "ignored"}
+# as in the paper: clusters alone decide, and what lies outside them is an outlier of a noisy passage (section 4.2)
+BY_LANGUAGE_MODEL = {"unclustered": "drop", "same_answer": "ignored"}
 
 
 @runtime_checkable

@@ -17,7 +17,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from core.engine import Engine, SystemStatus, statuses
 from core.errors import AmbiscopeError
-from core.metrics.significance.compare import MetricDifference, compare_values
+from core.metrics.significance.compare import MetricDifference, compare_values, corrected
 from core.retrieval.library import CorpusInfo
 from core.settings import Settings
 from pages.app import connection, libraries
@@ -195,7 +195,7 @@ def _compared(a: str, b: str, metrics: tuple[str, ...], scope: str) -> dict[str,
     for metric in metrics:
         values = servers_store().evaluations.paired_values(a, b, metric, multi=scope == "multi")
         found[metric] = compare_values(*values, samples=SAMPLES)
-    return found
+    return corrected(found)
 
 
 def corpora() -> list[CorpusInfo]:

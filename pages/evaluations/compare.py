@@ -45,6 +45,9 @@ def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     st.caption(
         f"A: {escape(called[a])}. B: {escape(called[b])}. {SCOPES[scope].capitalize()}; {shared.SAMPLES:,} bootstrap samples, seed 0."
     )
+    st.caption(
+        f"p (Holm): corrected for {sum(d.holm is not None for d in found.values())} metrics compared at once (Holm 1979)."
+    )
     draw(_metrics(found))
     if judges.is_judged(common):
         judges.draw([by_id[a], by_id[b]], called)
@@ -67,6 +70,7 @@ def _metrics(found: Mapping[str, MetricDifference]) -> Chart:
                 "low": _signed(name, c.interval[0]) if c.interval else "",
                 "high": _signed(name, c.interval[1]) if c.interval else "",
                 "p (permutation)": f"{c.p_value:.4f}" if c.p_value is not None else "",
+                "p (Holm)": f"{d.holm:.4f}" if d.holm is not None else "",
                 "n": c.n,
             }
         )

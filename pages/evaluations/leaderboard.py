@@ -133,6 +133,9 @@ def _delete(key: str, name: str) -> None:
     st.session_state["evaluate.said"] = f"The run {name} was deleted from the database. Its run folder is kept."
 
 
+MADE_ON = ("gpu", "driver", "cuda", "python", "torch", "transformers", "faiss")
+
+
 def about(run: StoredEvaluation, name: str) -> None:
     """Everything a run was made with, and its name."""
     report = shared.store().evaluations.evaluation_report(run.id)
@@ -147,6 +150,7 @@ def about(run: StoredEvaluation, name: str) -> None:
         "commit": f"{run.commit[:12] or 'unknown'}{' with changes' if made.get('changed_since_commit') else ''}",
         "seed": run.seed,
         "seconds (median, p95)": f"{_seconds(run.seconds_median)}, {_seconds(run.seconds_p95)}",
+        "made on": ", ".join(f"{n} {made[n]}" for n in MADE_ON if made.get(n)) or "unknown",
         "peak memory": f"{run.peak_memory_mb:,.0f} MB" if run.peak_memory_mb else "unknown",
         "parameters": f"{run.parameters:,}" if run.parameters else "unknown",
         "finished": run.finished.astimezone().strftime("%Y-%m-%d %H:%M") if run.finished else "unknown",

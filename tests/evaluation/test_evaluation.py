@@ -142,6 +142,9 @@ def test_the_report_is_plain_json_and_the_same_for_the_same_seed() -> None:
     made = one.provenance
     assert (made["seed"], made["bootstrap"], made["system"]["name"], made["settings"]) == (3, 50, "table", {"top_k": 2})
     assert made["python"].count(".") == 2
+    assert all(made[name] for name in ("torch", "transformers", "faiss"))
+    assert {"gpu", "driver", "cuda"} <= made.keys()
+    assert made["sufficient_from"] == 5
 
 
 def test_a_system_without_questions_has_no_question_metrics() -> None:

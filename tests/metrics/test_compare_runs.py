@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from core.errors import InputError
-from core.metrics.significance.compare import compare_runs, compare_values, differences, paired
+from core.metrics.significance.compare import compare_runs, compare_values, differences, holm, paired
 
 
 def row(name: str, value: float | None, ambiguous: bool = True, **more: Any) -> dict[str, Any]:
@@ -35,6 +35,19 @@ def test_the_comparison_counts_what_both_have() -> None:
     assert full.comparison.difference == pytest.approx(-1 / 6)
     assert (multi.comparison.n, multi.comparison.difference) == (2, pytest.approx(-0.375))
     assert found.to_json()["metrics"]["F1 answer"]["all"]["n"] == 3
+
+
+def test_p_values_are_corrected_for_the_number_of_metrics() -> None:
+    two = [{**r, "metrics": {**r["metrics"], "precision": r["metrics"].get("F1 answer")}} for r in A]
+    other = [{**r, "metrics": {**r["metrics"], "precision": r["metrics"].get("F1 answer")}} for r in B]
+    one, both = compare_runs(A, B, samples=200), compare_runs(two, other, samples=200)
+    alone, among = one.metrics["F1 answer"]["all"], both.metrics["F1 answer"]["all"]
+    assert alone.holm == alone.comparison.p_value
+    assert among.comparison.p_value == alone.comparison.p_value
+    assert among.holm == min(1.0, 2 * (among.comparison.p_value or 0.0))
+    assert among.to_json()["p_holm"] == among.holm
+    assert holm([None, 0.5, 0.9]) == [None, 1.0, 1.0]
+    assert holm([]) == []
 
 
 def test_the_largest_difference_comes_first() -> None:

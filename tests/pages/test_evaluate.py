@@ -167,6 +167,15 @@ def test_every_chart_draws_and_says_what_is_missing(open_app: Open, store: Store
     assert "Choose at least one run" in texts(fine(app))
 
 
+def test_a_zero_shot_table_never_stands_beside_supervised_runs_unsaid(open_app: Open, store: Store) -> None:
+    save(store, "fid", label="supervised one")
+    app = show(fine(open_app("evaluate")), "Charts")
+    app = fine(app.selectbox(key="evaluate.kind").set_value("Zero-shot and decoding").run())
+    assert "The published figures are zero-shot; 1 run of ours saw questions with several answers" in texts(app)
+    app = fine(app.selectbox(key="evaluate.published.zero-shot").set_value("none").run())
+    assert "The published figures are zero-shot" not in texts(app)
+
+
 def test_charts_without_their_data_explain_how_to_get_it(open_app: Open, store: Store) -> None:
     save(store, "one-pass")
     save(store, "a-system-that-is-gone")
@@ -216,6 +225,8 @@ def test_two_runs_with_significance_and_both_traces(open_app: Open, store: Store
     assert table.loc["F1 answer", "A - B"] == "+60.0"
     assert int(table.loc["F1 answer", "n"]) == 5
     assert float(table.loc["F1 answer", "p (permutation)"]) < 0.2
+    assert float(table.loc["F1 answer", "p (Holm)"]) >= float(table.loc["F1 answer", "p (permutation)"])
+    assert "metrics compared at once (Holm 1979)" in texts(app)
     assert "A is better on 5 questions and B on 0; 0 of 5 are equal" in texts(app)
     app.selectbox(key="evaluate.pair").set_value("q0").run()
     seen = texts(fine(app))

@@ -13,7 +13,7 @@ from core.systems import SYSTEMS, entry_of
 from core.systems.shared.base import Options, Parts
 
 DECLARED = [(system, name, values) for system, entry in SYSTEMS.items() for name, values in entry.choices.items()]
-NOWHERE = Settings(answerer="/no/such/folder", reader="/no/such/folder", device="cpu")
+NOWHERE = Settings(answerer="/no/such/folder", reader="/no/such/folder", seq2seq="/no/such/folder", device="cpu")
 
 
 @pytest.mark.parametrize(("system", "name", "values"), DECLARED, ids=[f"{s}-{n}" for s, n, _ in DECLARED])

@@ -8,7 +8,7 @@ from core import types as t
 from core.errors import InputError
 from core.models.ambiguity import ANY, AmbiguityModel, Lexicon
 from core.settings import Settings
-from core.systems.disambig_first import DisambigFirst
+from core.systems.disambig_first import DisambigFirst, unread
 from core.systems.shared.base import Options, Parts, answer
 from core.trace import fold
 
@@ -90,3 +90,22 @@ def test_options_and_corrections() -> None:
 def test_bad_options(extra: dict[str, object]) -> None:
     with pytest.raises(InputError, match=next(iter(extra))):
         run("When did it open?", **extra)  # type: ignore[arg-type]
+
+
+class Rewriter:
+    """Writes what a table has; a job of it has neither answers nor passages."""
+
+    def rewrite_many(self, jobs: list[tuple[str, str, tuple[str, ...], tuple[t.Passage, ...]]]) -> list[list[str]]:
+        assert all(job[1:] == ("", (), ()) for job in jobs)
+        return [[q, "When did it come out on dvd?", "When did it come out in theaters?", "Why?"] for q, *_ in jobs]
+
+
+def test_the_rewriter_writes_from_the_question_alone() -> None:
+    write = unread(Rewriter())  # type: ignore[arg-type]
+    assert write("When did it come out?", 2) == ["When did it come out on dvd?", "When did it come out in theaters?"]
+    model = AmbiguityModel(np.array([4.0, -4.0], np.float32), 0.0, LEXICON, Encoder())  # type: ignore[arg-type]
+    parts = Parts(Settings(), TableRetriever(PASSAGES))
+    system = DisambigFirst(parts, Options(top_k=2), model, Reader({}), ("m", "r"), (write, "w"))  # type: ignore[arg-type]
+    found = answer(system, t.Question("When did it come out?"))
+    assert [a.text for a in found.answers] == ["June 2003", "May 1961"]
+    assert found.system.settings["rewriter_digest"] == "w"

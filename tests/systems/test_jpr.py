@@ -5,7 +5,7 @@ from reading_fakes import TableModel, TableReader, TableRetriever
 
 from core import types as t
 from core.errors import InputError
-from core.models.ranking.joint import AnswererScorer, ReaderScorer
+from core.models.passages.scorers import AnswererScorer, ReaderScorer
 from core.settings import Settings
 from core.systems.jpr import Jpr
 from core.systems.shared.base import Options, Parts, answer

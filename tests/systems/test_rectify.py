@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pytest
 from reading_fakes import TableModel, TableReader
 
 from core import types as t
-from core.errors import InputError
-from core.models.ranking.evidence_verifier import probability_of, recall, verify
+from core.errors import CheckpointError, InputError
+from core.models.ranking.evidence_verifier import AnswererEvidence, SpanEvidence, probability_of, recall, verify
 from core.settings import Settings
 from core.systems.rectify import Rectify, build
 from core.systems.shared.base import Options, Parts, answer
@@ -37,7 +38,7 @@ def run(question: t.Question | None = None, cancelled: bool = False, **extra: ob
     model = TableModel(VERDICTS)
     options = Options(clarify=False, extra={"mix": 0.0, "threshold": 0.3, "surplus": 2} | extra)
     parts = Parts(Settings(), None, cancelled=lambda: cancelled)
-    system = Rectify(parts, options, TableReader(SAID), model, ("d", "r"))  # type: ignore[arg-type]
+    system = Rectify(parts, options, TableReader(SAID), AnswererEvidence(model), ("d", "r"))  # type: ignore[arg-type]
     return answer(system, question or t.Question("Who played Maria?", passages=PASSAGES)), model
 
 
@@ -75,10 +76,52 @@ def test_the_verdict_mixes_both_models() -> None:
     found = recall(retrieved(), TableReader(SAID).read("q", list(PASSAGES)), 1, 3)
     recalled = next(r.candidate.probability for r in found if r.candidate.text == "Carol Lawrence")
     for mix in (0.0, 0.5, 1.0):
-        verdicts = {v.recalled.candidate.text: v.probability for v in verify(TableModel(VERDICTS), "q", found, mix)}
+        verdicts = {
+            v.recalled.candidate.text: v.probability for v in verify(AnswererEvidence(TableModel(VERDICTS)), "q", found, mix)
+        }
         assert verdicts["Carol Lawrence"] == pytest.approx(math.exp((1 - mix) * math.log(0.8) + mix * math.log(recalled)))
-    silent = verify(TableModel({}), "q", found, 0.0)
+    silent = verify(AnswererEvidence(TableModel({})), "q", found, 0.0)
     assert all(v.probability < 1e-5 for v in silent)  # what the verifier does not give is dropped by any threshold
+
+
+class Places:
+    """A verifier that knows right places by the passage."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def judge(self, question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
+        self.asked += [(p.id, p.text[a:b]) for p, a, b in spans]
+        return [2.0 if (p.id, p.text[a:b]) == ("b", "Natalie Wood") else -2.0 for p, a, b in spans]
+
+
+def test_the_trained_verifier_judges_each_place_and_the_best_counts() -> None:
+    found = recall(retrieved(), TableReader(SAID).read("q", list(PASSAGES)), 1, 3)
+    places = Places()
+    verdicts = {v.recalled.candidate.text: v.probability for v in verify(SpanEvidence(places), "q", found, 0.0)}
+    assert verdicts["Natalie Wood"] == pytest.approx(1 / (1 + math.exp(-2)))
+    assert verdicts["Carol Lawrence"] == pytest.approx(1 / (1 + math.exp(2)))
+    assert sorted(places.asked)[:2] == [("a", "Natalie Wood"), ("b", "Carol Lawrence")]
+    alone = {v.recalled.candidate.text: v.probability for v in verify(None, "q", found, 0.0)}
+    assert alone == {r.candidate.text: r.candidate.probability for r in found}  # without one the recaller decides
+
+
+def test_who_verifies_where_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise CheckpointError("not installed")
+
+    monkeypatch.setattr("core.systems.rectify.load_reader", lambda *_: (TableReader(SAID), "r"))
+    monkeypatch.setattr("core.systems.rectify.load_answering", lambda *_: (TableModel(VERDICTS), "a"))
+    monkeypatch.setattr("core.systems.rectify.load_verifier", lambda *_: (Places(), "v"))
+    usual = build(Parts(Settings(), None), Options())
+    assert (usual.info.settings["verifier"], usual.info.checkpoint_digest, usual.mix) == ("trained", "v", 0.25)
+    none = build(Parts(Settings(), None), Options(extra={"verifier": "none"}))
+    assert (none.info.settings["mix"], none.info.checkpoint_digest) == (1.0, "")
+    monkeypatch.setattr("core.systems.rectify.load_verifier", missing)
+    other = build(Parts(Settings(), None), Options())
+    assert (other.info.settings["verifier"], other.info.checkpoint_digest, other.mix) == ("answerer", "a", 0.9)
+    with pytest.raises(CheckpointError):
+        build(Parts(Settings(), None), Options(extra={"verifier": "trained"}))
 
 
 def test_a_longer_reading_of_the_same_answer_counts() -> None:

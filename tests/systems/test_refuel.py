@@ -7,8 +7,9 @@ from reading_fakes import TableModel, TableRetriever
 
 from core import types as t
 from core.errors import InputError
+from core.models.language.roles import Claim, Run
 from core.settings import Settings
-from core.systems.refuel import Refuel
+from core.systems.refuel import FusedReader, Refuel
 from core.systems.shared.base import Options, Parts, answer
 from core.trace import fold
 
@@ -37,7 +38,8 @@ def run(
     retriever = TableRetriever([FILM, STAGE, LATE])
     calls = iter(range(10**7))
     parts = Parts(Settings(), retriever, cancelled=lambda: next(calls) >= cancel_after)
-    options = Options(top_k=top_k, clarify=clarify, extra={"threshold": 0.1, "verify_above": 0.1, "further": 3} | extra)
+    own = {"reads": "answerer", "verification": "probability", "threshold": 0.1, "verify_above": 0.1, "further": 3}
+    options = Options(top_k=top_k, clarify=clarify, extra=own | extra)
     return answer(Refuel(parts, options, Model(SAID), "d"), question or t.Question(QUESTION)), retriever
 
 
@@ -96,7 +98,7 @@ def test_pinned_answers_stay_whatever_verification_says() -> None:
 
 
 def test_the_maximum() -> None:
-    options = {"verification": "none"}
+    options = {"verification": "none", "reads": "answerer"}
     retriever = TableRetriever([FILM, STAGE, LATE])
     system = Refuel(
         Parts(Settings(), retriever), Options(top_k=2, max_answers=2, extra={"threshold": 0.1} | options), Model(SAID), "d"
@@ -114,3 +116,55 @@ def test_a_stopped_run_keeps_what_it_found() -> None:
 def test_bad_options(extra: dict[str, object]) -> None:
     with pytest.raises(InputError, match=next(iter(extra))):
         run(**extra)  # type: ignore[arg-type]
+
+
+class Judge:
+    """A language model that supports what the table says."""
+
+    def __init__(self, supported: dict[str, bool | None]) -> None:
+        self.about, self.supported = {"generator": "table"}, supported
+        self.claims: list[Claim] = []
+
+    def verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
+        self.claims += claims
+        for _ in claims:
+            run.count(t.ModelCalled("verify", 1, 1, 1, 0.0))
+        return [self.supported.get(c.answer) for c in claims]
+
+
+def test_a_language_model_verifies_each_answer_on_its_own_evidence() -> None:
+    judge = Judge({"Natalie Wood": True, "Carol Lawrence": False})
+    parts = Parts(Settings(), TableRetriever([FILM, STAGE, LATE]))
+    options = Options(top_k=2, extra={"reads": "answerer", "threshold": 0.1, "further": 3})
+    system = Refuel(parts, options, Model(SAID), "d", judge)  # type: ignore[arg-type]
+    assert system.info.settings["verification"] == "language-model"
+    found = answer(system, t.Question(QUESTION))
+    assert "Carol Lawrence" not in [a.text for a in found.answers]
+    assert "Natalie Wood" in [a.text for a in found.answers]
+    assert "Reri Grist" in [a.text for a in found.answers]  # a failed call drops nothing
+    claim = next(c for c in judge.claims if c.answer == "Natalie Wood")
+    assert [p.id for p in claim.passages] == ["film"]
+    assert any(isinstance(e, t.ModelCalled) for e in found.events)
+
+
+class Written:
+    """A Writer that writes the answers whose words a passage holds; to a question about the film or the musical, of that alone."""
+
+    def write_many(self, jobs: Sequence[tuple[str, Sequence[t.RetrievedPassage]]]) -> list[list[t.Candidate]]:
+        out = []
+        for question, passages in jobs:
+            asked = "film" if "film" in question or "1961" in question else "musical" if "musical" in question else ""
+            texts = [p.passage.text for p in passages if asked in p.passage.text]
+            out.append([t.Candidate(name, 0.001) for name in SAID if any(name in text for text in texts)])
+        return out
+
+
+def test_the_fused_reader_writes_the_answers_of_every_round() -> None:
+    retriever = TableRetriever([FILM, STAGE, LATE])
+    options = Options(top_k=2, extra={"further": 3})
+    system = Refuel(Parts(Settings(), retriever), options, FusedReader(Written()), "d")  # type: ignore[arg-type]
+    assert (system.info.settings["reads"], system.info.settings["verification"]) == ("fused", "exact-match")
+    found = answer(system, t.Question(QUESTION))
+    # improbable as they are, what is written stands; the third answer comes by a disambiguated question
+    assert [a.text for a in found.answers] == ["Natalie Wood", "Carol Lawrence", "Reri Grist"]
+    assert found.answers[0].evidence[0].passage_id == "film"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reading_fakes import TableRetriever
 from tiny_models import word_tokenizer
 
 from core import types as t
@@ -62,9 +63,22 @@ def test_all_passages_are_read_as_one_row_in_the_readers_order(folder: Path, mon
     assert jobs[1] == TOKENS == 1024
     assert jobs[0][0][1] == [("T2", "A blue ball. T1 : The ball is red. T0 : A car.")]
     assert prediction.answers
-    assert [p.passage.id for p in prediction.passages] == ["0", "1", "2"]  # as retrieved
+    assert [(p.passage.id, p.rank) for p in prediction.passages] == [("2", 1), ("1", 2), ("0", 3)]  # as they are read
     settings = prediction.system.settings
     assert (settings["rerank"], settings["tokens"], settings["reader_digest"]) == ("reader", 1024, "r1")
+
+
+def test_the_best_of_a_larger_pool_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.systems.spanseqgen.load_reader", lambda *_: (Reader(0.9, 0.2, 0.1), "r1"))
+    retriever = TableRetriever(list(PASSAGES))
+    parts = Parts(Settings(seq2seq=str(folder), device="cpu"), retriever)
+    build = SYSTEMS.resolve("spanseqgen")
+    prediction = answer(build(parts, Options(top_k=1, clarify=False, extra={"pool": 3})), t.Question("colour of the ball?"))
+    assert [p.passage.id for p in prediction.passages] == ["0"]  # the last one retrieved
+    none = answer(build(parts, Options(top_k=1, clarify=False, extra={"rerank": "none"})), t.Question("colour of the ball?"))
+    assert [p.passage.id for p in none.passages] == ["1"]  # the first one
+    with pytest.raises(InputError, match="pool"):
+        build(parts, Options(extra={"pool": 0}))
 
 
 def test_without_a_reranker_no_reader_is_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,7 +190,7 @@ def test_pinned_banned_own_passages_and_the_maximum() -> None:
     assert [a.text for a in own.answers] == ["Bo Strand"]
 
 
-@pytest.mark.parametrize(("said", "unclustered"), [({}, "keep"), ({"unclustered": "verified"}, "verified")])
+@pytest.mark.parametrize(("said", "unclustered"), [({}, "drop"), ({"unclustered": "verified"}, "verified")])
 def test_a_language_model_is_called_once_a_passage_unless_a_second_look_is_asked_for(
     said: dict[str, Any], unclustered: str
 ) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 STARTER_FILES = ("questions.json", "passages.tsv")
 FILES = ("reading", "reading_dev", "multi", "multi_dev", "annotated", "ambignq", "ambignq_dev", "passages")
 FOLDERS = ("annotated",)
+OWN = ("base", "side", "pooling", "rank", "batch", "pool", "picks")  # options of single targets that belong to a run's identity
 HELD_BACK = ("starter", "starter_test")  # below data/
 
 Made = tuple[Any, Any, Callable[..., object]]  # (network, task, how to save)
@@ -90,7 +91,8 @@ def identity(args: argparse.Namespace) -> dict[str, Any]:
     out["annotated"] = [
         [_digest(f) for n in STARTER_FILES if (f := plain_or_gz(p / n)).exists()] for p in getattr(args, "annotated", [])
     ]
-    out["init"] = _weights(args.init, args.what)
+    out |= {name: getattr(args, name) for name in OWN if name in args}
+    out["init"] = _weights(getattr(args, "init", None), args.what)
     out["reader"] = _weights(getattr(args, "reader", None), "reader")
     return out
 

@@ -2,13 +2,14 @@
 
 Sources: paired bootstrap (Koehn 2004; Efron and Tibshirani 1993) and an exchange (permutation) test with add-one p-values (Phipson and Smyth
 2010), both in core.metrics.significance.bootstrap and seeded.  Questions are paired by id and text; what failed in one run or is undefined in one is left
-out of that metric, and `n` says how many pairs there were.
+out of that metric, and `n` says how many pairs there were.  Where several metrics are compared, their p-values are corrected as Holm 1979 says ("A
+simple sequentially rejective multiple test procedure"), all questions and ambiguous ones apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from core.errors import InputError
@@ -21,14 +22,16 @@ SCOPES = get_args(Scope)
 
 @dataclass(frozen=True, slots=True)
 class MetricDifference:
-    """`a` and `b`: means over the `n` common questions; `comparison.difference` is a minus b."""
+    """`a` and `b`: means over the `n` common questions; `comparison.difference` is a minus b.  `holm`: the p-value corrected for the number of
+    metrics that were compared together."""
 
     a: float | None
     b: float | None
     comparison: Comparison
+    holm: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {"a": self.a, "b": self.b, **asdict(self.comparison)}
+        return {"a": self.a, "b": self.b, **asdict(self.comparison), "p_holm": self.holm}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,27 @@ def compare_values(a: Sequence[float], b: Sequence[float], *, samples: int = 100
     return MetricDifference(sum(a) / len(a) if a else None, sum(b) / len(b) if b else None, result)
 
 
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's step-down correction of the p-values of one family, in their order; None stays None and is of no family.
+
+    >>> holm([0.01, 0.04, None, 0.03])
+    [0.03, 0.06, None, 0.06]
+    """
+    order = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
+    out: list[float | None] = [None] * len(p_values)
+    least = 0.0
+    for rank, (p, i) in enumerate(order):
+        least = max(least, min(1.0, (len(order) - rank) * p))
+        out[i] = least
+    return out
+
+
+def corrected(found: Mapping[str, MetricDifference]) -> dict[str, MetricDifference]:
+    """The differences of several metrics, with their p-values corrected together."""
+    values = holm([d.comparison.p_value for d in found.values()])
+    return {name: replace(d, holm=p) for (name, d), p in zip(found.items(), values)}
+
+
 def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = 1000, seed: int = 0) -> RunComparison:
     """The metrics that both runs have, those of the first run in its order.  Raises InputError where no question is common."""
     pairs = paired(a, b)
@@ -83,12 +107,14 @@ def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = 1000, see
         raise InputError("the two runs have no question in common; compare runs over the same question file")
     names = [n for n in _metrics(a) if n in set(_metrics(b))]
     found: dict[str, dict[str, MetricDifference]] = {}
-    for name in names:
-        found[name] = {}
-        for scope in SCOPES:
+    for scope in SCOPES:
+        each = {}
+        for name in names:
             kept = [(d.a, d.b) for d in _values(pairs, name) if scope == "all" or d.ambiguous]
-            found[name][scope] = compare_values([x for x, _ in kept], [y for _, y in kept], samples=samples, seed=seed)
-    return RunComparison(len(pairs), len(a) + len(b) - 2 * len(pairs), found)
+            each[name] = compare_values([x for x, _ in kept], [y for _, y in kept], samples=samples, seed=seed)
+        found[scope] = corrected(each)
+    by_metric = {name: {scope: found[scope][name] for scope in SCOPES} for name in names}
+    return RunComparison(len(pairs), len(a) + len(b) - 2 * len(pairs), by_metric)
 
 
 def differences(a: Sequence[Row], b: Sequence[Row], metric: str) -> list[QuestionDifference]:

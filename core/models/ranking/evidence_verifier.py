@@ -1,9 +1,9 @@
-"""RECTIFY's verifier with the bundled weights: how likely is an answer, given only the passages that speak for it?
+"""RECTIFY's verifier: how likely is an answer, given only the passages that speak for it?
 
 Source: Shao and Huang 2022, "Answering Open-Domain Multi-Answer Questions via a Recall-then-Verify Framework", sections 3.2-3.3: evidence is
-aggregated for each candidate, and the verifier judges each candidate for itself.  Theirs is a T5-3B FiD that decodes "right" or "wrong"; here the
-answering model is asked the question over the candidate's own evidence, so the verdict is the probability that it gives the candidate (its
-reading, all evidence in one softmax with [EOI]), mixed with what the recalling reader gives it over all passages together.
+aggregated for each candidate, and the verifier judges each candidate for itself.  Theirs is a T5-3B FiD that decodes "right" or "wrong" from all
+evidence.  `SpanEvidence` is the trained verifier (core.models.ranking.verifier), which reads each place of the evidence that says the candidate; the most
+telling place counts.  `AnswererEvidence` asks the answering model over the evidence, which nobody trained for it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from core.models.span.reader import Readout, relevances
 from core.text import find_spans, normalize_answer, overlapping
-from core.types import BatchAnsweringModel, Candidate, RetrievedPassage
+from core.types import BatchAnsweringModel, Candidate, Passage, RetrievedPassage
 
 JOBS = 8  # candidates verified together
 LEAST = 1e-6
@@ -67,14 +68,69 @@ def probability_of(answer: str, candidates: Sequence[Candidate]) -> float:
     return same[0] if same else max((c.probability for c in candidates if overlapping(c.text, answer)), default=0.0)
 
 
-def verify(model: BatchAnsweringModel, question: str, recalled: Sequence[Recalled], mix: float) -> list[Verdict]:
-    """A verdict for each candidate, in order: the geometric mean of the answering model's probability over the aggregated evidence (weight
-    1 - `mix`) and of the reader's over all passages (weight `mix`)."""
-    out: list[Verdict] = []
-    for k in range(0, len(recalled), JOBS):
-        part = recalled[k : k + JOBS]
-        for r, proposal in zip(part, model.propose_many([(question, r.passages, ()) for r in part])):
-            given = probability_of(r.candidate.text, proposal.candidates)
-            logs = (1 - mix) * math.log(max(LEAST, given)) + mix * math.log(max(LEAST, r.candidate.probability))
-            out.append(Verdict(r, min(1.0, math.exp(logs))))
-    return out
+class AnswererEvidence:
+    """The probability that an answering model gives a candidate over its evidence: one softmax with [EOI]."""
+
+    def __init__(self, model: BatchAnsweringModel) -> None:
+        self.model = model
+
+    def judge(self, question: str, recalled: Sequence[Recalled]) -> list[float]:
+        out: list[float] = []
+        for k in range(0, len(recalled), JOBS):
+            part = recalled[k : k + JOBS]
+            proposals = self.model.propose_many([(question, r.passages, ()) for r in part])
+            out += [probability_of(r.candidate.text, p.candidates) for r, p in zip(part, proposals)]
+        return out
+
+
+class SpanEvidence:
+    """The trained verifier's probability of a candidate at the place of its evidence that tells most."""
+
+    def __init__(self, verifier: Judges) -> None:
+        self.verifier = verifier
+
+    def judge(self, question: str, recalled: Sequence[Recalled]) -> list[float]:
+        spans = [(i, p.passage, *place) for i, r in enumerate(recalled) for p in r.passages for place in _places(r, p.passage)]
+        logits = self.verifier.judge(question, [span[1:] for span in spans])
+        best = [-math.inf] * len(recalled)
+        for (i, *_), logit in zip(spans, logits):
+            best[i] = max(best[i], logit)
+        return [1 / (1 + math.exp(-max(b, -50.0))) for b in best]
+
+
+class Judges(Protocol):
+    def judge(self, question: str, spans: Sequence[tuple[Passage, int, int]]) -> list[float]:
+        """A logit for each span, (passage, first character, end)."""
+        ...
+
+
+class Evidence(Protocol):
+    def judge(self, question: str, recalled: Sequence[Recalled]) -> list[float]:
+        """The probability of each candidate, given its evidence alone."""
+        ...
+
+
+def _places(recalled: Recalled, passage: Passage) -> list[tuple[int, int]]:
+    """Where a passage says a candidate: the place that the reader read, else the first that holds its words."""
+    read = recalled.candidate.evidence
+    if read is not None and read.passage_id == passage.id:
+        return [(read.start, read.end)]
+    return find_spans(passage.text, recalled.candidate.text)[:1]
+
+
+def verify(verifier: Evidence | None, question: str, recalled: Sequence[Recalled], mix: float) -> list[Verdict]:
+    """A verdict for each candidate, in order: the geometric mean of the verifier's probability on the aggregated evidence (weight 1 - `mix`) and of
+    the reader's over all passages (weight `mix`).  `verifier` None: the reader's alone."""
+    if verifier is None or mix == 1:
+        return [Verdict(r, r.candidate.probability) for r in recalled]
+    given = verifier.judge(question, recalled)
+    return [Verdict(r, mixed(g, r.candidate.probability, mix)) for r, g in zip(recalled, given)]
+
+
+def mixed(verified: float, read: float, mix: float) -> float:
+    """
+    >>> round(mixed(0.64, 0.25, 0.5), 6), mixed(0.64, 0.25, 0.0)
+    (0.4, 0.64)
+    """
+    logs = (1 - mix) * math.log(max(LEAST, verified)) + mix * math.log(max(LEAST, read))
+    return min(1.0, math.exp(logs))

@@ -1,28 +1,17 @@
 """The verifier's network: an encoder of which only low-rank differences are trained and stored, and a head that judges spans.
 
-Low-rank adaptation: Hu et al. 2022, "LoRA: Low-Rank Adaptation of Large Language Models", section 4.1.
-
 Legend: B windows, L tokens a window, d model width, S spans of all windows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from core.models.encoders.low_rank import adapt, differences, merge
 from core.models.encoders.mpnet import MPNet
-
-ADAPTED = (
-    "attention.self.query",
-    "attention.self.key",
-    "attention.self.value",
-    "attention.output.dense",
-    "intermediate.dense",
-    "output.dense",
-)
 
 
 @dataclass(frozen=True)
@@ -59,44 +48,12 @@ class WindowBatch:
         return WindowBatch(**{name: value.to(device) for name, value in self.__dict__.items()})
 
 
-class LowRank(nn.Module):
-    """A frozen linear map with a trained difference of rank r: W x + B A x."""
-
-    def __init__(self, linear: nn.Linear, rank: int) -> None:
-        super().__init__()
-        self.linear = linear.requires_grad_(False)
-        self.down = nn.Parameter(torch.empty(rank, linear.in_features))
-        self.up = nn.Parameter(torch.zeros(linear.out_features, rank))
-        nn.init.normal_(self.down, std=linear.in_features**-0.5)
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.linear(x) + nn.functional.linear(nn.functional.linear(x, self.down), self.up)
-        return out
-
-    @torch.no_grad()
-    def merged(self) -> nn.Linear:
-        """The same map as one matrix: inference costs what the base costs."""
-        self.linear.weight += self.up @ self.down
-        return self.linear
-
-
-def _adapted(encoder: MPNet, layers: int) -> list[tuple[nn.Module, str]]:
-    """(parent, name) of the linear maps of the upper layers."""
-    out: list[tuple[nn.Module, str]] = []
-    for layer in list(encoder.encoder.layer)[-layers:]:
-        for path in ADAPTED:
-            parent, _, name = path.rpartition(".")
-            out.append((layer.get_submodule(parent) if parent else layer, name))
-    return out
-
-
 class VerifierNetwork(nn.Module):
     def __init__(self, encoder: MPNet, config: VerifierConfig) -> None:
         super().__init__()
         self.config = config
-        self.encoder = encoder.requires_grad_(False)
-        for parent, name in _adapted(encoder, config.trained_layers):
-            _put(parent, name, LowRank(_get(parent, name), config.rank))
+        self.encoder = encoder
+        adapt(encoder, config.trained_layers, config.rank)
         width = encoder.config.hidden_size
         self.head = nn.Sequential(nn.Linear(3 * width, config.hidden), nn.GELU(), nn.Linear(config.hidden, 1))
         self.edges = nn.Linear(width, 2)  # for training: where would an answer start and end?
@@ -109,23 +66,10 @@ class VerifierNetwork(nn.Module):
 
     def trained(self) -> dict[str, Tensor]:
         """The weights that the base does not have, by name."""
-        return {n: t for n, t in self.state_dict().items() if n.startswith(("head.", "edges.")) or n.endswith((".down", ".up"))}
+        own = {n: t for n, t in self.state_dict().items() if n.startswith(("head.", "edges."))}
+        return own | differences(self)
 
     def merge(self) -> VerifierNetwork:
         """For inference: differences are added to the matrices.  It cannot be trained on after that."""
-        for parent, name in _adapted(self.encoder, self.config.trained_layers):
-            found = _get(parent, name)
-            if isinstance(found, LowRank):
-                _put(parent, name, found.merged())
+        merge(self.encoder, self.config.trained_layers)
         return self.eval().requires_grad_(False)
-
-
-def _get(parent: nn.Module, name: str) -> Any:
-    return parent[name] if isinstance(parent, nn.ModuleDict) else getattr(parent, name)
-
-
-def _put(parent: nn.Module, name: str, module: nn.Module) -> None:
-    if isinstance(parent, nn.ModuleDict):
-        parent[name] = module
-    else:
-        setattr(parent, name, module)

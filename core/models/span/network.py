@@ -189,7 +189,10 @@ class SpanNetwork(nn.Module):
         return out.last_hidden_state
 
     def forward(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
-        states = self.encode(batch)
+        return self.read_off(batch, self.encode(batch))
+
+    def read_off(self, batch: RowBatch, states: Tensor) -> tuple[Tensor, Tensor]:
+        """The head's scores over states (B * R, L, d) that `encode` gave."""
         length, width = states.shape[1:]
         if not batch.prompted:  # the per-passage reader: every row for itself, [CLS] says "nothing here"
             spans = self.head.spans(states, batch.starts, batch.ends)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from core.models.encoders.precision import quick
 from core.models.finding import find_checkpoint
 from core.models.span.checkpoints import digest, load_span_network
 from core.models.span.model import SpanModel, collate, to_candidate, top_spans
@@ -71,6 +72,30 @@ class PassageReader(SpanModel):
 
     def read(self, question: str, passages: Sequence[Passage], candidates: int = 5) -> list[Readout]:
         return self.read_pairs([(question, passage) for passage in passages], candidates)
+
+    def read_states(
+        self, question: str, passages: Sequence[Passage], candidates: int = 5
+    ) -> tuple[list[Readout], torch.Tensor]:
+        """(readouts, (n, 3 d) states): of each passage those of the row's first token and of the first and last token of its best span."""
+        readouts: list[Readout] = []
+        vectors: list[torch.Tensor] = []
+        for k in range(0, len(passages), 16):
+            part = passages[k : k + 16]
+            jobs = [self.rows(question, [passage]) for passage in part]
+            batch = collate(jobs, None)
+            with self.lock, torch.inference_mode(), quick(self.device):
+                states = self.network.encode(on_device := batch.to(self.device))
+                found = self.network.read_off(on_device, states)
+            spans, nothing, states = (x.float().cpu() for x in (*found, states))
+            by_job = states.view(len(jobs), batch.rows, *states.shape[1:])
+            for g, (job, passage) in enumerate(zip(jobs, part)):
+                own = spans[g, : len(job)]
+                readouts.append(self._readout(own, nothing[g, : len(job)], job, passage, candidates))
+                row, rest = divmod(int(own.argmax()), own.shape[1] * own.shape[2])
+                start, length = divmod(rest, own.shape[2])
+                end = min(start + length, own.shape[1] - 1)
+                vectors.append(torch.cat([by_job[g, row, i] for i in (0, start, end)]))
+        return readouts, torch.stack(vectors) if vectors else torch.zeros(0, 0)
 
     def log_probabilities(self, rows_of: Sequence[Rows]) -> list[torch.Tensor]:
         """log p(span | question, passage row), (N, L, W) a question, from rows that are made already; -inf where no span may stand."""

@@ -7,7 +7,7 @@ core.systems.spanseqgen are two.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from typing import Any
 
 from core import types as t
@@ -17,8 +17,6 @@ from core.models.seq2seq.fid import locate
 from core.systems.shared.base import Options, Parts
 from core.systems.shared.candidates import SHOWN, answer_events, choose
 from core.systems.shared.passage_system import PassageSystem
-
-Rerank = Callable[[str, Sequence[t.RetrievedPassage]], Sequence[t.RetrievedPassage]]
 
 
 class WrittenAnswers(PassageSystem):
@@ -31,17 +29,15 @@ class WrittenAnswers(PassageSystem):
         checkpoint: tuple[str, str],
         used: Mapping[str, Any],
         clarifier: Clarifier | None = None,
-        rerank: Rerank | None = None,
     ) -> None:
         super().__init__(name, parts, options, None, checkpoint, used, clarifier)
-        self.writer, self.rerank = writer, rerank
+        self.writer = writer
 
     def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
         self.check_cancelled()
         yield t.StepStarted(1, question.pinned, "")
         begun = time.perf_counter()
-        read = self.rerank(question.text, passages) if self.rerank else passages
-        (written,) = self.writer.write_many([(question.text, read)])
+        (written,) = self.writer.write_many([(question.text, passages)])
         seconds = time.perf_counter() - begun
         candidates = [t.Candidate(c.text, c.probability, locate(c.text, passages)) for c in written]
         kept = choose(candidates, question, 0.0, self.options.max_answers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -9,6 +10,7 @@ import plotly.graph_objects as go
 
 from core.evaluation.published import PublishedTable
 from core.systems import entry_of
+from core.text import listed
 from pages.app.markup import chart_text
 from pages.evaluations.charts.base import ALL, MULTI, Chart, ChartRequest, Record, Runs, all_runs, layout, published_source
 from storage.records.results import StoredEvaluation
@@ -55,7 +57,7 @@ def variants(request: ChartRequest, kept: Runs) -> Chart:
     names, metric, table = request.names, request.metric, request.table
     rows: list[dict[str, Any]] = [
         {
-            "run": names[r.id] + (" (zero-shot)" if r.tags.get(ZERO_SHOT) else ""),
+            "run": names[r.id] + (" (zero-shot)" if r.tags.get(ZERO_SHOT) else " (supervised)"),
             "all": r.mean(metric),
             "multi": r.mean(metric, "multi"),
             "source": "ours",
@@ -65,14 +67,19 @@ def variants(request: ChartRequest, kept: Runs) -> Chart:
     if table is not None:
         rows += [
             {
-                "run": f"{n} †",
+                "run": f"{n} † (zero-shot)",
                 "all": table.value(n, metric),
                 "multi": table.value(n, metric, "multi"),
                 "source": published_source(table),
             }
             for n in table.values
         ]
-    return _two_bars("variants", "Zero-shot and decoding variants (Table 5)", metric, rows, "run", table)
+    chart = _two_bars("variants", "Zero-shot and decoding variants (Table 5)", metric, rows, "run", table)
+    supervised = sum(not r.tags.get(ZERO_SHOT) for r in kept)
+    if table is None or not supervised:
+        return chart
+    warned = f" The published figures are zero-shot; {listed(supervised, 'run')} of ours saw questions with several answers."
+    return replace(chart, caption=chart.caption + warned)
 
 
 def _two_bars(key: str, title: str, metric: str, rows: list[dict[str, Any]], name: str, table: PublishedTable | None) -> Chart:

@@ -1,7 +1,7 @@
-"""Autoregressive rerankers over the bundled parts: how likely a passage is the next one to pick, given those picked.
+"""Autoregressive rerankers: how likely a passage is the next one to pick, given those picked.
 
 Source: Min et al. 2021 (JPR), section 3.1.  Theirs is a trained T5-3B that decodes passage numbers and is rewarded for passages with new answers.
-`ReaderScorer` reads every passage once and discounts what the picked passages say already; `AnswererScorer` asks an answering model,
+`TrainedScorer` has a small decoder trained so (core.models.passages.network); the others are not trained for it.  `ReaderScorer` reads every passage once and discounts what the picked passages say already; `AnswererScorer` asks an answering model,
 an encoder-decoder for instance, for an answer other than those of the picked passages (P([EOI]) says that a passage has none).
 """
 
@@ -10,6 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from core.models.passages.network import JointNetwork
 from core.models.span.reader import Readout
 from core.text import normalize_answer, overlapping
 from core.types import BatchAnsweringModel, RetrievedPassage
@@ -40,31 +46,60 @@ class ReaderScorer:
     ) -> None:
         """`similarities`: cosines of question and passages; `prior` times (cosine - the best one) is added to a passage's log worth."""
         best = max((s for s in similarities if s is not None), default=0.0)
-        self.prior = [math.exp(prior * ((best if s is None else s) - best)) for s in similarities]
-        self.said = [
-            [(normalize_answer(c.text), c.text, c.probability) for c in r.candidates[:CANDIDATES] if normalize_answer(c.text)]
-            for r in readouts
-        ]
+        self.prior = np.array([math.exp(prior * ((best if s is None else s) - best)) for s in similarities])
+        said = [[(normalize_answer(c.text), c.probability) for c in r.candidates[:CANDIDATES]] for r in readouts]
+        self.given = np.zeros((len(readouts), CANDIDATES))  # probability of each passage's readings
+        # covered[j, k, i]: what passage i gives reading k of passage j, or one that contains it or is contained in it
+        self.covered = np.zeros((len(readouts), CANDIDATES, len(readouts)))
+        texts = list(dict.fromkeys(text for own in said for text, _ in own if text))
+        same = {(x, y) for x in texts for y in texts if x == y or overlapping(x, y)}
+        for j, own in enumerate(said):
+            for k, (text, probability) in enumerate(own):
+                self.given[j, k] = probability if text else 0.0
+                for i, others in enumerate(said):
+                    self.covered[j, k, i] = max((p for other, p in others if (text, other) in same), default=0.0)
         self.diversity, self.temperature = diversity, temperature
 
     def worth(self, passage: int, path: Sequence[int]) -> float:
         """The likeliest answer of a passage that the picked ones do not give, times the prior."""
-        best = 0.0
-        for key, text, probability in self.said[passage]:
-            covered = max(
-                (p for i in path for k, other, p in self.said[i] if k == key or overlapping(other, text)),
-                default=0.0,
-            )
-            best = max(best, probability * (1 - self.diversity * covered))
-        return best * self.prior[passage]
+        return float(self._worths(path)[passage])
+
+    def _worths(self, path: Sequence[int]) -> NDArray[np.float64]:
+        covered = self.covered[:, :, list(path)].max(-1) if path else np.zeros_like(self.given)
+        worths: NDArray[np.float64] = (self.given * (1 - self.diversity * covered)).max(-1) * self.prior
+        return worths
+
+    def log_worth(self, path: Sequence[int]) -> list[float]:
+        """Of each passage, whether it is picked or not."""
+        found: list[float] = np.log(np.maximum(LEAST, self._worths(path))).tolist()
+        return found
 
     def log_probabilities(self, paths: Sequence[tuple[int, ...]]) -> list[list[float]]:
         out = []
         for path in paths:
-            left = [j for j in range(len(self.said)) if j not in path]
-            shares = _log_shares([self.worth(j, path) for j in left], self.temperature) if left else []
+            worths = self._worths(path)
+            left = [j for j in range(len(worths)) if j not in path]
+            shares = _log_shares([float(worths[j]) for j in left], self.temperature) if left else []
             by_passage = dict(zip(left, shares))
-            out.append([by_passage.get(j, -math.inf) for j in range(len(self.said))])
+            out.append([by_passage.get(j, -math.inf) for j in range(len(worths))])
+        return out
+
+
+class TrainedScorer:
+    """A JointNetwork over a pool: states (N, S) of its passages, and what the reader thinks of them."""
+
+    def __init__(self, network: JointNetwork, states: Tensor, reader: ReaderScorer) -> None:
+        self.network, self.states, self.reader = network, states, reader
+        self._unpicked = torch.tensor(reader.log_worth(()))
+
+    def log_probabilities(self, paths: Sequence[tuple[int, ...]]) -> list[list[float]]:
+        out = []
+        for path in paths:
+            picked = torch.tensor(path, dtype=torch.long)
+            with torch.inference_mode():
+                logits = self.network(self.states, self._unpicked, torch.tensor(self.reader.log_worth(path)), picked)
+                logits = logits.index_fill(0, picked, -math.inf)
+                out.append(torch.log_softmax(logits, 0).tolist() if len(path) < len(logits) else logits.tolist())
         return out
 
 

@@ -1,0 +1,128 @@
+"""What training brings to finding and ranking passages, on practice questions held out from training, each asked of its own folder's corpus.
+
+    python -m benchmarks.retrieval [--annotated FOLDER ...] [--retriever NAME] [--limit N]         # R@k and MRecall@k of retrievers
+    python -m benchmarks.retrieval --rerank [--joint NAME] [--pool 20] [--limit N]                 # MRecall@5 of what ranks a pool
+
+The first compares the base encoder with a retriever of `core train retriever`, alone and in hybrid search.  The second ranks the same pools: as retrieved, by the
+reader passage by passage, jointly by the reader with a discount for what is said already, and by the reranker of `core train passages`.  Intervals
+are 95% bootstraps over questions; p-values are paired, against the first row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from core.cli import quiet_libraries
+from core.commands.training.retrieval.passages import pools
+from core.disk import plain_or_gz
+from core.engine import Engine
+from core.metrics.retrieval import mrecall_at_k, recall_at_k
+from core.metrics.significance.bootstrap import interval
+from core.metrics.significance.compare import compare_values, corrected
+from core.settings import ROOT, Settings
+from core.training.data.examples import MultiExample
+from core.training.data.held_out_passages import WRITTEN
+from core.training.data.mixtures import annotated_examples
+
+KS = (1, 5, 10)
+
+
+def shown(values: Sequence[float]) -> str:
+    if not values:
+        return "–"
+    ends = interval(values)
+    between = f" [{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]" if ends else ""
+    return f"{100 * sum(values) / len(values):.1f}{between}"
+
+
+def table(rows: dict[str, dict[str, list[float]]], several: Sequence[bool]) -> str:
+    """`rows[name][metric]`: a value a question; the p-value of the last metric is shown."""
+    metrics = list(next(iter(rows.values())))
+    head = [*(f"{m} all" for m in metrics), *(f"{m} multi" for m in metrics), f"p (Holm), {metrics[-1]} all"]
+    first = next(iter(rows.values()))[metrics[-1]]
+    found = corrected({n: compare_values(r[metrics[-1]], first, samples=5000) for n, r in list(rows.items())[1:]})
+    lines = [f"| ranking | {' | '.join(head)} |", f"|---|{'--:|' * len(head)}"]
+    for name, of in rows.items():
+        cells = [shown(of[m]) for m in metrics] + [shown([v for v, s in zip(of[m], several) if s]) for m in metrics]
+        p = found[name].holm if name in found else None
+        lines.append(f"| {name} | {' | '.join(cells)} | {'' if p is None else f'{p:.4f}'} |")
+    return "\n".join(lines)
+
+
+def held_out(folder: Path, whole: bool) -> list[MultiExample]:
+    train, held = annotated_examples(folder, 0.2, context=2)
+    return train + held if whole else held
+
+
+def retrievers(args: argparse.Namespace, settings: Settings) -> str:
+    asked = [(folder.resolve().name, e) for folder in args.annotated for e in held_out(folder, args.whole)]
+    if args.limit:
+        asked = random.Random(args.seed).sample(asked, min(args.limit, len(asked)))
+    several = [len(e.gold) > 1 for _, e in asked]
+    rows: dict[str, dict[str, list[float]]] = {}
+    for encoder in dict.fromkeys((settings.encoder, args.retriever)):
+        engine = Engine(replace(settings, encoder=encoder))
+        for folder in args.annotated:
+            engine.library.create(folder.resolve().name, [plain_or_gz(folder / "passages.tsv")])
+        for mode in args.modes:
+            texts = [[p.passage.text for p in engine.corpus(name).search(e.question, max(KS), mode)] for name, e in asked]
+            rows[f"{mode}, {Path(encoder).name}"] = {
+                f"{name}@{k}": [measure(t, e.gold, k) for t, (_, e) in zip(texts, asked)]
+                for name, measure in (("R", recall_at_k), ("MRecall", mrecall_at_k))
+                for k in KS
+            }
+    return f"{len(several)} questions, {sum(several)} with several answers\n\n{table(rows, several)}"
+
+
+def rerankers(args: argparse.Namespace, settings: Settings) -> str:
+    from core.models.passages.network import load_joint
+    from core.models.passages.scorers import TrainedScorer
+    from core.models.span.reader import load_reader
+    from core.training.retrieval.passages import K, Pool, mrecall, picks
+
+    reader, digest = load_reader(settings.reader, settings.device)
+    network, _ = load_joint(args.joint, digest)
+    _, held = pools(settings, args.annotated, reader, digest, args.pool, 1, args.limit or 200, args.seed, args.whole)
+
+    def alone(p: Pool) -> list[int]:
+        worth = p.reader.log_worth(())
+        return sorted(range(len(worth)), key=lambda j: -worth[j])
+
+    ways: dict[str, Any] = {
+        "as retrieved": lambda p: list(range(len(p.holds))),
+        "reader, each passage alone": alone,
+        "reader, jointly": lambda p: picks(p, p.reader),
+        "trained, jointly": lambda p: picks(p, TrainedScorer(network, p.tensor, p.reader)),
+    }
+    rows = {name: {f"MRecall@{K}": [mrecall(p, way(p)) for p in held]} for name, way in ways.items()}
+    return f"{len(held)} questions, pools of {args.pool}\n\n{table(rows, [p.answers > 1 for p in held])}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    quiet_libraries()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--annotated", type=Path, nargs="+", default=list(WRITTEN), metavar="FOLDER")
+    parser.add_argument("--modes", nargs="+", choices=("dense", "hybrid"), default=["dense", "hybrid"])
+    parser.add_argument("--retriever", default=str(ROOT / "checkpoints" / "retriever"))
+    parser.add_argument("--rerank", action="store_true")
+    parser.add_argument("--joint", default="default")
+    parser.add_argument("--pool", type=int, default=20)
+    parser.add_argument(
+        "--limit", type=int, default=0, help="held-out questions, drawn evenly from the folders (0: all; of pools 200)"
+    )
+    parser.add_argument("--whole", action="store_true", help="all questions of the folders, of which none was trained on")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args(argv)
+    settings = Settings.from_env()
+    print(rerankers(args, settings) if args.rerank else retrievers(args, settings))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Targets of `core train` that find and rank passages."""

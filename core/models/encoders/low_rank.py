@@ -1,0 +1,81 @@
+"""Low-rank adaptation (Hu et al. 2022, "LoRA: Low-Rank Adaptation of Large Language Models", section 4.1) of a BERT-like encoder: of its upper
+layers' linear maps only differences of rank r are trained and stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+ADAPTED = (
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+    "attention.output.dense",
+    "intermediate.dense",
+    "output.dense",
+)
+
+
+class LowRank(nn.Module):
+    """A frozen linear map with a trained difference of rank r: W x + B A x."""
+
+    def __init__(self, linear: nn.Linear, rank: int) -> None:
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.down = nn.Parameter(torch.empty(rank, linear.in_features))
+        self.up = nn.Parameter(torch.zeros(linear.out_features, rank))
+        nn.init.normal_(self.down, std=linear.in_features**-0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.linear(x) + nn.functional.linear(nn.functional.linear(x, self.down), self.up)
+        return out
+
+    @torch.no_grad()
+    def merged(self) -> nn.Linear:
+        """The same map as one matrix: inference costs what the base costs."""
+        self.linear.weight += self.up @ self.down
+        return self.linear
+
+
+def adapt(encoder: Any, layers: int, rank: int) -> None:
+    """Freezes an encoder and gives the maps of its upper `layers` layers trainable differences."""
+    encoder.requires_grad_(False)
+    for parent, name in _maps(encoder, layers):
+        _put(parent, name, LowRank(_get(parent, name), rank))
+
+
+def merge(encoder: Any, layers: int) -> None:
+    """For inference: differences are added to the matrices.  It cannot be trained on after that."""
+    for parent, name in _maps(encoder, layers):
+        found = _get(parent, name)
+        if isinstance(found, LowRank):
+            _put(parent, name, found.merged())
+
+
+def differences(network: nn.Module) -> dict[str, Tensor]:
+    """The weights of the differences, by name."""
+    return {n: t for n, t in network.state_dict().items() if n.endswith((".down", ".up"))}
+
+
+def _maps(encoder: Any, layers: int) -> list[tuple[nn.Module, str]]:
+    """(parent, name) of the linear maps of the upper layers."""
+    out: list[tuple[nn.Module, str]] = []
+    for layer in list(encoder.encoder.layer)[-layers:]:
+        for path in ADAPTED:
+            parent, _, name = path.rpartition(".")
+            out.append((layer.get_submodule(parent) if parent else layer, name))
+    return out
+
+
+def _get(parent: nn.Module, name: str) -> Any:
+    return parent[name] if isinstance(parent, nn.ModuleDict) else getattr(parent, name)
+
+
+def _put(parent: nn.Module, name: str, module: nn.Module) -> None:
+    if isinstance(parent, nn.ModuleDict):
+        parent[name] = module
+    else:
+        setattr(parent, name, module)

@@ -1,0 +1,76 @@
+"""A trained retriever: an encoder of questions, and of passages too where its `side` says so, over a base that stays as it is.
+
+Source: Karpukhin et al. 2020 (DPR) and Sun et al. 2023, appendix C.  There both sides are trained; with `side` "question" passages keep the base's
+vectors, so that an index of the base serves the trained retriever as well.  What can be said of it by its files alone stands here, its network in
+core.models.encoders.retriever_network.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import CheckpointError
+from core.models.encoders.packaged import MINILM
+from core.settings import ROOT
+
+KIND = "retriever"
+CLS = "cls:"  # before a checkpoint's name: its vector is the first token's state
+SIDES = ("question", "both")
+POOLINGS = ("mean", "cls")
+
+
+@dataclass(frozen=True)
+class RetrieverConfig:
+    """`rank`: of the low-rank differences in the upper `layers` layers; 0: all weights but the embeddings are trained."""
+
+    base: str = MINILM  # the packaged one, a folder or a hub name
+    side: str = "question"
+    pooling: str = "mean"
+    rank: int = 16
+    layers: int = 6
+    max_tokens: int = 256
+
+    def __post_init__(self) -> None:
+        for name, known in (("side", SIDES), ("pooling", POOLINGS)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; use {' or '.join(known)}")
+        if self.rank < 0 or self.layers < 1:
+            raise ValueError(f"rank {self.rank} must be at least 0, layers {self.layers} at least 1")
+
+    @property
+    def untrained(self) -> str:
+        """The base as AMBISCOPE_ENCODER names it."""
+        return f"{CLS}{self.base}" if self.pooling == "cls" else self.base
+
+
+def find_retriever(name: str) -> Path | None:
+    """The folder of a trained retriever, bundled as `checkpoints/NAME` or as given; None where the name means another encoder."""
+    for folder in (ROOT / "checkpoints" / name, Path(name).expanduser()):
+        try:
+            if json.loads((folder / "config.json").read_text(encoding="utf-8")).get("kind") == KIND:
+                return folder
+        except (OSError, ValueError, AttributeError):
+            continue
+    return None
+
+
+def retriever_config(folder: Path) -> RetrieverConfig:
+    """Raises CheckpointError."""
+    try:
+        return RetrieverConfig(**json.loads((folder / "config.json").read_text(encoding="utf-8"))["config"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise damaged(folder, error) from None
+
+
+def damaged(folder: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(f"retriever {folder} is damaged or does not fit its base ({error}); train it again")
+
+
+def index_name(encoder: str) -> str:
+    """Which encoder made the passages' vectors that an encoder searches: for a retriever that trained the question's side alone its base, else itself."""
+    if (folder := find_retriever(encoder)) is None:
+        return encoder
+    config = retriever_config(folder)
+    return config.untrained if config.side == "question" else encoder

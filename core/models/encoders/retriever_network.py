@@ -1,0 +1,99 @@
+"""The network of a trained retriever (core.models.encoders.retriever), and bare encoders of any name.
+
+Legend: B texts, L tokens, d model width.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core.errors import CheckpointError
+from core.models.encoders.bert import fits, load_bert
+from core.models.encoders.low_rank import adapt, differences, merge
+from core.models.encoders.packaged import MINILM, packaged_folder
+from core.models.encoders.pretrained import pretrained, reason
+from core.models.encoders.retriever import RetrieverConfig, damaged, retriever_config
+from core.models.encoders.word_pieces import FILE as WORD_PIECES
+from core.models.encoders.word_pieces import WordPieces
+
+WEIGHTS = "model.safetensors"
+
+
+def load_plain(base: str) -> tuple[Any, Any]:
+    """(tokenizer, bare encoder in eval mode) of the packaged base, a folder or a hub name.  Raises CheckpointError."""
+    folder = str(packaged_folder(base)) if base == MINILM else base
+    try:
+        if fits(folder) and (Path(folder) / WORD_PIECES).is_file():
+            return WordPieces(folder), load_bert(folder)
+        tokenizer = pretrained("AutoTokenizer", folder, use_fast=True)
+        return tokenizer, pretrained("AutoModel", folder, add_pooling_layer=False).eval()
+    except CheckpointError:
+        raise
+    except Exception as error:  # a hub client fails in a dozen ways
+        raise CheckpointError(f"the encoder '{base}' cannot be loaded ({type(error).__name__}: {reason(error)})") from error
+
+
+def pooled(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
+    """Unit vectors (B, d) of states (B, L, d): the first token's, or the mean over real tokens."""
+    if pooling == "cls":
+        return nn.functional.normalize(states[:, 0].float(), dim=-1)
+    weight = mask.unsqueeze(-1).float()
+    mean = (states.float() * weight).sum(1) / weight.sum(1).clamp(min=1e-9)
+    return nn.functional.normalize(mean, dim=-1)
+
+
+class RetrieverNetwork(nn.Module):
+    def __init__(self, encoder: Any, config: RetrieverConfig) -> None:
+        super().__init__()
+        self.encoder, self.config = encoder, config
+        if config.rank:
+            adapt(encoder, config.layers, config.rank)
+
+    def forward(self, input_ids: Tensor, mask: Tensor) -> Tensor:
+        """Unit vectors (B, d) of token ids (B, L)."""
+        states = self.encoder(input_ids=input_ids, attention_mask=mask).last_hidden_state
+        return pooled(states, mask, self.config.pooling)
+
+    def trained(self) -> dict[str, Tensor]:
+        """The weights that the base does not have, by name."""
+        if self.config.rank:
+            return differences(self)
+        return {n: t for n, t in self.state_dict().items() if ".embeddings." not in n}
+
+    def merged(self) -> Any:
+        """The encoder for inference.  The network cannot be trained on after that."""
+        merge(self.encoder, self.config.layers)
+        return self.encoder.eval().requires_grad_(False)
+
+
+def load_retriever(folder: Path) -> tuple[Any, RetrieverNetwork]:
+    """(tokenizer, network).  Raises CheckpointError for a folder that is damaged or does not fit its base."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        config = retriever_config(folder)
+        tokenizer, encoder = load_plain(config.base)
+        network = RetrieverNetwork(encoder, config)
+        tensors = {name: value.float() for name, value in load_file(folder / WEIGHTS).items()}
+        if odd := sorted(set(tensors) ^ set(network.trained())):
+            raise ValueError(f"{len(odd)} weights are missing or unknown, {odd[0]} for one")
+        network.load_state_dict(tensors, strict=False)
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        raise damaged(folder, error) from None
+    return tokenizer, network.eval()
+
+
+def torch_ids(rows: list[list[int]], pad: int) -> tuple[Tensor, Tensor]:
+    """(token ids (B, L), mask (B, L)) of rows of several lengths."""
+    length = max(map(len, rows), default=1)
+    ids = torch.full((len(rows), length), pad, dtype=torch.long)
+    mask = torch.zeros(len(rows), length, dtype=torch.long)
+    for i, row in enumerate(rows):
+        ids[i, : len(row)] = torch.tensor(row)
+        mask[i, : len(row)] = 1
+    return ids, mask

@@ -1,0 +1,71 @@
+"""Extractive readers that others trained, in the format of transformers' question answering: for metrics that are defined by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from core.errors import CheckpointError
+from core.models.encoders.device import pick_device
+from core.models.encoders.pretrained import pretrained, reason
+
+MAX_TOKENS, STRIDE = 384, 128  # of a window, as SQuAD's readers are mostly trained
+MAX_ANSWER_TOKENS = 30
+
+
+class SquadReader:
+    """The best span of a text, or "" where the first token scores higher (SQuAD 2.0: no answer)."""
+
+    def __init__(self, name: str, device: str = "auto") -> None:
+        """`name`: a folder or a hub name.  Raises CheckpointError where it cannot be loaded or is no reader."""
+        try:
+            self.tokenizer = pretrained("AutoTokenizer", name, use_fast=True)
+            network, found = pretrained("AutoModelForQuestionAnswering", name, output_loading_info=True)
+        except CheckpointError:
+            raise
+        except Exception as error:  # a hub client fails in a dozen ways
+            raise CheckpointError(f"the reader '{name}' cannot be loaded ({type(error).__name__}: {reason(error)})") from error
+        if missing := [key for key in found["missing_keys"] if key.startswith("qa_outputs")]:
+            raise CheckpointError(f"'{name}' is no reader: it lacks {missing[0]}; name one that was trained on SQuAD 2.0")
+        self.device = pick_device(device)
+        self.network: Any = network.to(self.device).eval()
+
+    def read(self, question: str, text: str) -> str:
+        if not text.strip():
+            return ""
+        encoded = self.tokenizer(
+            question,
+            text,
+            truncation="only_second",
+            max_length=MAX_TOKENS,
+            stride=STRIDE,
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+            padding=True,
+            return_tensors="pt",
+        )
+        inputs = {k: v.to(self.device) for k, v in encoded.items() if k in self.tokenizer.model_input_names}
+        with torch.inference_mode():
+            out = self.network(**inputs)
+        best, said = float((out.start_logits[:, 0] + out.end_logits[:, 0]).min()), ""  # the least willing window's "no answer"
+        for row, offsets in enumerate(encoded["offset_mapping"].tolist()):
+            inside = torch.tensor([part == 1 for part in encoded.sequence_ids(row)])
+            if (found := best_span(out.start_logits[row].cpu(), out.end_logits[row].cpu(), inside)) and found[2] > best:
+                best, said = found[2], text[offsets[found[0]][0] : offsets[found[1]][1]]
+        return said
+
+
+def best_span(starts: torch.Tensor, ends: torch.Tensor, inside: torch.Tensor) -> tuple[int, int, float] | None:
+    """(first token, last token, score) of the best span of at most MAX_ANSWER_TOKENS tokens within `inside`; None where nothing is.
+
+    >>> best_span(torch.tensor([9.0, 0.0, 2.0, 1.0]), torch.tensor([9.0, 3.0, 0.0, 2.0]), torch.tensor([False, True, True, True]))
+    (2, 3, 4.0)
+    """
+    if not bool(inside.any()):
+        return None
+    scores = (starts[:, None] + ends[None, :]).float()
+    allowed = torch.ones_like(scores, dtype=torch.bool).triu().tril(MAX_ANSWER_TOKENS - 1) & inside[:, None] & inside[None, :]
+    flat = int(scores.masked_fill(~allowed, float("-inf")).argmax())
+    first, last = divmod(flat, len(starts))
+    return first, last, float(scores[first, last])

@@ -1,0 +1,1 @@
+"""Training what finds and ranks passages: the retriever, and the reranker that picks passages jointly."""

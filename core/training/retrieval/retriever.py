@@ -1,0 +1,145 @@
+"""Training the retriever: a question's passages against those of the other questions of its batch, and against hard negatives.
+
+Source: Karpukhin et al. 2020 (DPR), section 3: in-batch negatives, and hard negatives by BM25; Sun et al. 2023, appendix C.  Where only the question's
+side is trained, passages have their vectors already, so that random passages of the corpus cost nothing and are negatives too.  A question with several
+passages is taught one of them at a time; the others are no negatives.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from core.errors import InputError
+from core.metrics.retrieval import mrecall_at_k, recall_at_k
+from core.models.encoders.precision import quick
+from core.models.encoders.retriever import RetrieverConfig
+from core.models.encoders.retriever_network import torch_ids
+from core.training.data.chunks import like_with_like, stream
+
+CHUNK = 2048  # questions sorted by length together
+HARD = 4  # hard negatives a question
+RANDOM = 1024  # passages of the corpora that are negatives of a whole batch, where their vectors are known
+TEMPERATURE = 0.05
+K = 10  # of the held-out figures
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, and rows of passages: those that answer it, and those that look like it and don't."""
+
+    question: str
+    positives: tuple[int, ...]
+    negatives: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    question: str
+    answers: tuple[tuple[str, ...], ...]
+    corpus: int
+
+
+@dataclass(frozen=True)
+class Corpora:
+    """Passages of several corpora, one after another; corpus c has the rows `starts[c]` to `starts[c + 1]`.
+
+    `vectors`: (n, d) of the base.
+    """
+
+    texts: Sequence[str]
+    vectors: np.ndarray
+    starts: Sequence[int]
+
+
+class RetrieverTask:
+    def __init__(
+        self,
+        examples: Sequence[Asked],
+        held_out: Sequence[HeldOut],
+        corpora: Corpora,
+        tokenizer: Any,
+        config: RetrieverConfig,
+        batch: int,
+    ) -> None:
+        self.examples, self.held_out, self.corpora = [e for e in examples if e.positives], list(held_out), corpora
+        self.tokenizer, self.config, self.batch = tokenizer, config, batch
+        if not self.examples:
+            raise InputError("no training question has a passage that answers it; check --annotated, --reading and --passages")
+
+    def _ids(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        rows = self.tokenizer(list(texts), truncation=True, max_length=self.config.max_tokens)["input_ids"]
+        return torch_ids(rows, self.tokenizer.pad_token_id)
+
+    def _groups(self, seed: int, chunk: int) -> list[list[Asked]]:
+        return like_with_like(
+            self.examples, CHUNK, seed, chunk, lambda e: len(e.question), lambda group, _: len(group) < self.batch
+        )
+
+    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
+        """(question ids and mask, rows of the candidates, place of each question's own one, (B, C) candidates that are no negatives)."""
+        for position, group in stream(lambda chunk: self._groups(seed, chunk), start):
+            rng = random.Random(f"{seed}-{position}")
+            own = [rng.choice(e.positives) for e in group]
+            hard = [i for e in group for i in rng.sample(e.negatives, min(HARD, len(e.negatives)))]
+            rows = list(dict.fromkeys([*own, *hard]))
+            if self.config.side == "question":
+                drawn = rng.sample(range(len(self.corpora.texts)), min(RANDOM, len(self.corpora.texts)))
+                rows = list(dict.fromkeys([*rows, *drawn]))
+            place = {row: i for i, row in enumerate(rows)}
+            also = torch.zeros(len(group), len(rows), dtype=torch.bool)
+            for b, e in enumerate(group):
+                for row in e.positives:
+                    if row in place and row != own[b]:
+                        also[b, place[row]] = True
+            yield position, (self._ids([e.question for e in group]), rows, torch.tensor([place[o] for o in own]), also)
+
+    def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
+        (ids, mask), rows, target, also = batch
+        asked = network(ids.to(device), mask.to(device))  # (B, d)
+        if self.config.side == "question":
+            passages = torch.from_numpy(self.corpora.vectors[rows]).to(device)
+        else:
+            passage_ids, passage_mask = self._ids([self.corpora.texts[r] for r in rows])
+            passages = network(passage_ids.to(device), passage_mask.to(device))
+        logits = (asked.float() @ passages.float().T / TEMPERATURE).masked_fill(also.to(device), float("-inf"))  # (B, C)
+        return nn.functional.cross_entropy(logits, target.to(device))
+
+    @torch.inference_mode()
+    def evaluate(self, network: nn.Module) -> dict[str, float]:
+        """R@K and MRecall@K of the held-out questions, each over its own corpus; of questions with several answers as `multi`."""
+        if not self.held_out:
+            return {}
+        asked = self._vectors(network, [h.question for h in self.held_out])
+        vectors = self.corpora.vectors if self.config.side == "question" else self._vectors(network, self.corpora.texts)
+        found: list[tuple[float, float, bool]] = []
+        for h, vector in zip(self.held_out, asked):
+            first, end = self.corpora.starts[h.corpus], self.corpora.starts[h.corpus + 1]
+            best = first + np.argsort(-(vectors[first:end] @ vector), kind="stable")[:K]
+            texts = [self.corpora.texts[i] for i in best]
+            found.append((recall_at_k(texts, h.answers, K), mrecall_at_k(texts, h.answers, K), len(h.answers) > 1))
+        several = [m for _, m, multi in found if multi]
+        recall, joint = (sum(f[i] for f in found) / len(found) for i in (0, 1))
+        multi = sum(several) / max(1, len(several))
+        return {f"R@{K}": recall, f"MRecall@{K}": joint, f"MRecall@{K} multi": multi, "figure": joint + multi}
+
+    def _vectors(self, network: nn.Module, texts: Sequence[str]) -> np.ndarray:
+        device = next(network.parameters()).device
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        out: np.ndarray | None = None
+        for k in range(0, len(order), 64):
+            part = order[k : k + 64]
+            ids, mask = self._ids([texts[i] for i in part])
+            with quick(device):
+                vectors = network(ids.to(device), mask.to(device)).float().cpu().numpy()
+            if out is None:
+                out = np.empty((len(texts), vectors.shape[1]), np.float32)
+            out[part] = vectors
+        assert out is not None
+        return out
