@@ -24,7 +24,7 @@ def test_the_database_allows_the_labels_and_no_other(tmp_path: Path, table: str)
 
 
 def test_every_label_has_its_looks_and_its_help() -> None:
-    assert list(judging.VERDICTS) == list(judgments.COLOURS) == list(LABELS)
-    assert list(judging.QUESTIONS) == list(judgments.QUESTIONS) == list(QUESTION_LABELS)
+    assert list(judging.ANSWER_LABELS) == list(judgments.COLOURS) == list(LABELS)
+    assert list(judging.QUESTION_LABELS) == list(judgments.QUESTIONS) == list(QUESTION_LABELS)
     assert set(judging.ICONS) == {*LABELS, *QUESTION_LABELS}
     assert set(LABELS) <= set(tables.HELP)

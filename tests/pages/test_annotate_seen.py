@@ -30,7 +30,7 @@ def test_every_passage_of_an_answer_is_shown_whole(annotate: Open, store: Store)
     app = annotate(project=project.id)
     fine(app)
     (more,) = [e for e in app.expander if "more passage" in e.label]
-    assert more.label.startswith("2 more passages for this answer *answer 1, ")
+    assert more.label.replace("\\", "").startswith("2 more passages for this answer *answer 1, ")
     assert more.proto.expanded
     second = str(more.markdown[0].value).replace("\\", "")
     assert "winning goal." in second

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import select
@@ -43,7 +43,7 @@ def check_line(row: Row) -> None:
             _read(spec, field, row)
 
 
-@cache
+@lru_cache(maxsize=32)
 def _fields_of(target: str) -> dict[str, bool]:
     """The fields of a reference, and whether each is text."""
     return {str(c.key): c.type.python_type is str for c in TARGETS[target].selected_columns if c.key != "id"}
