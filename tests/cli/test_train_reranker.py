@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from core.cli import main
 from core.models.ranking.features import FEATURES
@@ -23,6 +24,7 @@ def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AMBISCOPE_VERIFIER", "off")
     folder = tmp_path / "answerer"
     config = SpanConfig()
+    torch.manual_seed(0)  # the same candidates whichever tests ran before
     save_span_network(SpanNetwork(load_base(config.base), config), folder, {})
     zero = dict.fromkeys(FEATURES, 0.0)
     write_weights(folder, Weights(zero, zero, dict.fromkeys(FEATURES, 1.0), 3.0, "before"))
@@ -100,3 +102,25 @@ def test_without_questions_it_says_what_to_give(checkpoint: Path, tmp_path: Path
     empty.write_text('{"question": "Who?", "passages": [], "answers": [["Anna"]]}\n')
     assert main(["train", "reranker", "--init", str(checkpoint), "--multi", str(empty)]) == 2
     assert "no question of --multi has an answer and passages of its own" in capsys.readouterr().err
+
+
+def test_a_system_that_reads_once_gets_weights_of_its_own(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AMBISCOPE_ENCODER", "hashing")
+    out, kept = tmp_path / "out", tmp_path / "kept.db"
+    arguments = ["train", "reranker", "--system", "one-pass", "--reader", str(checkpoint), "--additions", "reranker"]
+    arguments += ["--multi", str(questions(tmp_path / "own.jsonl")), "--out", str(out), "--keep", str(kept)]
+    assert main(arguments) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (report["system"], list(report["own"])) == ("one-pass", ["fitted_on", "plain", "cross_validated"])
+    found = read_weights(out, "own", "one-pass")
+    assert found is not None
+    assert not found.first  # there is no later step
+    assert any(found.weights.values())
+    assert kept.stat().st_size > 0
+
+
+def test_a_system_without_additions_is_refused(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "reranker", "--system", "fid", "--multi", str(questions(tmp_path / "own.jsonl"))]) == 2
+    assert "fid takes no additions; fit the rerankers of one of ambiscope, ambigprompt" in capsys.readouterr().err
