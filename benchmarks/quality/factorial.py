@@ -15,8 +15,10 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import random
 import statistics
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -294,12 +296,15 @@ def page(rows: Rows, command: str) -> str:
         raise InputError("no question was answered by every system yet; start again without --only-page to go on")
     verifiers = sorted({str(row["verifier"]) for row in rows.found.values() if row.get("verifier")})
     commits = sorted({str(row.get("commit", ""))[:7] for row in rows.found.values() if row.get("commit")})
-    head = f"""# What iterating brings, what the reranker, what the verifier
-
-`{command}` ({", ".join(commits)}; seed 0): six systems, each with nothing added, with a reranker of its own, and with a reranker that asks the verifier.
-F1 answer, all [95% interval] / questions with several answers; {len(table.keys)} questions that every system has answered. Verifier {", ".join(verifiers)}; the rerankers
-are those of the checkpoints, and each row of the run names its own. `ambiscope` is the default as it is shipped, its reranker fitted on more questions than the others.
-"""
+    said = (
+        f"`{command}` ({', '.join(commits)}; seed 0): six systems, each with nothing added, with a reranker of its own, and with a reranker that asks "
+        f"the verifier. F1 answer, all [95% interval] / questions with several answers; {len(table.keys)} questions that every system has answered. "
+        f"Verifier {', '.join(verifiers)}; the rerankers are those of the checkpoints, and each row of the run names its own. `ambiscope` is the default "
+        "as it is shipped, its reranker fitted on more questions than the others."
+    )
+    head = (
+        f"# What iterating brings, what the reranker, what the verifier\n\n{textwrap.fill(said, 120, break_on_hyphens=False)}\n"
+    )
     return head + "\n".join(table.lines()) + "\n"
 
 
@@ -334,6 +339,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             sets.append(practice(engine, args.practice, args.seed))
         if args.multi and "multi" in args.sets:
             sets.append(from_file("multi", args.multi, "", args.every))
+        for asked_of in sets:
+            random.Random(args.seed).shuffle(asked_of)  # sources follow one another in a file
         longest = max(map(len, sets), default=0)
         run(systems, [s[i] for i in range(longest) for s in sets if i < len(s)], rows, settings.device)
         if args.seconds:
