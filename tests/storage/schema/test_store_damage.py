@@ -281,6 +281,6 @@ def test_a_kill_in_the_middle_of_a_save_loses_nothing_acknowledged(url: str, pro
         assert acknowledged <= set(stored)
         assert len(stored) - len(acknowledged) <= 20  # at most the one that each kill interrupted between save and answer
         assert all(len(store.labels.judgments(found)) == 1 for found in acknowledged)
-        assert len(acknowledged) > 20
+        assert len(acknowledged) >= 20  # one a worker at least
         for found in stored[:50]:
             assert len(store.predictions.get_prediction(found).prediction.answers) == 2
