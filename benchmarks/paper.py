@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality.low_resource import write_portion
+from benchmarks.training.low_resource import write_portion
 from core.metrics.significance.bootstrap import interval
 from core.metrics.significance.compare import compare_values, corrected
 from core.settings import ROOT, child_environment

@@ -97,7 +97,7 @@ def test_a_wrong_command_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_benchmark_writes_by_default_lies_where_it_is_read() -> None:
-    from benchmarks.quality import toy_multi_answer
+    from benchmarks.training import toy_multi_answer
     from benchmarks.tuning import verdict
     from core.models.ranking import signal_weights
 

@@ -55,7 +55,8 @@ def engine(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def asked(engine: Engine, system: str, added: str) -> t.Prediction:
-    options = Options(clarify=False, extra={"additions": added})
+    passages_as_they_come = {"reranker": "reader"} if system == "jpr" else {}
+    options = Options(clarify=False, extra={"additions": added, **passages_as_they_come})
     return answer(engine.system(system, options=options, own_passages=True), QUESTION)
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from tiny_models import word_tokenizer
 
-from benchmarks.quality import toy_multi_answer as toy
+from benchmarks.training import toy_multi_answer as toy
 from core.errors import InputError
 from core.models.seq2seq.decoding import Writer
 from core.models.seq2seq.fid import load_fid, make_fid, save_fid

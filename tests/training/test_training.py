@@ -437,7 +437,7 @@ def test_what_is_kept_for_judging_is_never_trained_on(
 
 def test_what_the_command_refuses(command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("reader", "--reading", tmp_path / "none.jsonl") == 2
-    assert "none.jsonl: no such file" in capsys.readouterr().err
+    assert "none.jsonl: there is no such file" in capsys.readouterr().err
     assert command("answerer", "--init", "no-such-checkpoint") == 3
     assert "no checkpoint 'no-such-checkpoint'" in capsys.readouterr().err
 

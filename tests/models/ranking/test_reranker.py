@@ -286,8 +286,9 @@ def test_the_fit_is_at_a_minimum_and_its_softmax_finds_what_decides() -> None:
     """Two steps with a right candidate, which one feature tells, and two where [EOI] is right, which another tells."""
     rng = np.random.default_rng(0)
     steps = []
-    for _ in range(60):
+    for number in range(60):
         x = rng.normal(size=(4, len(FEATURES)))
+        x[:, FEATURES.index("first_step")] = number % 2
         y = np.zeros(4, dtype=bool)
         if rng.random() < 0.5:
             y[int(x[:, 0].argmax())] = True

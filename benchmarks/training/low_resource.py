@@ -1,10 +1,10 @@
 """F1 against the amount of multi-answer training data (AmbigPrompt's Figure 4b): the span answerer tuned on 1, 10, 50 and 100% of it.
 
-    python -m benchmarks.quality.low_resource --data FOLDER [--pretrained CHECKPOINT] [--steps 200] [--shares 1 10 50 100]
+    python -m benchmarks.training.low_resource --data FOLDER [--pretrained CHECKPOINT] [--steps 200] [--shares 1 10 50 100]
 
 The multi-answer data are the written practice folders (without their held-out blocks), multi/train and AmbigNQ's answer sets; single-answer data
 (reading/train) stay whole, as in the paper, where NQ-open does.  A smaller share is a part of every larger one.  Judged on data/starter as in
-benchmarks.quality.ablations.  The bundled reader, with which all begin, has read passages of the practice folders and of multi/train one by one.
+benchmarks.training.ablations.  The bundled reader, with which all begin, has read passages of the practice folders and of multi/train one by one.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A question "colour of ball" has 1-3 answers in passages such as "ball is red" (title: a town); distractors tell of other things.  A colour may stand
 in a distractor, too, so that reading the question is needed.  Every variant takes the same number of steps in all: post-pretraining on
 single-answer questions (pseudo answers: the colour of each passage, Eq. 8-9), then tuning (Eq. 10); the variant without
-post-pretraining tunes all the time.  Run: python -m benchmarks.quality.toy_multi_answer
+post-pretraining tunes all the time.  Run: python -m benchmarks.training.toy_multi_answer
 """
 
 from __future__ import annotations

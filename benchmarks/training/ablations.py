@@ -1,6 +1,6 @@
 """The ablations of AmbigPrompt's Table 3 for the span answerer: each variant tuned on the same examples, seed and number of steps.
 
-    python -m benchmarks.quality.ablations --data FOLDER [--pretrained CHECKPOINT] [--steps 200] [--only NAME ...]
+    python -m benchmarks.training.ablations --data FOLDER [--pretrained CHECKPOINT] [--steps 200] [--only NAME ...]
 
 `w/o post-pretraining` starts from the reader, the others from the post-pretrained answerer.  `zero-shot` (appendix B.2; Table 5) is that
 answerer itself: single-answer supervision only.  Judged on data/starter (never trained on) over the 10 passages of its own index.

@@ -1,0 +1,1 @@
+"""What of training brings what: ablations, few questions, a toy task."""
