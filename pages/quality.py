@@ -15,7 +15,7 @@ from pages.app import shared
 from pages.app.actions import action
 from pages.app.markup import escape, named
 from storage.analysis.agreement import Quality, quality
-from storage.exchange.votes import Filters
+from storage.exchange.filters import Filters
 
 DOWNLOAD_BYTES = 100_000_000  # larger files are fetched from the server's disk
 SAMPLES = 500

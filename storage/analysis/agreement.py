@@ -42,7 +42,8 @@ from core.metrics.agreement.tables import (
     verdict_pairs,
 )
 from core.text import answer_key
-from storage.exchange.votes import Filters, check_filters, dated, of_project, sheets, words
+from storage.exchange.filters import Filters, check_filters
+from storage.exchange.votes import dated, of_project, sheets, words
 from storage.records.projects import AUTOMATIC
 from storage.results.standing import CHUNK, Annotated, Labelled, annotators, judged
 from storage.schema import tables, workbench

@@ -20,7 +20,7 @@ from core.metrics.agreement.chance import SAMPLES
 from core.metrics.agreement.tables import JudgeRow, judge_row, majority
 from core.text import normalize_answer
 from storage.analysis.agreement import latest_labels
-from storage.exchange.votes import Filters
+from storage.exchange.filters import Filters
 from storage.schema import tables
 from storage.store import Store
 

@@ -21,7 +21,7 @@ from core.settings import ROOT, Settings, child_environment
 from storage.analysis.held_back import Questions, questions_left
 from storage.analysis.loop_process import Runner, last_row, lines, run_command
 from storage.exchange.exports.files import digest, replacing
-from storage.exchange.votes import Filters
+from storage.exchange.filters import Filters
 from storage.records.results import Snapshot
 from storage.store import Store
 

@@ -20,9 +20,9 @@ from storage.analysis.answering import Answering
 from storage.analysis.loop import PRACTICE, LoopOptions, run_loop
 from storage.exchange.exports.formats import FORMATS
 from storage.exchange.exports.snapshots import SNAPSHOT_FORMATS
+from storage.exchange.filters import STAGES, Filters
 from storage.exchange.imports.importing import FORMATS as READ
 from storage.exchange.imports.question_files import questions_to_annotate
-from storage.exchange.votes import STAGES, Filters
 from storage.records.projects import Project
 from storage.store import Store
 

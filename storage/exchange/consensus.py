@@ -6,7 +6,7 @@ Answers are told apart by `core.text.answer_key`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from core.metrics.agreement.answer_sets import answer_set, set_f1
@@ -278,3 +278,14 @@ def _add_duplicates(
         )
         if len(of) > against:
             groups.move(text, target)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Everything that people said of one question."""
+
+    id: int
+    public_id: str
+    text: str
+    votes: list[Vote] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.text import answer_key, content_words, has_answer
-from storage.exchange.votes import Said
+from storage.exchange.consensus import Said
 
 
 def supporting(one: Said, answers: Sequence[Sequence[str]], passages: Sequence[Mapping[str, Any]]) -> set[str]:

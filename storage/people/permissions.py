@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.errors import NotAllowedError
-from storage.records.projects import Role
+from storage.records.enumerations import Role
 
 _RANK: dict[str, int] = {"annotator": 0, "validator": 1, "manager": 2}
 

@@ -20,21 +20,12 @@ from storage.people.actors import actor, rights_of
 from storage.people.log import note
 from storage.projects.qualification import reckon_qualification
 from storage.projects.rows import latest_guidelines, project_row
+from storage.records.annotation import Qualification
+from storage.records.answer_sets import check_annotation
 from storage.records.checks import check_page, check_text
-from storage.records.projects import (
-    THRESHOLDS,
-    Example,
-    Guidelines,
-    Project,
-    ProjectChanges,
-    ProjectState,
-    ProjectValues,
-    Qualification,
-    WorkStage,
-    checked_project,
-)
+from storage.records.enumerations import ProjectState, WorkStage
+from storage.records.projects import THRESHOLDS, Example, Guidelines, Project, ProjectChanges, ProjectValues, checked_project
 from storage.records.rows import record_of
-from storage.results.annotations import check_annotation
 from storage.schema import engine, tables, workbench
 from storage.tasks.batches import put_in_order, resume_order
 from storage.tasks.contents import examples_from_json, examples_to_json

@@ -6,8 +6,8 @@ from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from core.metrics.answers import f1
-from storage.records.annotation import Content, JudgingWork
-from storage.records.projects import THRESHOLDS, Gold, Qualification
+from storage.records.annotation import Content, Gold, JudgingWork, Qualification
+from storage.records.projects import THRESHOLDS
 from storage.results.standing import stands
 from storage.schema import workbench
 from storage.tasks.jobs import there

@@ -9,20 +9,12 @@ from sqlalchemy.orm import Session
 
 from core.annotating.labels import Label
 from core.errors import NotFoundError
-from storage.people.actors import annotator_row
-from storage.people.visitors import only_oneself
-from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_text
-from storage.records.results import Judgment, JudgmentConflictError, State
+from storage.people.actors import annotator_row, only_oneself
+from storage.records.enumerations import State
+from storage.records.results import Judgment, JudgmentConflictError, check_judgment
 from storage.results.standing import labelled, submitted
 from storage.schema import tables
 from storage.schema.engine import Part, now
-
-
-def check_judgment(verdict: object, note: str, state: object) -> None:
-    check_choice(state, State, "the state")
-    if verdict is not None or state == "submitted":
-        check_choice(verdict, Label, "the verdict")
-    check_text(note, "the note", limit=MAX_NOTE_CHARS)
 
 
 def answer_id(session: Session, prediction_id: str, position: int) -> int:

@@ -12,6 +12,7 @@ from sqlalchemy import delete, exists, func, select
 from sqlalchemy.orm import Session
 
 from storage.schema import engine, tables, workbench
+from storage.schema.base import Base
 from storage.tasks.jobs import begin, held, is_stale, job_of
 from storage.tasks.queue_order import linked, margins_of, reckon, set_ranks, table_of
 
@@ -116,7 +117,7 @@ def take_back(database: engine.Database, project: int, token: str) -> None:
 
 def _drop_questions(session: Session, ids: Sequence[int], job: workbench.ProjectJob) -> None:
     q = tables.Question
-    keys = [key for table in tables.Base.metadata.tables.values() for key in table.foreign_keys]
+    keys = [key for table in Base.metadata.tables.values() for key in table.foreign_keys]
     used = [exists().where(key.parent == q.id) for key in keys if key.references(table_of(q))]
     session.execute(
         delete(q)

@@ -13,15 +13,17 @@ from core.types import Annotation, Passage
 from storage.records.annotation import (
     Content,
     GenerationWork,
+    Gold,
     JudgedAnswer,
     JudgingWork,
     MissingAnswer,
     SuggestionUse,
     ValidationWork,
 )
+from storage.records.answer_sets import annotation_from_json, check_annotation
 from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_text, plain_problem
-from storage.records.projects import Example, Gold, SuggestionAction, WorkStage
-from storage.results.annotations import annotation_from_json, check_annotation
+from storage.records.enumerations import SuggestionAction, WorkStage
+from storage.records.projects import Example
 
 MAX_MISSING = 200
 _KINDS: dict[str, type[Any]] = {"generation": GenerationWork, "validation": ValidationWork, "judging": JudgingWork}

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from core.metrics.agreement.answer_sets import disagreement, set_of
 from storage.results.standing import counted
 from storage.schema import tables, workbench
+from storage.schema.base import Base
 
 CHUNK = 400  # rows of one statement: below SQLite's bound on variables
 
@@ -45,7 +46,7 @@ def margin_of(trace: Mapping[str, Any]) -> float | None:
     return float(trace["answers"][-1]["probability"]) if trace["answers"] else None
 
 
-def table_of(model: type[tables.Base]) -> Table:
+def table_of(model: type[Base]) -> Table:
     return cast(Table, model.__table__)
 
 

@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session
 from core.annotating import checks
 from core.errors import InputError
 from core.trace import to_json
-from core.types import Evidence
 from storage.people.actors import actor
 from storage.people.log import note
 from storage.projects.qualification import gold_score, reckon_qualification
@@ -32,15 +31,17 @@ from storage.records.annotation import (
     ValidationWork,
 )
 from storage.records.checks import check_choice, check_page
-from storage.records.projects import THRESHOLDS, WorkStage
+from storage.records.enumerations import WorkStage
+from storage.records.projects import THRESHOLDS
 from storage.records.rows import record_of
+from storage.results.predictions import evidence_of
 from storage.schema import engine, tables, workbench
 from storage.tasks.contents import check_content, content_from_json, gold_from_json
+from storage.tasks.drafts import check_body, log_of, put_draft
+from storage.tasks.places import Place, find_place
 from storage.tasks.shuffling import side_order
 from storage.tasks.slots import free_slot
-from storage.tasks.tasks import Place, find_place
 from storage.work.completion import add_version, began_to_count, fill_free_slots, retract_automatic, sources_of
-from storage.work.drafts import check_body, log_of, put_draft
 
 MAX_SECONDS = 60 * 60 * 24 * 7.0  # spent on one submission
 _NO_LOG = InteractionLog((), (), (), ())
@@ -235,10 +236,6 @@ class Submissions(engine.Part):
                 )
                 for row, prediction in rows
             )
-
-
-def evidence_of(row: tables.PredictedAnswer) -> tuple[Evidence, ...]:
-    return tuple(Evidence(e["passage_id"], e["start"], e["end"], e["text"]) for e in row.evidence)
 
 
 def _complete_judging(session: Session, place: Place, content: JudgingWork) -> JudgingWork:

@@ -26,8 +26,8 @@ from core.errors import InputError
 from storage.exchange import dump
 from storage.exchange.exports import tables, training_formats
 from storage.exchange.exports.files import HashedWriter
+from storage.exchange.filters import Filters, Names
 from storage.exchange.kinds import KINDS
-from storage.exchange.votes import Filters, Names
 
 Rows = Callable[[Session, Filters, Names, Counter[str]], Iterator[str]]
 Whole = Callable[[Session, Filters, Names, Counter[str], HashedWriter], None]

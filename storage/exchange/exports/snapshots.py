@@ -19,9 +19,10 @@ from storage.exchange.consensus import RULE
 from storage.exchange.dump import LAYOUT
 from storage.exchange.exports.files import digest, manifest_path, note_export, replacing
 from storage.exchange.exports.formats import FORMATS, check_format, write_rows
-from storage.exchange.votes import Filters, Names, check_filters
+from storage.exchange.filters import Filters, Names, check_filters
 from storage.records.checks import MAX_NOTE_CHARS, check_page, check_text
-from storage.records.results import Format, Manifest, Snapshot
+from storage.records.enumerations import Format
+from storage.records.results import Manifest, Snapshot
 from storage.records.rows import record_of
 from storage.schema.engine import Part, now
 from storage.schema.snapshots import Snapshot as SnapshotRow

@@ -17,7 +17,8 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from storage.exchange.exports.files import HashedWriter
-from storage.exchange.votes import Filters, Names, chunks, said, words
+from storage.exchange.filters import Filters, Names
+from storage.exchange.votes import chunks, said, words
 from storage.results.standing import Annotated, Labelled
 
 ROWS = 5_000  # of a Parquet row group

@@ -15,7 +15,7 @@ from storage.exchange.kinds import KINDS, MAX_TEXT_CHARS, TARGETS, Kind, Row
 from storage.people.actors import annotator_row
 from storage.records.checks import check_annotator, check_text
 from storage.schema import workbench
-from storage.schema.engine import Flag, JsonText, PackedJson, UtcDateTime
+from storage.schema.base import Flag, JsonText, PackedJson, UtcDateTime
 
 _CACHED = 50_000  # references kept at a time
 _NAMES = 1000  # characters of what a row is referred to by

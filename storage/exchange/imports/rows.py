@@ -15,8 +15,8 @@ from core.types import Question, ReferenceQuestion
 from storage.exchange.imports.lines import Lines
 from storage.exchange.imports.predictions import content_key, prediction_of, question_of
 from storage.exchange.kinds import Row
+from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_text
-from storage.results.annotations import check_annotation
 from storage.results.predictions import insert_prediction, plain_trace, question_row
 from storage.schema import tables
 from storage.schema.engine import now

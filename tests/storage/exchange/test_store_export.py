@@ -19,7 +19,7 @@ from core.training.data.examples import read_multi
 from storage.exchange import dump
 from storage.exchange.consensus import RULE, Statement, Vote, annotation_of, consensus, latest
 from storage.exchange.exports import files
-from storage.exchange.votes import Filters
+from storage.exchange.filters import Filters
 from storage.schema.engine import now
 from storage.schema.upgrade import head
 from storage.store import Store

@@ -30,6 +30,7 @@ from storage.exchange.imports.question_files import questions_to_annotate
 from storage.records.annotation import (
     DraftConflictError,
     GenerationWork,
+    Gold,
     JudgingWork,
     MissingAnswer,
     SourcesChangedError,
@@ -37,7 +38,7 @@ from storage.records.annotation import (
     SuggestionUse,
     ValidationWork,
 )
-from storage.records.projects import Example, Gold
+from storage.records.projects import Example
 from storage.store import Store
 
 

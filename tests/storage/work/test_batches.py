@@ -19,7 +19,7 @@ from core.types import ReferenceQuestion
 from storage.exchange import votes
 from storage.projects import intake
 from storage.projects.intake import Intake
-from storage.records.projects import Job
+from storage.records.enumerations import Job
 from storage.schema import engine, workbench
 from storage.store import Store
 from storage.tasks import batches, jobs
