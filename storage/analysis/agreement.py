@@ -43,9 +43,9 @@ from core.metrics.agreement.tables import (
 )
 from core.text import answer_key
 from storage.exchange.filters import Filters, check_filters
-from storage.exchange.votes import dated, of_project, sheets, words
+from storage.exchange.votes import dated, latest_labels, of_project, sheets, words
 from storage.records.projects import AUTOMATIC
-from storage.results.standing import CHUNK, Annotated, Labelled, annotators, judged
+from storage.results.standing import CHUNK, Annotated, annotators
 from storage.schema import tables, workbench
 from storage.store import Store
 
@@ -202,21 +202,6 @@ class _Answer:
     question: str
     probability: float
     passed: bool | None
-
-
-def latest_labels(session: Session, filters: Filters, limit: int) -> tuple[list[Labelled], bool]:
-    """The labels on `limit` answers at most, to the questions that were judged last; and whether some were left out."""
-    said = judged()
-    query = of_project(select(said.c.question_id), said.c.question_id, filters).group_by(said.c.question_id)
-    ids = list(session.scalars(query.order_by(func.max(said.c.updated).desc(), said.c.question_id)))
-    found: list[Labelled] = []
-    for start in range(0, len(ids), CHUNK):
-        found += words(session, ids[start : start + CHUNK], replace(filters, stages=("judging",))).labels
-        answers = list(dict.fromkeys(one.answer.id for one in found))
-        if len(answers) > limit:
-            kept = set(answers[:limit])
-            return [one for one in found if one.answer.id in kept], True
-    return found, False
 
 
 def _verdicts(session: Session, filters: Filters, truncated: list[str]) -> list[tuple[Mark, _Answer]]:

@@ -19,8 +19,8 @@ from sqlalchemy.orm import Session, undefer
 from core.metrics.agreement.chance import SAMPLES
 from core.metrics.agreement.tables import JudgeRow, judge_row, majority
 from core.text import normalize_answer
-from storage.analysis.agreement import latest_labels
 from storage.exchange.filters import Filters
+from storage.exchange.votes import latest_labels
 from storage.schema import tables
 from storage.store import Store
 

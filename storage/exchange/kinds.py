@@ -1,6 +1,6 @@
 """The tables of a dump, one record each: what a row is called, what it refers to, which columns stay behind.
 
-storage.exchange.dump writes every table by its record, and storage.exchange.imports.lines reads it.  A column that is added to a table
+storage.exchange.dump writes every table by its record, and storage.exchange.imports.rows reads it.  A column that is added to a table
 goes out and comes in by itself.
 """
 

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar, get_args
 
-from sqlalchemy import Select, exists, select
+from sqlalchemy import Select, exists, func, select
 from sqlalchemy.orm import Session
 
 from storage.exchange.consensus import Said, Statement, Vote, agreement_of
 from storage.exchange.filters import STAGES, Filters
 from storage.records.enumerations import Stage
-from storage.results.standing import Annotated, Labelled, annotated, labelled, submitted
+from storage.results.standing import CHUNK as VALUES
+from storage.results.standing import Annotated, Labelled, annotated, judged, labelled, submitted
 from storage.schema import tables, workbench
 from storage.tasks.jobs import hidden
 
@@ -116,9 +117,9 @@ def _add_sheets(session: Session, chunk: dict[int, Said], work: Sequence[Any], f
         for use in row.body.get("suggestions", ()):
             if use["action"] == "rejected" and not filters.system:
                 votes.append(Vote(row.name, use["text"], "", "wrong", row.created, soft=True))
-        for judged in row.body.get("answers", ()):
-            if judged.get("question") not in (None, "fits"):
-                unfit.setdefault((row.question_id, row.name), set()).add((judged["prediction_id"], judged["position"]))
+        for sheet in row.body.get("answers", ()):
+            if sheet.get("question") not in (None, "fits"):
+                unfit.setdefault((row.question_id, row.name), set()).add((sheet["prediction_id"], sheet["position"]))
     if not unfit:
         return
     wanted = {place for places in unfit.values() for place in places}
@@ -153,3 +154,18 @@ def dated(query: _Q, column: Any, filters: Filters) -> _Q:
     if filters.since is not None:
         query = query.where(column >= filters.since)
     return query.where(column < filters.until) if filters.until is not None else query
+
+
+def latest_labels(session: Session, filters: Filters, limit: int) -> tuple[list[Labelled], bool]:
+    """The labels on `limit` answers at most, to the questions that were judged last; and whether some were left out."""
+    said = judged()
+    query = of_project(select(said.c.question_id), said.c.question_id, filters).group_by(said.c.question_id)
+    ids = list(session.scalars(query.order_by(func.max(said.c.updated).desc(), said.c.question_id)))
+    found: list[Labelled] = []
+    for start in range(0, len(ids), VALUES):
+        found += words(session, ids[start : start + VALUES], replace(filters, stages=("judging",))).labels
+        answers = list(dict.fromkeys(one.answer.id for one in found))
+        if len(answers) > limit:
+            kept = set(answers[:limit])
+            return [one for one in found if one.answer.id in kept], True
+    return found, False

@@ -9,8 +9,8 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from storage.schema import engine, tables, workbench
-from storage.tasks.batches import Pace
 from storage.tasks.jobs import own_job
+from storage.tasks.pace import Pace
 from storage.tasks.queue_order import bulk, chunks, linked, margins_of, reckon, table_of
 
 
