@@ -71,7 +71,7 @@ def computed_quality(filters: Filters) -> Quality:
     if held is not None and held[0] == filters and clock.monotonic() - held[2] < HOLD_SECONDS:
         return cast(Quality, held[1])
     found = quality(
-        shared.store().lent("see others' work"),
+        shared.store().store_for("see others' work"),
         shared.annotator(),
         project=filters.project,
         people=filters.annotators,

@@ -43,7 +43,7 @@ class Parts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoopOptions:
-    """`snapshot` None: one is taken, of the words that `filters` let by.  `steps` or `minutes` end the training.  `replay`: a folder in
+    """`snapshot` None: one is taken, of the contributions that `filters` let by.  `steps` or `minutes` end the training.  `replay`: a folder in
     data/starter's layout whose questions are trained on beside the snapshot's, so that nothing is forgotten; None: the snapshot alone."""
 
     out: Path

@@ -1,4 +1,4 @@
-"""Which words of people count, and what people are called in a file."""
+"""Whose contributions an export holds, of which questions, and what people are called in it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ STAGES = get_args(WorkStage)
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which words count, and which questions.  Empty: all.
+    """Which contributions count, and which questions.  Empty: all.
 
-    `stages`: where the words were said.  `minimum_agreement`: mean F1 of the answer sets of each two annotators; questions with one
-    annotator have none and are left out then.  `since` and `until` (exclusive) bound when a word was last changed.  `project`: only its
+    `stages`: where they were made.  `minimum_agreement`: mean F1 of the answer sets of each two annotators; questions with one
+    annotator have none and are left out then.  `since` and `until` (exclusive) bound when a contribution was last changed.  `project`: only its
     questions, gold items aside.  `pseudonyms`: names of people are replaced by numbers that stay the same in this database.
     """
 
@@ -44,7 +44,7 @@ class Filters:
             if value is not None and value.tzinfo is None:
                 raise InputError(f"'{name}' has no time zone: write for instance 2026-01-31T00:00:00+00:00")
         if self.since is not None and self.until is not None and self.since >= self.until:
-            raise InputError("'since' is not before 'until': no word would count")
+            raise InputError("'since' is not before 'until': nothing would count")
 
     @property
     def empty(self) -> bool:

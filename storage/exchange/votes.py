@@ -1,6 +1,6 @@
 """What people said, question by question, out of the database: votes, annotations, what they searched and opened.
 
-Streamed in chunks of questions, so that memory does not grow with the database.  A vote is a verdict on a predicted answer, an answer that
+Streamed in chunks of questions, so that memory does not grow with the database.  A vote is a label of a predicted answer, an answer that
 a judge missed, or a suggestion that an annotator rejected.
 """
 
@@ -39,7 +39,7 @@ def chunks(session: Session, filters: Filters) -> Iterator[dict[int, Said]]:
 def said(session: Session, filters: Filters, counts: Counter[str] | None = None) -> Iterator[Said]:
     """Every question that somebody judged or annotated, in the order in which the questions came."""
     for chunk in chunks(session, filters):
-        found = words(session, list(chunk), filters)
+        found = contributions(session, list(chunk), filters)
         for label in found.labels:
             answer = label.answer
             cited = tuple(dict.fromkeys(e["passage_id"] for e in answer.evidence))
@@ -63,7 +63,7 @@ def said(session: Session, filters: Filters, counts: Counter[str] | None = None)
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Contributions:
     """What people said of some questions, that counts and that the filters let by.  `work`: rows of storage.results.standing.submitted."""
 
     work: list[Any]
@@ -71,12 +71,12 @@ class Words:
     labels: list[Labelled]
 
 
-def words(session: Session, questions: Sequence[int], filters: Filters) -> Words:
-    """Which word counts is decided before the filters: a word that another one replaced stays replaced."""
+def contributions(session: Session, questions: Sequence[int], filters: Filters) -> Contributions:
+    """What counts is decided before the filters: what somebody replaced stays replaced."""
     work, stages = submitted(session, questions), set(filters.stages or STAGES)
     annotations = annotated(session, questions, work) if stages & set(get_args(Stage)) else []
     labels = labelled(session, questions, work) if "judging" in stages else []
-    return Words(
+    return Contributions(
         _own(work, filters),
         [a for a in annotations if _passes(filters, a.annotator, a.stage, a.updated)],
         [
@@ -107,7 +107,7 @@ def _passes(filters: Filters, name: str, stage: str, when: datetime) -> bool:
 
 
 def _add_sheets(session: Session, chunk: dict[int, Said], work: Sequence[Any], filters: Filters) -> None:
-    """Missing answers and rejected suggestions; and a judge's word on a disambiguated question, which is left out where it does not fit."""
+    """Missing answers and rejected suggestions; and what a judge said of a disambiguated question, which is left out where it does not fit."""
     unfit: dict[tuple[int, str], set[tuple[str, int]]] = {}
     for row in work:
         votes = chunk[row.question_id].votes
@@ -163,7 +163,7 @@ def latest_labels(session: Session, filters: Filters, limit: int) -> tuple[list[
     ids = list(session.scalars(query.order_by(func.max(said.c.updated).desc(), said.c.question_id)))
     found: list[Labelled] = []
     for start in range(0, len(ids), VALUES):
-        found += words(session, ids[start : start + VALUES], replace(filters, stages=("judging",))).labels
+        found += contributions(session, ids[start : start + VALUES], replace(filters, stages=("judging",))).labels
         answers = list(dict.fromkeys(one.answer.id for one in found))
         if len(answers) > limit:
             kept = set(answers[:limit])

@@ -168,7 +168,7 @@ Content = GenerationWork | ValidationWork | JudgingWork
 
 @dataclass(frozen=True, slots=True)
 class GoldFeedback:
-    """At once after a gold item.  `score` in 0..1: best answer F1, or share of equal verdicts."""
+    """At once after a gold item.  `score` in 0..1: best answer F1, or share of equal labels."""
 
     score: float
     right: bool
@@ -226,7 +226,7 @@ class MineAndFinal:
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
     prediction_id: str
-    position: int  # in the prediction, for verdicts; the order on the sheet is shuffled
+    position: int  # in the prediction, for labels; the order on the sheet is shuffled
     text: str
     question: str | None
     evidence: tuple[Evidence, ...]
@@ -315,7 +315,7 @@ class SignedOutError(NotAllowedError):
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """The reference of a qualification item.  Generation: an answer set; judging: (system, position) -> verdict.  `hint` is shown
+    """The reference of a qualification item.  Generation: an answer set; judging: (system, position) -> label.  `hint` is shown
     with the feedback."""
 
     annotations: tuple[Annotation, ...] = ()

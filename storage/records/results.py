@@ -258,5 +258,5 @@ class RejectedRowsError(FormatError):
 def check_judgment(verdict: object, note: str, state: object) -> None:
     check_choice(state, State, "the state")
     if verdict is not None or state == "submitted":
-        check_choice(verdict, Label, "the verdict")
+        check_choice(verdict, Label, "the label")
     check_text(note, "the note", limit=MAX_NOTE_CHARS)

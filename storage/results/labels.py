@@ -97,11 +97,11 @@ class Labels(Part):
         state: State = "submitted",
         expected_version: int | None = None,
     ) -> Judgment:
-        """Saves a verdict and returns it as stored.  A save with equal content changes nothing, whatever the version.
+        """Saves a label and returns it as stored.  A save with equal content changes nothing, whatever the version.
 
         `expected_version`: the version that was shown (0: none yet); None overwrites whatever is there.  The earlier
         value goes into the history.  Raises JudgmentConflictError (a ConflictError with `mine` and `theirs`) when the
-        stored version is another, NotFoundError for an unknown answer, InputError for a wrong verdict, state, note or
+        stored version is another, NotFoundError for an unknown answer, InputError for a wrong label, state, note or
         name.
         """
         check_judgment(verdict, note, state)
@@ -127,7 +127,7 @@ class Labels(Part):
             return cast(Judgment, _own(session, prediction_id, position, annotator))
 
     def clear_judgment(self, prediction_id: str, position: int, annotator: str, expected_version: int | None = None) -> bool:
-        """Takes a verdict back; its history stays.
+        """Takes a label back; its history stays.
 
         False if there was none.  Raises JudgmentConflictError and NotFoundError as `judge`.
         """

@@ -3,7 +3,7 @@
 Work that was submitted stands in `submission` alone.  It counts while its task is submitted and holds a slot: what was returned or
 reopened, what is over the number, gold items and automatic validations do not count.  Of what one person said of the same question and
 stage, or of the same answer, the latest counts, be it in two projects or in a project and elsewhere.  A label that was cleared on
-Explore, or turned into a draft there, is a later word like another: the project's label does not count then.
+Explore, or turned into a draft there, is a later label like another: the project's label does not count then.
 """
 
 from __future__ import annotations
@@ -182,8 +182,8 @@ def labelled(session: Session, questions: Sequence[int], work: Iterable[_Work]) 
         told = (one["verdict"], one["note"], "submitted", row.version, row.began, row.created)
         said[key].append(Labelled(answers[place], row.name, row.annotator_id, *told))
     found = []
-    for key, words in said.items():
-        latest = max(words, key=lambda one: one.updated)
+    for key, labels in said.items():
+        latest = max(labels, key=lambda one: one.updated)
         if latest.state != "cleared":
             found.append(latest if latest.version == times[key] else replace(latest, version=times[key]))
     return sorted(found, key=lambda one: (one.answer.number, one.answer.position, one.order))

@@ -15,7 +15,7 @@ from storage.schema import engine, tables, workbench
 from storage.schema.base import Base
 from storage.tasks.jobs import begin, held, is_stale, job_of
 from storage.tasks.pace import Pace
-from storage.tasks.queue_order import linked, margins_of, reckon, set_ranks, table_of
+from storage.tasks.queue_order import linked, margins_of, set_ranks, table_of, update_disagreement
 
 WAIT_SECONDS = 10.0  # for a call that adds to the same project
 
@@ -50,7 +50,7 @@ def put_in_order(database: engine.Database, project: int, token: str) -> None:
                 job.place = session.scalar(select(func.max(item.position)).where(item.id.in_(ids))) or 0
                 session.flush()
                 if row.ordering in ("uncertainty", "disagreement"):
-                    reckon(session, row, ids, margins)
+                    update_disagreement(session, row, ids, margins)
                 else:
                     set_ranks(session, row, ids)
             else:

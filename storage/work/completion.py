@@ -23,7 +23,7 @@ from storage.results.standing import counted
 from storage.schema import engine, tables, workbench
 from storage.tasks.contents import annotations_from_json
 from storage.tasks.places import Place
-from storage.tasks.queue_order import reckon
+from storage.tasks.queue_order import update_disagreement
 from storage.tasks.slots import free_slot, holders, promotable, stage_row
 from storage.tasks.tasks import lease_end, new_task, task_row
 
@@ -93,7 +93,7 @@ def began_to_count(session: Session, project: workbench.Project, queue: workbenc
     if queue.stage == "generation":
         session.flush()
         if filled > 1:  # there is a disagreement
-            reckon(session, project, [task.item_id])
+            update_disagreement(session, project, [task.item_id])
         if queue.state == "done" and "validation" in project.stages:
             _open_validation(session, project, session.get_one(workbench.ProjectItem, task.item_id))
 
@@ -104,7 +104,7 @@ def ceased_to_count(session: Session, project: workbench.Project, queue: workben
     queue.state = "open"
     if queue.stage == "generation":
         session.flush()
-        reckon(session, project, [task.item_id])
+        update_disagreement(session, project, [task.item_id])
         retract_automatic(session, task.item_id)
         later = stage_row(session, task.item_id, "validation")
         if later is not None:

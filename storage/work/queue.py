@@ -8,7 +8,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from core.errors import InputError
 from storage.people.actors import Actor, actor
 from storage.people.log import note
-from storage.projects.qualification import reckon_qualification
+from storage.projects.qualification import qualification_of
 from storage.projects.rows import project_row
 from storage.records.annotation import NotQualifiedError, Task
 from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_page, check_text
@@ -83,7 +83,7 @@ class Queue(engine.Part):
         return None
 
     def _gold(self, session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
-        state = reckon_qualification(session, project, who.id, brief=True)
+        state = qualification_of(session, project, who.id, brief=True)
         if state.passed is False:
             raise NotQualifiedError(state)
         if state.passed:
@@ -188,7 +188,7 @@ class Queue(engine.Part):
             if place.queue.gold:
                 return load_task(session, take(session, place.project, place.queue, place.who, row, None))
             if stage != "validation":
-                state = reckon_qualification(session, place.project, place.who.id, brief=True)
+                state = qualification_of(session, place.project, place.who.id, brief=True)
                 if state.passed is False:
                     raise NotQualifiedError(state)
                 if state.passed is None:

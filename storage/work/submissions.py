@@ -15,7 +15,7 @@ from core.errors import InputError
 from core.trace import to_json
 from storage.people.actors import actor
 from storage.people.log import note
-from storage.projects.qualification import gold_score, reckon_qualification
+from storage.projects.qualification import gold_score, qualification_of
 from storage.projects.rows import project_row
 from storage.records.annotation import (
     Content,
@@ -127,7 +127,7 @@ class Submissions(engine.Part):
         equal to the current version changes nothing.  Later submissions are new versions.  `seconds`: spent since the last one.
         `draft_body`: what an undo reopens (default: the last draft).  For a gold item `feedback` tells how it went.
 
-        Raises InputError for what the rules of the stage refuse (core.annotating.checks.errors; an answer without a verdict),
+        Raises InputError for what the rules of the stage refuse (core.annotating.checks.errors; an answer without a label),
         a validated item, a gold item that was answered; SubmissionConflictError when `expected_version` (0: none) is not the
         stored one; SourcesChangedError; NotFoundError, NotAllowedError.
         """
@@ -239,7 +239,7 @@ class Submissions(engine.Part):
 
 
 def _complete_judging(session: Session, place: Place, content: JudgingWork) -> JudgingWork:
-    """Each answer of each linked prediction has a verdict, each disambiguated question too; the preference gets its prediction."""
+    """Each answer of each linked prediction has a label, each disambiguated question too; the preference gets its prediction."""
     link, answer = workbench.ItemPrediction, tables.PredictedAnswer
     rows = session.execute(
         select(tables.Prediction.public_id, answer.position, answer.clarified)
@@ -254,7 +254,7 @@ def _complete_judging(session: Session, place: Place, content: JudgingWork) -> J
     if strange := sorted(set(given) - set(wanted)):
         raise InputError(f"answer {strange[0][1] + 1} of prediction {strange[0][0][:40]} is none of this item")
     if missing := sorted(set(wanted) - set(given)):
-        raise InputError(f"{len(missing)} of {len(wanted)} answers have no verdict yet")
+        raise InputError(f"{len(missing)} of {len(wanted)} answers have no label yet")
     for key, clarified in wanted.items():
         if (given[key].question is None) != (clarified is None):
             what = (
@@ -309,6 +309,6 @@ def _score(session: Session, place: Place, content: Content) -> float:
 
 
 def _feedback(session: Session, place: Place, score: float) -> GoldFeedback:
-    state = reckon_qualification(session, place.project, place.who.id)
+    state = qualification_of(session, place.project, place.who.id)
     right = score >= {**THRESHOLDS, **place.project.thresholds}["gold_score"]
     return GoldFeedback(score, right, gold_from_json(place.item.gold or {}), state)

@@ -50,7 +50,7 @@ class Exports(Part):
     ) -> Manifest:
         """Writes `out` and `out.manifest.json` from one moment's data, and notes the export in the database.
 
-        `filters`, or the shorter `annotators` and `system`, narrow the words that count (not for jsonl, which holds everything).
+        `filters`, or the shorter `annotators` and `system`, narrow the contributions that count (not for jsonl, which holds everything).
         Raises InputError for an unknown format or annotator, NotFoundError for an unknown project, StorageError when the file cannot
         be written; then an earlier file of that name is as it was.
         """

@@ -75,7 +75,7 @@ def test_filters(worked: tuple[Store, str]) -> None:
 
 
 def test_bounds_are_told(worked: tuple[Store, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("MAX_ITEMS", 1), ("MAX_VERDICTS", 2), ("MAX_TIMES", 3), ("CHUNK", 1)):
+    for name, value in (("MAX_ITEMS", 1), ("MAX_LABELS", 2), ("MAX_TIMES", 3), ("CHUNK", 1)):
         monkeypatch.setattr(agreement, name, value)
     monkeypatch.setattr(votes, "VALUES", 1)
     found = quality(worked[0], "Mia", samples=20)
