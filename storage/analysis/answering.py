@@ -26,12 +26,9 @@ Build = Callable[[bool], t.AnsweringSystem]
 class Parts(Protocol):
     """What a run needs of a `Store`."""
 
-    @property
-    def intake(self) -> Intake: ...
-    @property
-    def items(self) -> Items: ...
-    @property
-    def predictions(self) -> Predictions: ...
+    intake: Intake
+    items: Items
+    predictions: Predictions
 
 
 class Answering:

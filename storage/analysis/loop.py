@@ -28,17 +28,14 @@ from storage.results.evaluations import Evaluations
 
 PRACTICE = ROOT / "data" / "practice"
 METRICS = ("F1 answer", "precision", "recall", "exact set")
-MAIN = METRICS[0]
 Progress = Callable[[str, float | None], None]  # (what is being done, its share or None)
 
 
 class Parts(Protocol):
     """What a loop needs of a `Store`."""
 
-    @property
-    def exports(self) -> Exports: ...
-    @property
-    def evaluations(self) -> Evaluations: ...
+    exports: Exports
+    evaluations: Evaluations
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ the next stage's, and automatic validation.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import func, select
@@ -200,7 +199,7 @@ def take(
 def renew(session: Session, place: Place) -> None:
     """Extends an open lease; work whose lease ran out takes a slot again where one is free."""
     row = place.need_task()
-    moment: datetime = engine.now()
+    moment = engine.now()
     if row.state == "leased":
         row.expires = lease_end(place.project, moment)
     elif row.state in ("expired", "released") and not place.queue.gold and place.queue.state == "open":

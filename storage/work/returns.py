@@ -99,15 +99,8 @@ class Returns(engine.Part):
     def _reopen(session: Session, place: Place, row: workbench.Task) -> None:
         counts = row.slot is not None
         moment = engine.now()
-        row.state, row.expires, row.updated = (
-            ("leased", lease_end(place.project, moment), moment)
-            if counts
-            else (
-                "expired",
-                None,
-                moment,
-            )
-        )
+        row.state, row.expires = ("leased", lease_end(place.project, moment)) if counts else ("expired", None)
+        row.updated = moment
         if counts:
             ceased_to_count(session, place.project, place.queue, row)
         reopen_draft(session, row)

@@ -226,14 +226,7 @@ class Submissions(engine.Part):
                 .order_by(link.side, answer.position)
             )
             return tuple(
-                Suggestion(
-                    prediction,
-                    row.position,
-                    row.text,
-                    row.clarified or "",
-                    row.probability,
-                    evidence_of(row),
-                )
+                Suggestion(prediction, row.position, row.text, row.clarified or "", row.probability, evidence_of(row))
                 for row, prediction in rows
             )
 

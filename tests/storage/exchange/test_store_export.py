@@ -344,7 +344,7 @@ def test_the_manifest_tells_what_went_out(store: Store, tmp_path: Path, format: 
     out = tmp_path / "out"
     manifest = store.exports.export(format, out)
     assert {p.name for p in tmp_path.iterdir()} == {"home", "out", "out.manifest.json"}
-    found = files.read_manifest(out)
+    found = json.loads(files.manifest_path(out).read_text())
     assert found == json.loads(json.dumps(manifest.to_json()))
     assert found["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
     assert found["bytes"] == out.stat().st_size
