@@ -11,7 +11,8 @@ from pages.annotation import generation, judging, my_items, search, stage_info, 
 from pages.annotation.state import Work
 from pages.app import shared
 from pages.app.markup import escape
-from storage.records.projects import Project, WorkStage
+from storage.records.enumerations import WorkStage
+from storage.records.projects import Project
 
 WANTED = "annotate.wanted"
 

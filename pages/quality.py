@@ -15,7 +15,7 @@ from pages.app import shared
 from pages.app.actions import action
 from pages.app.markup import escape, named
 from storage.analysis.agreement import Quality, quality
-from storage.exchange.votes import Filters
+from storage.exchange.filters import Filters
 
 DOWNLOAD_BYTES = 100_000_000  # larger files are fetched from the server's disk
 SAMPLES = 500
@@ -71,7 +71,7 @@ def computed_quality(filters: Filters) -> Quality:
     if held is not None and held[0] == filters and clock.monotonic() - held[2] < HOLD_SECONDS:
         return cast(Quality, held[1])
     found = quality(
-        shared.store().lent("see others' work"),
+        shared.store().store_for("see others' work"),
         shared.annotator(),
         project=filters.project,
         people=filters.annotators,

@@ -38,13 +38,13 @@ class Door(_Parts):
             return self._store
         return self._store.gated(partial(check_visitor, visitor=self._who(), needed=action.role))
 
-    def lent(self, action: Name) -> Store:
+    def store_for(self, action: Name) -> Store:
         """For a function of storage that takes a store: each of its transactions is checked for this action."""
         return self._for(ACTIONS[action])
 
     def allow(self, action: Name) -> None:
         """For what is done outside of the store.  Raises as a call."""
-        with self.lent(action).database.reading():
+        with self.store_for(action).database.reading():
             pass
 
     def may(self, action: Name) -> bool:
@@ -61,10 +61,10 @@ class Door(_Parts):
 
 
 class _Guarded:
-    """One part of the store behind the door.  `lent`: the store for an action."""
+    """One part of the store behind the door.  `store_for`: the store for an action."""
 
-    def __init__(self, store: Store, part: str, lent: Callable[[Action], Store]) -> None:
-        self._store, self._part, self._lent = store, part, lent
+    def __init__(self, store: Store, part: str, store_for: Callable[[Action], Store]) -> None:
+        self._store, self._part, self._store_for = store, part, store_for
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -75,7 +75,7 @@ class _Guarded:
 
         @wraps(method)
         def call(*args: Any, **kw: Any) -> Any:
-            bound = self._lent(ACTION_OF[name])
+            bound = self._store_for(ACTION_OF[name])
             if bound.database.gate is not None:  # before anything else: some write a file first
                 with bound.database.reading():
                     pass

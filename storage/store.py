@@ -21,6 +21,7 @@ from types import TracebackType
 from sqlalchemy.orm import Session
 
 from storage.exchange.backup import Maintenance
+from storage.exchange.exports.formats import FORMATS
 from storage.exchange.exports.snapshots import Exports
 from storage.exchange.imports.importing import Imports
 from storage.people.people import People
@@ -64,7 +65,7 @@ class Store:
         self.submissions = Submissions(database)
         self.returns = Returns(database)
         self.reviews = Reviews(database)
-        self.exports = Exports(database)
+        self.exports = Exports(database, FORMATS)
         self.imports = Imports(database)
         self.maintenance = Maintenance(database)
 

@@ -16,7 +16,7 @@ from pages.app.actions import action
 from pages.app.markup import escape
 from pages.app.worker import Worker
 from storage.analysis.loop import LoopOptions, LoopResult, run_loop
-from storage.exchange.votes import Filters
+from storage.exchange.filters import Filters
 from storage.store import Store
 
 POLL_SECONDS = 1.0  # seconds

@@ -9,7 +9,8 @@ from pages.annotation.stage_info import draw_annotation
 from pages.app import shared
 from pages.app.markup import escape, named, short
 from storage.records.annotation import Task
-from storage.records.projects import Project, TaskState, WorkStage
+from storage.records.enumerations import TaskState, WorkStage
+from storage.records.projects import Project
 
 PAGE = 20
 STATES: dict[TaskState, str] = {

@@ -16,7 +16,8 @@ from pages.app.formatting import percent
 from pages.app.keyboard import SUBMIT
 from pages.app.markup import changes, escape, without_pictures
 from storage.records.annotation import GenerationWork, JudgingWork
-from storage.records.projects import Example, Guidelines, Project, StageProgress, WorkStage
+from storage.records.enumerations import WorkStage
+from storage.records.projects import Example, Guidelines, Project, StageProgress
 
 GUIDE_PIXELS, GUIDE_CHARS = 300, 600
 STAGES: dict[WorkStage, str] = {"generation": "Write answers", "validation": "Validate", "judging": "Judge"}

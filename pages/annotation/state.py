@@ -28,7 +28,8 @@ from storage.records.annotation import (
     ValidationInput,
     ValidationWork,
 )
-from storage.records.projects import Item, Project, WorkStage
+from storage.records.enumerations import WorkStage
+from storage.records.projects import Item, Project
 
 IDLE = 120.0  # seconds: a longer pause counts as this much
 KEY = "annotate.work"

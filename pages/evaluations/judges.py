@@ -84,7 +84,7 @@ def judges(runs: Sequence[StoredEvaluation]) -> Judges:
     for key in [k for k, (since, _) in held.items() if time.monotonic() - since > HOLD_SECONDS]:
         del held[key]
     if ids not in held:
-        store = shared.store().lent("see evaluations")
+        store = shared.store().store_for("see evaluations")
         found = Judges(judges_of(store, ids), judge_agreement(store, ids[:MOST], samples=SAMPLES))
         held[ids] = time.monotonic(), found
     return held[ids][1]

@@ -22,7 +22,7 @@ from pages.corpus.builds import safe_names
 from pages.evaluations import worker
 from pages.evaluations.worker import Evaluation, folder_for
 from pages.runs.options import ready_systems
-from storage.commands.evaluations import import_run
+from storage.results.run_folders import import_run
 
 SUFFIXES = ["json", "jsonl", "gz"]
 KINDS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".gz")
@@ -222,7 +222,7 @@ def _resume(name: str) -> None:
 
 @action("run evaluations", "evaluate.error")
 def _store_folder(path: Path) -> None:
-    made = import_run(shared.store(), path)
+    made = import_run(shared.store().evaluations, path)
     words = "stored" if made.new else "already stored"
     st.session_state["evaluate.said"] = f"{path.name}: {words}, {made.system}, {made.n} questions."
 

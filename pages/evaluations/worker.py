@@ -12,7 +12,7 @@ from core.errors import CancelledError
 from core.evaluation.plan import EvaluationPlan, run_plan
 from pages.app import shared
 from pages.app.worker import Worker
-from storage.commands.evaluations import ImportedRun, import_run
+from storage.results.run_folders import ImportedRun, import_run
 from storage.store import Store
 
 _STOPPED = "the evaluation was stopped; its answers are kept, and you can resume it"
@@ -59,7 +59,7 @@ class Evaluation(Worker):
         report.demand()
         self.stage = "storing the run"
         self.troubles = report.troubles
-        self.result = import_run(self._store(), self.folder, self.label)
+        self.result = import_run(self._store().evaluations, self.folder, self.label)
 
 
 def running() -> dict[str, Evaluation]:

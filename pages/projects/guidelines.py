@@ -14,7 +14,8 @@ from pages.app import shared
 from pages.app.edit_conflicts import loaded_version, reload_fields
 from pages.app.markup import escape, named
 from pages.projects.items import ERROR, MESSAGE
-from storage.records.projects import Example, Guidelines, Project, WorkStage
+from storage.records.enumerations import WorkStage
+from storage.records.projects import Example, Guidelines, Project
 
 CHARS = 20_000
 # what a stage's part says; each is put in where the project has the stage

@@ -12,7 +12,8 @@ from pages.app import shared
 from pages.app.markup import escape, named
 from pages.projects import judgments, question_upload
 from storage.records.annotation import JudgingWork, Submission
-from storage.records.projects import ItemSummary, Project, WorkStage
+from storage.records.enumerations import WorkStage
+from storage.records.projects import ItemSummary, Project
 
 PAGE = 50
 WIDTHS = {

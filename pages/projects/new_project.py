@@ -15,7 +15,7 @@ from pages.projects import question_upload
 from pages.projects import settings as project_settings
 from pages.projects.guidelines import first_examples, template
 from pages.projects.items import ERROR, MESSAGE
-from storage.records.projects import WorkStage
+from storage.records.enumerations import WorkStage
 
 SOURCES = ("Starter questions", "Upload a file", "None yet")
 KEY = "manage.new"

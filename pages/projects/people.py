@@ -13,7 +13,8 @@ from pages.app import connection, shared, sign_in
 from pages.app.markup import escape, named
 from pages.projects.items import ERROR, MESSAGE
 from storage.people.log import ACTIONS
-from storage.records.projects import Person, Project, Role
+from storage.records.enumerations import Role
+from storage.records.projects import Person, Project
 
 ROLES: dict[Role, str] = {
     "annotator": "Annotator: writes answers and judges",

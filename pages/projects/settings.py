@@ -19,7 +19,8 @@ from pages.app.markup import escape
 from pages.projects import system_answers
 from pages.projects.items import ERROR, MESSAGE
 from pages.projects.system_answers import Preannotation
-from storage.records.projects import THRESHOLDS, Order, Project
+from storage.records.enumerations import Order
+from storage.records.projects import THRESHOLDS, Project
 
 ORDERS: dict[Order, str] = {
     "file": "As in the file",

@@ -1,7 +1,7 @@
 """What feeds the quality page: who agrees with whom, how long it took, how judges and systems compare with people.
 
 The database chooses and counts; what comes out of it is bounded (MAX_...), the latest first, and a report says when something was left
-out.  The arithmetic is core.metrics.agreement.tables'.  Only submitted words that count are read: no drafts, gold items, or automatic
+out.  The arithmetic is core.metrics.agreement.tables'.  Only submitted contributions that count are read: no drafts, gold items, or automatic
 validations.
 """
 
@@ -42,14 +42,15 @@ from core.metrics.agreement.tables import (
     verdict_pairs,
 )
 from core.text import answer_key
-from storage.exchange.votes import Filters, check_filters, dated, of_project, sheets, words
+from storage.exchange.filters import Filters, check_filters
+from storage.exchange.votes import contributions, dated, latest_labels, of_project, sheets
 from storage.records.projects import AUTOMATIC
-from storage.results.standing import CHUNK, Annotated, Labelled, annotators, judged
+from storage.results.standing import CHUNK, Annotated, annotators
 from storage.schema import tables, workbench
 from storage.store import Store
 
 MAX_ITEMS = 2_000  # questions that two people or more annotated
-MAX_VERDICTS = 20_000  # answers that somebody judged
+MAX_LABELS = 20_000  # answers that somebody judged
 MAX_TIMES = 50_000
 
 
@@ -84,7 +85,7 @@ def quality(
     days: int = 7,
     samples: int = SAMPLES,
 ) -> Quality:
-    """All tables of one moment, of the words that the filters let by.
+    """All tables of one moment, of the contributions that the filters let by.
 
     Raises NotAllowedError unless `by` may see other people's work, NotFoundError for an unknown project, InputError for wrong filters.
     """
@@ -139,7 +140,7 @@ def _annotators(session: Session, filters: Filters) -> tuple[Any, Callable[..., 
 def _generations(session: Session, questions: Sequence[int], filters: Filters) -> Iterator[Annotated]:
     wanted = replace(filters, stages=("generation",))
     for start in range(0, len(questions), CHUNK):
-        yield from words(session, questions[start : start + CHUNK], wanted).annotations
+        yield from contributions(session, questions[start : start + CHUNK], wanted).annotations
 
 
 def _opinions(session: Session, filters: Filters, truncated: list[str]) -> list[Opinion]:
@@ -189,12 +190,12 @@ def _times(session: Session, filters: Filters, truncated: list[str]) -> list[tup
     return rows[:MAX_TIMES]
 
 
-# ---------------------------------------------------------------- verdicts
+# ---------------------------------------------------------------- labels
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The predicted answer that a verdict is on."""
+    """The predicted answer that a label is of."""
 
     key: str
     system: str
@@ -203,26 +204,11 @@ class _Answer:
     passed: bool | None
 
 
-def latest_labels(session: Session, filters: Filters, limit: int) -> tuple[list[Labelled], bool]:
-    """The labels on `limit` answers at most, to the questions that were judged last; and whether some were left out."""
-    said = judged()
-    query = of_project(select(said.c.question_id), said.c.question_id, filters).group_by(said.c.question_id)
-    ids = list(session.scalars(query.order_by(func.max(said.c.updated).desc(), said.c.question_id)))
-    found: list[Labelled] = []
-    for start in range(0, len(ids), CHUNK):
-        found += words(session, ids[start : start + CHUNK], replace(filters, stages=("judging",))).labels
-        answers = list(dict.fromkeys(one.answer.id for one in found))
-        if len(answers) > limit:
-            kept = set(answers[:limit])
-            return [one for one in found if one.answer.id in kept], True
-    return found, False
-
-
 def _verdicts(session: Session, filters: Filters, truncated: list[str]) -> list[tuple[Mark, _Answer]]:
-    """Verdicts on the answers that were judged last."""
-    labels, more = latest_labels(session, filters, MAX_VERDICTS)
+    """Labels of the answers that were judged last."""
+    labels, more = latest_labels(session, filters, MAX_LABELS)
     if more:
-        truncated.append(f"the labels are those of {MAX_VERDICTS:,} answers to the questions judged last")
+        truncated.append(f"the labels are those of {MAX_LABELS:,} answers to the questions judged last")
     found: list[tuple[Mark, _Answer]] = []
     for one in labels:
         answer = one.answer
@@ -234,7 +220,7 @@ def _verdicts(session: Session, filters: Filters, truncated: list[str]) -> list[
 
 @dataclass(frozen=True, slots=True)
 class _Sheets:
-    questions: list[Mark] = field(default_factory=list)  # verdicts on disambiguated questions
+    questions: list[Mark] = field(default_factory=list)  # labels of disambiguated questions
     preferences: list[Mark] = field(default_factory=list)
     passed: dict[str, bool] = field(default_factory=dict)  # of the same questions: their round trip
     # item -> forms (as keys) of each answer that was added
@@ -242,7 +228,7 @@ class _Sheets:
 
 
 def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
-    """What judges say besides verdicts on answers: of the questions with the latest sheets."""
+    """What judges say besides labels of answers: of the questions with the latest sheets."""
     sent, item = workbench.Submission, workbench.ProjectItem
     latest = (
         select(item.question_id)
@@ -302,7 +288,7 @@ def _missing(session: Session, added: Mapping[str, set[tuple[str, ...]]]) -> dic
 
 
 def _majorities(marks: Iterable[Mark]) -> dict[str, str]:
-    """Thing -> the label of most people, their latest word each; ties are left out."""
+    """Thing -> the label of most people, the latest of each; ties are left out."""
     said: dict[str, dict[str, str]] = defaultdict(dict)
     for mark in sorted(marks, key=lambda m: m.when):
         said[mark.item][mark.person] = mark.label

@@ -7,17 +7,28 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError, InputError, NotAllowedError
 from core.systems.shared.base import answer
+from storage.projects.intake import Intake
+from storage.projects.items import Items
 from storage.records.projects import Item, Project
-from storage.store import Store
+from storage.results.predictions import Predictions
 
 PAGE = 200
 KEPT_ERRORS = 20
 # whether the questions bring their own passages -> the system
 Build = Callable[[bool], t.AnsweringSystem]
+
+
+class Parts(Protocol):
+    """What a run needs of a `Store`."""
+
+    intake: Intake
+    items: Items
+    predictions: Predictions
 
 
 class Answering:
@@ -28,7 +39,7 @@ class Answering:
     20; `linked` also counts what was stored before and fits other items.
     """
 
-    def __init__(self, store: Store, project: Project, system: str, by: str, build: Build, limit: int | None = None) -> None:
+    def __init__(self, store: Parts, project: Project, system: str, by: str, build: Build, limit: int | None = None) -> None:
         """`by` is a manager; at most `limit` items are answered.  Raises InputError for a system that the project has not."""
         if system not in project.systems:
             held = ", ".join(project.systems) or "none"

@@ -1,8 +1,8 @@
-"""How far the judges of stored evaluations agree with people: what each said of a run's interpretations, beside people's verdicts.
+"""How far the judges of stored evaluations agree with people: what each said of a run's interpretations, beside people's labels.
 
 A judge says whether the cited passage supports an answer, a person whether an answer is right and its passage says so: "correct" is yes, "wrong" and
 "unsupported" are no, "duplicate" says nothing of it.  Both judged the same where question (letter case and white space aside), normalised answer, passage (the first
-of the answer's evidence, which a person is shown) and corpus are equal; which system said it does not matter.  Only submitted verdicts count.  The
+of the answer's evidence, which a person is shown) and corpus are equal; which system said it does not matter.  Only submitted labels count.  The
 arithmetic is core.metrics.agreement.tables'.
 """
 
@@ -19,12 +19,12 @@ from sqlalchemy.orm import Session, undefer
 from core.metrics.agreement.chance import SAMPLES
 from core.metrics.agreement.tables import JudgeRow, judge_row, majority
 from core.text import normalize_answer
-from storage.analysis.agreement import latest_labels
-from storage.exchange.votes import Filters
+from storage.exchange.filters import Filters
+from storage.exchange.votes import latest_labels
 from storage.schema import tables
 from storage.store import Store
 
-MAX_VERDICTS = 20_000  # those of people, the latest first
+MAX_LABELS = 20_000  # those of people, the latest first
 NOBODY = "nobody has judged an answer to a question of this run"
 _CHUNK = 500
 _SAYS = {"correct": "yes", "wrong": "no", "unsupported": "no"}
@@ -35,7 +35,7 @@ _RUN, _ROW = tables.Evaluation, tables.EvaluationRow
 @dataclass(frozen=True, slots=True)
 class JudgeAgreement:
     """`about`: what the run's report says of its judge (core.evaluation.judge); empty where it names none.  `row`: the judge beside people's majority, over
-    interpretations; where kappa is undefined, `row.kappa.why` says why.  `truncated`: there are more verdicts than were read."""
+    interpretations; where kappa is undefined, `row.kappa.why` says why.  `truncated`: there are more labels than were read."""
 
     about: Mapping[str, Any]
     row: JudgeRow
@@ -76,7 +76,7 @@ def _row(judge: str, pairs: Sequence[tuple[bool, bool]], known: bool, samples: i
 
 def _people(session: Session) -> tuple[dict[_Thing, bool], bool]:
     """What the majority of people says of each thing, ties left out; and whether there was more than is read."""
-    labels, truncated = latest_labels(session, Filters(), MAX_VERDICTS)
+    labels, truncated = latest_labels(session, Filters(), MAX_LABELS)
     said: dict[_Thing, dict[str, str]] = defaultdict(dict)
     for one in sorted(labels, key=lambda one: one.updated, reverse=True):
         if one.label in _SAYS:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from core.disk import HOLDER, LOCK, claimed, plain_or_gz
 from core.errors import AmbiscopeError, FormatError, InputError, StorageError
@@ -21,19 +21,26 @@ from core.settings import ROOT, Settings, child_environment
 from storage.analysis.held_back import Questions, questions_left
 from storage.analysis.loop_process import Runner, last_row, lines, run_command
 from storage.exchange.exports.files import digest, replacing
-from storage.exchange.votes import Filters
+from storage.exchange.exports.snapshots import Exports
+from storage.exchange.filters import Filters
 from storage.records.results import Snapshot
-from storage.store import Store
+from storage.results.evaluations import Evaluations
 
 PRACTICE = ROOT / "data" / "practice"
 METRICS = ("F1 answer", "precision", "recall", "exact set")
-MAIN = METRICS[0]
 Progress = Callable[[str, float | None], None]  # (what is being done, its share or None)
+
+
+class Parts(Protocol):
+    """What a loop needs of a `Store`."""
+
+    exports: Exports
+    evaluations: Evaluations
 
 
 @dataclass(frozen=True, slots=True)
 class LoopOptions:
-    """`snapshot` None: one is taken, of the words that `filters` let by.  `steps` or `minutes` end the training.  `replay`: a folder in
+    """`snapshot` None: one is taken, of the contributions that `filters` let by.  `steps` or `minutes` end the training.  `replay`: a folder in
     data/starter's layout whose questions are trained on beside the snapshot's, so that nothing is forgotten; None: the snapshot alone."""
 
     out: Path
@@ -119,7 +126,7 @@ def _quiet(_what: str, _share: float | None) -> None:
 
 
 def run_loop(
-    store: Store, settings: Settings, options: LoopOptions, *, run: Runner = run_command, progress: Progress = _quiet
+    store: Parts, settings: Settings, options: LoopOptions, *, run: Runner = run_command, progress: Progress = _quiet
 ) -> LoopResult:
     """All of the loop; what is done already in `options.out` is not done again.
 
@@ -132,7 +139,7 @@ def run_loop(
 
 
 class _Loop:
-    def __init__(self, store: Store, settings: Settings, options: LoopOptions, run: Runner, progress: Progress) -> None:
+    def __init__(self, store: Parts, settings: Settings, options: LoopOptions, run: Runner, progress: Progress) -> None:
         self.store, self.settings, self.options, self.run, self.progress = store, settings, options, run, progress
         self.out = options.out.absolute()
         self.questions_file = options.questions or settings.starter_dir / "questions.json"

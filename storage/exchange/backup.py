@@ -19,6 +19,7 @@ from storage.exchange.dump import LAYOUT
 from storage.exchange.exports.files import digest, note_export
 from storage.records.results import Health, Manifest
 from storage.schema import tables
+from storage.schema.base import Base
 from storage.schema.engine import DamagedError, Part, explain, now, parse_url, sqlite_path
 from storage.schema.upgrade import (
     LOCK_SECONDS,
@@ -108,7 +109,7 @@ class Maintenance(Part):
         with self.reading() as session:
             found = {
                 name: session.scalar(select(func.count()).select_from(table)) or 0
-                for name, table in sorted(tables.Base.metadata.tables.items())
+                for name, table in sorted(Base.metadata.tables.items())
             }
             submitted = select(tables.Judgment).filter_by(state="submitted")
             found["judgment_submitted"] = session.scalar(select(func.count()).select_from(submitted.subquery())) or 0

@@ -1,4 +1,4 @@
-"""What several people's verdicts and answer sets come to.  Pure functions over plain records; the rules stand in RULE.
+"""What several people's labels and answer sets come to.  Pure functions over plain records; the rules stand in RULE.
 
 Answers are told apart by `core.text.answer_key`.
 """
@@ -6,7 +6,7 @@ Answers are told apart by `core.text.answer_key`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from core.metrics.agreement.answer_sets import answer_set, set_f1
@@ -14,7 +14,7 @@ from core.text import answer_key, overlapping
 from core.types import Annotation, QAPair
 
 RULE = (
-    "Only submitted judgments and annotations count. An annotator's verdict on an answer is the latest over all predictions "
+    "Only submitted judgments and annotations count. An annotator's label of an answer is the latest over all predictions "
     "of the question; an answer of their own annotation, or one that they added as missing, counts as "
     "correct, and their validation replaces their generation; all forms that they gave of an answer that they hold correct are its "
     "aliases. Where a question was validated, the validations stand for all "
@@ -24,7 +24,7 @@ RULE = (
     "validation took out, count as wrong, but are no negatives where their words are part of a correct answer's or the reverse. "
     "'duplicate' is no vote, and of which answer is not noted: it is taken for a further form of the one answer that the same "
     "annotator holds correct and whose words contain its words or are part of them; where none or several are so, or they gave "
-    "the same words another verdict, nothing follows. In fid and training that answer is one of the correct ones, all who said so "
+    "the same words another label, nothing follows. In fid and training that answer is one of the correct ones, all who said so "
     "mean the same one, and they are more than those who call the form wrong or unsupported, or correct beside it. A question "
     "without a correct answer is in training only: with no_answer where most annotations say that there is none; else with its "
     "negatives alone, and answers_known false, where most annotators hold nothing correct. supporting: for the correct answers, the "
@@ -42,7 +42,7 @@ class Vote:
     annotator: str
     answer: str
     clarified: str  # empty: there was no disambiguated question
-    verdict: str
+    label: str
     updated: datetime
     aliases: tuple[str, ...] = ()  # further ones, of an answer that was missing
     soft: bool = False  # a rejected suggestion: there may be other reasons than that it is wrong
@@ -69,7 +69,7 @@ def latest(votes: Iterable[Vote]) -> dict[tuple[str, str], Vote]:
     """(annotator, answer key) -> their latest vote, in the order of the first one; duplicates are no votes."""
     found: dict[tuple[str, str], Vote] = {}
     for vote in votes:
-        if vote.verdict == "duplicate":
+        if vote.label == "duplicate":
             continue
         key = (vote.annotator, answer_key(vote.answer))
         if key not in found or found[key].updated <= vote.updated:
@@ -78,14 +78,14 @@ def latest(votes: Iterable[Vote]) -> dict[tuple[str, str], Vote]:
 
 
 def duplicates(votes: Iterable[Vote], standing: Mapping[tuple[str, str], Vote]) -> Iterator[tuple[str, str, Vote]]:
-    """(annotator, answer key, vote) of the answers that somebody called a duplicate and gave no other verdict.
+    """(annotator, answer key, vote) of the answers that somebody called a duplicate and gave no other label.
 
     `standing`: what `latest` found.  A rejected suggestion is none: that it is a duplicate may be why it was rejected.
     """
     for vote in votes:
         key = answer_key(vote.answer)
         other = standing.get((vote.annotator, key))
-        if vote.verdict == "duplicate" and (other is None or other.soft):
+        if vote.label == "duplicate" and (other is None or other.soft):
             yield vote.annotator, key, vote
 
 
@@ -118,7 +118,7 @@ def annotation_of(annotator: str, votes: Sequence[Vote], statements: Sequence[St
     for vote in votes:
         key = answer_key(vote.answer)
         held = standing.get((annotator, key))
-        if vote.annotator != annotator or held is None or held.verdict != "correct" or key in seen:
+        if vote.annotator != annotator or held is None or held.label != "correct" or key in seen:
             continue
         forms = surfaces.setdefault(key, [])
         forms += [form for form in (vote.answer, *vote.aliases) if form not in forms]
@@ -214,15 +214,15 @@ def consensus(votes: Sequence[Vote], statements: Sequence[Statement]) -> Consens
         groups.join([vote.answer, *vote.aliases])
     for vote in votes:  # one who holds an answer correct may have given its forms in several votes, in any order
         held = standing.get((vote.annotator, answer_key(vote.answer)))
-        if held is not None and held.verdict == "correct":
+        if held is not None and held.label == "correct":
             groups.join([vote.answer, *vote.aliases])
 
     stance: dict[tuple[int, str], bool] = {}  # (group, annotator) -> correct
     firm: set[int] = set()  # groups that somebody called wrong in so many words
     for (annotator, key), vote in standing.items():
         group = groups.of[key]
-        stance[group, annotator] = stance.get((group, annotator), False) or vote.verdict == "correct"
-        if vote.verdict != "correct" and not vote.soft:
+        stance[group, annotator] = stance.get((group, annotator), False) or vote.label == "correct"
+        if vote.label != "correct" and not vote.soft:
             firm.add(group)
     for annotator in own if final else ():
         for aliases in dropped:
@@ -278,3 +278,14 @@ def _add_duplicates(
         )
         if len(of) > against:
             groups.move(text, target)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Everything that people said of one question."""
+
+    id: int
+    public_id: str
+    text: str
+    votes: list[Vote] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)

@@ -15,8 +15,8 @@ from sqlalchemy import Text, select, type_coerce
 from sqlalchemy.orm import Session
 
 from core.json_io import dumps
+from storage.exchange.filters import Filters, Names
 from storage.exchange.kinds import KINDS, TARGETS, Kind, Row
-from storage.exchange.votes import Filters, Names
 
 LAYOUT = 3  # 2: the workbench's tables; 3: traces of evaluations, submitted work once
 ONE_HOME = 3  # before it, submitted work stands among annotations and judgments as well (storage.schema.echoes)

@@ -1,27 +1,28 @@
 """The tables of a dump, one record each: what a row is called, what it refers to, which columns stay behind.
 
-storage.exchange.dump writes every table by its record, and storage.exchange.imports.lines reads it.  A column that is added to a table
+storage.exchange.dump writes every table by its record, and storage.exchange.imports.rows reads it.  A column that is added to a table
 goes out and comes in by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.orm import Session, undefer
 
 from core.errors import FormatError
 from core.trace import prediction_from_json, to_json
-from core.types import Annotation, Prediction
-from storage.exchange.votes import Names
+from core.types import Annotation, Prediction, QAPair
+from storage.exchange.filters import Names
+from storage.records.answer_sets import annotation_from_json, check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_annotator, check_text
-from storage.results.annotations import annotation_from_json, check_annotation, pairs_of, write_pairs
+from storage.records.results import check_judgment
 from storage.results.evaluation_rows import MAX_LABEL_CHARS, add_evaluation, digest_of, report_of, sound_rows
-from storage.results.labels import check_judgment
 from storage.results.predictions import insert_prediction, plain_trace
+from storage.results.standing import pairs_of
 from storage.schema import tables, workbench
 from storage.tasks import contents
 from storage.tasks.jobs import hidden
@@ -355,3 +356,18 @@ KINDS: Mapping[str, Kind] = {
 # of the tables that are no kind of their own: what goes with another, and what stays
 WITHIN = ("predicted_answer", "qa_pair", "evaluation_row", "evaluation_value", "evaluation_score")
 LEFT_OUT = ("sign_in_wait", "project_job", "export", "snapshot")
+
+
+def write_pairs(session: Session, row: tables.Annotation, pairs: Sequence[QAPair]) -> None:
+    session.execute(delete(tables.QaPair).where(tables.QaPair.annotation_id == row.id))
+    for position, pair in enumerate(pairs):
+        session.add(
+            tables.QaPair(
+                annotation_id=row.id,
+                position=position,
+                question=pair.question,
+                answers=list(pair.answers),
+                passage_ids=list(pair.passage_ids),
+            )
+        )
+    session.flush()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.text import answer_key, content_words, has_answer
-from storage.exchange.votes import Said
+from storage.exchange.consensus import Said
 
 
 def supporting(one: Said, answers: Sequence[Sequence[str]], passages: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -23,7 +23,7 @@ def supporting(one: Said, answers: Sequence[Sequence[str]], passages: Sequence[M
         for number in {of[key] for key in map(answer_key, pair.answers) if key in of}:
             named[number].update(pair.passage_ids)
     for vote in one.votes:
-        if vote.verdict == "correct" and answer_key(vote.answer) in of:
+        if vote.label == "correct" and answer_key(vote.answer) in of:
             named[of[answer_key(vote.answer)]].update(vote.passage_ids[:1])
     cited = set().union(*named.values())
     for number, aliases in enumerate(answers):

@@ -1,6 +1,6 @@
 """What people said, question by question, out of the database: votes, annotations, what they searched and opened.
 
-Streamed in chunks of questions, so that memory does not grow with the database.  A vote is a verdict on a predicted answer, an answer that
+Streamed in chunks of questions, so that memory does not grow with the database.  A vote is a label of a predicted answer, an answer that
 a judge missed, or a suggestion that an annotator rejected.
 """
 
@@ -8,147 +8,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar, get_args
 
-from sqlalchemy import Select, exists, select
+from sqlalchemy import Select, exists, func, select
 from sqlalchemy.orm import Session
 
-from core.errors import InputError, NotFoundError
-from storage.exchange.consensus import Statement, Vote, agreement_of
-from storage.records.projects import WorkStage
-from storage.records.results import Stage
-from storage.results.standing import Annotated, Labelled, annotated, labelled, submitted
+from storage.exchange.consensus import Said, Statement, Vote, agreement_of
+from storage.exchange.filters import STAGES, Filters
+from storage.records.enumerations import Stage
+from storage.results.standing import CHUNK as VALUES
+from storage.results.standing import Annotated, Labelled, annotated, judged, labelled, submitted
 from storage.schema import tables, workbench
 from storage.tasks.jobs import hidden
 
 _Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])
+
 CHUNK = 200  # questions in memory at a time
-STAGES = get_args(WorkStage)
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """Which words count, and which questions.  Empty: all.
-
-    `stages`: where the words were said.  `minimum_agreement`: mean F1 of the answer sets of each two annotators; questions with one
-    annotator have none and are left out then.  `since` and `until` (exclusive) bound when a word was last changed.  `project`: only its
-    questions, gold items aside.  `pseudonyms`: names of people are replaced by numbers that stay the same in this database.
-    """
-
-    annotators: tuple[str, ...] = ()
-    system: str = ""  # judgments of this system's answers only (annotations have no system)
-    stages: tuple[str, ...] = ()
-    minimum_agreement: float | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    project: str = ""
-    pseudonyms: bool = False
-
-    def __post_init__(self) -> None:
-        if strange := [s for s in self.stages if s not in STAGES]:
-            raise InputError(f"unknown stage '{strange[0]}'; use one of {', '.join(STAGES)}")
-        if self.minimum_agreement is not None and not 0 <= self.minimum_agreement <= 1:
-            raise InputError(f"the minimum agreement is {self.minimum_agreement}; it must lie between 0 and 1")
-        for name in ("since", "until"):
-            value = getattr(self, name)
-            if value is not None and value.tzinfo is None:
-                raise InputError(f"'{name}' has no time zone: write for instance 2026-01-31T00:00:00+00:00")
-        if self.since is not None and self.until is not None and self.since >= self.until:
-            raise InputError("'since' is not before 'until': no word would count")
-
-    @property
-    def empty(self) -> bool:
-        """Nothing is left out (names may be replaced)."""
-        return self == Filters(pseudonyms=self.pseudonyms)
-
-    def to_json(self, names: Names | None = None) -> dict[str, Any]:
-        """Plain JSON; `names` replaces people."""
-        return {
-            "annotators": [names(n) if names else n for n in self.annotators],
-            "system": self.system,
-            "stages": list(self.stages),
-            "minimum_agreement": self.minimum_agreement,
-            "since": self.since.isoformat() if self.since else None,
-            "until": self.until.isoformat() if self.until else None,
-            "project": self.project,
-            "pseudonyms": self.pseudonyms,
-        }
-
-
-class Names:
-    """What a person is called in a file: their name, or a pseudonym made of their number in this database.
-
-    Not a digest of the name: whoever guesses a name could check it.  Names inside free text (notes, questions) stay as they were written.
-    """
-
-    def __init__(self, session: Session, pseudonyms: bool) -> None:
-        rows = session.execute(select(tables.Annotator.id, tables.Annotator.name).order_by(tables.Annotator.id)).all()
-        taken = {name for _, name in rows}
-        self.order = {name: number for number, name in rows}
-        self.shown = {name: name for _, name in rows}
-        if pseudonyms:
-            for number, name in rows:
-                other = f"annotator {number:04d}"
-                while other in taken:  # somebody may be called so
-                    other += "'"
-                self.shown[name] = other
-        self.pseudonyms = pseudonyms
-
-    def __call__(self, name: str) -> str:
-        return self.shown.get(name, name)
-
-    def inside(self, value: Any) -> Any:
-        """The same JSON value with every string that is a person's whole name replaced; keys stay."""
-        if not self.pseudonyms:
-            return value
-        if isinstance(value, str):
-            return self(value)
-        if isinstance(value, list):
-            return [self.inside(v) for v in value]
-        return {k: self.inside(v) for k, v in value.items()} if isinstance(value, dict) else value
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """Everything that people said of one question."""
-
-    id: int
-    public_id: str
-    text: str
-    votes: list[Vote] = field(default_factory=list)
-    statements: list[Statement] = field(default_factory=list)
-
-
-def check_filters(session: Session, filters: Filters) -> None:
-    """Raises InputError for an unknown annotator, NotFoundError for an unknown project."""
-    known = set(session.scalars(select(tables.Annotator.name)))
-    if strange := [name for name in filters.annotators if name not in known]:
-        raise InputError(f"unknown annotator '{strange[0]}'; known: {', '.join(sorted(known)) or 'none'}")
-    if filters.project and session.scalar(select(workbench.Project.id).filter_by(public_id=filters.project)) is None:
-        raise NotFoundError(f"there is no project '{filters.project[:80]}'")
-
-
-def of_project(query: _Q, question: Any, filters: Filters) -> _Q:
-    """Only questions of the project; gold items are no data."""
-    if not filters.project:
-        return query
-    item = workbench.ProjectItem
-    return query.where(
-        exists().where(
-            item.question_id == question,
-            item.gold.is_(None),
-            item.project_id == select(workbench.Project.id).filter_by(public_id=filters.project).scalar_subquery(),
-            ~hidden(item.project_id, item.id),
-        )
-    )
-
-
-def dated(query: _Q, column: Any, filters: Filters) -> _Q:
-    if filters.since is not None:
-        query = query.where(column >= filters.since)
-    return query.where(column < filters.until) if filters.until is not None else query
 
 
 def chunks(session: Session, filters: Filters) -> Iterator[dict[int, Said]]:
@@ -162,7 +39,7 @@ def chunks(session: Session, filters: Filters) -> Iterator[dict[int, Said]]:
 def said(session: Session, filters: Filters, counts: Counter[str] | None = None) -> Iterator[Said]:
     """Every question that somebody judged or annotated, in the order in which the questions came."""
     for chunk in chunks(session, filters):
-        found = words(session, list(chunk), filters)
+        found = contributions(session, list(chunk), filters)
         for label in found.labels:
             answer = label.answer
             cited = tuple(dict.fromkeys(e["passage_id"] for e in answer.evidence))
@@ -186,7 +63,7 @@ def said(session: Session, filters: Filters, counts: Counter[str] | None = None)
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Contributions:
     """What people said of some questions, that counts and that the filters let by.  `work`: rows of storage.results.standing.submitted."""
 
     work: list[Any]
@@ -194,12 +71,12 @@ class Words:
     labels: list[Labelled]
 
 
-def words(session: Session, questions: Sequence[int], filters: Filters) -> Words:
-    """Which word counts is decided before the filters: a word that another one replaced stays replaced."""
+def contributions(session: Session, questions: Sequence[int], filters: Filters) -> Contributions:
+    """What counts is decided before the filters: what somebody replaced stays replaced."""
     work, stages = submitted(session, questions), set(filters.stages or STAGES)
     annotations = annotated(session, questions, work) if stages & set(get_args(Stage)) else []
     labels = labelled(session, questions, work) if "judging" in stages else []
-    return Words(
+    return Contributions(
         _own(work, filters),
         [a for a in annotations if _passes(filters, a.annotator, a.stage, a.updated)],
         [
@@ -230,7 +107,7 @@ def _passes(filters: Filters, name: str, stage: str, when: datetime) -> bool:
 
 
 def _add_sheets(session: Session, chunk: dict[int, Said], work: Sequence[Any], filters: Filters) -> None:
-    """Missing answers and rejected suggestions; and a judge's word on a disambiguated question, which is left out where it does not fit."""
+    """Missing answers and rejected suggestions; and what a judge said of a disambiguated question, which is left out where it does not fit."""
     unfit: dict[tuple[int, str], set[tuple[str, int]]] = {}
     for row in work:
         votes = chunk[row.question_id].votes
@@ -240,9 +117,9 @@ def _add_sheets(session: Session, chunk: dict[int, Said], work: Sequence[Any], f
         for use in row.body.get("suggestions", ()):
             if use["action"] == "rejected" and not filters.system:
                 votes.append(Vote(row.name, use["text"], "", "wrong", row.created, soft=True))
-        for judged in row.body.get("answers", ()):
-            if judged.get("question") not in (None, "fits"):
-                unfit.setdefault((row.question_id, row.name), set()).add((judged["prediction_id"], judged["position"]))
+        for sheet in row.body.get("answers", ()):
+            if sheet.get("question") not in (None, "fits"):
+                unfit.setdefault((row.question_id, row.name), set()).add((sheet["prediction_id"], sheet["position"]))
     if not unfit:
         return
     wanted = {place for places in unfit.values() for place in places}
@@ -256,3 +133,39 @@ def _add_sheets(session: Session, chunk: dict[int, Said], work: Sequence[Any], f
         bad = {questions[place] for place in places if place in questions}
         votes = chunk[question].votes
         votes[:] = [replace(v, clarified="") if v.annotator == name and v.clarified in bad else v for v in votes]
+
+
+def of_project(query: _Q, question: Any, filters: Filters) -> _Q:
+    """Only questions of the project; gold items are no data."""
+    if not filters.project:
+        return query
+    item = workbench.ProjectItem
+    return query.where(
+        exists().where(
+            item.question_id == question,
+            item.gold.is_(None),
+            item.project_id == select(workbench.Project.id).filter_by(public_id=filters.project).scalar_subquery(),
+            ~hidden(item.project_id, item.id),
+        )
+    )
+
+
+def dated(query: _Q, column: Any, filters: Filters) -> _Q:
+    if filters.since is not None:
+        query = query.where(column >= filters.since)
+    return query.where(column < filters.until) if filters.until is not None else query
+
+
+def latest_labels(session: Session, filters: Filters, limit: int) -> tuple[list[Labelled], bool]:
+    """The labels on `limit` answers at most, to the questions that were judged last; and whether some were left out."""
+    said = judged()
+    query = of_project(select(said.c.question_id), said.c.question_id, filters).group_by(said.c.question_id)
+    ids = list(session.scalars(query.order_by(func.max(said.c.updated).desc(), said.c.question_id)))
+    found: list[Labelled] = []
+    for start in range(0, len(ids), VALUES):
+        found += contributions(session, ids[start : start + VALUES], replace(filters, stages=("judging",))).labels
+        answers = list(dict.fromkeys(one.answer.id for one in found))
+        if len(answers) > limit:
+            kept = set(answers[:limit])
+            return [one for one in found if one.answer.id in kept], True
+    return found, False

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from storage.schema.tables import Base
+from storage.schema.base import Base
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, or_, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotAllowedError
 from storage.people.permissions import check_role
-from storage.people.visitors import in_use, only_oneself, somebody_signs_in
 from storage.records.checks import check_annotator
-from storage.records.projects import AUTOMATIC, Role
+from storage.records.enumerations import Role
+from storage.records.projects import AUTOMATIC
 from storage.schema import tables, workbench
 from storage.schema.engine import now
+
+VISITOR = "visitor"  # of a database session's info: the name that it may speak for
 
 
 def annotator_row(session: Session, name: str) -> tables.Annotator:
@@ -64,3 +66,19 @@ def rights_of(session: Session, name: str, needed: Role = "annotator") -> Actor:
         raise NotAllowedError(f"'{name[:80]}' may not work here: sign in, or ask a manager for an account")
     check_role(name, found.role, needed)
     return Actor(found.id, name, cast(Role, found.role))
+
+
+def somebody_signs_in() -> ColumnElement[bool]:
+    account = workbench.Account.__table__.alias()
+    return select(account.c.id).where(or_(account.c.password.is_not(None), account.c.subject.is_not(None))).exists()
+
+
+def in_use(session: Session) -> bool:
+    return bool(session.scalar(select(somebody_signs_in())))
+
+
+def only_oneself(session: Session, name: str) -> None:
+    """Raises NotAllowedError where a visitor's transaction would act under another name.  The local operator's may."""
+    own = session.info.get(VISITOR)
+    if own is not None and own != name:
+        raise NotAllowedError(f"you are '{own[:80]}': nothing is done in the name of '{name[:80]}'")

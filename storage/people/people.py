@@ -17,14 +17,15 @@ from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
 from storage.people import passwords
-from storage.people.actors import actor, annotator_row
+from storage.people.actors import actor, annotator_row, in_use
 from storage.people.log import ACTIONS, note
 from storage.people.permissions import can
 from storage.people.throttle import Attempt, digest
-from storage.people.visitors import Visitor, in_use, visitor_of
+from storage.people.visitors import Visitor, visitor_of
 from storage.records.annotation import SignInError
 from storage.records.checks import check_annotator, check_choice, check_page, check_text
-from storage.records.projects import AUTOMATIC, Activity, Person, Role
+from storage.records.enumerations import Role
+from storage.records.projects import AUTOMATIC, Activity, Person
 from storage.records.results import Annotator
 from storage.schema import engine, tables, workbench
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.errors import NotAllowedError
-from storage.records.projects import Role
+from storage.records.enumerations import Role
 
 _RANK: dict[str, int] = {"annotator": 0, "validator": 1, "manager": 2}
 
@@ -60,7 +60,7 @@ ACTIONS: Mapping[str, Action] = {
         ("save_prediction", "find_prediction", "get_prediction", "recent_predictions"),
     ),
     "judge answers": Action(
-        "give one's own verdict on an answer, change it, take it back; see those of others",
+        "label an answer, change the label, take it back; see those of others",
         "annotator",
         ("judge", "clear_judgment", "judgments"),
     ),

@@ -11,16 +11,15 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
-from core.errors import NotAllowedError
+from storage.people.actors import VISITOR, in_use
 from storage.people.permissions import check_role
 from storage.records.annotation import SignedOutError
-from storage.records.projects import Role
+from storage.records.enumerations import Role
 from storage.schema import tables, workbench
 
-_VISITOR = "visitor"  # of a database session's info: the name that it may speak for
 _STATE = (
     workbench.Account.id,
     workbench.Account.updated,
@@ -38,15 +37,6 @@ class Visitor:
     name: str
     account: int = 0  # 0: of an open house
     epoch: str = field(default="", repr=False)  # digest of the account's state at the sign-in
-
-
-def somebody_signs_in() -> ColumnElement[bool]:
-    account = workbench.Account.__table__.alias()
-    return select(account.c.id).where(or_(account.c.password.is_not(None), account.c.subject.is_not(None))).exists()
-
-
-def in_use(session: Session) -> bool:
-    return bool(session.scalar(select(somebody_signs_in())))
 
 
 def _account(session: Session, which: ColumnElement[bool]) -> Any:
@@ -86,11 +76,4 @@ def check_visitor(session: Session, visitor: Visitor | None, needed: Role) -> No
         if row is None or not row.active or _epoch(row) != visitor.epoch or row.name != visitor.name:
             raise SignedOutError
         check_role(visitor.name, row.role, needed)
-    session.info[_VISITOR] = visitor.name
-
-
-def only_oneself(session: Session, name: str) -> None:
-    """Raises NotAllowedError where a visitor's transaction would act under another name.  The local operator's may."""
-    own = session.info.get(_VISITOR)
-    if own is not None and own != name:
-        raise NotAllowedError(f"you are '{own[:80]}': nothing is done in the name of '{name[:80]}'")
+    session.info[VISITOR] = visitor.name

@@ -20,14 +20,16 @@ from storage.people.actors import actor
 from storage.people.log import note
 from storage.projects.linked_predictions import link, link_all, unlinked
 from storage.projects.rows import item_row, project_row
+from storage.records.annotation import Gold
+from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_text, plain_problem
-from storage.records.projects import Gold, ItemsReport
-from storage.results.annotations import check_annotation
+from storage.records.projects import ItemsReport
 from storage.results.predictions import plain_trace, put_prediction
 from storage.schema import engine, tables, workbench
-from storage.tasks.batches import AT_ONCE, WAIT_SECONDS, Pace, resume_order, take_back
+from storage.tasks.batches import WAIT_SECONDS, resume_order, take_back
 from storage.tasks.contents import check_gold, gold_to_json
 from storage.tasks.jobs import BusyError, begin, is_stale, job_of, own_job, there
+from storage.tasks.pace import AT_ONCE, Pace
 from storage.tasks.queue_order import bulk, chunks, linked, rank_of, table_of
 
 MAX_ITEMS = 1_000_000  # of one project

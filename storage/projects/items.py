@@ -13,7 +13,8 @@ from storage.people.actors import actor
 from storage.people.permissions import can
 from storage.projects.rows import project_row
 from storage.records.checks import check_choice, check_page
-from storage.records.projects import Item, ItemState, ItemSummary, LinkedPrediction, StageProgress, WorkStage
+from storage.records.enumerations import ItemState, WorkStage
+from storage.records.projects import Item, ItemSummary, LinkedPrediction, StageProgress
 from storage.schema import engine, tables, workbench
 from storage.tasks.contents import annotations_from_json, passages_from_json
 from storage.tasks.jobs import there

@@ -9,9 +9,9 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from storage.schema import engine, tables, workbench
-from storage.tasks.batches import Pace
 from storage.tasks.jobs import own_job
-from storage.tasks.queue_order import bulk, chunks, linked, margins_of, reckon, table_of
+from storage.tasks.pace import Pace
+from storage.tasks.queue_order import bulk, chunks, linked, margins_of, table_of, update_disagreement
 
 
 def unlinked(session: Session, project: workbench.Project) -> list[tuple[int, int, int]]:
@@ -48,7 +48,7 @@ def link(
     changed = sorted({r["item_id"] for r in rows})
     if margins is None and project.ordering == "uncertainty":
         margins = margins_of(session, linked(session, changed))
-    reckon(session, project, changed, margins)
+    update_disagreement(session, project, changed, margins)
     return len(rows)
 
 

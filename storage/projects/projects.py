@@ -18,23 +18,14 @@ from sqlalchemy.orm import Session
 from core.errors import ConflictError, InputError
 from storage.people.actors import actor, rights_of
 from storage.people.log import note
-from storage.projects.qualification import reckon_qualification
+from storage.projects.qualification import qualification_of
 from storage.projects.rows import latest_guidelines, project_row
+from storage.records.annotation import Qualification
+from storage.records.answer_sets import check_annotation
 from storage.records.checks import check_page, check_text
-from storage.records.projects import (
-    THRESHOLDS,
-    Example,
-    Guidelines,
-    Project,
-    ProjectChanges,
-    ProjectState,
-    ProjectValues,
-    Qualification,
-    WorkStage,
-    checked_project,
-)
+from storage.records.enumerations import ProjectState, WorkStage
+from storage.records.projects import THRESHOLDS, Example, Guidelines, Project, ProjectChanges, ProjectValues, checked_project
 from storage.records.rows import record_of
-from storage.results.annotations import check_annotation
 from storage.schema import engine, tables, workbench
 from storage.tasks.batches import put_in_order, resume_order
 from storage.tasks.contents import examples_from_json, examples_to_json
@@ -271,7 +262,7 @@ class Projects(engine.Part):
         """Raises NotFoundError for an unknown project, NotAllowedError."""
         with self.reading() as session:
             who = actor(session, annotator)
-            return reckon_qualification(session, project_row(session, project), who.id)
+            return qualification_of(session, project_row(session, project), who.id)
 
     def admit(self, by: str, project: str, annotator: str, admitted: bool | None) -> Qualification:
         """Lets somebody in or keeps them out whatever their gold items say; None leaves it to those again.
@@ -293,7 +284,7 @@ class Projects(engine.Part):
                 session.add(workbench.Admission(project_id=row.id, annotator_id=whom, admitted=admitted, created=engine.now()))
             session.flush()
             note(session, who.id, "person admitted", project=row.id, details={"name": annotator, "admitted": admitted})
-            return reckon_qualification(session, row, whom)
+            return qualification_of(session, row, whom)
 
 
 def _guidelines(row: workbench.Guideline, project: str, by: str) -> Guidelines:

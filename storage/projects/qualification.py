@@ -6,15 +6,15 @@ from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from core.metrics.answers import f1
-from storage.records.annotation import Content, JudgingWork
-from storage.records.projects import THRESHOLDS, Gold, Qualification
+from storage.records.annotation import Content, Gold, JudgingWork, Qualification
+from storage.records.projects import THRESHOLDS
 from storage.results.standing import stands
 from storage.schema import workbench
 from storage.tasks.jobs import there
 
 
 def gold_score(gold: Gold, content: Content, systems: dict[str, str]) -> float:
-    """In 0..1: the best answer F1 against the reference annotations (two empty sets: 1), or the share of the reference verdicts
+    """In 0..1: the best answer F1 against the reference annotations (two empty sets: 1), or the share of the reference labels
     that were given.  `systems`: prediction id -> system.
     """
     if isinstance(content, JudgingWork):
@@ -32,7 +32,7 @@ def gold_score(gold: Gold, content: Content, systems: dict[str, str]) -> float:
     return max(scores, default=1.0)
 
 
-def reckon_qualification(session: Session, project: workbench.Project, annotator: int, *, brief: bool = False) -> Qualification:
+def qualification_of(session: Session, project: workbench.Project, annotator: int, *, brief: bool = False) -> Qualification:
     """What the gold items and the managers say of somebody.  Without gold items nobody has to qualify; `brief`: then they are not
     even counted."""
     word = session.scalar(select(workbench.Admission.admitted).filter_by(project_id=project.id, annotator_id=annotator))

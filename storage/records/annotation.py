@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from core.annotating.labels import Label, Preference, QuestionLabel
 from core.errors import ConflictError, NotAllowedError
 from core.types import Annotation, Evidence, Passage
-from storage.records.projects import (
-    Gold,
-    InteractionKind,
-    Qualification,
-    SideName,
-    SuggestionAction,
-    TaskState,
-    WorkStage,
-)
+from storage.records.enumerations import InteractionKind, SideName, SuggestionAction, TaskState, WorkStage
 
 # ---------------------------------------------------------------- work
 
@@ -176,7 +168,7 @@ Content = GenerationWork | ValidationWork | JudgingWork
 
 @dataclass(frozen=True, slots=True)
 class GoldFeedback:
-    """At once after a gold item.  `score` in 0..1: best answer F1, or share of equal verdicts."""
+    """At once after a gold item.  `score` in 0..1: best answer F1, or share of equal labels."""
 
     score: float
     right: bool
@@ -234,7 +226,7 @@ class MineAndFinal:
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
     prediction_id: str
-    position: int  # in the prediction, for verdicts; the order on the sheet is shuffled
+    position: int  # in the prediction, for labels; the order on the sheet is shuffled
     text: str
     question: str | None
     evidence: tuple[Evidence, ...]
@@ -319,3 +311,23 @@ class SignedOutError(NotAllowedError):
 
     def __init__(self) -> None:
         super().__init__("you are not signed in, or not any more: sign in again")
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """The reference of a qualification item.  Generation: an answer set; judging: (system, position) -> label.  `hint` is shown
+    with the feedback."""
+
+    annotations: tuple[Annotation, ...] = ()
+    verdicts: Mapping[tuple[str, int], Label] = field(default_factory=dict)
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Qualification:
+    """`passed` is None while gold items are left to do."""
+
+    done: int
+    needed: int
+    right: int
+    passed: bool | None

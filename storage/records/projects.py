@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
-from core.annotating.labels import Label
 from core.errors import InputError
 from core.types import Annotation, Passage
 from storage.records.checks import MAX_ID_CHARS, check_choice, check_text
-
-Role = Literal["annotator", "validator", "manager"]
-WorkStage = Literal["generation", "validation", "judging"]
-Order = Literal["file", "random", "uncertainty", "disagreement"]
-ProjectState = Literal["open", "closed"]
-ItemState = Literal["waiting", "open", "done"]
-# leased: open with its annotator; released: given back; expired: the lease ran out and another took the slot; returned: sent
-# back for rework; submitted and skipped: done with
-TaskState = Literal["leased", "released", "expired", "submitted", "skipped", "returned"]
-SuggestionAction = Literal["accepted", "edited", "rejected"]
-SideName = Literal["a", "b"]
-InteractionKind = Literal["search", "view"]
-Job = Literal["items", "order"]  # what takes several transactions of a project
+from storage.records.enumerations import ItemState, Order, ProjectState, Role, WorkStage
 
 THRESHOLDS: Mapping[str, float] = {
     "alias_words": 7,  # an alias of so many words gets a warning
@@ -196,16 +183,6 @@ def _thresholds(value: Mapping[str, float]) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Gold:
-    """The reference of a qualification item.  Generation: an answer set; judging: (system, position) -> verdict.  `hint` is shown
-    with the feedback."""
-
-    annotations: tuple[Annotation, ...] = ()
-    verdicts: Mapping[tuple[str, int], Label] = field(default_factory=dict)
-    hint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class LinkedPrediction:
     """`system` is empty where it is judged blind."""
 
@@ -272,13 +249,3 @@ class StageProgress:
     gold: int  # submissions of gold items
     drafts: int
     seconds: float  # spent on what was submitted
-
-
-@dataclass(frozen=True, slots=True)
-class Qualification:
-    """`passed` is None while gold items are left to do."""
-
-    done: int
-    needed: int
-    right: int
-    passed: bool | None

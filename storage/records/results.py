@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from core.annotating.labels import Label
 from core.errors import ConflictError, FormatError
 from core.types import Prediction
-
-State = Literal["draft", "submitted", "skipped"]
-Stage = Literal["generation", "validation"]
-Format = Literal["ambignq", "ambignq-full", "fid", "training", "preferences", "csv", "parquet", "jsonl"]
-ExportFormat = Literal[Format, "backup"]
+from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_text
+from storage.records.enumerations import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,3 +253,10 @@ class RejectedRowsError(FormatError):
         rows = "row was" if total == 1 else "rows were"
         super().__init__(f"{total} {rows} refused and nothing was stored: {shown}{more}", file=file)
         self.line = rejected[0][0] if rejected else None
+
+
+def check_judgment(verdict: object, note: str, state: object) -> None:
+    check_choice(state, State, "the state")
+    if verdict is not None or state == "submitted":
+        check_choice(verdict, Label, "the label")
+    check_text(note, "the note", limit=MAX_NOTE_CHARS)

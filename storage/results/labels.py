@@ -9,20 +9,12 @@ from sqlalchemy.orm import Session
 
 from core.annotating.labels import Label
 from core.errors import NotFoundError
-from storage.people.actors import annotator_row
-from storage.people.visitors import only_oneself
-from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_text
-from storage.records.results import Judgment, JudgmentConflictError, State
+from storage.people.actors import annotator_row, only_oneself
+from storage.records.enumerations import State
+from storage.records.results import Judgment, JudgmentConflictError, check_judgment
 from storage.results.standing import labelled, submitted
 from storage.schema import tables
 from storage.schema.engine import Part, now
-
-
-def check_judgment(verdict: object, note: str, state: object) -> None:
-    check_choice(state, State, "the state")
-    if verdict is not None or state == "submitted":
-        check_choice(verdict, Label, "the verdict")
-    check_text(note, "the note", limit=MAX_NOTE_CHARS)
 
 
 def answer_id(session: Session, prediction_id: str, position: int) -> int:
@@ -105,11 +97,11 @@ class Labels(Part):
         state: State = "submitted",
         expected_version: int | None = None,
     ) -> Judgment:
-        """Saves a verdict and returns it as stored.  A save with equal content changes nothing, whatever the version.
+        """Saves a label and returns it as stored.  A save with equal content changes nothing, whatever the version.
 
         `expected_version`: the version that was shown (0: none yet); None overwrites whatever is there.  The earlier
         value goes into the history.  Raises JudgmentConflictError (a ConflictError with `mine` and `theirs`) when the
-        stored version is another, NotFoundError for an unknown answer, InputError for a wrong verdict, state, note or
+        stored version is another, NotFoundError for an unknown answer, InputError for a wrong label, state, note or
         name.
         """
         check_judgment(verdict, note, state)
@@ -135,7 +127,7 @@ class Labels(Part):
             return cast(Judgment, _own(session, prediction_id, position, annotator))
 
     def clear_judgment(self, prediction_id: str, position: int, annotator: str, expected_version: int | None = None) -> bool:
-        """Takes a verdict back; its history stays.
+        """Takes a label back; its history stays.
 
         False if there was none.  Raises JudgmentConflictError and NotFoundError as `judge`.
         """

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, undefer
 
 from core.errors import ConflictError, FormatError, InputError, NotFoundError, StorageError
 from core.trace import prediction_from_json, to_json
-from core.types import Prediction, Question
+from core.types import Evidence, Prediction, Question
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_page, check_text, plain_problem
 from storage.records.results import PredictionSummary, StoredPrediction, StoredQuestion
 from storage.records.rows import record_of
@@ -182,3 +182,7 @@ class Predictions(Part):
                 PredictionSummary(row.public_id, question, row.system, row.corpus, tuple(answers.get(row.id, ())), row.created)
                 for row, question in rows
             ]
+
+
+def evidence_of(row: tables.PredictedAnswer) -> tuple[Evidence, ...]:
+    return tuple(Evidence(e["passage_id"], e["start"], e["end"], e["text"]) for e in row.evidence)

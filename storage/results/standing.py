@@ -3,7 +3,7 @@
 Work that was submitted stands in `submission` alone.  It counts while its task is submitted and holds a slot: what was returned or
 reopened, what is over the number, gold items and automatic validations do not count.  Of what one person said of the same question and
 stage, or of the same answer, the latest counts, be it in two projects or in a project and elsewhere.  A label that was cleared on
-Explore, or turned into a draft there, is a later word like another: the project's label does not count then.
+Explore, or turned into a draft there, is a later label like another: the project's label does not count then.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, get_args
 from sqlalchemy import JSON, ColumnElement, Row, Select, and_, cast, func, literal, select, true, type_coerce, union_all
 from sqlalchemy.orm import Session, aliased
 
-from core.types import Annotation
-from storage.records.results import Stage
-from storage.results.annotations import annotation_from_json, pairs_of
+from core.types import Annotation, QAPair
+from storage.records.answer_sets import annotation_from_json
+from storage.records.enumerations import Stage
 from storage.schema import tables, workbench
 
 CHUNK = 500  # values of one statement
@@ -182,8 +182,8 @@ def labelled(session: Session, questions: Sequence[int], work: Iterable[_Work]) 
         told = (one["verdict"], one["note"], "submitted", row.version, row.began, row.created)
         said[key].append(Labelled(answers[place], row.name, row.annotator_id, *told))
     found = []
-    for key, words in said.items():
-        latest = max(words, key=lambda one: one.updated)
+    for key, labels in said.items():
+        latest = max(labels, key=lambda one: one.updated)
         if latest.state != "cleared":
             found.append(latest if latest.version == times[key] else replace(latest, version=times[key]))
     return sorted(found, key=lambda one: (one.answer.number, one.answer.position, one.order))
@@ -240,3 +240,13 @@ def judged() -> Any:
     on_explore = on_explore.join(j, j.predicted_answer_id == answer.id)
     sheets = counted(workbench.ProjectItem.question_id, workbench.Submission.created)
     return union_all(on_explore, sheets.where(workbench.Submission.stage == "judging")).subquery()
+
+
+def pairs_of(session: Session, ids: Iterable[int]) -> dict[int, tuple[QAPair, ...]]:
+    """The pairs of these annotation rows, in order."""
+    found: dict[int, list[QAPair]] = {}
+    query = select(tables.QaPair).where(tables.QaPair.annotation_id.in_(list(ids))).order_by(tables.QaPair.position)
+    for row in session.scalars(query):
+        pair = QAPair(row.question, tuple(row.answers), tuple(row.passage_ids))
+        found.setdefault(row.annotation_id, []).append(pair)
+    return {key: tuple(value) for key, value in found.items()}

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Integer, Text, and_, case, column, delete, select, table
 
-from storage.schema.engine import Flag, JsonText, UtcDateTime
+from storage.schema.base import Flag, JsonText, UtcDateTime
 
 CHUNK = 200  # questions, or rows that go, at a time
 _Key = tuple[Any, ...]  # question, stage, person; or predicted answer, person

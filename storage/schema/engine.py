@@ -1,4 +1,4 @@
-"""Engine, pragmas, the two transaction scopes, and the column types.
+"""Engine, pragmas, and the two transaction scopes.
 
 SQLite in WAL mode: readers never wait for the writer.  Writes begin with BEGIN IMMEDIATE: a transaction that starts
 with a read and then writes fails at once with SQLITE_BUSY_SNAPSHOT, whatever the busy timeout (measured: 320 of 480
@@ -11,10 +11,8 @@ writes take one advisory lock, so that what is tested of one is true of the othe
 from __future__ import annotations
 
 import copy
-import json
 import sqlite3
 import threading
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -22,14 +20,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import DateTime, Dialect, Engine, Integer, LargeBinary, Text, TypeDecorator, create_engine, event
+from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.orm.exc import StaleDataError
 
 from core.errors import ConflictError, InputError, StorageError
-from core.json_io import dumps
 
 BUSY_TIMEOUT_MS = 10_000
 SYNCHRONOUS = "FULL"  # each commit reaches the disk; NORMAL may lose the last ones in a power cut
@@ -40,68 +37,6 @@ _BEGIN = "ambiscope_begin"  # execution option: the statement that opens a trans
 
 def now() -> datetime:
     return datetime.now(UTC)
-
-
-class UtcDateTime(TypeDecorator[datetime]):
-    """Aware datetimes in, aware UTC datetimes out.  SQLite keeps ISO 8601 text of fixed width, so text order is time order."""
-
-    impl = Text
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> Any:
-        return dialect.type_descriptor(Text() if dialect.name == "sqlite" else DateTime(timezone=True))
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError(f"{value!r} has no time zone")
-        utc = value.astimezone(UTC)
-        return utc.isoformat(timespec="microseconds") if dialect.name == "sqlite" else utc
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        if value is None:
-            return None
-        return (datetime.fromisoformat(value) if isinstance(value, str) else value).astimezone(UTC)
-
-
-class Flag(TypeDecorator[bool]):
-    """A truth value as 0 or 1: STRICT tables know no BOOLEAN."""
-
-    impl = Integer
-    cache_ok = True
-
-    def process_bind_param(self, value: bool | None, dialect: Dialect) -> int | None:
-        return None if value is None else int(value)
-
-    def process_result_value(self, value: int | None, dialect: Dialect) -> bool | None:
-        return None if value is None else bool(value)
-
-
-class JsonText(TypeDecorator[Any]):
-    """Plain JSON values as text: STRICT tables know no JSON type.  NaN is refused."""
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        return None if value is None else dumps(value)
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        return None if value is None else json.loads(value)
-
-
-class PackedJson(TypeDecorator[Any]):
-    """Plain JSON values, compressed: for what is large and never searched.  NaN is refused."""
-
-    impl = LargeBinary
-    cache_ok = True
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> bytes | None:
-        return None if value is None else zlib.compress(dumps(value).encode(), 6)
-
-    def process_result_value(self, value: bytes | None, dialect: Dialect) -> Any:
-        return None if value is None else json.loads(zlib.decompress(value))
 
 
 def parse_url(url: str) -> URL:

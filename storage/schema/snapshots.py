@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from storage.schema.tables import STRICT, Base
+from storage.schema.base import STRICT, Base
 
 
 class Snapshot(Base):

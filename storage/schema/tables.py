@@ -8,56 +8,23 @@ name, so that later migrations can find it.  No row of these classes leaves the 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any
 
 from sqlalchemy import (
-    REAL,
     BigInteger,
     CheckConstraint,
-    Double,
     ForeignKey,
     Index,
     Integer,
-    MetaData,
-    Text,
     UniqueConstraint,
     text,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column
 
 from core.annotating.labels import Label
 from core.types import AnnotationType, Scope
-from storage.records.results import ExportFormat, Stage, State
-from storage.schema.engine import Flag, JsonText, PackedJson, UtcDateTime
-
-
-def one_of(column: str, kind: Any) -> CheckConstraint:
-    """The column has one of a Literal's values."""
-    return CheckConstraint(f"{column} IN ({', '.join(map(repr, get_args(kind)))})", column, info={column: get_args(kind)})
-
-
-class Base(DeclarativeBase):
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "ck": "ck_%(table_name)s_%(constraint_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
-    type_annotation_map: ClassVar[dict[Any, Any]] = {
-        str: Text(),
-        Literal: Text(),  # an enumeration: see one_of
-        bool: Flag(),
-        datetime: UtcDateTime(),
-        float: Double().with_variant(REAL(), "sqlite"),  # SQLite's REAL has 64 bits, PostgreSQL's only 32
-        dict[str, Any]: JsonText(),
-        list[Any]: JsonText(),
-    }
-
-
-STRICT = {"sqlite_strict": True}
+from storage.records.enumerations import ExportFormat, Stage, State
+from storage.schema.base import STRICT, Base, JsonText, PackedJson, one_of
 
 
 class Question(Base):

@@ -15,8 +15,8 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from storage.records.projects import InteractionKind, ItemState, Job, Order, ProjectState, Role, TaskState, WorkStage
-from storage.schema.tables import STRICT, Base, one_of
+from storage.records.enumerations import InteractionKind, ItemState, Job, Order, ProjectState, Role, TaskState, WorkStage
+from storage.schema.base import STRICT, Base, one_of
 
 APPEND_ONLY = ("guideline", "submission", "interaction", "activity")
 

@@ -12,25 +12,12 @@ from sqlalchemy import delete, exists, func, select
 from sqlalchemy.orm import Session
 
 from storage.schema import engine, tables, workbench
+from storage.schema.base import Base
 from storage.tasks.jobs import begin, held, is_stale, job_of
-from storage.tasks.queue_order import linked, margins_of, reckon, set_ranks, table_of
+from storage.tasks.pace import Pace
+from storage.tasks.queue_order import linked, margins_of, set_ranks, table_of, update_disagreement
 
-AT_ONCE = 200  # items of a first portion
-LEAST, MOST = 50, 1000
-AIM_SECONDS = 0.05  # that a portion holds the lock
-REST_SECONDS = 0.25  # at most, between two portions
 WAIT_SECONDS = 10.0  # for a call that adds to the same project
-
-
-class Pace:
-    """How many items the next portion has, and the rest before it: as long as the portion took, so that half of the time is the others'."""
-
-    def __init__(self) -> None:
-        self.size = AT_ONCE
-
-    def rest(self, seconds: float) -> None:
-        self.size = max(LEAST, min(MOST, int(self.size * min(2.0, AIM_SECONDS / max(seconds, 1e-4)))))
-        time.sleep(min(seconds, REST_SECONDS))
 
 
 def put_in_order(database: engine.Database, project: int, token: str) -> None:
@@ -63,7 +50,7 @@ def put_in_order(database: engine.Database, project: int, token: str) -> None:
                 job.place = session.scalar(select(func.max(item.position)).where(item.id.in_(ids))) or 0
                 session.flush()
                 if row.ordering in ("uncertainty", "disagreement"):
-                    reckon(session, row, ids, margins)
+                    update_disagreement(session, row, ids, margins)
                 else:
                     set_ranks(session, row, ids)
             else:
@@ -116,7 +103,7 @@ def take_back(database: engine.Database, project: int, token: str) -> None:
 
 def _drop_questions(session: Session, ids: Sequence[int], job: workbench.ProjectJob) -> None:
     q = tables.Question
-    keys = [key for table in tables.Base.metadata.tables.values() for key in table.foreign_keys]
+    keys = [key for table in Base.metadata.tables.values() for key in table.foreign_keys]
     used = [exists().where(key.parent == q.id) for key in keys if key.references(table_of(q))]
     session.execute(
         delete(q)

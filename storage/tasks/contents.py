@@ -13,15 +13,17 @@ from core.types import Annotation, Passage
 from storage.records.annotation import (
     Content,
     GenerationWork,
+    Gold,
     JudgedAnswer,
     JudgingWork,
     MissingAnswer,
     SuggestionUse,
     ValidationWork,
 )
+from storage.records.answer_sets import annotation_from_json, check_annotation
 from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_text, plain_problem
-from storage.records.projects import Example, Gold, SuggestionAction, WorkStage
-from storage.results.annotations import annotation_from_json, check_annotation
+from storage.records.enumerations import SuggestionAction, WorkStage
+from storage.records.projects import Example
 
 MAX_MISSING = 200
 _KINDS: dict[str, type[Any]] = {"generation": GenerationWork, "validation": ValidationWork, "judging": JudgingWork}
@@ -52,9 +54,9 @@ def _distinct(keys: Sequence[Any], what: str) -> None:
 def _check_judging(content: JudgingWork) -> None:
     _distinct([(a.prediction_id, a.position) for a in content.answers], "an answer")
     for answer in content.answers:
-        check_choice(answer.verdict, Label, "a verdict")
+        check_choice(answer.verdict, Label, "a label")
         if answer.question is not None:
-            check_choice(answer.question, QuestionLabel, "the verdict on a disambiguated question")
+            check_choice(answer.question, QuestionLabel, "the label of a disambiguated question")
         check_text(answer.note, "a note", limit=MAX_NOTE_CHARS)
     if content.preference is not None:
         check_choice(content.preference, Preference, "the preference")
@@ -110,10 +112,10 @@ def check_gold(gold: Gold) -> None:
     for annotation in gold.annotations:
         check_annotation(annotation, complete=True)
     for verdict in gold.verdicts.values():
-        check_choice(verdict, Label, "a gold verdict")
+        check_choice(verdict, Label, "a gold label")
     check_text(gold.hint, "the hint", limit=MAX_NOTE_CHARS)
     if not gold.annotations and not gold.verdicts:
-        raise InputError("a gold item needs a reference: annotations, or verdicts")
+        raise InputError("a gold item needs a reference: annotations, or labels")
 
 
 def examples_to_json(examples: Sequence[Example]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The order of a project's queues: what an item's place is reckoned from, and the writing of it."""
+"""The order of a project's queues: what an item's place is computed from, and the writing of it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from core.metrics.agreement.answer_sets import disagreement, set_of
 from storage.results.standing import counted
 from storage.schema import tables, workbench
+from storage.schema.base import Base
 
 CHUNK = 400  # rows of one statement: below SQLite's bound on variables
 
@@ -45,7 +46,7 @@ def margin_of(trace: Mapping[str, Any]) -> float | None:
     return float(trace["answers"][-1]["probability"]) if trace["answers"] else None
 
 
-def table_of(model: type[tables.Base]) -> Table:
+def table_of(model: type[Base]) -> Table:
     return cast(Table, model.__table__)
 
 
@@ -96,20 +97,20 @@ def margins_of(session: Session, predictions: Mapping[int, Sequence[int]]) -> di
     return found
 
 
-def reckon(
+def update_disagreement(
     session: Session, project: workbench.Project, items: Sequence[int], margins: Mapping[int, float] | None = None
 ) -> None:
-    """Reckons disagreement of these items anew, stores their margins where some are given, and puts them in their places in the queues.
+    """Computes the disagreement of these items anew, stores their margins where some are given, and puts them in their places in the queues.
 
     Disagreement is between the counted annotations, where there are two or more, else between the linked predictions.
     """
     for part in chunks(items):
-        _reckon(session, part, margins or {})
+        _store_disagreement(session, part, margins or {})
         if project.ordering in ("uncertainty", "disagreement"):
             set_ranks(session, project, part)
 
 
-def _reckon(session: Session, items: Sequence[int], margins: Mapping[int, float]) -> None:
+def _store_disagreement(session: Session, items: Sequence[int], margins: Mapping[int, float]) -> None:
     link, answer, sent = workbench.ItemPrediction, tables.PredictedAnswer, workbench.Submission
     said: dict[int, list[list[list[str]]]] = {}
     work = counted(sent.item_id, sent.body).where(sent.item_id.in_(list(items)), sent.stage == "generation")

@@ -1,5 +1,5 @@
-"""What follows when a piece of work begins or ceases to count, inside its write transaction: the item's state, the next stage's,
-and automatic validation.
+"""Who gets a slot, and what follows when a piece of work begins or ceases to count, inside its write transaction: the item's state,
+the next stage's, and automatic validation.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from core.annotating.agreement import agree, merged
 from core.errors import InputError
 from core.trace import to_json
 from core.types import Annotation
-from storage.people.actors import annotator_row
+from storage.people.actors import Actor, annotator_row
 from storage.people.log import note
 from storage.records.annotation import ValidationWork
+from storage.records.answer_sets import annotation_from_json
 from storage.records.projects import AUTOMATIC
-from storage.results.annotations import annotation_from_json
 from storage.results.standing import counted
 from storage.schema import engine, tables, workbench
 from storage.tasks.contents import annotations_from_json
-from storage.tasks.queue_order import reckon
-from storage.tasks.slots import holders, promotable, stage_row
-from storage.tasks.tasks import new_task, task_row
+from storage.tasks.places import Place
+from storage.tasks.queue_order import update_disagreement
+from storage.tasks.slots import free_slot, holders, promotable, stage_row
+from storage.tasks.tasks import lease_end, new_task, task_row
 
 
 def add_version(
@@ -91,7 +92,7 @@ def began_to_count(session: Session, project: workbench.Project, queue: workbenc
     if queue.stage == "generation":
         session.flush()
         if filled > 1:  # there is a disagreement
-            reckon(session, project, [task.item_id])
+            update_disagreement(session, project, [task.item_id])
         if queue.state == "done" and "validation" in project.stages:
             _open_validation(session, project, session.get_one(workbench.ProjectItem, task.item_id))
 
@@ -102,7 +103,7 @@ def ceased_to_count(session: Session, project: workbench.Project, queue: workben
     queue.state = "open"
     if queue.stage == "generation":
         session.flush()
-        reckon(session, project, [task.item_id])
+        update_disagreement(session, project, [task.item_id])
         retract_automatic(session, task.item_id)
         later = stage_row(session, task.item_id, "validation")
         if later is not None:
@@ -157,4 +158,53 @@ def _open_validation(session: Session, project: workbench.Project, item: workben
     add_version(session, task, to_json(content), guidelines=0, automatic=True)
     queue.state = "done"
     note(session, None, "item validated automatically", project=project.id, item=item.id, details={"version": task.version})
+    session.flush()
+
+
+def lease(
+    session: Session, project: workbench.Project, queue: workbench.ItemStage, who: Actor, row: workbench.Task | None
+) -> bool:
+    """Gives this person a free slot, unless earlier work over the number takes it."""
+    moment = engine.now()
+    while queue.state == "open" and (slot := free_slot(session, queue, moment, who.id)) is not None:
+        if fill_free_slots(session, project, queue):  # an expired lease may have become free just now
+            continue
+        take(session, project, queue, who, row, slot)
+        return True
+    return False
+
+
+def take(
+    session: Session,
+    project: workbench.Project,
+    queue: workbench.ItemStage,
+    who: Actor,
+    row: workbench.Task | None,
+    slot: int | None,
+) -> workbench.Task:
+    """Opens an item for this person, with this slot (None: gold)."""
+    moment = engine.now()
+    end = lease_end(project, moment)
+    fresh = row is None or row.state != "leased"
+    if row is None:
+        row = new_task(session, queue, who.id, "leased", slot=slot, expires=end)
+    else:
+        row.state, row.slot, row.expires, row.updated, row.reason = "leased", slot, end, moment, ""
+        session.flush()
+    if fresh:
+        note(session, who.id, "item leased", project=project.id, item=queue.item_id, details={"stage": queue.stage})
+    return row
+
+
+def renew(session: Session, place: Place) -> None:
+    """Extends an open lease; work whose lease ran out takes a slot again where one is free."""
+    row = place.need_task()
+    moment = engine.now()
+    if row.state == "leased":
+        row.expires = lease_end(place.project, moment)
+    elif row.state in ("expired", "released") and not place.queue.gold and place.queue.state == "open":
+        fill_free_slots(session, place.project, place.queue)
+        slot = free_slot(session, place.queue, moment, row.annotator_id)
+        if slot is not None:
+            row.state, row.slot, row.expires, row.updated = "leased", slot, lease_end(place.project, moment), moment
     session.flush()

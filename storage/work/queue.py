@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from sqlalchemy import ScalarSelect, and_, case, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from core.errors import InputError
 from storage.people.actors import Actor, actor
 from storage.people.log import note
-from storage.projects.qualification import reckon_qualification
+from storage.projects.qualification import qualification_of
 from storage.projects.rows import project_row
 from storage.records.annotation import NotQualifiedError, Task
 from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_page, check_text
-from storage.records.projects import TaskState, WorkStage
+from storage.records.enumerations import TaskState, WorkStage
 from storage.schema import engine, tables, workbench
 from storage.tasks.jobs import there
-from storage.tasks.slots import free_slot
-from storage.tasks.tasks import (
-    NEEDED,
-    Place,
-    find_place,
-    lease_end,
-    load_task,
-    new_task,
-    task_record,
-    task_row,
-    tasks_query,
-)
-from storage.work.completion import fill_free_slots
+from storage.tasks.places import NEEDED, Place, find_place
+from storage.tasks.tasks import lease_end, load_task, task_record, task_row, tasks_query
+from storage.work.completion import fill_free_slots, lease, take
 
 CANDIDATES = 20  # looked at together
 
@@ -95,7 +83,7 @@ class Queue(engine.Part):
         return None
 
     def _gold(self, session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
-        state = reckon_qualification(session, project, who.id, brief=True)
+        state = qualification_of(session, project, who.id, brief=True)
         if state.passed is False:
             raise NotQualifiedError(state)
         if state.passed:
@@ -200,7 +188,7 @@ class Queue(engine.Part):
             if place.queue.gold:
                 return load_task(session, take(session, place.project, place.queue, place.who, row, None))
             if stage != "validation":
-                state = reckon_qualification(session, place.project, place.who.id, brief=True)
+                state = qualification_of(session, place.project, place.who.id, brief=True)
                 if state.passed is False:
                     raise NotQualifiedError(state)
                 if state.passed is None:
@@ -283,52 +271,3 @@ def _bring_back(session: Session, project: workbench.Project, stage: str) -> Non
         .values(expires=end)
         .execution_options(synchronize_session=False)
     )
-
-
-def lease(
-    session: Session, project: workbench.Project, queue: workbench.ItemStage, who: Actor, row: workbench.Task | None
-) -> bool:
-    """Gives this person a free slot, unless earlier work over the number takes it."""
-    moment = engine.now()
-    while queue.state == "open" and (slot := free_slot(session, queue, moment, who.id)) is not None:
-        if fill_free_slots(session, project, queue):  # an expired lease may have become free just now
-            continue
-        take(session, project, queue, who, row, slot)
-        return True
-    return False
-
-
-def take(
-    session: Session,
-    project: workbench.Project,
-    queue: workbench.ItemStage,
-    who: Actor,
-    row: workbench.Task | None,
-    slot: int | None,
-) -> workbench.Task:
-    """Opens an item for this person, with this slot (None: gold)."""
-    moment = engine.now()
-    end = lease_end(project, moment)
-    fresh = row is None or row.state != "leased"
-    if row is None:
-        row = new_task(session, queue, who.id, "leased", slot=slot, expires=end)
-    else:
-        row.state, row.slot, row.expires, row.updated, row.reason = "leased", slot, end, moment, ""
-        session.flush()
-    if fresh:
-        note(session, who.id, "item leased", project=project.id, item=queue.item_id, details={"stage": queue.stage})
-    return row
-
-
-def renew(session: Session, place: Place) -> None:
-    """Extends an open lease; work whose lease ran out takes a slot again where one is free."""
-    row = place.need_task()
-    moment: datetime = engine.now()
-    if row.state == "leased":
-        row.expires = lease_end(place.project, moment)
-    elif row.state in ("expired", "released") and not place.queue.gold and place.queue.state == "open":
-        fill_free_slots(session, place.project, place.queue)
-        slot = free_slot(session, place.queue, moment, row.annotator_id)
-        if slot is not None:
-            row.state, row.slot, row.expires, row.updated = "leased", slot, lease_end(place.project, moment), moment
-    session.flush()

@@ -12,11 +12,11 @@ from storage.people.actors import actor
 from storage.people.log import note
 from storage.records.annotation import Task
 from storage.records.checks import MAX_NOTE_CHARS, check_text
-from storage.records.projects import WorkStage
+from storage.records.enumerations import WorkStage
 from storage.schema import engine, tables, workbench
-from storage.tasks.tasks import Place, find_place, lease_end, load_task, task_row
-from storage.work.completion import add_version, began_to_count, ceased_to_count, retract_automatic
-from storage.work.queue import lease, take
+from storage.tasks.places import Place, find_place
+from storage.tasks.tasks import lease_end, load_task, task_row
+from storage.work.completion import add_version, began_to_count, ceased_to_count, lease, retract_automatic, take
 
 
 class Returns(engine.Part):
@@ -99,15 +99,8 @@ class Returns(engine.Part):
     def _reopen(session: Session, place: Place, row: workbench.Task) -> None:
         counts = row.slot is not None
         moment = engine.now()
-        row.state, row.expires, row.updated = (
-            ("leased", lease_end(place.project, moment), moment)
-            if counts
-            else (
-                "expired",
-                None,
-                moment,
-            )
-        )
+        row.state, row.expires = ("leased", lease_end(place.project, moment)) if counts else ("expired", None)
+        row.updated = moment
         if counts:
             ceased_to_count(session, place.project, place.queue, row)
         reopen_draft(session, row)

@@ -19,14 +19,16 @@ from storage.records.annotation import (
     ValidationInput,
     ValidationWork,
 )
-from storage.records.projects import AUTOMATIC, SideName
+from storage.records.enumerations import SideName
+from storage.records.projects import AUTOMATIC
+from storage.results.predictions import evidence_of
 from storage.schema import engine, tables, workbench
 from storage.tasks.contents import content_from_json
+from storage.tasks.places import find_place
 from storage.tasks.shuffling import order, side_order
 from storage.tasks.slots import holders
-from storage.tasks.tasks import find_place, task_row
+from storage.tasks.tasks import task_row
 from storage.work.completion import sources_of
-from storage.work.submissions import evidence_of
 
 
 class Reviews(engine.Part):

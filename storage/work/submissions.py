@@ -13,10 +13,9 @@ from sqlalchemy.orm import Session
 from core.annotating import checks
 from core.errors import InputError
 from core.trace import to_json
-from core.types import Evidence
 from storage.people.actors import actor
 from storage.people.log import note
-from storage.projects.qualification import gold_score, reckon_qualification
+from storage.projects.qualification import gold_score, qualification_of
 from storage.projects.rows import project_row
 from storage.records.annotation import (
     Content,
@@ -32,15 +31,17 @@ from storage.records.annotation import (
     ValidationWork,
 )
 from storage.records.checks import check_choice, check_page
-from storage.records.projects import THRESHOLDS, WorkStage
+from storage.records.enumerations import WorkStage
+from storage.records.projects import THRESHOLDS
 from storage.records.rows import record_of
+from storage.results.predictions import evidence_of
 from storage.schema import engine, tables, workbench
 from storage.tasks.contents import check_content, content_from_json, gold_from_json
+from storage.tasks.drafts import check_body, log_of, put_draft
+from storage.tasks.places import Place, find_place
 from storage.tasks.shuffling import side_order
 from storage.tasks.slots import free_slot
-from storage.tasks.tasks import Place, find_place
 from storage.work.completion import add_version, began_to_count, fill_free_slots, retract_automatic, sources_of
-from storage.work.drafts import check_body, log_of, put_draft
 
 MAX_SECONDS = 60 * 60 * 24 * 7.0  # spent on one submission
 _NO_LOG = InteractionLog((), (), (), ())
@@ -126,7 +127,7 @@ class Submissions(engine.Part):
         equal to the current version changes nothing.  Later submissions are new versions.  `seconds`: spent since the last one.
         `draft_body`: what an undo reopens (default: the last draft).  For a gold item `feedback` tells how it went.
 
-        Raises InputError for what the rules of the stage refuse (core.annotating.checks.errors; an answer without a verdict),
+        Raises InputError for what the rules of the stage refuse (core.annotating.checks.errors; an answer without a label),
         a validated item, a gold item that was answered; SubmissionConflictError when `expected_version` (0: none) is not the
         stored one; SourcesChangedError; NotFoundError, NotAllowedError.
         """
@@ -225,24 +226,13 @@ class Submissions(engine.Part):
                 .order_by(link.side, answer.position)
             )
             return tuple(
-                Suggestion(
-                    prediction,
-                    row.position,
-                    row.text,
-                    row.clarified or "",
-                    row.probability,
-                    evidence_of(row),
-                )
+                Suggestion(prediction, row.position, row.text, row.clarified or "", row.probability, evidence_of(row))
                 for row, prediction in rows
             )
 
 
-def evidence_of(row: tables.PredictedAnswer) -> tuple[Evidence, ...]:
-    return tuple(Evidence(e["passage_id"], e["start"], e["end"], e["text"]) for e in row.evidence)
-
-
 def _complete_judging(session: Session, place: Place, content: JudgingWork) -> JudgingWork:
-    """Each answer of each linked prediction has a verdict, each disambiguated question too; the preference gets its prediction."""
+    """Each answer of each linked prediction has a label, each disambiguated question too; the preference gets its prediction."""
     link, answer = workbench.ItemPrediction, tables.PredictedAnswer
     rows = session.execute(
         select(tables.Prediction.public_id, answer.position, answer.clarified)
@@ -257,7 +247,7 @@ def _complete_judging(session: Session, place: Place, content: JudgingWork) -> J
     if strange := sorted(set(given) - set(wanted)):
         raise InputError(f"answer {strange[0][1] + 1} of prediction {strange[0][0][:40]} is none of this item")
     if missing := sorted(set(wanted) - set(given)):
-        raise InputError(f"{len(missing)} of {len(wanted)} answers have no verdict yet")
+        raise InputError(f"{len(missing)} of {len(wanted)} answers have no label yet")
     for key, clarified in wanted.items():
         if (given[key].question is None) != (clarified is None):
             what = (
@@ -312,6 +302,6 @@ def _score(session: Session, place: Place, content: Content) -> float:
 
 
 def _feedback(session: Session, place: Place, score: float) -> GoldFeedback:
-    state = reckon_qualification(session, place.project, place.who.id)
+    state = qualification_of(session, place.project, place.who.id)
     right = score >= {**THRESHOLDS, **place.project.thresholds}["gold_score"]
     return GoldFeedback(score, right, gold_from_json(place.item.gold or {}), state)

@@ -18,7 +18,8 @@ from storage_samples import evaluation_report
 from core import types as t
 from core.settings import Settings
 from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer, ValidationWork
-from storage.records.projects import Example, Project, WorkStage
+from storage.records.enumerations import WorkStage
+from storage.records.projects import Example, Project
 from storage.store import Store
 
 pytestmark = MARKS

@@ -6,7 +6,7 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from storage.records.projects import Role
+from storage.records.enumerations import Role
 from storage.store import Store
 
 PASSWORD = "a long password"

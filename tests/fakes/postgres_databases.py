@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from sqlalchemy import create_engine
 from sqlalchemy.engine import URL, make_url
 
-from storage.schema import tables
+from storage.schema.base import Base
 from storage.schema.upgrade import ensure_current
 
 
@@ -40,5 +40,5 @@ def database(admin: str, *, current: bool = True) -> Iterator[str]:
 
 def empty(url: str) -> None:
     """Deletes every row, also of the tables whose triggers refuse that.  (TRUNCATE takes longer: it makes new files.)"""
-    deletes = "; ".join(f'DELETE FROM "{name}"' for name in tables.Base.metadata.tables)
+    deletes = "; ".join(f'DELETE FROM "{name}"' for name in Base.metadata.tables)
     _admin(make_url(url), ["SET session_replication_role = replica", f"DO $$ BEGIN {deletes}; END $$"])

@@ -12,10 +12,11 @@ from sqlalchemy import select
 
 from core import types as t
 from core.trace import to_json
+from storage.exchange.kinds import write_pairs
 from storage.people.actors import annotator_row
-from storage.results.annotations import pairs_of, write_pairs
 from storage.results.evaluation_rows import report_of
 from storage.results.predictions import question_row
+from storage.results.standing import pairs_of
 from storage.schema import tables
 from storage.schema.engine import now
 from storage.store import Store

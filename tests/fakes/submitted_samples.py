@@ -10,7 +10,7 @@ from annotation_samples import judge_all, multiple, project, single, take, valid
 from storage_samples import prediction
 
 from core import types as t
-from storage.exchange.votes import Filters
+from storage.exchange.filters import Filters
 from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer, SuggestionUse
 from storage.records.projects import Project
 from storage.store import Store

@@ -17,7 +17,8 @@ from core.errors import InputError
 from pages.projects import system_answers
 from pages.projects.guidelines import example_of, first_examples, template
 from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer
-from storage.records.projects import Project, WorkStage
+from storage.records.enumerations import WorkStage
+from storage.records.projects import Project
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")

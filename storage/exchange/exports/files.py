@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,15 +58,6 @@ def digest(path: Path) -> str:
 
 def manifest_path(path: Path) -> Path:
     return path.with_name(path.name + ".manifest.json")
-
-
-def read_manifest(path: Path) -> dict[str, Any] | None:
-    """The manifest beside an export, or None.  It is trusted for nothing but its words."""
-    try:
-        found = json.loads(manifest_path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def note_export(database: Database, manifest: Manifest, path: Path) -> None:

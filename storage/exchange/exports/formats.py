@@ -16,33 +16,10 @@ How disagreement between annotators is settled stands in `storage.exchange.conse
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-
-from sqlalchemy.orm import Session
-
-from core.errors import InputError
 from storage.exchange import dump
 from storage.exchange.exports import tables, training_formats
-from storage.exchange.exports.files import HashedWriter
+from storage.exchange.exports.writing import Format, Formats
 from storage.exchange.kinds import KINDS
-from storage.exchange.votes import Filters, Names
-
-Rows = Callable[[Session, Filters, Names, Counter[str]], Iterator[str]]
-Whole = Callable[[Session, Filters, Names, Counter[str], HashedWriter], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """`rows` gives JSON texts, one a line, in a list if `as_list`; `whole` writes the file itself.  `counts`: named even when they are 0."""
-
-    suffix: str
-    counts: Sequence[str]
-    rows: Rows | None = None
-    whole: Whole | None = None
-    as_list: bool = False
-
 
 _MAJORITY = ("questions", "answers", "negatives", "ties", "questions_without_a_correct_answer", "questions_without_passages")
 _AMBIGNQ = (
@@ -53,7 +30,7 @@ _AMBIGNQ = (
     "pairs_with_the_prompt_question",
 )
 _STATEMENTS = ("rows", "generation", "validation", "judging")
-FORMATS: Mapping[str, Format] = {
+FORMATS: Formats = {
     "ambignq": Format(".json", _AMBIGNQ, training_formats.ambignq, as_list=True),
     "ambignq-full": Format(".json", (*_AMBIGNQ, "used_queries"), training_formats.ambignq_full, as_list=True),
     "fid": Format(".json", _MAJORITY, training_formats.fid, as_list=True),
@@ -67,33 +44,3 @@ FORMATS: Mapping[str, Format] = {
     "parquet": Format(".parquet", _STATEMENTS, whole=tables.write_parquet),
     "jsonl": Format(".jsonl", tuple(KINDS), dump.everything),
 }
-
-
-def check_format(name: str, filters: Filters) -> Format:
-    """Raises InputError for an unknown format, and for filters that it does not know."""
-    if name not in FORMATS:
-        raise InputError(f"unknown format '{name}'; use one of {', '.join(FORMATS)}")
-    if name == "jsonl" and not filters.empty:
-        raise InputError("a jsonl export holds everything: leave the filters out, or use another format")
-    return FORMATS[name]
-
-
-def write_rows(
-    session: Session, format: str, out: HashedWriter, filters: Filters, names: Names | None = None
-) -> dict[str, int]:
-    """Streams one format; returns the counts.  An empty database gives a valid file without rows."""
-    made = FORMATS[format]
-    called = names or Names(session, filters.pseudonyms)
-    counts: Counter[str] = Counter(dict.fromkeys(made.counts, 0))
-    if made.whole is not None:
-        made.whole(session, filters, called, counts, out)
-        return dict(counts)
-    assert made.rows is not None
-    out.write("[" if made.as_list else "")
-    for number, row in enumerate(made.rows(session, filters, called, counts)):
-        if made.as_list:
-            out.write((",\n" if number else "\n") + row)
-        else:
-            out.write(row + "\n")
-    out.write("\n]\n" if made.as_list else "")
-    return dict(counts)

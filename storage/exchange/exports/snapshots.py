@@ -18,12 +18,13 @@ from core.json_io import dumps
 from storage.exchange.consensus import RULE
 from storage.exchange.dump import LAYOUT
 from storage.exchange.exports.files import digest, manifest_path, note_export, replacing
-from storage.exchange.exports.formats import FORMATS, check_format, write_rows
-from storage.exchange.votes import Filters, Names, check_filters
+from storage.exchange.exports.writing import Formats, check_format, write_rows
+from storage.exchange.filters import Filters, Names, check_filters
 from storage.records.checks import MAX_NOTE_CHARS, check_page, check_text
-from storage.records.results import Format, Manifest, Snapshot
+from storage.records.enumerations import Format
+from storage.records.results import Manifest, Snapshot
 from storage.records.rows import record_of
-from storage.schema.engine import Part, now
+from storage.schema.engine import Database, Part, now
 from storage.schema.snapshots import Snapshot as SnapshotRow
 from storage.schema.upgrade import head
 
@@ -33,6 +34,10 @@ MANIFEST = "manifest.json"
 
 class Exports(Part):
     """The part of the Store about exports and snapshots.  The file is of one moment: one read transaction writes all of it."""
+
+    def __init__(self, database: Database, formats: Formats) -> None:
+        super().__init__(database)
+        self.formats = formats
 
     def export(
         self,
@@ -45,16 +50,16 @@ class Exports(Part):
     ) -> Manifest:
         """Writes `out` and `out.manifest.json` from one moment's data, and notes the export in the database.
 
-        `filters`, or the shorter `annotators` and `system`, narrow the words that count (not for jsonl, which holds everything).
+        `filters`, or the shorter `annotators` and `system`, narrow the contributions that count (not for jsonl, which holds everything).
         Raises InputError for an unknown format or annotator, NotFoundError for an unknown project, StorageError when the file cannot
         be written; then an earlier file of that name is as it was.
         """
         chosen = filters or Filters(tuple(annotators), system)
-        check_format(format, chosen)
+        made = check_format(self.formats, format, chosen)
         with replacing(out) as writer, self.reading() as session:
             check_filters(session, chosen)
             names = Names(session, chosen.pseudonyms)
-            counts = write_rows(session, format, writer, chosen, names)
+            counts = write_rows(session, made, writer, chosen, names)
         manifest = Manifest(
             format=format,
             file=out.name,
@@ -87,7 +92,7 @@ class Exports(Part):
         if not formats or len(set(formats)) != len(formats):
             raise InputError("name each format of the snapshot once, and one at least")
         for name in formats:
-            check_format(name, chosen)
+            check_format(self.formats, name, chosen)
         draft = draft_name(folder / "snapshot")
         try:
             draft.mkdir(parents=True)
@@ -107,9 +112,9 @@ class Exports(Part):
             check_filters(session, chosen)
             names = Names(session, chosen.pseudonyms)
             for name in formats:
-                path = draft / f"{name}{FORMATS[name].suffix}"
+                path = draft / f"{name}{self.formats[name].suffix}"
                 with replacing(path) as writer:
-                    counts = write_rows(session, name, writer, chosen, names)
+                    counts = write_rows(session, self.formats[name], writer, chosen, names)
                 files.append(
                     {"format": name, "file": path.name, "sha256": writer.sha256, "bytes": writer.bytes, "counts": counts}
                 )

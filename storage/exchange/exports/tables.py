@@ -17,7 +17,8 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from storage.exchange.exports.files import HashedWriter
-from storage.exchange.votes import Filters, Names, chunks, said, words
+from storage.exchange.filters import Filters, Names
+from storage.exchange.votes import chunks, contributions, said
 from storage.results.standing import Annotated, Labelled
 
 ROWS = 5_000  # of a Parquet row group
@@ -55,7 +56,7 @@ def safe_cell(text: str) -> str:
 
 
 def statements(session: Session, filters: Filters, names: Names) -> Iterator[dict[str, Any]]:
-    """Rows of COLUMNS: pairs of submitted annotations, then verdicts, question by question."""
+    """Rows of COLUMNS: pairs of submitted annotations, then labels, question by question."""
     agreeing = None
     if filters.minimum_agreement is not None:
         agreeing = {one.id for one in said(session, filters)}
@@ -63,7 +64,7 @@ def statements(session: Session, filters: Filters, names: Names) -> Iterator[dic
         if agreeing is not None:
             chunk = {key: one for key, one in chunk.items() if key in agreeing}
         rows: dict[int, list[dict[str, Any]]] = {key: [] for key in chunk}
-        found = words(session, list(chunk), filters)
+        found = contributions(session, list(chunk), filters)
         for annotation in found.annotations:
             rows[annotation.question] += _annotation_rows(annotation, names)
         for label in found.labels:

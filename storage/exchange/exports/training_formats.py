@@ -14,9 +14,10 @@ from sqlalchemy.orm import Session
 from core.json_io import dumps
 from core.text import has_answer
 from core.types import Annotation
-from storage.exchange.consensus import annotation_of, consensus, own_statements, validated
+from storage.exchange.consensus import Said, annotation_of, consensus, own_statements, validated
+from storage.exchange.filters import Filters, Names
 from storage.exchange.supporting import supporting
-from storage.exchange.votes import CHUNK, Filters, Names, Said, said, sheets
+from storage.exchange.votes import CHUNK, said, sheets
 from storage.schema import tables, workbench
 from storage.tasks.jobs import hidden
 

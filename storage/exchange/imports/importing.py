@@ -24,9 +24,8 @@ from sqlalchemy.orm import Session
 from core.errors import AmbiscopeError, FormatError, InputError
 from core.json_io import Decoder, array_rows, jsonl_rows, opened, read_text
 from storage.exchange.dump import LAYOUT, ONE_HOME, READS
-from storage.exchange.imports.lines import check_line
 from storage.exchange.imports.predictions import prediction_of, question_of
-from storage.exchange.imports.rows import Importer, ambignq_of
+from storage.exchange.imports.rows import Importer, ambignq_of, check_line
 from storage.exchange.kinds import Row
 from storage.records.checks import storable
 from storage.records.results import ImportReport, RejectedRowsError

@@ -18,7 +18,7 @@ from core.settings import Settings
 from storage.analysis.held_back import question_key
 from storage.analysis.loop import LoopOptions, run_loop
 from storage.analysis.loop_process import last_row, last_words, run_command
-from storage.exchange.votes import Filters
+from storage.exchange.filters import Filters
 from storage.schema import engine
 from storage.store import Store
 

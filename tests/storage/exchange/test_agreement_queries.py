@@ -12,6 +12,7 @@ from test_export_formats import work
 from core.errors import InputError, NotAllowedError, NotFoundError
 from storage.analysis import agreement
 from storage.analysis.agreement import quality
+from storage.exchange import votes
 from storage.schema import engine
 from storage.store import Store
 
@@ -74,8 +75,9 @@ def test_filters(worked: tuple[Store, str]) -> None:
 
 
 def test_bounds_are_told(worked: tuple[Store, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("MAX_ITEMS", 1), ("MAX_VERDICTS", 2), ("MAX_TIMES", 3), ("CHUNK", 1)):
+    for name, value in (("MAX_ITEMS", 1), ("MAX_LABELS", 2), ("MAX_TIMES", 3), ("CHUNK", 1)):
         monkeypatch.setattr(agreement, name, value)
+    monkeypatch.setattr(votes, "VALUES", 1)
     found = quality(worked[0], "Mia", samples=20)
     assert found.figures[1].n == 1
     assert found.verdicts.n == 2

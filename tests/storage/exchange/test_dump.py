@@ -13,7 +13,7 @@ from storage_samples import annotations, ask, fill
 
 from core.errors import InputError
 from storage.exchange.kinds import KINDS, LEFT_OUT, TARGETS, WITHIN
-from storage.schema import tables
+from storage.schema.base import Base
 from storage.store import Store
 
 MOMENT = "2026-01-31T12:00:00+00:00"
@@ -50,7 +50,7 @@ def test_a_kept_database_goes_out_comes_in_and_goes_out_equal(revision: str, pat
 
 def test_every_table_goes_out_or_is_left_out_on_purpose() -> None:
     own = [spec.table.__tablename__ for spec in KINDS.values()]
-    assert sorted([*own, *WITHIN, *LEFT_OUT]) == sorted(tables.Base.metadata.tables)
+    assert sorted([*own, *WITHIN, *LEFT_OUT]) == sorted(Base.metadata.tables)
     for kind, spec in KINDS.items():
         known = set(spec.table.__table__.columns.keys())
         assert {*spec.unique, *spec.refs, *spec.never, *spec.made, *spec.free, *spec.fields, *spec.equal} <= known, kind

@@ -23,11 +23,11 @@ from storage_samples import fill, prediction
 from core import types as t
 from core.errors import InputError, NotFoundError, StorageError
 from core.training.data.examples import read_multi
-from storage.exchange.consensus import Statement, Vote, agreement_of, annotation_of, consensus
+from storage.exchange.consensus import Said, Statement, Vote, agreement_of, annotation_of, consensus
 from storage.exchange.exports.tables import COLUMNS, safe_cell, schema
+from storage.exchange.filters import Filters
 from storage.exchange.kinds import KINDS
 from storage.exchange.supporting import supporting
-from storage.exchange.votes import Filters, Said
 from storage.records.annotation import (
     GenerationWork,
     JudgedAnswer,

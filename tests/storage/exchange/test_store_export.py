@@ -19,7 +19,7 @@ from core.training.data.examples import read_multi
 from storage.exchange import dump
 from storage.exchange.consensus import RULE, Statement, Vote, annotation_of, consensus, latest
 from storage.exchange.exports import files
-from storage.exchange.votes import Filters
+from storage.exchange.filters import Filters
 from storage.schema.engine import now
 from storage.schema.upgrade import head
 from storage.store import Store
@@ -344,7 +344,7 @@ def test_the_manifest_tells_what_went_out(store: Store, tmp_path: Path, format: 
     out = tmp_path / "out"
     manifest = store.exports.export(format, out)
     assert {p.name for p in tmp_path.iterdir()} == {"home", "out", "out.manifest.json"}
-    found = files.read_manifest(out)
+    found = json.loads(files.manifest_path(out).read_text())
     assert found == json.loads(json.dumps(manifest.to_json()))
     assert found["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
     assert found["bytes"] == out.stat().st_size

@@ -242,7 +242,7 @@ def test_what_is_done_outside_of_the_store_asks_the_same_table(house: tuple[Stor
     for who in OUT:
         door = through(store, visitors.get(who))
         assert not door.may(action)
-        for call in (lambda: door.allow(action), lambda: door.lent(action).database.writing().__enter__()):  # noqa: B023
+        for call in (lambda: door.allow(action), lambda: door.store_for(action).database.writing().__enter__()):  # noqa: B023
             with pytest.raises(SignedOutError):
                 call()
     for role in ROLES:

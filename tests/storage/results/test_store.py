@@ -19,8 +19,8 @@ from storage_samples import earlier_labels, fill, prediction, raw, whole_report
 from core import types as t
 from core.annotating.labels import LABELS
 from core.errors import ConflictError, InputError, NotFoundError, StorageError
+from storage.records.answer_sets import check_annotation
 from storage.records.results import JudgmentConflictError
-from storage.results.annotations import check_annotation
 from storage.schema import engine, tables
 from storage.schema.upgrade import head
 from storage.store import Store

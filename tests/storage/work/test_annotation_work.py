@@ -30,6 +30,7 @@ from storage.exchange.imports.question_files import questions_to_annotate
 from storage.records.annotation import (
     DraftConflictError,
     GenerationWork,
+    Gold,
     JudgingWork,
     MissingAnswer,
     SourcesChangedError,
@@ -37,7 +38,7 @@ from storage.records.annotation import (
     SuggestionUse,
     ValidationWork,
 )
-from storage.records.projects import Example, Gold
+from storage.records.projects import Example
 from storage.store import Store
 
 
@@ -417,7 +418,7 @@ def test_an_answer_is_linked_with_its_saving_and_nothing_else_is_looked_at(store
     (linked,) = store.items.get_item(first.id, "Mia").predictions
     assert (linked.system, store.predictions.get_prediction(linked.prediction_id).prediction.answers[0].text) == ("fid", "Ann")
     assert not store.items.get_item(second.id, "Mia").predictions
-    assert store.items.items(made.id, "Mia", stage="generation")[0].margin is not None  # its place in the queue is reckoned
+    assert store.items.items(made.id, "Mia", stage="generation")[0].margin is not None  # its place in the queue is computed
     told = store.people.activity("Mia", action="predictions linked")
     assert [(a.item, a.details["linked"]) for a in told] == [(first.id, 1)]
     before = store.maintenance.counts()["prediction"]

@@ -19,24 +19,24 @@ from core.types import ReferenceQuestion
 from storage.exchange import votes
 from storage.projects import intake
 from storage.projects.intake import Intake
-from storage.records.projects import Job
+from storage.records.enumerations import Job
 from storage.schema import engine, workbench
 from storage.store import Store
-from storage.tasks import batches, jobs
+from storage.tasks import jobs, pace
 
 
 @pytest.fixture
 def between(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     """Portions of two items; what is put in here is called once, after the next one, when nobody holds the lock."""
     calls: list[Callable[[], None]] = []
-    for module in (intake, batches):
+    for module in (intake, pace):
         monkeypatch.setattr(module, "AT_ONCE", 2)
 
-    def rest(self: batches.Pace, seconds: float) -> None:
+    def rest(self: pace.Pace, seconds: float) -> None:
         if calls:
             calls.pop(0)()
 
-    monkeypatch.setattr(batches.Pace, "rest", rest)
+    monkeypatch.setattr(pace.Pace, "rest", rest)
     return calls
 
 
@@ -120,16 +120,16 @@ def test_an_error_in_the_middle_leaves_nothing(
 
 
 def die(url: str, name: str) -> None:
-    intake.AT_ONCE = batches.AT_ONCE = 2
+    intake.AT_ONCE = pace.AT_ONCE = 2
     finished = 0
 
-    def rest(self: batches.Pace, seconds: float) -> None:
+    def rest(self: pace.Pace, seconds: float) -> None:
         nonlocal finished
         finished += 1
         if finished == 3:
             os._exit(9)
 
-    batches.Pace.rest = rest  # type: ignore[method-assign]
+    pace.Pace.rest = rest  # type: ignore[method-assign]
     with Store(url) as store:
         store.intake.add_items("Mia", name, questions(20))
 

@@ -17,7 +17,7 @@ from storage.store import Store
 from storage.work import submissions
 
 STORAGE = ROOT / "storage"
-# What a submission may set off is not on its way: the second of an item has their disagreement reckoned, the last opens the validation.
+# What a submission may set off is not on its way: the second of an item has their disagreement computed, the last opens the validation.
 # Not counted: the engine (transactions, column types); records and their own checks; functions that only check (`check_...`, and
 # that the item was opened); and what access check and log do behind their doors, `actor` and `note`, the same for every method.
 UNCOUNTED = ("schema", "records")

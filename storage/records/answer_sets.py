@@ -1,18 +1,13 @@
-"""People's own answer sets, in AmbigNQ's form: their check, their JSON, and the tables of those that came out of files."""
+"""People's own answer sets, in AmbigNQ's form: their check and their JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any, get_args
-
-from sqlalchemy import delete, select
-from sqlalchemy.orm import Session
 
 from core.errors import FormatError, InputError
 from core.trace import to_json
 from core.types import Annotation, AnnotationType, QAPair
 from storage.records.checks import plain_problem
-from storage.schema import tables
 
 MAX_PAIRS = 200
 
@@ -63,28 +58,3 @@ def annotation_from_json(body: Any) -> Annotation:
         answers = texts(pair.get("answers"), f"pairs[{i}].answers")
         pairs.append(QAPair(pair["question"], answers, texts(pair.get("passage_ids", []), f"pairs[{i}].passage_ids")))
     return Annotation(body["type"], tuple(pairs))
-
-
-def pairs_of(session: Session, ids: Iterable[int]) -> dict[int, tuple[QAPair, ...]]:
-    """The pairs of these annotation rows, in order."""
-    found: dict[int, list[QAPair]] = {}
-    query = select(tables.QaPair).where(tables.QaPair.annotation_id.in_(list(ids))).order_by(tables.QaPair.position)
-    for row in session.scalars(query):
-        pair = QAPair(row.question, tuple(row.answers), tuple(row.passage_ids))
-        found.setdefault(row.annotation_id, []).append(pair)
-    return {key: tuple(value) for key, value in found.items()}
-
-
-def write_pairs(session: Session, row: tables.Annotation, pairs: Sequence[QAPair]) -> None:
-    session.execute(delete(tables.QaPair).where(tables.QaPair.annotation_id == row.id))
-    for position, pair in enumerate(pairs):
-        session.add(
-            tables.QaPair(
-                annotation_id=row.id,
-                position=position,
-                question=pair.question,
-                answers=list(pair.answers),
-                passage_ids=list(pair.passage_ids),
-            )
-        )
-    session.flush()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core.evaluation.folder import REPORT, read_report, read_traces
-from storage.store import Store
+from storage.results.evaluations import Evaluations
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class ImportedRun:
     new: bool
 
 
-def import_run(store: Store, folder: Path, label: str = "") -> ImportedRun:
+def import_run(evaluations: Evaluations, folder: Path, label: str = "") -> ImportedRun:
     """Stores a finished run with its rows and traces; the same run twice is stored once.
 
     Raises InputError for a folder without a report, FormatError for a damaged one, StorageError.
@@ -30,9 +30,9 @@ def import_run(store: Store, folder: Path, label: str = "") -> ImportedRun:
     finished = datetime.fromtimestamp((folder / REPORT).stat().st_mtime, UTC)
     made = report["provenance"]
     system: dict[str, Any] = made["system"] if isinstance(made.get("system"), dict) else {}
-    before = store.evaluations.count_evaluations()
+    before = evaluations.count_evaluations()
     name = str(system.get("name") or "unknown")
-    saved = store.evaluations.save_evaluation(
+    saved = evaluations.save_evaluation(
         system=name,
         corpus=str(system.get("corpus") or "the questions' own passages"),
         questions=str(made.get("questions") or made.get("questions_digest") or "unknown"),
@@ -42,4 +42,4 @@ def import_run(store: Store, folder: Path, label: str = "") -> ImportedRun:
         finished=finished,
         traces=read_traces(folder),
     )
-    return ImportedRun(saved, name, len(report["rows"]), store.evaluations.count_evaluations() > before)
+    return ImportedRun(saved, name, len(report["rows"]), evaluations.count_evaluations() > before)
