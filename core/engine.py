@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from core import renamed
+from core import deprecated
 from core.errors import AmbiscopeError, InputError
 from core.requirements import check
 from core.retrieval.library import Corpus, CorpusLibrary
@@ -83,7 +83,7 @@ class Engine:
         Raises UnknownNameError, NotFoundError, InputError for options that do not fit the corpus, CheckpointError.
         """
         options = options or Options(max_answers=self.settings.max_answers)
-        name, extra = renamed.current_request(name or self.settings.system, options.extra)
+        name, extra = deprecated.current_request(name or self.settings.system, options.extra)
         build = SYSTEMS.resolve(name)
         options = replace(options, extra=extra)
         opened = None if own_passages else self.corpus(corpus)

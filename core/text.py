@@ -1,4 +1,4 @@
-"""Answer normalisation, token overlap and word chunking.
+"""Answer normalisation, token overlap, where an answer stands, and word chunking.
 
 Sources: `normalize_answer` is the definition of SQuAD's evaluate-v1.1.py as AmbigQA's script uses it; `has_answer` follows DPR's
 token-wise match (dpr/data/qa_validation.py) with a simpler tokeniser; chunks of 100 words as in DPR (section 4.1).
@@ -11,6 +11,8 @@ import string
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+
+from core.types import Evidence, RetrievedPassage
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 CHUNK_CHARS = 1500  # a chunk of 100 words has about 600; scripts without blanks would make one endless word
@@ -111,6 +113,21 @@ def find_spans(text: str, answer: str) -> list[tuple[int, int]]:
     if not n:
         return []
     return [(found[i].start(), found[i + n - 1].end()) for i in range(len(have) - n + 1) if have[i : i + n] == want]
+
+
+def occurrences(answer: str, passages: Sequence[RetrievedPassage], limit: int = 20) -> tuple[Evidence, ...]:
+    """Every place where the words of the answer stand, in the order of the passages; at most `limit`.
+
+    Nothing for answers of less than 4 characters: "3" stands in many passages that say nothing of the answer; a year is fine.
+    """
+    if len(answer) < 4:
+        return ()
+    out = [
+        Evidence(p.passage.id, start, end, p.passage.text[start:end])
+        for p in passages
+        for start, end in find_spans(p.passage.text, answer)
+    ]
+    return tuple(out[:limit])
 
 
 def text_problem(text: str, *, line: bool = False) -> str | None:

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.deprecated import ran_as
 from core.errors import InputError
 from core.evaluation.summary import failed_calls
-from core.renamed import ran_as
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.markup import escape

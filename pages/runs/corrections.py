@@ -7,7 +7,7 @@ import dataclasses
 import streamlit as st
 
 from core import types as t
-from core.renamed import ran_as
+from core.deprecated import ran_as
 from core.systems.shared.base import Options
 from core.text import normalize_answer
 from pages.app import shared

@@ -9,9 +9,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
+from core.deprecated import ran_as
 from core.errors import AmbiscopeError
 from core.evaluation.cost import calls_of, failures
-from core.renamed import ran_as
 from core.text import normalize_answer
 from core.trace import to_json
 from pages.app import shared as app

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core import renamed
+from core import deprecated
 from core.cli import main, parser
 from core.commands.train import TARGETS
 from core.settings import ROOT
@@ -30,7 +30,7 @@ def documented(path: Path) -> list[list[str]]:
 @pytest.fixture(autouse=True)
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "home"))
-    renamed._warn.cache_clear()
+    deprecated._warn.cache_clear()
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))

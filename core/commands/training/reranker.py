@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core import disk, renamed
+from core import deprecated, disk
 from core.commands.training import options
 from core.commands.training.runs import say
 from core.errors import InputError
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     out: Path = args.out or settings.runs_dir / "reranker"
     with disk.claimed(out, "a training"):
         for file in checkpoint.iterdir():
-            name = renamed.FILES.get(file.name, file.name)
+            name = deprecated.FILES.get(file.name, file.name)
             older = name != file.name and (checkpoint / name).exists()
             if file.is_file() and not older and file.resolve() != (out / name).resolve():
                 with disk.replacing(out / name) as draft:

@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from core import disk, renamed
+from core import deprecated, disk
 from core.errors import CheckpointError
 from core.models.ranking.features import FEATURES, OF_VERIFIER, Embed, Judge, Read, Seen
 from core.text import normalize_answer
@@ -85,7 +85,7 @@ class Weights:
 
 def read_weights(folder: Path, kind: Kind = "retrieved", system: str = DEFAULT_SYSTEM) -> Weights | None:
     """A system's reranker beside a checkpoint's weights, or None where there is none.  Raises CheckpointError for a damaged one."""
-    if (path := renamed.find_file(folder, file_of(kind, system))) is None:
+    if (path := deprecated.find_file(folder, file_of(kind, system))) is None:
         return None
     try:
         body = json.loads(path.read_text(encoding="utf-8"))

@@ -25,7 +25,6 @@ from torch import Tensor, nn
 
 from core import disk
 from core.errors import CheckpointError, StorageError
-from core.evidence import occurrences
 from core.models.encoders.device import pick_device
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.transformers_lock import TRANSFORMERS
@@ -36,7 +35,7 @@ from core.models.seq2seq.network import fan_out as _fan_out
 from core.models.seq2seq.released import load_released
 from core.models.seq2seq.small import load_small
 from core.models.span.answerer import shares_words
-from core.text import find_spans, normalize_answer
+from core.text import find_spans, normalize_answer, occurrences
 from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
 
 DETAILS = "fid.json"  # our own part of a checkpoint, beside transformers' config.json

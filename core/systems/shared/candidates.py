@@ -10,9 +10,8 @@ from core import types as t
 from core.clarification.clarifiers import Clarifier
 from core.clarification.round_trip import Read
 from core.errors import CancelledError, InputError
-from core.evidence import occurrences
 from core.systems.shared.stopping import CALIBRATED, OF_READERS, Place, Selection
-from core.text import normalize_answer
+from core.text import normalize_answer, occurrences
 
 if TYPE_CHECKING:
     from core.models.span.reader import PassageReader, Readout
