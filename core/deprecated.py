@@ -1,4 +1,4 @@
-"""Old spellings of public names.  Each works for one release, with a warning on stderr that says the new name; then its row here goes."""
+"""Deprecated public names.  Each works for one release, with a warning on stderr that gives the new name; then its row here is removed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ TARGETS = {"rescorer": "reranker"}  # of `core train`
 ADDITIONS = {
     "on": "all",
     "off": "none",
-}  # values of the option `reranking`, before that `rescoring`, as those of `additions` of ambiscope
-CALIBRATIONS = {  # in calibration.json: today's name -> the one of before, when ambigprompt had the additions
+}  # values of the old options `reranking` and `rescoring` -> values of `additions` of ambiscope
+CALIBRATIONS = {  # in calibration.json: current name -> deprecated name
     f"ambiscope {kind}": f"ambigprompt {kind}" for kind in ("retrieved", "own", "retrieved_verified", "own_verified")
 }
 FILES = {  # of checkpoint folders
@@ -25,7 +25,7 @@ FILES = {  # of checkpoint folders
 
 
 def current(name: str, table: Mapping[str, str], where: str) -> str:
-    """The name as it is written today; says so once per process where it was the old one.  `where`: what the name belongs to, in words."""
+    """The current spelling of a name; warns once per process about a deprecated one.  `where`: what the name belongs to, for the warning."""
     if (new := table.get(name)) is None:
         return name
     _warn(name, new, where)
@@ -33,26 +33,25 @@ def current(name: str, table: Mapping[str, str], where: str) -> str:
 
 
 def current_request(system: str, extra: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """A system and its options under today's names.  With the option `reranking`, `ambigprompt` means the system with additions, as it did."""
-    olds = [name for name in ("rescoring", "reranking") if name in extra]
-    if not olds or system not in ("ambigprompt", "ambiscope"):
+    """A system and its options under their current names.  With the option `reranking`, `ambigprompt` means the system with additions."""
+    deprecated = [name for name in ("rescoring", "reranking") if name in extra]
+    if not deprecated or system not in ("ambigprompt", "ambiscope"):
         return system, dict(extra)
-    value = extra[olds[-1]]
-    said = f"additions={ADDITIONS.get(value, value)}"
-    _warn(f"{olds[-1]}={value} of {system}", f"{said} of ambiscope", "option")
-    return "ambiscope", {"additions": ADDITIONS.get(value, value), **{k: v for k, v in extra.items() if k not in olds}}
+    value = extra[deprecated[-1]]
+    option = f"additions={ADDITIONS.get(value, value)}"
+    _warn(f"{deprecated[-1]}={value} of {system}", f"{option} of ambiscope", "option")
+    return "ambiscope", {"additions": ADDITIONS.get(value, value), **{k: v for k, v in extra.items() if k not in deprecated}}
 
 
 def ran_as(system: str, settings: Mapping[str, Any]) -> str:
-    """The system of today that does what a stored run did: until `ambiscope` was a system of its own, `ambigprompt` had the additions."""
+    """The current system that does what a stored run did: an `ambigprompt` run with reranking is an `ambiscope` run."""
     had = "additions" not in settings and ("reranking" in settings or "rescoring" in settings)
     return "ambiscope" if had and system == "ambigprompt" else system
 
 
 def find_file(folder: Path, name: str) -> Path | None:
-    """The file of a checkpoint folder, perhaps under its old name; None where there is neither."""
-    olds = [old for old, new in FILES.items() if new == name]
-    for file in (folder / n for n in (name, *olds)):
+    """A file of a checkpoint folder, under its current or its deprecated name; None if there is neither."""
+    for file in (folder / n for n in (name, *(old for old, new in FILES.items() if new == name))):
         if file.is_file():
             current(file.name, FILES, str(folder))
             return file
@@ -61,4 +60,4 @@ def find_file(folder: Path, name: str) -> Path | None:
 
 @lru_cache(maxsize=64)
 def _warn(old: str, new: str, where: str) -> None:
-    print(f"warning: {where}: '{old}' is now called '{new}'; the next release no longer knows the old name", file=sys.stderr)
+    print(f"warning: {where}: '{old}' is now called '{new}'; the old name will be removed in the next release", file=sys.stderr)

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
-from core.cli import check_words
+from core.cli import check_text
 from core.errors import AmbiscopeError, InputError, StorageError
 from core.settings import Settings
 from storage.commands.data import Result, add_data_commands, words_of
@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = _parser().parse_args(argv)
-        check_words(args)
+        check_text(args)
         body, words = args.run(Settings.from_env().url, args)
     except AmbiscopeError as e:
         print(f"error: {' '.join(str(e).split())}", file=sys.stderr)

@@ -1,6 +1,6 @@
 """When two people's annotations of one question agree: such an item needs no validation (AmbigQA, section 3).
 
-They agree when they are of one kind, when their answers match one to one, and when the disambiguated questions of matched answers are
+They agree when they are of the same kind, when their answers match one to one, and when the disambiguated questions of matched answers are
 equal after normalisation.  Two answers match when a normalised alias of one is an alias of the other and of no third answer.
 """
 
@@ -42,7 +42,7 @@ def _joined(row: Sequence[QAPair]) -> QAPair:
 
 
 def _matched(annotations: Sequence[Annotation]) -> list[tuple[QAPair, ...]] | None:
-    """For each answer of the first annotation, the same answer in each of them; None where they do not agree."""
+    """For each answer of the first annotation, the same answer in each of them; None if they do not agree."""
     if len(annotations) < 2 or len({a.type for a in annotations}) > 1:
         return None
     partners = {}

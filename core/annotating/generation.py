@@ -1,4 +1,4 @@
-"""The form of the generation stage: one immutable value, from which the annotation and what became of each suggestion follow."""
+"""The form of the generation stage: one immutable value, from which the annotation and what happened to each suggestion follow."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def withdraw(form: Form, offer: Offered) -> Form:
 
 
 def became(form: Form, offer: Offered) -> Action | None:
-    """What became of a suggestion, None while nothing was decided.  A pair that does not count is a rejection."""
+    """What happened to a suggestion, None while nothing was decided.  A pair that does not count is a rejection."""
     taken = dict(form.taken)
     if offer.key not in taken:
         return None

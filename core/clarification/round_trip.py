@@ -26,12 +26,12 @@ class Ask(Protocol):
         most: int | None = None,
         ends: Callable[[str], bool] | None = None,
     ) -> list[list[str]]:
-        """For each (question, passages) the answers that it returns, the likeliest first.  Who asks one answer after the other may stop after
+        """For each (question, passages) the answers that it returns, the likeliest first.  A caller that asks one answer after the other may stop after
         `most`, and after an answer of which `ends` is true."""
         ...
 
 
-# (question, passage) pairs -> for each pair the text that a reader finds, or None where it abstains, with its probability
+# (question, passage) pairs -> for each pair the text that a reader finds, or None if it abstains, with its probability
 Read = Callable[[Sequence[tuple[str, Passage]]], list[tuple[str | None, float]]]
 AT_A_TIME = (
     1,

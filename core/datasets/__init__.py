@@ -34,7 +34,7 @@ LAYOUTS = Registry(
 
 
 def detect(path: Path) -> str:
-    """The name of a file's layout, told from its first row.  Raises FormatError where it is none of them."""
+    """The name of a file's layout, told from its first row.  Raises FormatError if it is none of them."""
     first = json_io.first_text(path)
     if first.startswith("["):
         return "ambignq"
@@ -65,7 +65,7 @@ def detect(path: Path) -> str:
 def load(path: Path, layout: str | None = None) -> list[ReferenceQuestion]:
     """The questions of a file, in its order, with distinct ids.
 
-    Raises FormatError (file, line, field), InputError where it cannot be read, UnknownNameError for another layout.
+    Raises FormatError (file, line, field), InputError if it cannot be read, UnknownNameError for another layout.
     """
     loader: Loader = LAYOUTS.resolve(layout or detect(path))
     return loader(path)

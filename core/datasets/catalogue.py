@@ -15,7 +15,7 @@ class RemoteFile:
     """One address and the question files that come of it.
 
     `members`: of a zip archive, the end of a member's name -> the file's name here; empty: the file itself is kept as `name`.
-    `sha256`: empty where the authors give none; then the digest of the first download is noted, and another one is refused.
+    `sha256`: empty if the authors give none; then the digest of the first download is noted, and another one is refused.
     """
 
     url: str

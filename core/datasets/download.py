@@ -56,7 +56,7 @@ class _NoDowngrade(urllib.request.HTTPRedirectHandler):
 def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None = None, pause: float = PAUSE) -> Fetched:
     """Downloads `url` to `target`; a break is retried, and what came stays in `target.part` for the next time.
 
-    Raises DownloadError (no connection, an error of the server, a web page in the place of data, truncated, wrong checksum), StorageError
+    Raises DownloadError (no connection, an error of the server, a web page in place of data, truncated, wrong checksum), StorageError
     (disk full), InputError for an address that is not http or https.
     """
     if urlsplit(url).scheme not in ("http", "https"):
@@ -107,7 +107,7 @@ def _receive(url: str, part: Path, progress: Progress | None) -> None:
     try:
         response = urllib.request.build_opener(_NoDowngrade).open(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as e:
-        if e.code == 416:  # nothing is left, or the file became shorter: begin anew
+        if e.code == 416:  # nothing is left, or the file became shorter: start again
             part.unlink(missing_ok=True)
             raise _Broken("the server has no further part") from None
         if e.code in (408, 425, 429) or e.code >= 500:
@@ -130,7 +130,7 @@ def _receive(url: str, part: Path, progress: Progress | None) -> None:
 
 
 def _validator(part: Path, url: str) -> str:
-    """What the server said of this very file when the part was begun; empty: it must begin anew.  Weak validators do not count."""
+    """What the server said of this very file when the part was begun; empty: it must start again.  Weak validators do not count."""
     try:
         notes = json.loads(_notes(part).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -22,7 +22,7 @@ def obtain(
     """The question files of a data set, downloaded where they are not there yet (or `again`).
 
     A checksum that the authors do not give is noted at the first download; a later one must have it.  Raises DownloadError, StorageError,
-    ConflictError where another process is downloading the same set.
+    ConflictError if another process is downloading the same set.
     """
     folder = folder_of(home, data.name)
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def obtain(
 
 
 def _known(folder: Path) -> dict[str, str]:
-    """File name -> SHA-256 of the first download; empty where nothing is noted."""
+    """File name -> SHA-256 of the first download; empty if nothing is noted."""
     try:
         found = json_io.read(folder / "manifest.json")["sha256"]
     except (AmbiscopeError, KeyError, TypeError):

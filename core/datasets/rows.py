@@ -18,7 +18,7 @@ _SUPPORTING = ("gold", "correct")  # what `origin` says of a passage that is no 
 
 
 def load(path: Path) -> list[ReferenceQuestion]:
-    """Raises FormatError with the line, or InputError where the file cannot be read."""
+    """Raises FormatError with the line, or InputError if the file cannot be read."""
     return load_lines(path, question_of)
 
 
@@ -56,7 +56,7 @@ def _answers(line: Line) -> list[tuple[str, ...]]:
 
 
 def _bodies(line: Line) -> list[dict[str, Any]] | None:
-    """The row's own passages as they stand; None where it has no such field.
+    """The row's own passages as they stand; None if it has no such field.
 
     An empty list stays one: such a question has nothing to be read and fails, rather than being asked over some corpus.
     """

@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """A folder as it lies there.  `done` counts rows, failed ones included; `total` is None where nobody noted it."""
+    """A folder as it lies there.  `done` counts rows, failed ones included; `total` is None if nobody noted it."""
 
     path: Path
     done: int
@@ -86,7 +86,7 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, Row]]:
 
 
 def read_report(folder: Path) -> Row:
-    """The report of a finished run.  Raises InputError where there is none, FormatError for one of another layout."""
+    """The report of a finished run.  Raises InputError if there is none, FormatError for one of another layout."""
     path = folder / REPORT
     if not path.is_file():
         unfinished = (folder / ROWS).is_file() or (folder / RUN).is_file()

@@ -43,7 +43,7 @@ class Judge(Protocol):
     def about(self) -> Mapping[str, Any]: ...
 
     def judge(self, reference: t.ReferenceQuestion, prediction: t.Prediction) -> Grounding | None:
-        """None where the references have no answers to compare with."""
+        """None if the references have no answers to compare with."""
         ...
 
 
@@ -61,7 +61,7 @@ def interpretations_of(prediction: t.Prediction) -> list[t.Interpretation]:
 
 
 def pairs_of(reference: t.ReferenceQuestion) -> tuple[t.QAPair, ...]:
-    """The annotation with most meanings, the first of equals; () where nobody found an answer."""
+    """The annotation with most meanings, the first of equals; () if nobody found an answer."""
     return max((a.pairs for a in reference.annotations if a.type != "none"), key=len, default=())
 
 

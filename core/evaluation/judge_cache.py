@@ -43,7 +43,7 @@ class Judgments:
             raise StorageError(f"{self._path} cannot be used ({e}); check the disk, or move the file away") from e
 
     def get(self, key: str) -> Any:
-        """The value, or None where there is none.  Raises StorageError."""
+        """The value, or None if there is none.  Raises StorageError."""
         return self.get_many([key]).get(key)
 
     def get_many(self, keys: Sequence[str]) -> dict[str, Any]:

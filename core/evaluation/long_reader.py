@@ -18,7 +18,7 @@ BUNDLED = "default"
 
 class LongReader(Protocol):
     def read(self, question: str, text: str) -> str:
-        """The answer to a question from a text, "" where there is none."""
+        """The answer to a question from a text, "" if there is none."""
         ...
 
 
@@ -47,7 +47,7 @@ def load_long_reader(settings: Settings) -> LongReader | None:
 
 
 def read_long(reader: LongReader, name: str, example: Example) -> Readings | None:
-    """What a reader answers to each disambiguated question of the references; None where there are no long answers of people, as outside ASQA."""
+    """What a reader answers to each disambiguated question of the references; None if there are no long answers of people, as outside ASQA."""
     if not example.long_answers:
         return None
     pairs = max((a.pairs for a in example.annotations), key=len, default=())

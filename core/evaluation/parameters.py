@@ -17,7 +17,7 @@ _LIMIT = 20_000  # objects looked at; a system holds a few dozen
 
 
 def parameters_of(system: object) -> int | None:
-    """Parameters of all torch modules that hang below a system, retrieval aside; None where there is none (an endpoint, a table).
+    """Parameters of all torch modules that hang below a system, retrieval aside; None if there is none (an endpoint, a table).
 
     Shared weights count once.  Looks through attributes, containers, partial functions and closures of this package's objects.
     """

@@ -65,7 +65,7 @@ class Report:
 
     @property
     def troubles(self) -> list[str]:
-        """What went wrong, in words: failed questions with the first reason, failed calls of a model.  Empty where nothing did."""
+        """What went wrong, in words: failed questions with the first reason, failed calls of a model.  Empty if nothing did."""
         first = next((row["error"] for row in self.rows if row["error"] is not None), "")
         failed = [f"{self.failed} of {listed(self.n, 'question')} failed; the first one: {first}"] if self.failed else []
         return failed + failed_calls(self.summary)
@@ -173,7 +173,7 @@ def _intervals(rows: Sequence[Row], names: Sequence[str], seed: int, samples: in
 
 
 def _groups(rows: Sequence[Row], field: str, names: Sequence[str]) -> dict[str, Row]:
-    """One line a value of the field, in alphabetical order; empty where no question has it, "(none)" for those without."""
+    """One line a value of the field, in alphabetical order; empty if no question has it, "(none)" for those without."""
     if not any(row[field] for row in rows):
         return {}
     groups: dict[str, list[Row]] = {}
@@ -192,7 +192,7 @@ def _groups(rows: Sequence[Row], field: str, names: Sequence[str]) -> dict[str, 
 
 
 def percentile(values: Sequence[Value], share: float) -> Value:
-    """Linear interpolation between the two nearest ranks of the defined values; None where there is none.
+    """Linear interpolation between the two nearest ranks of the defined values; None if there is none.
 
     >>> percentile([1.0, None, 3.0], 0.5), percentile([], 0.5)
     (2.0, None)
@@ -207,7 +207,7 @@ def percentile(values: Sequence[Value], share: float) -> Value:
 
 
 def peak_memory_mb() -> Value:
-    """The largest resident memory of this process so far, in MB of 10^6 bytes; None where the system does not say (Windows)."""
+    """The largest resident memory of this process so far, in MB of 10^6 bytes; None if the system does not say (Windows)."""
     try:
         import resource
     except ImportError:
@@ -217,7 +217,7 @@ def peak_memory_mb() -> Value:
 
 
 def peak_gpu_memory_mb() -> Value:
-    """The most that torch held on all GPUs together, in MB of 10^6 bytes; None where it used none."""
+    """The most that torch held on all GPUs together, in MB of 10^6 bytes; None if it used none."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
         return None
@@ -263,12 +263,12 @@ def plain(value: Any) -> Any:
 
 
 def _git(*arguments: str) -> str | None:
-    """What git says of the repository; None where there is no git, no repository or no commit."""
+    """What git says of the repository; None if there is no git, no repository or no commit."""
     return _said(["git", *arguments])
 
 
 def _said(command: Sequence[str]) -> str | None:
-    """What a command prints in the repository's folder; None where it fails."""
+    """What a command prints in the repository's folder; None if it fails."""
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -277,7 +277,7 @@ def _said(command: Sequence[str]) -> str | None:
 
 
 def _gpu() -> dict[str, str | None]:
-    """The first GPU that torch sees, its driver as NVIDIA's tool says it, and torch's CUDA; None where there is none."""
+    """The first GPU that torch sees, its driver as NVIDIA's tool says it, and torch's CUDA; None if there is none."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return {"gpu": None, "driver": None, "cuda": None}

@@ -1,6 +1,6 @@
 """`evaluate`: a system over questions, one row a question on disk as it goes, and the report made of the rows.
 
-A question that fails is counted as failed with its error, never as 0.  A run that was killed goes on where it stopped, and asks the
+A question that fails is counted as failed with its error, never as 0.  A run that was killed resumes where it stopped, and asks the
 failed questions again.
 """
 
@@ -77,7 +77,7 @@ def evaluate(
     `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: so many questions are in flight at a time, for systems that wait for
     an endpoint; the rows keep the file's order, and a question's seconds then hold its waiting for the others.  `about`: plain facts for the provenance (name of the question file, tags).
     `long_reader`: name and reader of Disambig-F1 (core.evaluation.long_reader).
-    `say` hears in one line what an earlier run left: how many rows are kept, and a row that was cut short and is made anew.
+    `say` hears in one line what an earlier run left: how many rows are kept, and a row that was cut short and is made again.
 
     Raises InputError for no questions, a bad limit, equal ids, or an `out_dir` of another run; ConflictError while another evaluation writes there;
     FormatError for damaged rows; StorageError when the disk refuses; CancelledError when a person stops the run (what was answered stays in `out_dir`).
@@ -274,7 +274,7 @@ def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Examp
 
 
 def _asked_for(prediction: t.Prediction) -> int | None:
-    """The number of passages asked for: the system's setting, else what came back; None where nothing was retrieved."""
+    """The number of passages asked for: the system's setting, else what came back; None if nothing was retrieved."""
     if not any(isinstance(e, t.PassagesRetrieved) for e in prediction.events):
         return None
     asked = prediction.system.settings.get("top_k")
@@ -282,7 +282,7 @@ def _asked_for(prediction: t.Prediction) -> int | None:
 
 
 def first_answer_seconds(events: Sequence[t.Event]) -> float | None:
-    """Retrieval and the steps up to the first answer that the system found itself; None where there is none."""
+    """Retrieval and the steps up to the first answer that the system found itself; None if there is none."""
     total = 0.0
     for event in events:
         if isinstance(event, t.PassagesRetrieved):

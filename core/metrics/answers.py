@@ -56,7 +56,7 @@ def f1(references: Sequence[Sequence[str]], predictions: Sequence[str]) -> float
 
 
 def best_set(example: Example) -> tuple[tuple[str, ...], ...] | None:
-    """The annotation with the highest F1, the first of equals; None where no annotation has an answer."""
+    """The annotation with the highest F1, the first of equals; None if no annotation has an answer."""
     return max(example.answer_sets, key=lambda answers: f1(answers, example.answers), default=None)
 
 

@@ -26,10 +26,10 @@ class Readings:
 class Example:
     """One question with its references and what a system said.
 
-    `questions[i]` is the disambiguated question of `answers[i]`; None where the system makes none.  `passed[i]`: its round trip
-    passed, None where the answer has none.  `passages`: texts of the retrieved passages, the best first; None where nothing was
-    retrieved.  `k`: how many were asked for.  `grounding`: what a judge made of the interpretations; None where nobody judged.
-    `long_answers`: texts that people wrote (ASQA); `readings`: what a reader finds in the system's own.  `probabilities[i]`: of `answers[i]`, None where it is no number.
+    `questions[i]` is the disambiguated question of `answers[i]`; None if the system makes none.  `passed[i]`: its round trip
+    passed, None if the answer has none.  `passages`: texts of the retrieved passages, the best first; None if nothing was
+    retrieved.  `k`: how many were asked for.  `grounding`: what a judge made of the interpretations; None if nobody judged.
+    `long_answers`: texts that people wrote (ASQA); `readings`: what a reader finds in the system's own.  `probabilities[i]`: of `answers[i]`, None if it is not a number.
     """
 
     prompt: str
@@ -66,7 +66,7 @@ class Metric:
     harmonic_of: tuple[str, str] | None = None
 
     def aggregate(self, values: Sequence[Value], weights: Sequence[float] | None = None) -> Value:
-        """The mean of the defined values; None where none is defined."""
+        """The mean of the defined values; None if none is defined."""
         return aggregate(values, weights)
 
 
@@ -82,7 +82,7 @@ def mean(values: Sequence[Value]) -> Value:
 
 
 def aggregate(values: Sequence[Value], weights: Sequence[float] | None) -> Value:
-    """Weighted mean of the defined values; None where none is defined or nothing has weight.
+    """Weighted mean of the defined values; None if none is defined or nothing has weight.
 
     >>> aggregate([1.0, 0.5, None], [1, 3, 2])
     0.625

@@ -62,7 +62,7 @@ def close(aliases: Sequence[str], answer: str) -> bool:
 
 
 def errors_of(example: Example, read: Sequence[str] | None = None) -> Errors | None:
-    """The errors of an answer set against the annotation with the highest F1; None where no annotation has an answer.
+    """The errors of an answer set against the annotation with the highest F1; None if no annotation has an answer.
 
     `read`: the texts of the passages that the system had, the question's own ones included.
     """

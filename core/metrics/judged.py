@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class JudgedInterpretation:
-    """One interpretation and what the judge said of it; None where the judge failed.
+    """One interpretation and what the judge said of it; None if the judge failed.
 
     `supported`: its passage supports its answer to its question (V of Eq. 10).  `matched`: it is one of the references' meanings (Eq. 15).
     `relevant`, `answerable` and `right` are the axes of the paper's Figure 3: the passage speaks of the prompt question, it answers some

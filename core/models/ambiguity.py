@@ -174,7 +174,7 @@ def _loaded(folder: Path, stamps: tuple[tuple[int, int, int], ...], device: str)
 
 
 def load_ambiguity(name: str = "default", device: str = "auto") -> tuple[AmbiguityModel, str]:
-    """(model, digest of its files).  Loaded once; new files in the folder are loaded anew.  Raises CheckpointError."""
+    """(model, digest of its files).  Loaded once; new files in the folder are reloaded.  Raises CheckpointError."""
     folder = find_ambiguity(name)
     try:
         stats = [(folder / n).stat() for n in (WEIGHTS, LEXICON)]

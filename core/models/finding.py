@@ -27,7 +27,7 @@ OWN = {
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """A checkpoint's config.json.  Raises CheckpointError where it is missing or damaged."""
+    """A checkpoint's config.json.  Raises CheckpointError if it is missing or damaged."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         if not isinstance(config, dict):
@@ -52,7 +52,7 @@ def named_folder(name: str, kind: str) -> Path | None:
 def find_checkpoint(name: str, kind: str) -> Path:
     """A folder: as given, or bundled as `checkpoints/<kind>` for "default" or `checkpoints/<name>`.
 
-    Raises CheckpointError that lists what is bundled, or says why the folder is no span model's.
+    Raises CheckpointError that lists what is bundled, or says why the folder is not a span model's.
     """
     if (folder := named_folder(name, kind)) is not None:
         _check_kind(folder)

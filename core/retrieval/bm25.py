@@ -51,7 +51,7 @@ class Tokenizer:
 
 
 def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[int, int], None]) -> None:
-    """Writes the index of `count` texts to `folder`, which appears only when it is complete; what was begun is taken away where the disk refuses.
+    """Writes the index of `count` texts to `folder`, which appears only when it is complete; what was begun is removed if the disk refuses.
 
     First pass: postings (token, document, occurrences) to a file, document lengths and document frequencies.  Second pass: each
     posting's score to its place in the column of its token (compressed sparse columns, as bm25s stores them).  Raises OSError, StorageError.
@@ -63,7 +63,7 @@ def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[in
         _build(texts, count, part, progress)
         shutil.rmtree(folder, ignore_errors=True)
         part.replace(folder)
-    except (OSError, StorageError):  # it begins anew the next time: what was written only takes room
+    except (OSError, StorageError):  # it starts again the next time: what was written only takes room
         shutil.rmtree(part, ignore_errors=True)
         raise
     progress(count, count)
@@ -141,7 +141,7 @@ class Bm25Index:
         self._tokenizer = Tokenizer()
 
     def knows(self, word: str) -> bool:
-        """True where a passage has the word, and for a stop word, which nobody looks for."""
+        """True if a passage has the word, and for a stop word, which nobody looks for."""
         return all(t in self._bm25.vocab_dict for t in self._tokenizer(word))
 
     def scores(self, query: str) -> NDArray[np.float32] | None:

@@ -36,7 +36,7 @@ def no_progress(done: int, total: int, stage: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What became of one file: for tables `read == blank + header + rejected + documents`."""
+    """What happened to one file: for tables `read == blank + header + rejected + documents`."""
 
     file: str
     read: int  # lines, or pages of a PDF
@@ -141,7 +141,7 @@ def build(
     limits: Limits,
     progress: Progress,
 ) -> BuildReport:
-    """Builds the corpus in `folder`, or goes on where an interrupted build of the same files stopped.
+    """Builds the corpus in `folder`, or resumes where an interrupted build of the same files stopped.
 
     Raises InputError (no passage), and OSError, sqlite3.Error or StorageError when the disk refuses: then `folder` holds what can be gone on
     with, or is gone.

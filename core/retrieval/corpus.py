@@ -35,7 +35,7 @@ Mark = tuple[int, int, Any]  # rows, their bytes, their digest so far
 def folder_size(folder: Path) -> int:
     """Bytes of the files in a folder; what a running build renames or removes meanwhile does not count."""
     size = 0
-    for parent, _, names in os.walk(folder):  # unlike rglob it goes on where a folder vanishes
+    for parent, _, names in os.walk(folder):  # unlike rglob it resumes where a folder vanishes
         for name in names:
             with suppress(OSError):
                 size += (Path(parent) / name).stat().st_size
@@ -73,7 +73,7 @@ class PassageWriter:
         self._offsets: BinaryIO = (folder / "offsets.i64").open("wb")
         self._offsets.write(np.int64(0).tobytes())
         self._ids = sqlite3.connect(folder / "ids.sqlite", isolation_level=None)
-        # an unfinished store is written anew, so the table needs no journal of its own
+        # an unfinished store is rewritten, so the table needs no journal of its own
         self._ids.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-65536;")
         self._ids.execute("CREATE TABLE ids (id TEXT PRIMARY KEY, row INTEGER NOT NULL) WITHOUT ROWID")
         self._ids.execute("BEGIN")

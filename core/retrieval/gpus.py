@@ -55,7 +55,7 @@ class GpuIndex:
     """
 
     def __init__(self, index: Any, gpus: tuple[int, ...], spread: Spread) -> None:
-        """`index` stays on the CPU as well.  Raises RuntimeError where FAISS cannot copy it (`on_gpus` goes on without)."""
+        """`index` stays on the CPU as well.  Raises RuntimeError if FAISS cannot copy it (`on_gpus` goes on without)."""
         import faiss
 
         gpus = gpus[:1] if spread == "one" else gpus
@@ -97,7 +97,7 @@ class GpuIndex:
 
 
 def on_gpus(index: Any, gpus: tuple[int, ...], spread: Spread) -> GpuIndex | None:
-    """`index` on these GPUs; None where it stays on the CPU, with a line that says why."""
+    """`index` on these GPUs; None if it stays on the CPU, with a line that says why."""
     import faiss
 
     if not gpus:

@@ -104,7 +104,7 @@ def write_vectors(
     digest: str,
     progress: Callable[[int, int], None],
 ) -> int:
-    """Encodes `count` texts into `vectors.f32`, shard by shard, going on where an earlier run was interrupted.
+    """Encodes `count` texts into `vectors.f32`, shard by shard, resuming where an earlier run was interrupted.
 
     `texts(start, stop)` gives the texts of a shard.  A shard counts once `vectors.progress.json` says so; what a kill left
     behind it is cut off.  The room for all is reserved first: a disk that is too small is told before anything is encoded.  Returns the

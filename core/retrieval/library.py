@@ -117,7 +117,7 @@ class Corpus:
             return self._words
 
     def _short_names(self) -> ShortNames:
-        """The table of short names, made here where an older build left none.  No name is known where nothing can be written, and in a large
+        """The table of short names, made here where an older build left none.  No name is known if nothing can be written, and in a large
         corpus of an older build, where a search would wait for minutes."""
         with self._lock:
             if self._short is None:
@@ -266,7 +266,7 @@ class CorpusLibrary:
         )
 
     def digest(self, name: str) -> str:
-        """Digest of a complete corpus as its files say now, "" where there is none; unlike `list` it looks at nothing else."""
+        """Digest of a complete corpus as its files say now, "" if there is none; unlike `list` it looks at nothing else."""
         with suppress(OSError, IndexMismatchError):
             Manifest.load(self._at(name))
             return str(read_facts(self._at(name) / FACTS).get("digest", ""))
@@ -275,7 +275,7 @@ class CorpusLibrary:
     # ------------------------------------------------------------ opening
 
     def open(self, name: str, progress: Progress = no_progress) -> Corpus:
-        """Opens a complete corpus; the starter corpus is built first where it is missing or its file has changed.
+        """Opens a complete corpus; the starter corpus is built first if it is missing or its file has changed.
 
         Raises NotFoundError for a name without corpus, IndexMismatchError when its parts do not fit one another or the encoder.
         """
@@ -343,7 +343,7 @@ class CorpusLibrary:
         wait: float = 0.0,
         encoder: Encoder | None = None,
     ) -> BuildReport:
-        """Reads the files and builds their index; goes on where an interrupted build of the same files stopped.
+        """Reads the files and builds their index; resumes where an interrupted build of the same files stopped.
 
         A complete corpus of the same files, encoder and kind of index is left as it is.  `limits`: those of uploads by default.
         `replace`: give up another corpus of this name, once the new one is complete.  `wait`: seconds for another build to end.
@@ -402,7 +402,7 @@ class CorpusLibrary:
             raise InputError(f"corpus '{name}' exists and holds {there.get('source')}; delete it first, or choose another name")
 
     def _publish(self, name: str) -> None:
-        """Puts the finished build in the place of the corpus.  Opened corpora keep their files."""
+        """Puts the finished build in place of the corpus.  Opened corpora keep their files."""
         target, old = self._at(name), self._at(name, ".old-")
         if target.exists():
             target.replace(old)

@@ -45,7 +45,7 @@ class PrecomputedEncoder:
 
 
 def load_precomputed(folder: Path, encoder: str, inner: Callable[[], Encoder]) -> PrecomputedEncoder | None:
-    """None where the folder has no vectors of this encoder, or damaged ones: then everything is encoded."""
+    """None if the folder has no vectors of this encoder, or damaged ones: then everything is encoded."""
     from safetensors import SafetensorError, safe_open
 
     try:

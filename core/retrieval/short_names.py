@@ -80,7 +80,7 @@ class ShortNames:
             raise IndexMismatchError(f"{self._file} is damaged ({e}); delete this file, and it is made again") from e
 
     def widened(self, query: str, known: Callable[[str], bool]) -> str:
-        """The query with the corpus's names: in the place of a short form that the corpus never writes, beside it where it does, or where there are
+        """The query with the corpus's names: in place of a short form that the corpus never writes, beside it where it does, or where there are
         several.  `known`: whether the corpus has a word."""
         for match in reversed(short_names_in(query, known)):
             short = match.group()

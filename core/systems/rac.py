@@ -90,7 +90,7 @@ class RetrievalAugmentedClarification(LanguageSystem):
     def _expanded(
         self, question: t.Question, node: t.Interpretation, run: Run
     ) -> Generator[t.Event, None, tuple[list[t.Interpretation], tuple[t.RetrievedPassage, ...]] | None]:
-        """A node's own passages and what they say of it; None where nothing was found or the call failed (the trace has the call)."""
+        """A node's own passages and what they say of it; None if nothing was found or the call failed (the trace has the call)."""
         try:
             found = self.search(question, node.question, self.options.passages)
         except NothingRetrievedError:

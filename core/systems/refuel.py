@@ -230,7 +230,7 @@ class Refuel(PassageSystem):
         passages: Sequence[t.RetrievedPassage],
         failed: set[str],
     ) -> Generator[t.Event, None, None]:
-        """Puts what the language model does not find supported by its evidence into `failed`.  Raises LanguageModelError where every call fails."""
+        """Puts what the language model does not find supported by its evidence into `failed`.  Raises LanguageModelError if every call fails."""
         assert self.judge is not None
         run = Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
         claims = []

@@ -71,7 +71,7 @@ class _Kept:
 
 @contextmanager
 def keeping(file: Path) -> Iterator[None]:
-    """Within it every model of this process asks the file first.  Raises StorageError where the file cannot be used."""
+    """Within it every model of this process asks the file first.  Raises StorageError if the file cannot be used."""
     kept = _Kept(file)
     read_pairs, propose_many, judge = PassageReader.read_pairs, SpanAnswerer.propose_many, SpanVerifier.judge
     look, compute = passage_signals.look, BertEncoder._compute

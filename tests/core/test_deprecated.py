@@ -18,7 +18,7 @@ def test_an_old_option_means_what_it_meant_and_is_said_once(capsys: pytest.Captu
     now = ("ambiscope", {"additions": "none", "loop": "fast"})
     assert deprecated.current_request("ambigprompt", {"rescoring": "off", "loop": "fast"}) == now
     assert capsys.readouterr().err == (
-        "warning: option: 'rescoring=off of ambigprompt' is now called 'additions=none of ambiscope'; the next release no longer knows the old name\n"
+        "warning: option: 'rescoring=off of ambigprompt' is now called 'additions=none of ambiscope'; the old name will be removed in the next release\n"
     )
     assert deprecated.current_request("ambigprompt", {"rescoring": "off", "loop": "fast"}) == now
     assert deprecated.current_request("ambigprompt", {"loop": "fast"}) == (

@@ -109,7 +109,7 @@ def test_the_room_for_the_vectors_is_asked_for_before_they_are_made(tmp_path: Pa
             encoded.append(done)
 
     source = passages(write, 6000, 3)
-    with small_files(700_000), pytest.raises(StorageError, match=r"MB are needed, and no file in .* may have so many"):
+    with small_files(700_000), pytest.raises(StorageError, match=r"MB are needed, which is over the file size limit"):
         library.create("c", [source], progress)
     assert encoded == []
     assert library.create("c", [source]).passages == 6000

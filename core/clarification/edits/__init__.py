@@ -115,7 +115,7 @@ def _shared(question: str, sentence: str) -> int:
 
 
 def propose_edits(question: str, answer: str, place: Place, others: Sequence[Place]) -> list[Edit]:
-    """Candidate edits, the smallest and most natural first: they hold words that the others' evidence lacks and never the answer.  Behind them stand
+    """Candidate edits, the smallest and most natural first: they hold words that the others' evidence lacks and never the answer.  After them stand
     the best ones with a second edit of another kind, for where one does not tell the answer from the others.
 
     `others`: where the other answers stand; of the same passage only the sentence counts as theirs.

@@ -69,7 +69,7 @@ def _is_kind(qualifier: str) -> bool:
 
 
 def mention(question: str, name: str, adjectives: bool = False) -> tuple[int, int] | None:
-    """Characters of `name` in the question, whole; None where it is part of a longer name or an adjective stands before it.
+    """Characters of `name` in the question, whole; None if it is part of a longer name or an adjective stands before it.
 
     `adjectives`: "first" and its like may stand before it, because the edit comes behind.
     """
@@ -89,7 +89,7 @@ def mention(question: str, name: str, adjectives: bool = False) -> tuple[int, in
 
 
 def _drop_the(before: str) -> tuple[str, str]:
-    """("Who is ", "the ") from "Who is the "; the article is "" where there is none."""
+    """("Who is ", "the ") from "Who is the "; the article is "" if there is none."""
     match = _DETERMINER.search(before)
     return (before[: match.start()], match.group()) if match else (before, "")
 

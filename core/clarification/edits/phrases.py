@@ -35,7 +35,7 @@ _PAST = {
 
 
 def in_past(question: str) -> str | None:
-    """The question as asked of a past time: "Who is" becomes "Who was".  None where that would be no English.
+    """The question as asked of a past time: "Who is" becomes "Who was".  None if that would be no English.
 
     >>> in_past("Who plays the Doctor in Doctor Who?")
     'Who played the Doctor in Doctor Who?'

@@ -13,7 +13,7 @@ FILE = Path(__file__).with_name("figures.json")
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """`values[system][(metric, scope)]`: shares as fractions; None where the paper has a gap.  `shows`: which chart it belongs to."""
+    """`values[system][(metric, scope)]`: shares as fractions; None if the paper has a gap.  `shows`: which chart it belongs to."""
 
     id: str
     paper: str

@@ -83,7 +83,7 @@ def masi_distance(a: AnswerSet, b: AnswerSet) -> float:
 def question_likeness(prompt: str, a: Sequence[QAPair], b: Sequence[QAPair]) -> float | None:
     """Mean EDIT-F1 (Min et al. 2020) of the questions of answers that both have; the best of `|` variants on both sides.
 
-    None where no answer is shared, or none of the shared ones has questions on both sides.
+    None if no answer is shared, or none of the shared ones has questions on both sides.
 
     >>> mine = [QAPair("who won in 2010", ("Ann",)), QAPair("who won in 2011", ("Bob",))]
     >>> question_likeness("who won", mine, [QAPair("who won in 2010", ("ann",)), QAPair("who won last year", ("bob",))])

@@ -27,7 +27,7 @@ PAIR_SAMPLES = 200  # of a pair of people: there are many pairs
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """One person's answer set of one item.  `seconds`: time spent, None where it was not measured."""
+    """One person's answer set of one item.  `seconds`: time spent, None if it was not measured."""
 
     item: str
     person: str
@@ -102,7 +102,7 @@ class TimeRow:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRow:
-    """A judge's yes and no against people's majority on the same answers.  Shares are None where nothing is to be shared out."""
+    """A judge's yes and no against people's majority on the same answers.  Shares are None if nothing is to be shared out."""
 
     judge: str
     n: int

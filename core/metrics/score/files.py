@@ -18,7 +18,7 @@ from core.types import Annotation, QAPair, ReferenceQuestion
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """What a file says for one question.  `questions`: one for each answer, or None where the file has answers only."""
+    """What a file says for one question.  `questions`: one for each answer, or None if the file has answers only."""
 
     answers: tuple[str, ...]
     questions: tuple[str, ...] | None = None
@@ -167,10 +167,10 @@ def _listed(names: list[str]) -> str:
 
 
 def read_references(path: Path) -> list[ReferenceQuestion]:
-    """Raises FormatError, or InputError where the file cannot be read."""
+    """Raises FormatError, or InputError if the file cannot be read."""
     return parse_references(json_io.read(path), path.name)
 
 
 def read_predictions(path: Path, ids: Collection[str]) -> dict[str, Predicted]:
-    """Raises FormatError, or InputError where the file cannot be read."""
+    """Raises FormatError, or InputError if the file cannot be read."""
     return parse_predictions(json_io.read(path), ids, path.name)

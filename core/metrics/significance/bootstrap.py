@@ -34,7 +34,7 @@ def interval(
 ) -> tuple[float, float] | None:
     """The percentile interval of the (weighted) mean of the defined values.
 
-    None where fewer than two values are defined: one question says nothing of the spread.  Raises InputError for samples < 1.
+    None if fewer than two values are defined: one question says nothing of the spread.  Raises InputError for samples < 1.
 
     >>> interval([1.0, 1.0, 1.0, None])
     (1.0, 1.0)
@@ -60,7 +60,7 @@ def harmonic_interval(
 ) -> tuple[float, float] | None:
     """The percentile interval of the harmonic mean of two means over the same questions, each over those where it is defined.
 
-    None where fewer than two questions have one of them.  Raises InputError for samples < 1.
+    None if fewer than two questions have one of them.  Raises InputError for samples < 1.
     """
     _check(samples)
     rows = [(x, y) for x, y in zip(a, b, strict=True) if x is not None or y is not None]
@@ -85,7 +85,7 @@ class Comparison:
     """a minus b over the `n` questions where both are defined.
 
     `better`: share of bootstrap samples in which a's mean is above b's.  `p_value`: two-sided, by exchanging a and b at random in each
-    question.  Everything but `n` is None where n is 0; the interval needs two questions.
+    question.  Everything but `n` is None if n is 0; the interval needs two questions.
     """
 
     n: int

@@ -101,7 +101,7 @@ def corrected(found: Mapping[str, MetricDifference]) -> dict[str, MetricDifferen
 
 
 def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = 1000, seed: int = 0) -> RunComparison:
-    """The metrics that both runs have, those of the first run in its order.  Raises InputError where no question is common."""
+    """The metrics that both runs have, those of the first run in its order.  Raises InputError if no question is common."""
     pairs = paired(a, b)
     if not pairs:
         raise InputError("the two runs have no question in common; compare runs over the same question file")

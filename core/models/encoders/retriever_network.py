@@ -1,4 +1,4 @@
-"""The network of a trained retriever (core.models.encoders.retriever), and bare encoders of any name.
+"""The network of a trained retriever (core.models.encoders.retriever), and bare encoders by name.
 
 Legend: B texts, L tokens, d model width.
 """
@@ -33,7 +33,7 @@ def load_plain(base: str) -> tuple[Any, Any]:
         return tokenizer, pretrained("AutoModel", folder, add_pooling_layer=False).eval()
     except CheckpointError:
         raise
-    except Exception as error:  # a hub client fails in a dozen ways
+    except Exception as error:  # hub clients raise many kinds of errors
         raise CheckpointError(f"the encoder '{base}' cannot be loaded ({type(error).__name__}: {reason(error)})") from error
 
 
@@ -65,7 +65,7 @@ class RetrieverNetwork(nn.Module):
         return {n: t for n, t in self.state_dict().items() if ".embeddings." not in n}
 
     def merged(self) -> Any:
-        """The encoder for inference.  The network cannot be trained on after that."""
+        """The encoder for inference.  The network cannot be trained any further."""
         merge(self.encoder, self.config.layers)
         return self.encoder.eval().requires_grad_(False)
 

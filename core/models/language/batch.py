@@ -152,7 +152,7 @@ class Batch:
 
 
 def retry_after(header: str) -> float | None:
-    """Seconds that a Retry-After header asks for (RFC 9110, section 10.2.3: seconds or a date); None where it has neither."""
+    """Seconds that a Retry-After header asks for (RFC 9110, section 10.2.3: seconds or a date); None if it has neither."""
     header = header.strip()
     if header.isascii() and header.isdigit():
         return float(header[:9])

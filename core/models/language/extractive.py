@@ -34,7 +34,7 @@ RIVALS = 12  # other passages that an edit must tell its own from, while their a
 @dataclass(frozen=True)
 class Sureness:
     """Probabilities, by default those of core.models.ranking.signal_weights.  Below `abstain_below` a passage abstains; from `verified_above` on an interpretation needs
-    no other one beside it.  Raises InputError for what is no probability."""
+    no other one beside it.  Raises InputError for what is not a probability."""
 
     abstain_below: float
     verified_above: float
@@ -104,7 +104,7 @@ class ReaderGenerator:
                     yield i, self._interpretation(asked, i, views, trouble)
 
     def _look(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> tuple[list[View], str]:
-        """The answering model's view of all passages, in one call; with what went wrong, "" where nothing did."""
+        """The answering model's view of all passages, in one call; with what went wrong, "" if nothing did."""
         started, error = time.perf_counter(), ""
         try:
             views = look(self.answerer, query, found, CANDIDATES)
@@ -261,7 +261,7 @@ def _why_not(answer: str, view: View, kind: float, probability: float) -> str:
 
 
 def load_reader_generator(settings: Settings, sureness: Sureness | None = None) -> ReaderGenerator:
-    """`sureness` None: the reader's own thresholds.  Raises CheckpointError where the bundled weights are missing or damaged."""
+    """`sureness` None: the reader's own thresholds.  Raises CheckpointError if the bundled weights are missing or damaged."""
     signals = signals_of(settings.reader)
     sureness = sureness or Sureness(signals.abstain_below, signals.verified_above)
     reader, digest = load_reader(settings.reader, settings.device)

@@ -160,7 +160,7 @@ class PromptedGenerator:
     # ------------------------------------------------------------ the judge's roles (figures 7 and 9)
 
     def match(self, query: str, written: Sequence[str], known: Sequence[str], run: Run) -> list[bool] | None:
-        """Eq. 17: for each known interpretation whether one of the written ones asks the same; None where the call failed."""
+        """Eq. 17: for each known interpretation whether one of the written ones asks the same; None if the call failed."""
         if not written or not known:
             return [False] * len(known)
         said = self._one("match", 0, run, question=as_line(query), written=list_as_data(written), known=list_as_data(known))
@@ -168,7 +168,7 @@ class PromptedGenerator:
         return list(covered) if len(covered) == len(known) else None
 
     def deduplicate(self, query: str, questions: Sequence[str], run: Run) -> list[int] | None:
-        """Figure 9: the indexes of the questions to keep, rising; None where the call failed or would keep none."""
+        """Figure 9: the indexes of the questions to keep, rising; None if the call failed or would keep none."""
         if len(questions) < 2:
             return list(range(len(questions)))
         said = self._one("deduplicate", 0, run, question=as_line(query), written=list_as_data(questions))
@@ -182,7 +182,7 @@ def _line(text: str, limit: int) -> str:
 
 
 def _made_of(answer: str, text: str) -> bool:
-    """True if the passage's words make the answer: as a run, or each of its content words for itself; yes and no stand for themselves."""
+    """True if the passage's words make the answer: as a run, or each of its content words on its own; yes and no stand for themselves."""
     have = set(words(as_data(text)))
     wanted = content_words(answer) or words(answer)
     return bool(find_spans(text, answer)) or wanted in (["yes"], ["no"]) or (bool(wanted) and all(w in have for w in wanted))

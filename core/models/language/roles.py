@@ -177,28 +177,28 @@ class Generator(Protocol):
         ...
 
     def verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
-        """Eq. 10 and 20: whether each claim's passages support it; None where the call failed."""
+        """Eq. 10 and 20: whether each claim's passages support it; None if the call failed."""
         ...
 
     def answer(self, question: str, passages: Sequence[Passage], run: Run) -> str | None:
-        """One short answer read from the passages; None where they hold none or the call failed."""
+        """One short answer read from the passages; None if they hold none or the call failed."""
         ...
 
 
 @runtime_checkable
 class LanguageGenerator(Generator, Protocol):
-    """What `dtv` and `rac` need besides: roles that only a language model can play."""
+    """What `dtv` and `rac` need as well: roles that only a language model can play."""
 
     def pseudo_interpretations(self, query: str, n: int, run: Run) -> list[str]:
         """Eq. 1: at most n readings of the query, made without any passage.  Empty when the call failed."""
         ...
 
     def supporting(self, questions: Sequence[str], passages: Sequence[Passage], run: Run) -> list[frozenset[int] | None]:
-        """Eq. 3's Verify, one call a question over all passages: the indexes of those that answer it; None where the call failed."""
+        """Eq. 3's Verify, one call a question over all passages: the indexes of those that answer it; None if the call failed."""
         ...
 
     def clarify_long(self, query: str, passages: Sequence[Passage], run: Run, most: int = 10) -> list[Interpretation] | None:
-        """Eq. 4 and 13: at most `most` interpretations and answers from one long-context call; `passage_id` is empty where no passage given holds
+        """Eq. 4 and 13: at most `most` interpretations and answers from one long-context call; `passage_id` is empty if no passage given holds
         the answer.  None when the call failed."""
         ...
 
@@ -208,9 +208,9 @@ class ComparesQuestions(Protocol):
     """What a judge may ask besides; who lacks it leaves it to the words."""
 
     def match(self, query: str, written: Sequence[str], known: Sequence[str], run: Run) -> list[bool] | None:
-        """Eq. 17: for each known interpretation whether one of the written ones asks the same; None where the call failed."""
+        """Eq. 17: for each known interpretation whether one of the written ones asks the same; None if the call failed."""
         ...
 
     def deduplicate(self, query: str, questions: Sequence[str], run: Run) -> list[int] | None:
-        """Figure 9: the indexes of the questions to keep, rising; None where the call failed."""
+        """Figure 9: the indexes of the questions to keep, rising; None if the call failed."""
         ...

@@ -1,7 +1,7 @@
 """The JSON object in what a language model said: tolerant of what models do to JSON, strict about what is incomplete.
 
 Read are: text, code fences and reasoning around the object, single or curly quotes, Python's True, False and None, keys without quotes, commas too
-many, line breaks in strings, an object cut off at its end.  A member that was cut counts as not said: half an answer is no answer.  (This is why no
+many, line breaks in strings, an object cut off at its end.  A member that was cut counts as not said: half an answer is not an answer.  (This is why no
 repairing library is used: they close a cut string and hand it out as whole.)
 """
 

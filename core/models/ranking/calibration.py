@@ -76,7 +76,7 @@ class Calibration:
 
 
 def read_calibration(folder: Path, name: str, weights: str) -> Calibration | None:
-    """The calibration of a system over the weights of a folder; None where there is none, or where it was fitted with other weights.
+    """The calibration of a system over the weights of a folder; None if there is none, or where it was fitted with other weights.
 
     `name`: of the system, with what else decides its probabilities; `weights`: their digest.  Raises CheckpointError for a damaged file.
     """

@@ -1,7 +1,7 @@
 """RECTIFY's verifier: how likely is an answer, given only the passages that speak for it?
 
 Source: Shao and Huang 2022, "Answering Open-Domain Multi-Answer Questions via a Recall-then-Verify Framework", sections 3.2-3.3: evidence is
-aggregated for each candidate, and the verifier judges each candidate for itself.  Theirs is a T5-3B FiD that decodes "right" or "wrong" from all
+aggregated for each candidate, and the verifier judges each candidate on its own.  Theirs is a T5-3B FiD that decodes "right" or "wrong" from all
 evidence.  `SpanEvidence` is the trained verifier (core.models.ranking.verifier), which reads each place of the evidence that says the candidate; the most
 telling place counts.  `AnswererEvidence` asks the answering model over the evidence, which nobody trained for it.
 """

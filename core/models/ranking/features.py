@@ -66,7 +66,7 @@ OF_PREVIOUS = (  # against the answers so far; 0 at the first step, and where no
     "covered_below_previous",  # share of the question's words that the passage covers - the best of theirs
     "similarity_below_previous",
 )
-OF_VERIFIER = (  # core.models.ranking.verifier; all 0 where none is at hand
+OF_VERIFIER = (  # core.models.ranking.verifier; all 0 where none is available
     "verifier",  # its log odds that the span answers the question
     "verifier_log",  # its log probability: sure is sure
     "verifier_below_best",  # log odds - those of the step's best candidate
@@ -80,7 +80,7 @@ def shape(text: str) -> tuple[bool, bool, bool]:
 
 
 def _alike(answer: str, previous: Sequence[str]) -> float:
-    """-1 to 1: share of the traits of `shape` in which the answer agrees with the previous answers; 0 where there are none."""
+    """-1 to 1: share of the traits of `shape` in which the answer agrees with the previous answers; 0 if there are none."""
     if not previous:
         return 0.0
     own = shape(answer)

@@ -205,7 +205,7 @@ def _log(probability: float) -> float:
 
 
 def _covered(asked: set[str], text: str) -> float:
-    """Share of the asked words that the text has; 0 where nothing was asked."""
+    """Share of the asked words that the text has; 0 if nothing was asked."""
     have = {w[:_STEM] for w in words(text)}
     return sum(w in have for w in asked) / len(asked) if asked else 0.0
 

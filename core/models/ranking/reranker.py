@@ -84,7 +84,7 @@ class Weights:
 
 
 def read_weights(folder: Path, kind: Kind = "retrieved", system: str = DEFAULT_SYSTEM) -> Weights | None:
-    """A system's reranker beside a checkpoint's weights, or None where there is none.  Raises CheckpointError for a damaged one."""
+    """A system's reranker beside a checkpoint's weights, or None if there is none.  Raises CheckpointError for a damaged one."""
     if (path := deprecated.find_file(folder, file_of(kind, system))) is None:
         return None
     try:
@@ -125,7 +125,7 @@ class Guided(Protocol):
 
 
 class RerankedAnswerer:
-    """An answering model, or a loop over one, whose candidates are scored anew.  What was seen of the last question is kept for its next step."""
+    """An answering model, or a loop over one, whose candidates are rescored.  What was seen of the last question is kept for its next step."""
 
     def __init__(self, model: AnsweringModel, weights: Weights, embed: Embed, read: Read, judge: Judge | None = None) -> None:
         self.model, self.weights, self.embed, self.read, self.judge = model, weights, embed, read, judge

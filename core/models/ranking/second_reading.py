@@ -1,6 +1,6 @@
-"""Second readings: where the per-passage reader's best span of a passage stands in the place of a candidate but is another text, it is a candidate too.
+"""Second readings: where the per-passage reader's best span of a passage stands in place of a candidate but is another text, it is a candidate too.
 
-The answering model reads all passages beside a prompt, the reader each one for itself and was trained on many more spans: where the one says "Seán
+The answering model reads all passages beside a prompt, the reader each one on its own and was trained on many more spans: where the one says "Seán
 Lester of Ireland", the other says "Seán Lester".  The reader's spans at other places are not taken.
 """
 

@@ -41,7 +41,7 @@ def signals_of(reader: str) -> Signals:
 
 
 def read_signals(folder: Path) -> Signals:
-    """Read once for each state of the file.  Raises CheckpointError where it is missing or damaged."""
+    """Read once for each state of the file.  Raises CheckpointError if it is missing or damaged."""
     path = folder / FILE
     try:
         stat = path.stat()

@@ -37,7 +37,7 @@ _SYMBOL = re.compile(r"(?<=\d) ?(°?[a-z]{1,3})(?![a-z/])")
 
 
 def measured_in(text: str) -> frozenset[str]:
-    """The kinds of the units of a text that has a number, in digits or in words; empty where it names none.
+    """The kinds of the units of a text that has a number, in digits or in words; empty if it names none.
 
     >>> sorted(measured_in("26 metres")), sorted(measured_in("12 km/h")), sorted(measured_in("$5")), sorted(measured_in("4 V"))
     (['length'], ['speed'], ['money'], ['voltage'])

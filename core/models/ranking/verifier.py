@@ -107,7 +107,7 @@ def _damaged(folder: Path, error: Exception) -> CheckpointError:
 
 
 def load_verifier(name: str = "default", device: str = "auto") -> tuple[SpanVerifier, str]:
-    """(verifier, digest of its weights).  Loaded once; new weights in the folder are loaded anew.  Raises CheckpointError, also where the package of
+    """(verifier, digest of its weights).  Loaded once; new weights in the folder are reloaded.  Raises CheckpointError, also if the package of
     its base is not installed."""
     folder = find_verifier(name)
     base = packaged_folder(_config(folder).base)

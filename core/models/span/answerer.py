@@ -143,7 +143,7 @@ class SpanAnswerer(SpanModel):
                 continue
             merged.setdefault(key, []).append(span.logit)
             first.setdefault(key, candidate)
-        # what shares words with a previous answer, or is no answer, cannot be chosen, so its mass leaves the softmax
+        # what shares words with a previous answer, or is not an answer, cannot be chosen, so its mass leaves the softmax
         total = float(torch.logsumexp(torch.cat([spans.reshape(-1), torch.tensor([eoi])]), 0))
         kept = 1.0 - sum(math.exp(logit - total) for logit in dropped)
         kept = max(kept, math.exp(eoi - total), 1e-9)
@@ -160,7 +160,7 @@ _LOADING = threading.Lock()  # two threads that ask for the same weights load th
 
 @lru_cache(maxsize=2)
 def _loaded(folder: Path, weights: str, device: str) -> SpanAnswerer:
-    """One network for all who ask for these weights; `weights` is their digest, so that new weights are loaded anew."""
+    """One network for all who ask for these weights; `weights` is their digest, so that new weights are reloaded."""
     return SpanAnswerer(load_span_network(folder), device)
 
 

@@ -52,7 +52,7 @@ def save_span_network(network: nn.Module, folder: Path, about: dict[str, Any] | 
 
 @dataclass(frozen=True)
 class Training:
-    """What a checkpoint says of its training; empty where it does not."""
+    """What a checkpoint says of its training; empty if it does not."""
 
     prompting: str = "interleaved"
     stage: str = ""  # pretrain (single answers and pseudo answers: the zero-shot setting) or tune

@@ -38,14 +38,14 @@ class Rereading:
 
 
 class _FastLoop:
-    """Keeps the previous answers and the passages of the first step: another question, or answers taken back, begin anew."""
+    """Keeps the previous answers and the passages of the first step: another question, or answers taken back, start again."""
 
     def __init__(self, rereading: Rereading | None = None) -> None:
         self.rereading = rereading or Rereading()
         self._begun: tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]] | None = None
 
     def _goes_on(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> bool:
-        """True where this is a later step of the loop that began last; else it begins here."""
+        """True if this is a later step of the loop that began last; else it begins here."""
         key = tuple((p.passage.id, p.passage.text) for p in passages)
         if self._begun is not None:
             asked, before, seen = self._begun
@@ -129,7 +129,7 @@ def remaining(
         if span.passage in logits:
             continue
         text = to_candidate(span, passages[span.passage].passage, 0.0).text
-        if normalize_answer(text) and not shares_words(text, previous):  # an article alone is no answer
+        if normalize_answer(text) and not shares_words(text, previous):  # an article alone is not an answer
             logits[span.passage] = span.logit
     return sorted(((i, logits.get(i, -math.inf)) for i in range(len(passages))), key=lambda item: (-item[1], item[0]))
 

@@ -194,7 +194,7 @@ class SpanNetwork(nn.Module):
     def read_off(self, batch: RowBatch, states: Tensor) -> tuple[Tensor, Tensor]:
         """The head's scores over states (B * R, L, d) that `encode` gave."""
         length, width = states.shape[1:]
-        if not batch.prompted:  # the per-passage reader: every row for itself, [CLS] says "nothing here"
+        if not batch.prompted:  # the per-passage reader: every row on its own, [CLS] says "nothing here"
             spans = self.head.spans(states, batch.starts, batch.ends)
             nothing = self.head.nothing(torch.cat([states[:, 0], states[:, 0]], dim=-1)).squeeze(-1).float()
             return spans.view(-1, batch.rows, *spans.shape[1:]), nothing.view(-1, batch.rows)

@@ -60,13 +60,13 @@ def pack(original: bytes, against: str = "") -> bytes:
 
 
 def read_header(path: Path) -> Header:
-    """Raises CheckpointError for what is no packed file, OSError where it cannot be read."""
+    """Raises CheckpointError for what is no packed file, OSError if it cannot be read."""
     with path.open("rb") as file:
         return _header(file, path)
 
 
 def unpack(path: Path) -> bytes:
-    """The original safetensors file.  Raises CheckpointError where the packed one is damaged, OSError where it cannot be read."""
+    """The original safetensors file.  Raises CheckpointError if the packed one is damaged, OSError if it cannot be read."""
     header, original = _decoded(path)
     if hashlib.sha256(original).hexdigest() != header.sha256:
         also = f", or the weights of '{header.against}' that it builds on are others" if header.against else ""
@@ -123,7 +123,7 @@ def _split(original: bytes) -> tuple[bytes, NDArray[np.uint16]]:
 
 
 def _reference(name: str, head: bytes) -> NDArray[np.uint16]:
-    """The numbers of a bundled checkpoint; the sum of what builds on them is theirs too.  Raises CheckpointError where it is missing, or its tensors
+    """The numbers of a bundled checkpoint; the sum of what builds on them is theirs too.  Raises CheckpointError if it is missing, or its tensors
     are not laid out as `head` says."""
     path = BUNDLED / name / PACKED
     try:

@@ -126,7 +126,7 @@ def _loaded(folder: Path, weights: str, device: str) -> PassageReader:
 
 
 def load_reader(name: str = "default", device: str = "auto") -> tuple[PassageReader, str]:
-    """(reader, digest of its weights).  Loaded once; new weights in the folder are loaded anew.  Raises CheckpointError."""
+    """(reader, digest of its weights).  Loaded once; new weights in the folder are reloaded.  Raises CheckpointError."""
     folder = find_checkpoint(name, "reader")
     weights = digest(folder)
     with _LOADING:

@@ -18,7 +18,7 @@ class SquadReader:
     """The best span of a text, or "" where the first token scores higher (SQuAD 2.0: no answer)."""
 
     def __init__(self, name: str, device: str = "auto") -> None:
-        """`name`: a folder or a hub name.  Raises CheckpointError where it cannot be loaded or is no reader."""
+        """`name`: a folder or a hub name.  Raises CheckpointError if it cannot be loaded or is not a reader."""
         try:
             self.tokenizer = pretrained("AutoTokenizer", name, use_fast=True)
             network, found = pretrained("AutoModelForQuestionAnswering", name, output_loading_info=True)
@@ -57,7 +57,7 @@ class SquadReader:
 
 
 def best_span(starts: torch.Tensor, ends: torch.Tensor, inside: torch.Tensor) -> tuple[int, int, float] | None:
-    """(first token, last token, score) of the best span of at most MAX_ANSWER_TOKENS tokens within `inside`; None where nothing is.
+    """(first token, last token, score) of the best span of at most MAX_ANSWER_TOKENS tokens within `inside`; None if nothing is.
 
     >>> best_span(torch.tensor([9.0, 0.0, 2.0, 1.0]), torch.tensor([9.0, 3.0, 0.0, 2.0]), torch.tensor([False, True, True, True]))
     (2, 3, 4.0)

@@ -56,7 +56,7 @@ class Rejected:
 
 @dataclass(slots=True)
 class Tally:
-    """What became of a file's rows: for tables, `read == blank + header + rejected + documents`."""
+    """What happened to a file's rows: for tables, `read == blank + header + rejected + documents`."""
 
     read: int = 0  # lines or pages
     blank: int = 0

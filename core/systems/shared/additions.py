@@ -1,7 +1,7 @@
 """Additions of ours, which no paper has: a candidate reranker with the reader's second readings, and a verifier that it asks.
 
-One stage that every system over spans takes by its option `additions`.  A loop is wrapped: each step's candidates and [EOI] are scored anew
-(core.models.ranking.reranker).  A system that reads once has each of its candidates weighed for itself, with no knowledge of what else it keeps: so
+One stage that every system over spans takes by its option `additions`.  A loop is wrapped: each step's candidates and [EOI] are rescored
+(core.models.ranking.reranker).  A system that reads once has each of its candidates weighed on its own, with no knowledge of what else it keeps: so
 what is left between the two is what iterating brings.  Each system has weights of its own for each addition, fitted by `core train reranker`; they
 lie beside the weights of its model, and no system answers with those of another.
 """
@@ -33,7 +33,7 @@ NONE, ALL = "none", "all"
 ADDITIONS = (NONE, "reranker", "verifier")  # verifier: the reranker asks it; the first one is the default
 OF_DEFAULT = (ALL, "verifier", "reranker", NONE)  # all: what is there and can run, as in the default system
 EXAMINED = 12  # candidates that are weighed where a system reads once
-KEPT_FROM = 0.5  # probability that a weighed candidate is right from which on it is kept, where nobody asks for another
+KEPT_FROM = 0.5  # probability that a weighed candidate is right from which on it is kept, if nobody asks for another
 
 
 class Additions:
@@ -65,7 +65,7 @@ class Additions:
         return replace(own, name=f"{system or own.name} {self.kind}", weights=said)
 
     def looping(self, model: t.AnsweringModel) -> t.AnsweringModel:
-        """The answering model, or a loop over one, with its candidates scored anew at each step."""
+        """The answering model, or a loop over one, with its candidates rescored at each step."""
         if self.weights is None or self.parts.embed is None or self.read is None:
             return model
         from core.models.ranking.reranker import RerankedAnswerer

@@ -56,7 +56,7 @@ class Parts:
     retrieval: Mapping[str, str] = field(
         default_factory=dict
     )  # retriever mode, index kind and encoder; empty without a retriever
-    # cosines of a question and passages that it brings itself; None where no encoder is at hand
+    # cosines of a question and passages that it brings itself; None if no encoder is available
     similarity: Callable[[str, Sequence[t.Passage]], Sequence[float]] | None = None
     embed: Callable[[Sequence[str]], Any] | None = None  # texts -> unit vectors (n, d) of the corpora's encoder
 

@@ -62,7 +62,7 @@ def choose(candidates: Sequence[t.Candidate], question: t.Question, threshold: f
 def selection(options: Mapping[str, Any], checkpoint: str, place: Place, threshold: float) -> Selection:
     """How a system that reads once keeps answers, from its options `stop` and `calibration`.
 
-    `checkpoint`: name of the weights beside which its calibration lies.  Raises InputError where the rule needs a calibration and there is none,
+    `checkpoint`: name of the weights beside which its calibration lies.  Raises InputError if the rule needs a calibration and there is none,
     CheckpointError.
     """
     stop = options["stop"]

@@ -57,7 +57,7 @@ def own_passages(
     engine: Any, files: Sequence[Path], limit: int = 0, seed: int = 0
 ) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
     """(questions with an answer, the passages that each brings), in a random order, since sources follow one another in a file.  Raises FormatError,
-    and InputError where no question is left."""
+    and InputError if no question is left."""
     examples = [e for file in files for e in read_multi(file) if e.gold and e.passages]
     if not examples:
         raise InputError("no question of --multi has an answer and passages of its own")

@@ -50,7 +50,7 @@ def of_multi(example: MultiExample) -> Asked:
 
 
 def judged(asked: Asked, readouts: Sequence[Readout], words: int) -> Judged | None:
-    """The windows of a question, those in which the reader is surest first; None where it has no span.  `readouts`: one for each passage."""
+    """The windows of a question, those in which the reader is surest first; None if it has no span.  `readouts`: one for each passage."""
     keys = {normalize_answer(a) for a in asked.gold}
     spans: dict[tuple[int, int, int], dict[tuple[int, int], bool]] = {}  # (passage, window) -> span -> right
     surest: dict[tuple[int, int, int], float] = {}

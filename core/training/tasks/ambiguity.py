@@ -82,7 +82,7 @@ def learn_lexicon(questions: Sequence[ReferenceQuestion]) -> Lexicon:
 
 
 def fit(train: Path, dev: Path | None, encoder: Encoder, seed: int = 0, say: Callable[[str], None] = lambda _: None) -> Fitted:
-    """Raises InputError when the file has questions of one kind only."""
+    """Raises InputError when the file has questions of the same kind only."""
     from sklearn.linear_model import LogisticRegression
 
     questions = [q for q in load(train) if q.annotations]

@@ -126,7 +126,7 @@ def labelled(run: Followed, all_candidates: bool = True) -> tuple[Labelled, Labe
 
 
 def fit_platt(rows: Labelled, signals: Sequence[str]) -> Platt:
-    """The logistic regression of what is so on the signals.  Raises InputError where all of it is so, or none of it."""
+    """The logistic regression of what is so on the signals.  Raises InputError if all of it is so, or none of it."""
     from sklearn.linear_model import LogisticRegression
 
     right = [is_so for _, is_so in rows]

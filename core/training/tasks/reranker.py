@@ -2,7 +2,7 @@
 
 Of a loop the candidates of every step, labelled by the references, fit a conditional logit with [EOI] as the alternative; its runs are then
 collected too (two rounds, as in dataset aggregation, Ross et al. 2011), since other choices lead to other steps.  Of a system that reads once each
-candidate is a step for itself, so that the same fit is a logistic regression.  The figure is cross-validated by blocks of questions.
+candidate is a step on its own, so that the same fit is a logistic regression.  The figure is cross-validated by blocks of questions.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class _Noted(Additions):
 
 
 class OnceRuns:
-    """Runs of a system that reads once: its candidates, each weighed for itself."""
+    """Runs of a system that reads once: its candidates, each weighed on its own."""
 
     def __init__(
         self,
