@@ -1,6 +1,6 @@
-"""A language model that answers from rules, in milliseconds: for tests of everything around a model, over the real prompts and parsing.
+"""A language model that answers from rules, in milliseconds: for tests of everything around a model, with the real prompts and parsing.
 
-It is not a model.  `table` maps a role to what is said for it: a text, or a function of the request.  Other roles are answered by a rule: each capitalised
+It is not a model.  `table` maps a role to its reply: a text, or a function of the request.  Other roles are answered by a rule: each capitalised
 name or year of a passage that the question does not contain is an answer, and a passage without one is abstained from.
 """
 
