@@ -43,7 +43,7 @@ def current_request(system: str, extra: Mapping[str, Any]) -> tuple[str, dict[st
     return "ambiscope", {"additions": ADDITIONS.get(value, value), **{k: v for k, v in extra.items() if k not in deprecated}}
 
 
-def ran_as(system: str, settings: Mapping[str, Any]) -> str:
+def current_system(system: str, settings: Mapping[str, Any]) -> str:
     """The current system that does what a stored run did: an `ambigprompt` run with reranking is an `ambiscope` run."""
     had = "additions" not in settings and ("reranking" in settings or "rescoring" in settings)
     return "ambiscope" if had and system == "ambigprompt" else system

@@ -30,13 +30,13 @@ _ZEROS = bytes(1 << 20)
 _NO_CALL = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}  # the file system cannot reserve space
 
 
-class NoRoomError(OSError):
+class DiskFullError(OSError):
     """Not enough space; the message says how much is needed and how much is free, and where."""
 
 
-def amount(size: int) -> str:
+def format_bytes(size: int) -> str:
     """
-    >>> amount(999), amount(65_536), amount(4_000_128)
+    >>> format_bytes(999), format_bytes(65_536), format_bytes(4_000_128)
     ('999 bytes', '65.5 kB', '4.0 MB')
     """
     if size < 1000:
@@ -64,27 +64,29 @@ def why(error: BaseException, where: Path) -> str:
     said = (
         " ".join(str((error.strerror if isinstance(error, OSError) else None) or error).split())[-200:] or type(error).__name__
     )
-    if isinstance(error, NoRoomError):
+    if isinstance(error, DiskFullError):
         return said
     with suppress(OSError, StopIteration):
         left = free(where)
         known = isinstance(error, OSError) and error.errno is not None
         if (error.errno in FULL) if known else left < 1 << 20:  # type: ignore[attr-defined]
-            return f"{said}: {amount(left)} free in {where if where.is_dir() else where.parent}"
+            return f"{said}: {format_bytes(left)} free in {where if where.is_dir() else where.parent}"
     return said
 
 
 def need(folder: Path, size: int) -> None:
-    """Raises NoRoomError if the disk of a folder has less than `size` bytes free."""
+    """Raises DiskFullError if the disk of a folder has less than `size` bytes free."""
     left = free(folder)
     if size > left:
-        raise NoRoomError(errno.ENOSPC, f"{amount(size)} are needed and {amount(left)} are free in {folder}", str(folder))
+        raise DiskFullError(
+            errno.ENOSPC, f"{format_bytes(size)} are needed and {format_bytes(left)} are free in {folder}", str(folder)
+        )
 
 
 def reserve(file: IO[bytes], size: int) -> None:
     """Extends an open file to `size` bytes with allocated blocks; its position and content do not change.
 
-    Uses posix_fallocate, else writes zeros.  Raises NoRoomError, or OSError for other reasons; the file then has its earlier length.
+    Uses posix_fallocate, else writes zeros.  Raises DiskFullError, or OSError for other reasons; the file then has its earlier length.
     """
     file.flush()
     number, before = file.fileno(), os.fstat(file.fileno()).st_size
@@ -97,12 +99,14 @@ def reserve(file: IO[bytes], size: int) -> None:
             os.ftruncate(number, before)
         folder = Path(str(file.name)).parent
         if e.errno == errno.EFBIG:
-            raise NoRoomError(
-                e.errno, f"{amount(size)} are needed, which is over the file size limit (ulimit -f) in {folder}"
+            raise DiskFullError(
+                e.errno, f"{format_bytes(size)} are needed, which is over the file size limit (ulimit -f) in {folder}"
             ) from e
         if e.errno not in FULL:
             raise
-        raise NoRoomError(e.errno, f"{amount(size - before)} are needed and {amount(free(folder))} are free in {folder}") from e
+        raise DiskFullError(
+            e.errno, f"{format_bytes(size - before)} are needed and {format_bytes(free(folder))} are free in {folder}"
+        ) from e
 
 
 def _allocate(number: int, start: int, size: int) -> None:
@@ -121,7 +125,7 @@ def _allocate(number: int, start: int, size: int) -> None:
 
 
 def new_array(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap[Any, Any]:
-    """A new .npy file of zeros, memory-mapped for writing, with its blocks allocated.  Raises NoRoomError, OSError."""
+    """A new .npy file of zeros, memory-mapped for writing, with its blocks allocated.  Raises DiskFullError, OSError."""
     kind = np.dtype(dtype)
     with path.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
@@ -210,7 +214,7 @@ def append_line(path: Path, line: str, then: str) -> None:
 
 
 @contextmanager
-def claimed(folder: Path, what: str) -> Iterator[None]:
+def locked(folder: Path, what: str) -> Iterator[None]:
     """Locks a folder for this thread; the lock is reentrant.
 
     A folder created here is removed again if nothing was written to it before an error.  `what` names the work for others who want the lock:

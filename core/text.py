@@ -52,7 +52,7 @@ def answer_keys(aliases: Iterable[str]) -> frozenset[str]:
     return frozenset(key for alias in aliases if (key := answer_key(alias)))
 
 
-def words(text: str) -> list[str]:
+def word_tokens(text: str) -> list[str]:
     """Lower-case word tokens without punctuation; accents composed (NFC)."""
     return _TOKEN.findall(unicodedata.normalize("NFC", text).lower())
 
@@ -65,18 +65,18 @@ def contains_tokens(haystack: Sequence[str], needle: Sequence[str]) -> bool:
 
 def has_answer(text: str, aliases: Iterable[str]) -> bool:
     """DPR's test: some alias occurs in the text, token by token."""
-    tokens = words(text)
-    return any(contains_tokens(tokens, words(alias)) for alias in aliases)
+    tokens = word_tokens(text)
+    return any(contains_tokens(tokens, word_tokens(alias)) for alias in aliases)
 
 
 def overlapping(a: str, b: str) -> bool:
     """True if the words of one answer are a contiguous part of the other's (equal ones included)."""
-    x, y = words(normalize_answer(a)), words(normalize_answer(b))
+    x, y = word_tokens(normalize_answer(a)), word_tokens(normalize_answer(b))
     return contains_tokens(x, y) or contains_tokens(y, x)
 
 
 def content_words(text: str) -> list[str]:
-    return [w for w in words(text) if w not in STOPWORDS]
+    return [w for w in word_tokens(text) if w not in STOPWORDS]
 
 
 def split_words(text: str, longest: int = CHUNK_CHARS) -> list[str]:
@@ -106,7 +106,7 @@ def chunk_words(text: str, size: int = 100, chars: int = CHUNK_CHARS) -> Iterato
 
 def find_spans(text: str, answer: str) -> list[tuple[int, int]]:
     """Character spans of `text` whose words are those of `answer`, ignoring case, punctuation between words and white space."""
-    want = words(answer)
+    want = word_tokens(answer)
     found = list(_TOKEN.finditer(text))
     have = [unicodedata.normalize("NFC", m.group()).lower() for m in found]
     n = len(want)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from core.annotating.aliases import distinct
-from core.text import answer_keys, words
+from core.text import answer_keys, word_tokens
 from core.types import Annotation, QAPair
 
 
@@ -71,6 +71,8 @@ def _partners(one: Annotation, two: Annotation) -> list[int] | None:
     found = [places[0] for places in near]
     if len(set(found)) != len(b):
         return None
-    if one.type == "multiple" and any(words(p.question) != words(two.pairs[j].question) for p, j in zip(one.pairs, found)):
+    if one.type == "multiple" and any(
+        word_tokens(p.question) != word_tokens(two.pairs[j].question) for p, j in zip(one.pairs, found)
+    ):
         return None
     return found

@@ -31,7 +31,7 @@ class PairField:
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class OfferedSuggestion:
     """A suggestion of a system as it was offered."""
 
     prediction_id: str
@@ -120,7 +120,7 @@ def cite(form: Form, key: int, passage_id: str) -> Form:
     return replace(form, pairs=tuple(change(p) for p in form.pairs))
 
 
-def accept(form: Form, offer: Offered) -> Form:
+def accept(form: Form, offer: OfferedSuggestion) -> Form:
     """Puts a suggestion into the first empty pair, or a new one.  The first makes a single answer, a second one several."""
     form = withdraw(form, offer)
     counted = [p for p in form.shown() if not p.empty]
@@ -136,12 +136,12 @@ def accept(form: Form, offer: Offered) -> Form:
     return replace(form, kind=kind, pairs=pairs, taken=(*form.taken, (offer.key, empty.key)))
 
 
-def reject(form: Form, offer: Offered) -> Form:
+def reject(form: Form, offer: OfferedSuggestion) -> Form:
     form = withdraw(form, offer)
     return replace(form, taken=(*form.taken, (offer.key, None)))
 
 
-def withdraw(form: Form, offer: Offered) -> Form:
+def withdraw(form: Form, offer: OfferedSuggestion) -> Form:
     """Neither accepted nor rejected; the pair that it became goes."""
     at = dict(form.taken).get(offer.key)
     if at is not None:
@@ -149,7 +149,7 @@ def withdraw(form: Form, offer: Offered) -> Form:
     return replace(form, taken=tuple((k, v) for k, v in form.taken if k != offer.key))
 
 
-def became(form: Form, offer: Offered) -> Action | None:
+def became(form: Form, offer: OfferedSuggestion) -> Action | None:
     """What happened to a suggestion, None while nothing was decided.  A pair that does not count is a rejection."""
     taken = dict(form.taken)
     if offer.key not in taken:

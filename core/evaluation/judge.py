@@ -21,7 +21,7 @@ from core.metrics.judged import Grounding, JudgedInterpretation
 from core.metrics.questions import bleu, normal_question, variants
 from core.models.language.roles import Claim, ComparesQuestions, Generator, Run
 from core.settings import Settings
-from core.text import has_answer, words
+from core.text import has_answer, word_tokens
 
 JUDGES = ("references", "reader", "language-model")
 SAME_QUESTION = 0.6  # BLEU-2 above which two questions ask the same (Eq. 16), where no model is asked
@@ -74,7 +74,7 @@ def distinct_questions(questions: Sequence[str]) -> list[int]:
     seen: set[tuple[tuple[str, int], ...]] = set()
     out = []
     for i, question in enumerate(questions):
-        key = tuple(sorted(Counter(words(question)).items()))
+        key = tuple(sorted(Counter(word_tokens(question)).items()))
         if key not in seen:
             seen.add(key)
             out.append(i)
@@ -136,7 +136,7 @@ def same_question(question: str, reference: str) -> bool:
 
 
 def _numbers(text: str) -> set[str]:
-    return {w for w in words(text) if any(c.isdigit() for c in w)}
+    return {w for w in word_tokens(text) if any(c.isdigit() for c in w)}
 
 
 @dataclass

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from core.disk import claimed, write_json
+from core.disk import locked, write_json
 from core.engine import Engine
 from core.errors import InputError
 from core.evaluation.folder import ABOUT, REPORT
@@ -76,7 +76,7 @@ def run_plan(
     Raises FormatError or InputError for wrong questions or options, ConflictError while another evaluation writes in `out_dir`, CheckpointError,
     CancelledError, StorageError.
     """
-    with claimed(out_dir, "an evaluation") if out_dir is not None else nullcontext():
+    with locked(out_dir, "an evaluation") if out_dir is not None else nullcontext():
         return _run_plan(plan, engine, out_dir, progress, cancelled, say)
 
 

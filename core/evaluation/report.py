@@ -64,7 +64,7 @@ class Report:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @property
-    def troubles(self) -> list[str]:
+    def problems(self) -> list[str]:
         """What went wrong, in words: failed questions with the first reason, failed calls of a model.  Empty if nothing did."""
         first = next((row["error"] for row in self.rows if row["error"] is not None), "")
         failed = [f"{self.failed} of {listed(self.n, 'question')} failed; the first one: {first}"] if self.failed else []
@@ -105,7 +105,7 @@ def build_report(
             "peak_memory_mb": peak_memory_mb(),
             "peak_gpu_memory_mb": peak_gpu_memory_mb(),
         },
-        provenance=_provenance(info, seed, bootstrap, questions_digest) | {"judge": plain(judge)} | plain(about or {}),
+        provenance=_provenance(info, seed, bootstrap, questions_digest) | {"judge": to_plain(judge)} | to_plain(about or {}),
         summary=summary_of(rows),
     )
 
@@ -226,8 +226,8 @@ def peak_gpu_memory_mb() -> Value:
 
 def _provenance(info: t.SystemInfo, seed: int, bootstrap: int, questions_digest: str) -> dict[str, Any]:
     return {
-        "system": plain(trace.to_json(info)),
-        "settings": plain(trace.to_json(info.settings)),
+        "system": to_plain(trace.to_json(info)),
+        "settings": to_plain(trace.to_json(info.settings)),
         "commit": _git("rev-parse", "HEAD"),
         "changed_since_commit": bool(changed) if (changed := _git("status", "--porcelain")) is not None else None,
         "questions_digest": questions_digest,
@@ -245,7 +245,7 @@ def build_provenance(
     info: t.SystemInfo, seed: int, bootstrap: int, questions: Sequence[t.ReferenceQuestion], about: Row | None = None
 ) -> Row:
     """Of a report that is not made by `build_report`."""
-    more: Row = plain(about or {})
+    more: Row = to_plain(about or {})
     return _provenance(info, seed, bootstrap, digest_of(questions)) | more
 
 
@@ -257,17 +257,17 @@ def digest_of(questions: Sequence[t.ReferenceQuestion]) -> str:
     return found.hexdigest()
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Settings as they come back from a JSON file, so that equal ones compare equal; what JSON lacks becomes text."""
     return json.loads(json.dumps(value, default=str))
 
 
 def _git(*arguments: str) -> str | None:
     """What git says of the repository; None if there is no git, no repository or no commit."""
-    return _said(["git", *arguments])
+    return _run_command(["git", *arguments])
 
 
-def _said(command: Sequence[str]) -> str | None:
+def _run_command(command: Sequence[str]) -> str | None:
     """What a command prints in the repository's folder; None if it fails."""
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=10, check=True)
@@ -282,7 +282,7 @@ def _gpu() -> dict[str, str | None]:
     if torch is None or not torch.cuda.is_available():
         return {"gpu": None, "driver": None, "cuda": None}
     asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    driver = _said(asked) or ""
+    driver = _run_command(asked) or ""
     return {"gpu": torch.cuda.get_device_name(0), "driver": driver.partition("\n")[0] or None, "cuda": torch.version.cuda}
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from core import json_io, trace
 from core import types as t
-from core.disk import append_line, claimed, write_json, write_text
+from core.disk import append_line, locked, write_json, write_text
 from core.errors import (
     AmbiscopeError,
     CancelledError,
@@ -33,7 +33,7 @@ from core.evaluation.cost import cost_of
 from core.evaluation.folder import ROWS, RUN, TRACES, pack, trim
 from core.evaluation.long_reader import LongReader, read_long
 from core.evaluation.parameters import parameters_of
-from core.evaluation.report import Report, Row, build_report, digest_of, plain, row_head
+from core.evaluation.report import Report, Row, build_report, digest_of, row_head, to_plain
 from core.metrics import METRICS, metric
 from core.metrics.base import Example
 from core.metrics.calibration import ends_of, judged
@@ -83,7 +83,7 @@ def evaluate(
     FormatError for damaged rows; StorageError when the disk refuses; CancelledError when a person stops the run (what was answered stays in `out_dir`).
     """
     _check(questions, limit, bootstrap, batch)
-    with claimed(out_dir, "an evaluation") if out_dir is not None else nullcontext():
+    with locked(out_dir, "an evaluation") if out_dir is not None else nullcontext():
         return _evaluate(
             system,
             questions,
@@ -117,9 +117,9 @@ def _evaluate(
     long_reader: tuple[str, LongReader] | None,
 ) -> Report:
     """`evaluate`, with the folder held."""
-    identity = {"format": _FORMAT, "system": plain(trace.to_json(system.info)), "questions": digest_of(questions)}
+    identity = {"format": _FORMAT, "system": to_plain(trace.to_json(system.info)), "questions": digest_of(questions)}
     if judge is not None:
-        identity["judge"] = plain(dict(judge.about))
+        identity["judge"] = to_plain(dict(judge.about))
     if long_reader is not None:
         identity["asqa_reader"] = long_reader[0]
     todo = list(questions[:limit])

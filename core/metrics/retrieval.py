@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from core.metrics.base import Example, Metric, Value
-from core.text import contains_tokens, words
+from core.text import contains_tokens, word_tokens
 
 
 def covered(passages: Sequence[str], answers: Sequence[Sequence[str]]) -> int:
@@ -18,8 +18,8 @@ def covered(passages: Sequence[str], answers: Sequence[Sequence[str]]) -> int:
     >>> covered(["Rome is old.", "Oslo is cold."], [["Rome"], ["Paris", "City of Light"]])
     1
     """
-    texts = [words(p) for p in passages]
-    return sum(any(contains_tokens(text, words(alias)) for text in texts for alias in aliases) for aliases in answers)
+    texts = [word_tokens(p) for p in passages]
+    return sum(any(contains_tokens(text, word_tokens(alias)) for text in texts for alias in aliases) for aliases in answers)
 
 
 def recall_at_k(passages: Sequence[str], answers: Sequence[Sequence[str]], k: int) -> float:

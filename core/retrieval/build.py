@@ -26,7 +26,7 @@ from core.text import storable
 
 BM25_FOLDER = "bm25"
 SHOWN_REJECTED = 200  # rejected rows kept in a report; the total counts all
-Prints = list[list[str]]  # name and sha256 of each file
+Fingerprints = list[list[str]]  # name and sha256 of each file
 Progress = Callable[[int, int, str], None]  # done, total (0: not known), stage: reading, words, encoding, indexing
 
 
@@ -64,7 +64,7 @@ class BuildReport:
     already_built: bool = False
 
 
-def fingerprint(paths: Sequence[Path], limits: Limits) -> Prints:
+def fingerprint(paths: Sequence[Path], limits: Limits) -> Fingerprints:
     """Name and sha256 of each file; one of several that cannot be read has no sha256, and `_read` says why.
 
     Raises InputError for a file of an unknown kind, and for one alone that is missing or too large.
@@ -87,7 +87,7 @@ def fingerprint(paths: Sequence[Path], limits: Limits) -> Prints:
     return prints
 
 
-def _read(folder: Path, paths: Sequence[Path], prints: Prints, limits: Limits, progress: Progress) -> None:
+def _read(folder: Path, paths: Sequence[Path], prints: Fingerprints, limits: Limits, progress: Progress) -> None:
     """Writes the passage store.  One of several files that is damaged is left out whole and listed like a bad line.
 
     Raises InputError when no passage is left, FormatError for a damaged file that is alone.
@@ -110,7 +110,7 @@ def _read(folder: Path, paths: Sequence[Path], prints: Prints, limits: Limits, p
             except InputError as e:
                 if len(paths) == 1:
                     raise
-                writer.back_to(before)
+                writer.rollback(before)
                 del rejected[listed:]
                 tally = Tally(read=1, rejected=1)
                 why = e.problem if isinstance(e, FormatError) else str(e)
@@ -134,7 +134,7 @@ def build(
     name: str,
     folder: Path,
     paths: Sequence[Path],
-    prints: Prints,
+    prints: Fingerprints,
     *,
     encoder: Encoder,
     kind: str,

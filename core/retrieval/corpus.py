@@ -105,10 +105,10 @@ class PassageWriter:
         self.count += 1
 
     def mark(self) -> Mark:
-        """The state so far, for `back_to`."""
+        """The state so far, for `rollback`."""
         return self.count, self._size, self._digest.copy()
 
-    def back_to(self, mark: Mark) -> None:
+    def rollback(self, mark: Mark) -> None:
         """Takes out everything that was added since the mark."""
         self.count, self._size, self._digest = mark[0], mark[1], mark[2].copy()
         for stream, size in ((self._rows, self._size), (self._offsets, (self.count + 1) * np.dtype(np.int64).itemsize)):

@@ -28,7 +28,7 @@ from core.models.encoders.packaged import MINILM, packaged_folder
 from core.models.encoders.pretrained import reason, sentence_transformer
 from core.models.encoders.retriever import CLS, find_retriever
 from core.settings import Settings
-from core.text import words
+from core.text import word_tokens
 from core.types import Passage
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ class HashingEncoder(_CachedEncoder):
     def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
         out = np.zeros((len(texts), self._dimension), dtype=np.float32)
         for row, text in enumerate(texts):
-            for word in words(text) or [""]:
+            for word in word_tokens(text) or [""]:
                 value = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
                 out[row, value % self._dimension] += 1.0 if value >> 63 else -1.0
             if not out[row].any():  # words that cancel each other out
@@ -357,7 +357,9 @@ def load_encoder(settings: Settings) -> Encoder:
     if (folder := find_retriever(settings.encoder)) is not None:
         return RetrieverEncoder(folder, settings)
     if (bare := first_token(settings.encoder)) is not None:
-        from core.models.encoders.retriever_network import load_plain
+        from core.models.encoders.retriever_network import load_bare_encoder
 
-        return PooledEncoder(settings.encoder, *load_plain(bare), settings.device, pooling="cls", threads=settings.threads)
+        return PooledEncoder(
+            settings.encoder, *load_bare_encoder(bare), settings.device, pooling="cls", threads=settings.threads
+        )
     return SentenceTransformerEncoder(settings.encoder, settings.device, threads=settings.threads)

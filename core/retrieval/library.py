@@ -30,7 +30,7 @@ from core.errors import (
 from core.models.encoders.retriever import index_name
 from core.retrieval import build as building
 from core.retrieval import short_names
-from core.retrieval.build import BuildReport, Prints, Progress, no_progress
+from core.retrieval.build import BuildReport, Fingerprints, Progress, no_progress
 from core.retrieval.corpus import FACTS, PassageStore, folder_size, read_facts
 from core.retrieval.encoder import Encoder, Vectors, load_encoder
 from core.retrieval.gpus import Spread
@@ -132,9 +132,9 @@ class Corpus:
                 self._short = ShortNames(file)
             return self._short
 
-    def widened(self, query: str) -> str:
+    def expanded(self, query: str) -> str:
         """The query with the names of this corpus beside its short forms: "the N64 (Nintendo 64)"."""
-        return self._short_names().widened(query, self._bm25().knows)
+        return self._short_names().expanded(query, self._bm25().knows)
 
     @property
     def vectors(self) -> Vectors:
@@ -164,7 +164,7 @@ class Corpus:
             raise NothingRetrievedError(f"corpus '{self.name}' is empty; choose another one")
         if not queries:
             return []
-        queries = [self.widened(query) for query in queries]
+        queries = [self.expanded(query) for query in queries]
         encoder, index = self._dense()
         words = None if chosen == "dense" else self._bm25()
         vectors: Vectors = encoder.encode(queries, "query")
@@ -320,7 +320,7 @@ class CorpusLibrary:
             ready = load_precomputed(path.parent, index_name(self.settings.encoder), self.encoder)
             self.create(STARTER, [path], progress, limits=limits, replace=True, wait=STARTER_WAIT_SECONDS, encoder=ready)
 
-    def _usable(self, name: str, prints: Prints) -> bool:
+    def _usable(self, name: str, prints: Fingerprints) -> bool:
         """True if the corpus is complete, made of these files, and fits the settings."""
         folder = self._at(name)
         try:
@@ -367,7 +367,7 @@ class CorpusLibrary:
                 on_reject(row)
         return report
 
-    def _complete(self, name: str, prints: Prints) -> BuildReport | None:
+    def _complete(self, name: str, prints: Fingerprints) -> BuildReport | None:
         """The report of a build that is not needed."""
         if not self._usable(name, prints):
             return None
@@ -375,7 +375,7 @@ class CorpusLibrary:
         return building.report(name, store, resumed_at=0, seconds=0, encode=0, fraction=None, built=True)
 
     def _build(
-        self, name: str, paths: Sequence[Path], prints: Prints, encoder: Encoder, limits: Limits, progress: Progress
+        self, name: str, paths: Sequence[Path], prints: Fingerprints, encoder: Encoder, limits: Limits, progress: Progress
     ) -> BuildReport:
         part = self._at(name, ".building-")
         kind = self.settings.index_kind
@@ -391,7 +391,7 @@ class CorpusLibrary:
             what = f"building corpus '{name}' stopped ({disk.why(e, self.folder)}); {left[0]}"
             raise StorageError(f"{what}: free some space under {self.folder}, then give the same files again{left[1]}") from e
 
-    def _check_replaceable(self, name: str, prints: Prints, replace: bool) -> None:
+    def _check_replaceable(self, name: str, prints: Fingerprints, replace: bool) -> None:
         if replace or not (self._at(name) / MANIFEST).exists():
             return
         try:

@@ -13,7 +13,7 @@ from core.short_names import key_of, names_in, short_forms, short_names_in, writ
 from core.types import Passage
 
 FILE = "short_names.sqlite"
-MOST_NAMES = 3  # that a query is widened by
+MOST_NAMES = 3  # that a query is expanded by
 EXPLAINED, TITLE, TEXT = (
     1000,
     10,
@@ -79,7 +79,7 @@ class ShortNames:
         except sqlite3.DatabaseError as e:
             raise IndexMismatchError(f"{self._file} is damaged ({e}); delete this file, and it is made again") from e
 
-    def widened(self, query: str, known: Callable[[str], bool]) -> str:
+    def expanded(self, query: str, known: Callable[[str], bool]) -> str:
         """The query with the corpus's names: in place of a short form that the corpus never writes, beside it where it does, or where there are
         several.  `known`: whether the corpus has a word."""
         for match in reversed(short_names_in(query, known)):

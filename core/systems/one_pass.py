@@ -71,7 +71,7 @@ class OnePass(PassageSystem):
         kept, shown = self.stopping.keep(candidates, question, self.options.max_answers)
         seconds = time.perf_counter() - begun
         yield from answer_events(kept, shown, len(question.pinned), passages, seconds)
-        return f"one pass; {self.stopping.words()}"
+        return f"one pass; {self.stopping.description()}"
 
 
 def _build(parts: Parts, options: Options, name: str, asks: bool) -> OnePass:

@@ -98,7 +98,11 @@ def test_pins_bans_and_limits(run: Run, home: Path) -> None:
         (["ask", "who \udcff"], 2, "lone surrogate"),
         (["ask", "who " * 25_000], 2, "the question has 99999 characters; at most"),
         (["ask", "who", "--pin", "a\x07"], 2, "an answer to keep cannot be read: it contains a control character (U+0007)"),
-        (["ask", "who", "--ban", "a\x1b[2J"], 2, "an answer to strike cannot be read: it contains a control character (U+001B)"),
+        (
+            ["ask", "who", "--ban", "a\x1b[2J"],
+            2,
+            "an answer to strike cannot be read: it contains a control character (U+001B)",
+        ),
         (["ask", "who", "--pin", "a\udcff"], 2, "pin 'a\\udcff' cannot be read: it contains a lone surrogate"),
         (["ask", "who", "--ban", "a\udcff"], 2, "ban 'a\\udcff' cannot be read: it contains a lone surrogate"),
         (["ask", "who", "--pin", "The Oslo!", "--ban", "oslo"], 2, "'The Oslo!' is both kept and struck"),

@@ -79,7 +79,9 @@ def test_options_of_another_target_are_refused_in_one_line(
 def test_the_old_name_of_a_target_works_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "rescorer"]) == 2
     warning, error = capsys.readouterr().err.splitlines()
-    assert warning == "warning: core train: 'rescorer' is now called 'reranker'; the old name will be removed in the next release"
+    assert (
+        warning == "warning: core train: 'rescorer' is now called 'reranker'; the old name will be removed in the next release"
+    )
     assert error.startswith("error: train reranker needs --annotated FOLDER")
     assert main(["train", "reranker"]) == 2
     assert "warning" not in capsys.readouterr().err

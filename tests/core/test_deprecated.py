@@ -47,7 +47,7 @@ def test_the_newer_spelling_counts_where_both_are_given() -> None:
     ],
 )
 def test_a_stored_run_says_which_system_of_today_it_was(system: str, settings: dict[str, object], now: str) -> None:
-    assert deprecated.ran_as(system, settings) == now
+    assert deprecated.current_system(system, settings) == now
 
 
 def test_a_file_is_found_under_its_old_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

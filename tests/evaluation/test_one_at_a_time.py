@@ -12,7 +12,7 @@ from small_disks import resize, small_disk
 from test_run_folder import QUESTIONS, Slow
 
 from core import types as t
-from core.disk import LOCK, claimed
+from core.disk import LOCK, locked
 from core.errors import ConflictError, StorageError
 from core.evaluation.folder import state_of
 from core.evaluation.run import evaluate
@@ -98,5 +98,5 @@ def test_a_full_disk_ends_a_run_with_whole_rows_and_it_goes_on(tmp_path: Path) -
 
 
 def test_the_lock_of_a_folder_is_no_row(tmp_path: Path) -> None:
-    with claimed(tmp_path / "run", "an evaluation"):
+    with locked(tmp_path / "run", "an evaluation"):
         assert state_of(tmp_path / "run").done == 0

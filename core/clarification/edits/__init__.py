@@ -17,7 +17,7 @@ from core.clarification.edits.parts import parts
 from core.clarification.edits.phrases import modifier_edits, phrase_edits, plain_edits, time_edits
 from core.clarification.edits.shared import evidence_sentence, sentence_bounds, sentences
 from core.clarification.edits.versions import version_edits
-from core.text import contains_tokens, content_words, normalize_answer, words
+from core.text import contains_tokens, content_words, normalize_answer, word_tokens
 from core.types import Passage
 
 MAX_CANDIDATES = 12
@@ -65,9 +65,9 @@ def edit_size(before: str, after: str) -> int:
     >>> edit_size("Who played Maria?", "Who played Maria in 1961?")
     2
     """
-    rest = words(after)
+    rest = word_tokens(after)
     deleted = 0
-    for token in words(before):
+    for token in word_tokens(before):
         if token in rest:
             rest.remove(token)
         else:
@@ -122,14 +122,16 @@ def propose_edits(question: str, answer: str, place: Place, others: Sequence[Pla
     """
     single = _single_edits(question, answer, place, others)
     seen = {e.question.lower() for e in single}
-    asked = words(question)
+    asked = word_tokens(question)
     twofold: dict[str, Edit] = {}
     for first in single[:_EXTENDED]:
         if first.kind == "part":
             continue
         for second in _single_edits(first.question, answer, place, others)[:_EXTENDED]:
             text = second.question
-            once = len(set(added := _added(asked, words(text)))) == len(added)  # "the 1961 film ... in 1961" says it twice
+            once = len(set(added := _added(asked, word_tokens(text)))) == len(
+                added
+            )  # "the 1961 film ... in 1961" says it twice
             if once and second.kind != first.kind and text.lower() not in seen and len(added) <= MAX_ADDED:
                 twofold.setdefault(text.lower(), Edit(text, edit_size(question, text), first.own + second.own, "twofold"))
     return single + sorted(twofold.values(), key=lambda e: (e.cost, -e.own))[:MAX_TWOFOLD]
@@ -153,7 +155,7 @@ def _single_edits(question: str, answer: str, place: Place, others: Sequence[Pla
         theirs |= set(content_words(f"{o.passage.title} {text}"))
     if any(o.passage.id == place.passage.id for o in others):
         their_titles |= theirs
-    asked = words(question)
+    asked = word_tokens(question)
     secret = content_words(normalize_answer(answer))
     seen: dict[str, Edit] = {}
     single = parts(question, answer)
@@ -163,14 +165,14 @@ def _single_edits(question: str, answer: str, place: Place, others: Sequence[Pla
     for text, kind in found:
         text = " ".join(text.split())
         text = text[:1].upper() + text[1:] if question[:1].isupper() else text
-        have = words(text)
+        have = word_tokens(text)
         added = _added(asked, have)
         if kind != "part" and not content_words(" ".join(added)):
             continue
         if text == question or len(added) > MAX_ADDED or text.count("?") != 1 or not text.endswith("?"):
             continue
         if any(w in secret for w in added) or (
-            contains_tokens(have, words(answer)) and not contains_tokens(asked, words(answer))
+            contains_tokens(have, word_tokens(answer)) and not contains_tokens(asked, word_tokens(answer))
         ):
             continue
         rare = [

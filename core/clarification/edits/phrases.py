@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from core.clarification.edits.shared import MONTHS, NOT_BEFORE_A_NAME, YEAR, append, can_append
-from core.text import contains_tokens, content_words, words
+from core.text import contains_tokens, content_words, word_tokens
 
 _SMALL = "and|but|by|on|in|at|with|from|for|as|when|where|who|which|that|to|was|were|is|are|had|has|before|after|until|while|because|did|would"
 _NAME = r"[A-Z][\w’&-]*(?:'[a-z]{2,}[\w-]*)?"
@@ -179,7 +179,7 @@ def plain_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
             continue  # names are the other templates'
         if prep == "for" and not (_AGAIN.search(body) or _is_a_class(body, text[: match.start()])):
             continue
-        if content_words(body) and not contains_tokens(words(question), words(body)):
+        if content_words(body) and not contains_tokens(word_tokens(question), word_tokens(body)):
             yield match.start(), append(question, f"{prep} {body}")
 
 
@@ -209,7 +209,7 @@ def modifier_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
                     _MODIFIER.match(inner)
                     and not re.search(r"\b(?:into|over|under|through|about|after|before)\b", inner)
                     and inner not in NOT_BEFORE_A_NAME
-                    and len(content_words(inner)) == len(words(inner))
+                    and len(content_words(inner)) == len(word_tokens(inner))
                 )
                 # "the franchised McDonald's" is said of it, "McDonald's opened stores" is not
                 ok = ok and (left.lower() == "the" or left.lower() in NOT_BEFORE_A_NAME or not inner.endswith(("ed", "ing")))
@@ -244,5 +244,5 @@ def modifier_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
                 continue  # the question has its own words there
             if behind and re.match(r"for (the )?[A-Z]", behind["phrase"]):
                 continue  # for whom it was done, not which one it is
-            if behind and not contains_tokens(words(question), words(behind["phrase"])):
+            if behind and not contains_tokens(word_tokens(question), word_tokens(behind["phrase"])):
                 yield said[j][1], f"{question[: asked[i + 1][2]]} {behind['phrase']}{after}"

@@ -16,6 +16,6 @@ def native_bf16(device: torch.device) -> bool:
     return device.type == "cpu" and any(test is not None and test() for test in tests)
 
 
-def quick(device: torch.device) -> AbstractContextManager[object]:
+def bf16_autocast(device: torch.device) -> AbstractContextManager[object]:
     """Autocast to bf16 where it is native, for computations that do not need full precision."""
     return torch.autocast(device.type, dtype=torch.bfloat16) if native_bf16(device) else nullcontext()

@@ -23,7 +23,7 @@ from core.models.encoders.word_pieces import WordPieces
 WEIGHTS = "model.safetensors"
 
 
-def load_plain(base: str) -> tuple[Any, Any]:
+def load_bare_encoder(base: str) -> tuple[Any, Any]:
     """(tokenizer, bare encoder in eval mode) of the packaged base, a folder or a hub name.  Raises CheckpointError."""
     folder = str(packaged_folder(base)) if base == MINILM else base
     try:
@@ -77,7 +77,7 @@ def load_retriever(folder: Path) -> tuple[Any, RetrieverNetwork]:
 
     try:
         config = retriever_config(folder)
-        tokenizer, encoder = load_plain(config.base)
+        tokenizer, encoder = load_bare_encoder(config.base)
         network = RetrieverNetwork(encoder, config)
         tensors = {name: value.float() for name, value in load_file(folder / WEIGHTS).items()}
         if odd := sorted(set(tensors) ^ set(network.trained())):

@@ -26,7 +26,7 @@ import httpx
 
 from core.errors import FormatError, LanguageModelError
 from core.models.language.address import Address, near
-from core.models.language.batch import TOO_LATE, Answered, Batch, Failure
+from core.models.language.batch import TOO_LATE, Batch, CallError, StatusError
 from core.models.language.roles import Completion, Request
 from core.models.language.structured import read_object
 
@@ -83,7 +83,7 @@ class EndpointModel:
             said = TimeoutError()
         if isinstance(said, Exception):
             why = "it did not answer in time" if isinstance(said, TimeoutError) else self.clean(said)
-            why = f"HTTP {said.status}" if isinstance(said, Answered) else why
+            why = f"HTTP {said.status}" if isinstance(said, StatusError) else why
             raise LanguageModelError(
                 f"the language model's endpoint can't be asked for its models: {why}; set AMBISCOPE_LM_MODEL, or start it"
             )
@@ -150,36 +150,36 @@ class EndpointModel:
     # ------------------------------------------------------------ one call
 
     async def _json(self, client: httpx.AsyncClient, method: str, path: str, body: Any) -> dict[str, Any]:
-        """Raises Answered for a status other than 200, Failure for anything but a JSON object."""
+        """Raises StatusError for a status other than 200, CallError for anything but a JSON object."""
         trace = {"trace": self._connected} if self.address.key and self.address.url.startswith("http:") else {}
         async with client.stream(method, self.address.url + path, json=body, extensions=trace) as response:
             if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
-                raise Failure("the endpoint sent compressed data, which was not requested")
+                raise CallError("the endpoint sent compressed data, which was not requested")
             data = bytearray()
             async for block in response.aiter_raw():
                 data += block
                 if len(data) > self.address.max_bytes:
-                    raise Failure(
+                    raise CallError(
                         f"the endpoint's answer is longer than {self.address.max_bytes // 1024} KiB (AMBISCOPE_LM_MAX_RESPONSE_KB)"
                     )
         text = data.decode("utf-8", "replace")
         if response.status_code != 200:
-            raise Answered(response.status_code, text, response.headers.get("retry-after", ""))
+            raise StatusError(response.status_code, text, response.headers.get("retry-after", ""))
         try:
             said = json.loads(text)
         except (ValueError, RecursionError):
             shown = self.clean(text, 80)
-            raise Failure(
+            raise CallError(
                 f"the endpoint's answer is not JSON: {shown}" if shown else "the endpoint's answer is empty"
             ) from None
         if not isinstance(said, dict):
-            raise Failure("the endpoint's answer is not a JSON object")
+            raise CallError("the endpoint's answer is not a JSON object")
         return said
 
     async def _connected(self, event: str, told: Mapping[str, Any]) -> None:
         """Called by httpx with a new connection before anything is sent: a host name may resolve to a different address each time.
 
-        Raises Failure where the key would go unencrypted to an address that is not near.
+        Raises CallError where the key would go unencrypted to an address that is not near.
         """
         if event != "connection.connect_tcp.complete":
             return
@@ -187,7 +187,7 @@ class EndpointModel:
         reached = stream.get_extra_info("server_addr")
         if not near(str(reached[0])):
             await stream.aclose()
-            raise Failure(f"the key would be sent unencrypted to {reached[0]}, the address of AMBISCOPE_LM_URL; use https")
+            raise CallError(f"the key would be sent unencrypted to {reached[0]}, the address of AMBISCOPE_LM_URL; use https")
 
     def body(self, request: Request, structure: int) -> dict[str, Any]:
         out: dict[str, Any] = {
@@ -205,13 +205,13 @@ class EndpointModel:
         return out
 
     async def ask(self, client: httpx.AsyncClient, request: Request) -> dict[str, Any]:
-        """One call, repeated with fewer parameters if the server refuses some.  Raises Answered, Failure, httpx errors."""
+        """One call, repeated with fewer parameters if the server refuses some.  Raises StatusError, CallError, httpx errors."""
         structure, narrowed = self._proven.get(request.purpose, 0), 0
         while True:
             limit, temperature = self._limit, self._temperature  # for this call: other calls may change them
             try:
                 said = await self._json(client, "POST", "/chat/completions", self.body(request, structure))
-            except Answered as error:
+            except StatusError as error:
                 narrowed += 1
                 if error.status not in REFUSED or narrowed > 4:
                     raise
@@ -248,7 +248,7 @@ class EndpointModel:
             return replace(
                 done, error="the endpoint's answer has no choices" + (f": {self.clean(problem, 120)}" if problem else "")
             )
-        return understood(done, request)
+        return parse_completion(done, request)
 
 
 def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def understood(done: Completion, request: Request) -> Completion:
+def parse_completion(done: Completion, request: Request) -> Completion:
     """The completion with the parsed object, or with the reason why there is none."""
     if request.schema is None:
         return done if done.text.strip() else replace(done, error="the model said nothing")

@@ -17,7 +17,7 @@ from core import types as t
 from core.clarification.edits import Edit, Place, propose_edits
 from core.errors import InputError
 from core.models.language.roles import Claim, Run
-from core.models.ranking.passage_signals import Asked, View, Weighing, best_reading, look
+from core.models.ranking.passage_signals import PassageView, QuestionSignals, Weighing, answerer_views, best_reading
 from core.models.ranking.signal_weights import signals_of
 from core.models.span.answerer import SpanAnswerer, load_answerer
 from core.models.span.reader import PassageReader, Readout, load_reader
@@ -32,7 +32,7 @@ RIVALS = 12  # other passages that an edit must differ from while their answers 
 
 
 @dataclass(frozen=True)
-class Sureness:
+class Thresholds:
     """Probabilities, by default those of core.models.ranking.signal_weights.  Below `abstain_below` a passage abstains; from `verified_above` on an interpretation needs
     no other one beside it.  Raises InputError for what is not a probability."""
 
@@ -54,7 +54,7 @@ class ReaderGenerator:
         self,
         reader: PassageReader,
         answerer: SpanAnswerer,
-        sureness: Sureness,
+        sureness: Thresholds,
         weighing: Weighing,
         about: Mapping[str, Any] | None = None,
     ) -> None:
@@ -86,7 +86,7 @@ class ReaderGenerator:
         run.check()
         passages = [f.passage for f in found]
         views, trouble = self._look(query, found, run)
-        asked = Asked(query, views)
+        asked = QuestionSignals(query, views)
         for first in range(0, len(passages), AT_A_TIME):
             run.check()
             some = range(first, min(first + AT_A_TIME, len(passages)))
@@ -103,15 +103,15 @@ class ReaderGenerator:
                     views[i] = replace(views[i], abstain=readout.abstain_probability, reader=readout.candidates)
                     yield i, self._interpretation(asked, i, views, trouble)
 
-    def _look(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> tuple[list[View], str]:
+    def _look(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> tuple[list[PassageView], str]:
         """(the answering model's spans of all passages from one call, the error or "")."""
         started, error = time.perf_counter(), ""
         try:
-            views = look(self.answerer, query, found, CANDIDATES)
+            views = answerer_views(self.answerer, query, found, CANDIDATES)
         except Exception as e:  # the reader can continue alone
             error = _message(e)
-            views = [View(f) for f in found]
-        run.count(t.ModelCalled("second look", len(found), 0, 0, time.perf_counter() - started, error))
+            views = [PassageView(f) for f in found]
+        run.count(t.ModelCalled("second answerer_views", len(found), 0, 0, time.perf_counter() - started, error))
         return views, error
 
     def _read(self, query: str, passages: Sequence[t.Passage], run: Run) -> list[Readout | str]:
@@ -131,7 +131,7 @@ class ReaderGenerator:
             run.count(t.ModelCalled("interpret", 1, 0, 0, took, one if isinstance(one, str) else ""))
         return found
 
-    def _interpretation(self, asked: Asked, at: int, views: Sequence[View], trouble: str) -> t.Interpretation:
+    def _interpretation(self, asked: QuestionSignals, at: int, views: Sequence[PassageView], trouble: str) -> t.Interpretation:
         view, query = views[at], asked.question
         passage = view.found.passage
         best, probability = best_reading(self.weighing, view, asked.passage(at, view), query)
@@ -250,7 +250,7 @@ def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:300]
 
 
-def _why_not(answer: str, view: View, kind: float, probability: float) -> str:
+def _why_not(answer: str, view: PassageView, kind: float, probability: float) -> str:
     """Why a passage abstains."""
     said = answer if len(answer) <= 60 else f"{answer[:59]}…"
     if kind == 0:
@@ -260,10 +260,10 @@ def _why_not(answer: str, view: View, kind: float, probability: float) -> str:
     return f"the best span, '{said}', is not likely enough ({probability:.0%})"
 
 
-def load_reader_generator(settings: Settings, sureness: Sureness | None = None) -> ReaderGenerator:
+def load_reader_generator(settings: Settings, sureness: Thresholds | None = None) -> ReaderGenerator:
     """`sureness` None: the reader's thresholds.  Raises CheckpointError if the bundled weights are missing or damaged."""
     signals = signals_of(settings.reader)
-    sureness = sureness or Sureness(signals.abstain_below, signals.verified_above)
+    sureness = sureness or Thresholds(signals.abstain_below, signals.verified_above)
     reader, digest = load_reader(settings.reader, settings.device)
     answerer, second = load_answerer(settings.answerer, settings.device)
     about = {"reader": settings.reader, "reader_digest": digest, "answerer": settings.answerer, "answerer_digest": second}

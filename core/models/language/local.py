@@ -20,7 +20,7 @@ from core.errors import CheckpointError
 from core.models.encoders.device import pick_device
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.language.batch import TOO_LATE
-from core.models.language.endpoint import understood
+from core.models.language.endpoint import parse_completion
 from core.models.language.roles import Completion, Request
 
 STOPPED = "the run was stopped"
@@ -90,7 +90,7 @@ class LocalModel:
                     order, size = [*group, *order], max(1, len(group) // 2)
                 continue
             for i, completion in zip(group, done):
-                yield i, completion if completion.error else understood(completion, requests[i])
+                yield i, completion if completion.error else parse_completion(completion, requests[i])
 
     def prompt(self, request: Request) -> str:
         """The model's input: from its chat template, or plain turns without one."""

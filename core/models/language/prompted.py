@@ -23,7 +23,7 @@ from core.models.language.roles import (
     Run,
 )
 from core.settings import Settings
-from core.text import content_words, find_spans, words
+from core.text import content_words, find_spans, word_tokens
 from core.types import Evidence, Interpretation, ModelCalled, Passage
 
 MOST_QUESTION_CHARS = 400
@@ -138,7 +138,7 @@ class PromptedGenerator:
         found = [_line(q, MOST_QUESTION_CHARS) for q in said["questions"]] if said else []
         unlike: dict[str, str] = {}
         for q in found:
-            unlike.setdefault(" ".join(words(q)), q)
+            unlike.setdefault(" ".join(word_tokens(q)), q)
         return [q for key, q in unlike.items() if key][:n]
 
     def supporting(self, questions: Sequence[str], passages: Sequence[Passage], run: Run) -> list[frozenset[int] | None]:
@@ -183,8 +183,8 @@ def _line(text: str, limit: int) -> str:
 
 def _made_of(answer: str, text: str) -> bool:
     """True if the answer is in the passage, as a phrase or as separate content words; yes and no always count."""
-    have = set(words(as_data(text)))
-    wanted = content_words(answer) or words(answer)
+    have = set(word_tokens(as_data(text)))
+    wanted = content_words(answer) or word_tokens(answer)
     return bool(find_spans(text, answer)) or wanted in (["yes"], ["no"]) or (bool(wanted) and all(w in have for w in wanted))
 
 

@@ -131,7 +131,7 @@ class Run:
                 n = "its one call" if len(calls) == 1 else f"all of {listed(len(calls), 'call')}"
                 raise LanguageModelError(f"the language model failed at '{role}' ({n}): {calls[-1].error}")
 
-    def settle(self) -> Iterator[ModelCalled]:
+    def finish_role(self) -> Iterator[ModelCalled]:
         """What a system yields after each role: the calls counted since the last time.
 
         Raises CancelledError when a person stopped the run, LanguageModelError as `demand`.

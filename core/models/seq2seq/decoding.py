@@ -28,7 +28,7 @@ SEPARATOR = ";"
 
 
 @dataclass(frozen=True)
-class Writing:
+class SequenceDecoding:
     """`sequences`: samples or beams a question; greedy decoding has one.  `end_bias`: added to the logit of the end of the sequence.
 
     Diverse beams are groups of one beam each; a token is penalised by `diversity` for every earlier group that chose it at the same
@@ -57,14 +57,14 @@ class Writing:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenSequence:
     """One sequence: token ids without the end, and log probabilities of each under the model itself (no temperature, no bias)."""
 
     ids: tuple[int, ...]
     log_probabilities: tuple[float, ...]
 
 
-def _pick(logits: Tensor, writing: Writing, generators: Sequence[torch.Generator]) -> Tensor:
+def _pick(logits: Tensor, writing: SequenceDecoding, generators: Sequence[torch.Generator]) -> Tensor:
     """(B, K) tokens from logits (B, K, V)."""
     if writing.method == "greedy":
         return logits.argmax(-1)
@@ -91,8 +91,8 @@ def _pick(logits: Tensor, writing: Writing, generators: Sequence[torch.Generator
 
 
 def write(
-    network: Any, tokenizer: Any, states: Tensor, mask: Tensor, writing: Writing, keys: Sequence[str]
-) -> list[list[Written]]:
+    network: Any, tokenizer: Any, states: Tensor, mask: Tensor, writing: SequenceDecoding, keys: Sequence[str]
+) -> list[list[WrittenSequence]]:
     """`sequences` sequences for each question of the batch.  `keys`: texts that seed the sampling, one a question."""
     k = 1 if writing.method == "greedy" else writing.sequences
     end, pad = int(tokenizer.eos_token_id), int(tokenizer.pad_token_id)
@@ -128,12 +128,12 @@ def write(
     return [[_cut(ids[b][j], each[b][j], end) for j in range(k)] for b in range(questions)]
 
 
-def _cut(ids: Sequence[int], gained: Sequence[float], end: int) -> Written:
+def _cut(ids: Sequence[int], gained: Sequence[float], end: int) -> WrittenSequence:
     n = next((i for i, token in enumerate(ids) if token == end), len(ids))
-    return Written(tuple(ids[:n]), tuple(gained[:n]))
+    return WrittenSequence(tuple(ids[:n]), tuple(gained[:n]))
 
 
-def read_answers(tokenizer: Any, written: Written) -> list[tuple[str, float]]:
+def read_answers(tokenizer: Any, written: WrittenSequence) -> list[tuple[str, float]]:
     """(answer, probability of its own tokens) for each answer of a sequence, in order; empty ones are left out."""
     out: list[tuple[str, float]] = []
     parts: list[tuple[list[int], float]] = [([], 0.0)]
@@ -208,8 +208,8 @@ def join_passages(passages: Sequence[Passage]) -> Passage:
 class Writer:
     """Writes answer sets with the network, tokenizer and lock of a FidAnswerer.  `joined`: tokens of all passages joined in one row (0: one row each)."""
 
-    def __init__(self, answerer: Any, writing: Writing | None = None, joined: int = 0) -> None:
-        self.answerer, self.writing, self.joined = answerer, writing or Writing(), joined
+    def __init__(self, answerer: Any, writing: SequenceDecoding | None = None, joined: int = 0) -> None:
+        self.answerer, self.writing, self.joined = answerer, writing or SequenceDecoding(), joined
         self.uncased = bool(getattr(answerer.tokenizer, "do_lower_case", False)) or getattr(answerer.network, "uncased", False)
 
     def write_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage]]]) -> list[list[Candidate]]:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from core.errors import CheckpointError
-from core.models.seq2seq.decoding import Writing, write
+from core.models.seq2seq.decoding import SequenceDecoding, write
 from core.models.seq2seq.fid import load_fid
 from core.text import normalize_answer
 from core.types import Passage
@@ -58,7 +58,7 @@ class Seq2SeqRewriter:
 
     def __init__(self, answerer: Any, beams: int = BEAMS) -> None:
         self.answerer = answerer
-        self.writing = Writing("diverse-beam" if beams > 1 else "greedy", beams, max_tokens=MAX_TOKENS)
+        self.writing = SequenceDecoding("diverse-beam" if beams > 1 else "greedy", beams, max_tokens=MAX_TOKENS)
         self.uncased = bool(getattr(answerer.network, "uncased", False))
 
     def rewrite_many(self, jobs: Sequence[Job]) -> list[list[str]]:

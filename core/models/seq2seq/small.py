@@ -77,7 +77,7 @@ class SmallConfig:
 
 
 @dataclass
-class Kept:
+class DecoderState:
     """State between decoding steps: the tokens so far (B, T) and what depends only on the source."""
 
     ids: Tensor
@@ -226,20 +226,20 @@ class SmallSeq2Seq(nn.Module):
         """
         if cache is None:
             cross = [layer.cross.memory(states) for layer in self.layers]  # type: ignore[union-attr, operator]
-            cache = Kept(ids[:, :0], cross, self.key(states), self.edge(states))
+            cache = DecoderState(ids[:, :0], cross, self.key(states), self.edge(states))
         so_far = torch.cat([cache.ids, ids], dim=1)
         logits = self._logits(mask, so_far, cache)[:, -ids.shape[1] :]
         return SimpleNamespace(
-            logits=logits, past_key_values=Kept(so_far, cache.cross, cache.keys, cache.edges) if keep else None
+            logits=logits, past_key_values=DecoderState(so_far, cache.cross, cache.keys, cache.edges) if keep else None
         )
 
     @staticmethod
-    def repeat_cache(cache: Kept, k: int) -> Kept:
+    def repeat_cache(cache: DecoderState, k: int) -> DecoderState:
         """Each question K times in a row."""
         cross = [(fan_out(a, k), fan_out(b, k)) for a, b in cache.cross]
-        return Kept(fan_out(cache.ids, k), cross, fan_out(cache.keys, k), fan_out(cache.edges, k))
+        return DecoderState(fan_out(cache.ids, k), cross, fan_out(cache.keys, k), fan_out(cache.edges, k))
 
-    def _logits(self, mask: Tensor, ids: Tensor, kept: Kept) -> Tensor:
+    def _logits(self, mask: Tensor, ids: Tensor, kept: DecoderState) -> Tensor:
         length, words = ids.shape[1], self._words()
         causal = torch.ones(length, length, dtype=torch.bool, device=ids.device).tril()
         positions = self.position[torch.arange(length, device=ids.device).clamp(max=self.position.shape[0] - 1)]
@@ -256,7 +256,7 @@ class SmallSeq2Seq(nn.Module):
         taken = torch.zeros_like(written).scatter_add(2, source, copied) * torch.sigmoid(-gate)
         return torch.logaddexp(written, taken.clamp(min=1e-9).log())
 
-    def _copy(self, x: Tensor, mask: Tensor, ids: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
+    def _copy(self, x: Tensor, mask: Tensor, ids: Tensor, kept: DecoderState) -> tuple[Tensor, Tensor]:
         """(B, T, S) copy attention, 0 at padding and special tokens, and (B, T) scores of an answer's end at the last token written."""
         scores = (self.query(x) @ kept.keys.transpose(1, 2)).float() / math.sqrt(self.config.inner)
         source = mask - 1  # (B, S) token ids, -1 at padding

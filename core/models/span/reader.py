@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from core.models.encoders.precision import quick
+from core.models.encoders.precision import bf16_autocast
 from core.models.finding import find_checkpoint
 from core.models.span.checkpoints import digest, load_span_network
 from core.models.span.model import SpanModel, collate, to_candidate, top_spans
@@ -83,7 +83,7 @@ class PassageReader(SpanModel):
             part = passages[k : k + 16]
             jobs = [self.rows(question, [passage]) for passage in part]
             batch = collate(jobs, None)
-            with self.lock, torch.inference_mode(), quick(self.device):
+            with self.lock, torch.inference_mode(), bf16_autocast(self.device):
                 states = self.network.encode(on_device := batch.to(self.device))
                 found = self.network.read_off(on_device, states)
             spans, nothing, states = (x.float().cpu() for x in (*found, states))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from core.models.ranking.features import Judge, Read, Seen
+    from core.models.ranking.features import Judge, QuestionFeatures, Read
     from core.models.ranking.reranker import Kind, Weights
     from core.models.span.reader import Readout
 
@@ -83,19 +83,19 @@ class Additions:
         additions, the candidates as they are.  `readouts`: the reader's of these passages, where the system has them."""
         if self.weights is None or self.parts.embed is None or self.read is None or not candidates:
             return list(candidates)
-        from core.models.ranking.features import Seen
+        from core.models.ranking.features import QuestionFeatures
 
         read = self.read if readouts is None else lambda *_: readouts
-        seen = Seen(question, passages, self.parts.embed, read, self.judge)
+        seen = QuestionFeatures(question, passages, self.parts.embed, read, self.judge)
         weighable, features = examined(seen, candidates)
         scores = self.weights.scores(features).tolist()
         found = [replace(c, probability=1 / (1 + math.exp(-max(-700.0, z)))) for c, z in zip(weighable, scores)]
         return sorted(found, key=lambda c: -c.probability)
 
 
-def examined(seen: Seen, candidates: Sequence[t.Candidate]) -> tuple[Sequence[t.Candidate], NDArray[np.float64]]:
+def examined(seen: QuestionFeatures, candidates: Sequence[t.Candidate]) -> tuple[Sequence[t.Candidate], NDArray[np.float64]]:
     """(the best EXAMINED candidates and the reader's second readings, their features)."""
-    proposal = seen.widened((), t.Proposal(tuple(candidates[:EXAMINED]), 0.0))
+    proposal = seen.with_second_readings((), t.Proposal(tuple(candidates[:EXAMINED]), 0.0))
     return proposal.candidates, seen.step((), proposal)
 
 

@@ -107,7 +107,7 @@ class GroundedSystem(ABC):
 
     @abstractmethod
     def find(self, question: t.Question, run: Run) -> Generator[t.Event, None, Found]:
-        """Yields the events up to the conclusion, and `run.settle()` after each role that it goes on from.  Raises NothingRetrievedError."""
+        """Yields the events up to the conclusion, and `run.finish_role()` after each role that it goes on from.  Raises NothingRetrievedError."""
 
     def search(self, question: t.Question, query: str, k: int) -> t.PassagesRetrieved:
         """The question's own passages, else the k best for the query.  Raises NothingRetrievedError."""
@@ -121,7 +121,7 @@ class GroundedSystem(ABC):
         run = Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
         try:
             found = yield from self.find(question, run)
-            yield from run.settle()
+            yield from run.finish_role()
             yield from conclude(
                 question, found.interpretations, found.passages, self.options.max_answers, found.why, lambda i: bool(i.verified)
             )

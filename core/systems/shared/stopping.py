@@ -142,8 +142,8 @@ class Selection:
             free = free[: most_expected([c.probability for c in free], [1.0] * len(pinned), LEAST)]
         return [*pinned, *free], calibration.candidates(candidates)
 
-    def words(self) -> str:
-        """What was kept, in words."""
+    def description(self) -> str:
+        """Which answers were kept, for `Finished.why`."""
         return (
             "the answers of the highest expected F1" if self.rule == "expected-f1" else f"every answer above {self.threshold:g}"
         )

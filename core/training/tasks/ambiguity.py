@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.datasets.ambignq import load
 from core.errors import InputError
 from core.models.ambiguity import ANY, Lexicon, cues, normal, opening
-from core.text import STOPWORDS, words
+from core.text import STOPWORDS, word_tokens
 from core.types import ReferenceQuestion
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def added(prompt: str, clarified: str) -> str:
     >>> added("when did it come out", "When did it come out in theaters?")
     'in theaters'
     """
-    before, after = words(prompt), words(clarified)
+    before, after = word_tokens(prompt), word_tokens(clarified)
     phrase = after[len(before) :]
     if after[: len(before)] != before or not 1 <= len(phrase) <= LONGEST or all(w in STOPWORDS for w in phrase):
         return ""

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import InputError
-from core.models.encoders.precision import quick
+from core.models.encoders.precision import bf16_autocast
 from core.models.ranking.verifier_network import VerifierConfig, WindowBatch
 from core.models.ranking.verifier_rows import Window, collate_windows
 from core.training.data.chunks import like_with_like, stream
@@ -102,7 +102,7 @@ class VerifierTask:
         best = asked = hits = spans = 0
         for example in self.held_out:
             batch = self._batch([example])
-            with quick(device):
+            with bf16_autocast(device):
                 logits = network(batch.rows.to(device))[0].cpu()
             spans += len(logits)
             hits += int(((logits > 0) == (batch.right > 0.5)).sum())

@@ -137,7 +137,9 @@ def test_the_trace_tells_which_calls_failed(home: Path, monkeypatch: pytest.Monk
     events: list[t.Event] = []
     with model(FAULTS["500"][0], monkeypatch) as settings:
         system = build("verdict", settings)
-        with pytest.raises(LanguageModelError, match=r"at 'interpret' \(all of 4 calls\): the endpoint returned HTTP 500: oops"):
+        with pytest.raises(
+            LanguageModelError, match=r"at 'interpret' \(all of 4 calls\): the endpoint returned HTTP 500: oops"
+        ):
             events.extend(system.run(t.Question(QUESTION)))
         cost = cost_of(fold(t.Question(QUESTION), system.info, events))
     assert (cost.model_calls, cost.failed_calls) == (5, 5)  # relax, and one a passage
