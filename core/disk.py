@@ -70,7 +70,7 @@ def why(error: BaseException, where: Path) -> str:
         left = free(where)
         known = isinstance(error, OSError) and error.errno is not None
         if (error.errno in FULL) if known else left < 1 << 20:  # type: ignore[attr-defined]
-            return f"{said}: {format_bytes(left)} free in {where if where.is_dir() else where.parent}"
+            return f"{said}: {format_bytes(left)} are free in {where if where.is_dir() else where.parent}"
     return said
 
 

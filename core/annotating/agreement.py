@@ -22,7 +22,7 @@ def agree(annotations: Sequence[Annotation]) -> bool:
 
 
 def merged(annotations: Sequence[Annotation]) -> Annotation:
-    """Annotations that agree as one: the first one's answers and questions, with the aliases and passages of all.
+    """Merges annotations that agree: the first one's answers and questions, with the aliases and passages of all.
 
     Raises ValueError for annotations that do not agree.
     """
@@ -52,7 +52,7 @@ def _matched(annotations: Sequence[Annotation]) -> list[tuple[QAPair, ...]] | No
             return None
         partners[i, j] = found
     first = partners[0, 1]
-    for j, k in combinations(range(1, len(annotations)), 2):  # the third person's answer is the second's too
+    for j, k in combinations(range(1, len(annotations)), 2):  # answers must also match between the other annotators
         if any(partners[j, k][partners[0, j][x]] != partners[0, k][x] for x in range(len(first))):
             return None
     return [
@@ -62,7 +62,7 @@ def _matched(annotations: Sequence[Annotation]) -> list[tuple[QAPair, ...]] | No
 
 
 def _partners(one: Annotation, two: Annotation) -> list[int] | None:
-    """For each answer of `one` its place in `two`; None unless all match, one to one, with equal questions."""
+    """For each answer of `one`, its index in `two`; None unless all match one to one, with equal questions."""
     a, b = [answer_keys(p.answers) for p in one.pairs], [answer_keys(p.answers) for p in two.pairs]
     owners = Counter(key for keys in (*a, *b) for key in keys)
     near = [[j for j, keys in enumerate(b) if any(owners[key] == 2 for key in own & keys)] for own in a]

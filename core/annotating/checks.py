@@ -1,4 +1,4 @@
-"""What is wrong with an annotation (it cannot be submitted) and what is doubtful about it (it is kept with the annotation).
+"""Checks of an annotation: errors, which block submission, and doubts, which are stored with it.
 
 Source: the interface of AmbigQA's authors (shmsw25/AmbigQA, branch `annotation`, static/jsdeps.js and out.js), which counts a
 page of Wikipedia where we count a passage, and whose reference date (2017-12-31) is a parameter here.

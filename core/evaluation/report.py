@@ -1,4 +1,4 @@
-"""The report of an evaluation: rows, means, intervals, tables by group, seconds, and what it was made with."""
+"""The report of an evaluation: rows, means, intervals, tables by group, timings, and provenance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 def row_head(question: t.ReferenceQuestion) -> Row:
-    """What a report's row says of the question itself, whatever was measured on it."""
+    """The part of a report's row about the question itself."""
     return {
         "id": question.id,
         "question": question.question,
@@ -41,7 +41,7 @@ def row_head(question: t.ReferenceQuestion) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Fractions and seconds; None where undefined.  Failed questions are counted and left out of every mean.
+    """Values are fractions and seconds; None if undefined.  Failed questions are counted and left out of every mean.
 
     `scores[metric]["all" | "multi"]` is a mean, `intervals[metric]["all" | "multi"]` its 95% bootstrap interval [low, high].
     `by_source` and `by_ambiguity`: group -> n, failed, scores.  `timings`: seconds of questions that did not fail (median, p95), seconds
@@ -65,13 +65,13 @@ class Report:
 
     @property
     def problems(self) -> list[str]:
-        """What went wrong, in words: failed questions with the first reason, failed calls of a model.  Empty if nothing did."""
+        """Messages about failed questions and failed model calls; empty if nothing failed."""
         first = next((row["error"] for row in self.rows if row["error"] is not None), "")
         failed = [f"{self.failed} of {listed(self.n, 'question')} failed; the first one: {first}"] if self.failed else []
         return failed + failed_calls(self.summary)
 
     def demand(self) -> None:
-        """Raises AmbiscopeError when every question failed: nothing was measured."""
+        """Raises AmbiscopeError if every question failed."""
         if self.failed == self.n:
             raise AmbiscopeError(f"every question failed; the first one: {self.rows[0]['error']}")
 
@@ -86,7 +86,7 @@ def build_report(
     judge: Row | None = None,
     about: Row | None = None,
 ) -> Report:
-    """The report of an evaluation's rows, which stay as they are."""
+    """Builds the report from an evaluation's rows, which are not changed."""
     shown = [_shown(row, clarifies=_clarifies(rows), k=_same_k(rows)) for row in rows]
     fine = [row for row in shown if row["error"] is None]
     names = _names(fine)
@@ -120,7 +120,7 @@ def _same_k(rows: Sequence[Row]) -> int | None:
 
 
 def _shown(row: Row, *, clarifies: bool, k: int | None) -> Row:
-    """A row with its metrics as reported: R@10 for R@k where all asked for ten, no question metrics of a system without questions."""
+    """A row with its metrics as reported: R@10 for R@k if all used k = 10, no question metrics for a system without questions."""
     if row["error"] is not None:
         return dict(row)
     kept = {
@@ -139,7 +139,7 @@ def _registered(label: str) -> str:
 
 
 def _names(fine: Sequence[Row]) -> list[str]:
-    """The metrics that are defined for some question; F1 answer always."""
+    """The metrics that are defined for some question, and always F1 answer."""
     labels = list(fine[0]["metrics"]) if fine else ["F1 answer"]
     return [n for n in labels if n == "F1 answer" or any(r["metrics"][n] is not None for r in fine)]
 
@@ -173,7 +173,7 @@ def _intervals(rows: Sequence[Row], names: Sequence[str], seed: int, samples: in
 
 
 def _groups(rows: Sequence[Row], field: str, names: Sequence[str]) -> dict[str, Row]:
-    """One line a value of the field, in alphabetical order; empty if no question has it, "(none)" for those without."""
+    """One group per value of the field, sorted; empty if no question has it, "(none)" for those without."""
     if not any(row[field] for row in rows):
         return {}
     groups: dict[str, list[Row]] = {}
@@ -244,13 +244,13 @@ def _provenance(info: t.SystemInfo, seed: int, bootstrap: int, questions_digest:
 def build_provenance(
     info: t.SystemInfo, seed: int, bootstrap: int, questions: Sequence[t.ReferenceQuestion], about: Row | None = None
 ) -> Row:
-    """Of a report that is not made by `build_report`."""
+    """The provenance of a report that is not made by `build_report`."""
     more: Row = to_plain(about or {})
     return _provenance(info, seed, bootstrap, digest_of(questions)) | more
 
 
 def digest_of(questions: Sequence[t.ReferenceQuestion]) -> str:
-    """Of the questions with their references and passages, in their order."""
+    """A digest of the questions with references and passages, in order."""
     found = hashlib.sha256()
     for question in questions:
         found.update(json.dumps(trace.to_json(question), sort_keys=True, default=str).encode() + b"\n")
@@ -258,17 +258,17 @@ def digest_of(questions: Sequence[t.ReferenceQuestion]) -> str:
 
 
 def to_plain(value: Any) -> Any:
-    """Settings as they come back from a JSON file, so that equal ones compare equal; what JSON lacks becomes text."""
+    """The value as read back from JSON, so that equal settings compare equal; other types become text."""
     return json.loads(json.dumps(value, default=str))
 
 
 def _git(*arguments: str) -> str | None:
-    """What git says of the repository; None if there is no git, no repository or no commit."""
+    """The output of git in the repository; None without git, repository or commit."""
     return _run_command(["git", *arguments])
 
 
 def _run_command(command: Sequence[str]) -> str | None:
-    """What a command prints in the repository's folder; None if it fails."""
+    """The output of a command in the repository's folder; None if it fails."""
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -1,7 +1,7 @@
 """VerDICt's metrics of interpretations: their number, Sufficient%, ungrounded precision and recall, G-precision, G-recall, G-F1.
 
-Source: Lee et al. 2025, sections 4.3 and 5.1.1 and appendix A.  A judge (core.evaluation.judge) decides what supports and matches what; here is only
-arithmetic over what it decided.  The paper does not say when diversity is sufficient: here, from SUFFICIENT_FROM distinct interpretations on, which
+Source: Lee et al. 2025, sections 4.3 and 5.1.1 and appendix A.  A judge (core.evaluation.judge) decides what supports and matches what; this module
+only counts.  The paper does not say when diversity is sufficient: here, from SUFFICIENT_FROM distinct interpretations on, which
 gives the human row of its Table 2 20.7 on ASQA's 948 development questions where 22.02 is printed.  Means are over questions: precision is undefined if nothing was proposed, and G-F1 is the harmonic
 mean of the two means, as in the paper's Table 2.
 """

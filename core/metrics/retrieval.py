@@ -23,7 +23,7 @@ def covered(passages: Sequence[str], answers: Sequence[Sequence[str]]) -> int:
 
 
 def recall_at_k(passages: Sequence[str], answers: Sequence[Sequence[str]], k: int) -> float:
-    """1 where some alias of some answer is in the top k passages.
+    """1 if some alias of some answer is in the top k passages.
 
     >>> recall_at_k(["Rome is old.", "Oslo is cold."], [["Oslo"]], 1)
     0.0
@@ -32,7 +32,7 @@ def recall_at_k(passages: Sequence[str], answers: Sequence[Sequence[str]], k: in
 
 
 def mrecall_at_k(passages: Sequence[str], answers: Sequence[Sequence[str]], k: int) -> float:
-    """1 where the top k passages cover all n answers (n <= k), or at least k of them (n > k).
+    """1 if the top k passages cover all n answers (n <= k), or at least k of them (n > k).
 
     >>> mrecall_at_k(["Rome or Oslo"], [["Oslo"], ["Rome"]], 2), mrecall_at_k(["Rome or Bonn"], [["Oslo"], ["Rome"]], 2)
     (1.0, 0.0)

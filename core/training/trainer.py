@@ -31,7 +31,7 @@ from core.models.encoders.precision import native_bf16
 from core.models.encoders.pretrained import reason
 
 PRECISIONS = ("auto", "bf16", "fp32")
-GO_ON = "make room and start again to go on"
+GO_ON = "free some space and start again to resume"
 
 
 @dataclass(frozen=True)
@@ -398,7 +398,7 @@ class _Run:
                 self._store(self._elapsed())
                 raise CancelledError(
                     f"the training was stopped ({self.signals.name}) and saved at step {self.step} in {self.out}: "
-                    "run the same command again to go on"
+                    "run the same command again to resume"
                 ) from None
             self._store(self._elapsed())
         if self.main:

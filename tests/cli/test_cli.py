@@ -160,7 +160,7 @@ def test_names_of_files_in_another_encoding(run: Run, home: Path) -> None:
     (folder / "bad\udcff.pdf").write_bytes(b"no PDF")
     code, out, err = run("index", "--passages", folder, "--name", "facts")
     assert (code, err) == (0, "")
-    assert "bad?.pdf: the file is left out" in out
+    assert "bad?.pdf: the file is skipped" in out
     out.encode()
     assert run("index", "--passages", folder, "--name", "facts")[1].startswith("corpus 'facts' is up to date")
     questions = home / "q\udcff.jsonl"

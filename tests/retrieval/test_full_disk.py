@@ -65,7 +65,7 @@ def test_a_full_disk_does_not_end_the_process(tmp_path: Path, write: Write, kilo
         assert goes_on == "the app goes on"
         assert re.match(
             rf"StorageError building corpus 'c' stopped \(.* are needed and .* are free in {home}.*\); what was done is kept: "
-            rf"free some space under {home}/corpora, then give the same files again to go on",
+            rf"free some space under {home}/corpora, then give the same files again to resume",
             said,
         )
         left = {p.name for p in (home / "corpora" / ".building-c").iterdir()}

@@ -52,7 +52,7 @@ def test_a_process_that_is_told_to_end_saves_and_the_next_goes_on_to_the_same_we
         code = process.wait()
     assert code == CancelledError.exit_code
     assert said == (
-        f"error: the training was stopped (SIGTERM) and saved at step 7 in {tmp_path / 'cut'}: run the same command again to go on\n"
+        f"error: the training was stopped (SIGTERM) and saved at step 7 in {tmp_path / 'cut'}: run the same command again to resume\n"
     )
     check_the_rest(tmp_path, 7)
 

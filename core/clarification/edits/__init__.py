@@ -21,11 +21,11 @@ from core.text import contains_tokens, content_words, normalize_answer, word_tok
 from core.types import Passage
 
 MAX_CANDIDATES = 12
-MAX_TWOFOLD = 8  # of two edits together, tried after those of one
+MAX_TWOFOLD = 8  # combinations of two edits, tried after single ones
 _EXTENDED = 4  # how many of the best edits get a second one
-MAX_ADDED = 9  # words; a longer edit is no minimal one
+MAX_ADDED = 9  # words; longer edits are not minimal
 
-# what a template costs on top of its edit distance: how far it is from what a person would write first
+# cost of a template in addition to its edit distance: how unlike a person's first choice it is
 PENALTY = {
     "part": 0,
     "name": 0,
@@ -41,7 +41,7 @@ PENALTY = {
 
 
 class Place(NamedTuple):
-    """Where an answer stands: a passage and an offset in its text."""
+    """The place of an answer: a passage and an offset in its text."""
 
     passage: Passage
     start: int
@@ -76,7 +76,7 @@ def edit_size(before: str, after: str) -> int:
 
 
 def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[tuple[str, str]]:
-    """(edit, kind).  `rivals`: offsets of the other answers in the same passage; what stands nearer to one of them is theirs."""
+    """(edit, kind).  `rivals`: offsets of the other answers in the same passage; phrases nearer to one of them belong to it."""
     title, text = place.passage.title, place.passage.text
     yield from title_edits(question, title, text)
     base, _ = split_title(title)
@@ -109,16 +109,16 @@ def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[
 
 
 def _shared(question: str, sentence: str) -> int:
-    """How many content words of the question the sentence has, endings aside."""
+    """The number of the question's content words in the sentence, ignoring endings."""
     have = {w[:5] for w in content_words(sentence)}
     return sum(w in have for w in {w[:5] for w in content_words(question)})
 
 
 def propose_edits(question: str, answer: str, place: Place, others: Sequence[Place]) -> list[Edit]:
-    """Candidate edits, the smallest and most natural first: they hold words that the others' evidence lacks and never the answer.  After them stand
-    the best ones with a second edit of another kind, for where one does not tell the answer from the others.
+    """Candidate edits, the smallest and most natural first: they contain words that the others' evidence lacks, and never the answer.  Then the
+    best ones with a second edit of another kind, in case one edit is not enough.
 
-    `others`: where the other answers stand; of the same passage only the sentence counts as theirs.
+    `others`: the places of the other answers; within the same passage only their sentence counts.
     """
     single = _single_edits(question, answer, place, others)
     seen = {e.question.lower() for e in single}
@@ -151,7 +151,7 @@ def _single_edits(question: str, answer: str, place: Place, others: Sequence[Pla
         text = evidence_sentence(o.passage, o.start)
         shared = sentence_bounds(place.passage.text, place.start)
         if o.passage.id == place.passage.id and shared[0] <= o.start < shared[1]:
-            continue  # one sentence holds both: nearness decides
+            continue  # one sentence contains both: distance decides
         theirs |= set(content_words(f"{o.passage.title} {text}"))
     if any(o.passage.id == place.passage.id for o in others):
         their_titles |= theirs

@@ -35,7 +35,7 @@ _PAST = {
 
 
 def in_past(question: str) -> str | None:
-    """The question as asked of a past time: "Who is" becomes "Who was".  None if that would be no English.
+    """The question as asked of a past time: "Who is" becomes "Who was".  None if that would not be English.
 
     >>> in_past("Who plays the Doctor in Doctor Who?")
     'Who played the Doctor in Doctor Who?'
@@ -45,7 +45,7 @@ def in_past(question: str) -> str | None:
     if re.search(r"\b(did|was|were|had)\b", question, re.IGNORECASE):
         return question
     body = re.sub(r"^(\w+)['’]s\b", r"\1 is", question)
-    # the verb comes right behind the question word or its noun, and once more behind "that" or "who"
+    # the verb follows the question word or its noun, and again "that" or "who"
     pattern = re.compile(rf"(?:(?<=^)|(?<=\s))({'|'.join(_PAST)})(?=\s)")
     first = pattern.search(body)
     if first is None:  # a past tense stays as it is, an unknown present one is left alone
@@ -135,7 +135,7 @@ def phrase_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
             and re.match(r"^(where|in what|in which|which (city|country|town))\b", asked)
             and not body.startswith("the ")
         ):
-            continue  # a place behind a question for the place
+            continue  # no place for a question about the place
         yield match.start(), append(question, f"{prep} {body}")
 
 
@@ -191,7 +191,7 @@ _MODIFIER = re.compile(r"^[A-Za-z0-9][\w’-]*(?:\s+[A-Za-z0-9][\w’-]*)?$")
 
 
 def modifier_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
-    """(offset in `text`, edit): words that the text sets before or behind a noun of the question ("the first franchised McDonald's")."""
+    """(offset in `text`, edit): words that the text has before or after a noun of the question ("the first franchised McDonald's")."""
     asked = [(m.group(), m.start(), m.end()) for m in re.finditer(r"[\w’'-]+", question)]
     said = [(m.group(), m.start(), m.end()) for m in re.finditer(r"[\w’'-]+", text)]
     for i in range(len(asked) - 1):

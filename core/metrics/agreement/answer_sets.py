@@ -1,8 +1,8 @@
-"""Two people's answer sets of one question, compared: which answers are the same, F1, MASI distance, likeness of the questions.
+"""Comparison of two people's answer sets for one question: matching answers, F1, MASI distance, similarity of the questions.
 
 Source of MASI: Passonneau 2006, "Measuring Agreement on Set-Valued Items (MASI) for Semantic and Pragmatic Annotation".  It is defined on
-sets of labels; here an element is an answer with its aliases, and two answers are the same where they share an alias after normalisation.
-The size of the intersection is that of a largest one-to-one matching, so that nobody's two answers become one because another person wrote
+sets of labels; here an element is an answer with its aliases, and two answers are the same if they share an alias after normalisation.
+The size of the intersection is that of a largest one-to-one matching, so that one person's two answers are not merged because another wrote
 them as aliases.  With one alias each this is MASI itself (tests compare with nltk).  Everything here is symmetric in the two people.
 """
 

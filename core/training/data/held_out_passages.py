@@ -13,7 +13,7 @@ from typing import Any
 from core.disk import plain_or_gz
 from core.errors import InputError
 from core.settings import ROOT
-from core.systems.shared.base import brought
+from core.systems.shared.base import as_retrieved
 from core.training.data.examples import MultiExample, read_multi
 from core.training.data.mixtures import annotated_examples
 from core.types import Passage, RetrievedPassage
@@ -66,5 +66,5 @@ def own_passages(
     found: list[Sequence[RetrievedPassage]] = []
     for e in examples:
         passages = [Passage(str(j), title, text) for j, (title, text) in enumerate(e.passages)]
-        found.append(brought(e.question, passages, engine.similarity))
+        found.append(as_retrieved(e.question, passages, engine.similarity))
     return examples, found

@@ -182,4 +182,4 @@ def _claim(file: Path, identity: dict[str, Any]) -> None:
 
 
 def _write(file: Path, value: Any) -> None:
-    disk.write_text(file, json.dumps(value, indent=1) + "\n", "make room and start again to go on")
+    disk.write_text(file, json.dumps(value, indent=1) + "\n", "free some space and start again to resume")
