@@ -21,7 +21,7 @@ import Stemmer
 
 from core.retrieval.encoder import load_encoder
 from core.settings import Settings
-from core.text import content_words, words
+from core.text import content_words, word_tokens
 
 SAME_WORDS, SAME_MEANING = 0.8, 0.90
 
@@ -54,7 +54,7 @@ def paraphrases(tests: Sequence[str], train: Sequence[str]) -> list[tuple[str, s
             mine, theirs = set(content_words(test)), set(content_words(train[int(i)]))
             shared = len(mine & theirs) / max(1, len(mine | theirs))
             cosine = float(np.dot(vector, b[place[int(i)]]))
-            same = words(test) == words(train[int(i)])
+            same = word_tokens(test) == word_tokens(train[int(i)])
             if same or (shared >= SAME_WORDS and cosine >= 0.8) or cosine >= SAME_MEANING:
                 out.append((test, train[int(i)], shared, cosine))
     return out

@@ -1,7 +1,7 @@
 """When an answer set is whole: every rule of core.systems.shared.stopping on the same runs, and how true the probabilities are.
 
     python -m benchmarks.stopping --runs FOLDER/ambiscope-*.jsonl [--cross]
-    python -m benchmarks.stopping --follow ambiscope dpr-threshold --questions data/starter/questions.json --corpus starter --out FOLDER
+    python -m benchmarks.stopping --record_runs ambiscope dpr-threshold --questions data/starter/questions.json --corpus starter --out FOLDER
 
 A run is followed beyond where the system would have stopped (core.training.tasks.calibration), once; the rules are then tried on what it said.  `--runs`: such
 files, of `python -m core train calibration` too; `--cross`: with calibrations fitted on the other four fifths of these runs, for the questions on which the
@@ -30,7 +30,7 @@ from core.systems.one_pass import THRESHOLD, TUNED
 from core.systems.rectify import DEFAULTS as RECTIFY
 from core.systems.shared.base import Options
 from core.systems.shared.stopping import LoopEnd, Selection
-from core.training.tasks.calibration import Asked, Followed, cross_fitted, follow, read
+from core.training.tasks.calibration import CalibrationQuestion, RecordedRun, cross_fitted, read, record_runs
 
 MOST = 8
 THRESHOLDS = {
@@ -43,7 +43,7 @@ THRESHOLDS = {
 Said = list[tuple[str, float]]  # answers with their probabilities
 
 
-def looped(run: Followed, end: LoopEnd) -> Said:
+def looped(run: RecordedRun, end: LoopEnd) -> Said:
     """What the loop would have given under a rule."""
     given: list[float] = []
     out: Said = []
@@ -57,7 +57,7 @@ def looped(run: Followed, end: LoopEnd) -> Said:
     return out
 
 
-def kept(run: Followed, selection: Selection) -> Said:
+def kept(run: RecordedRun, selection: Selection) -> Said:
     """What a system that reads once would have kept under a rule."""
     found = [t.Candidate(*c) for turn in run.turns for c in turn.candidates]
     return [(c.text, c.probability) for c in selection.keep(found, t.Question(run.question), MOST)[0]]
@@ -73,15 +73,15 @@ def rules(name: str, calibration: Calibration | None) -> dict[str, Any]:
     return own_rule | ({"expected-f1": LoopEnd("expected-f1", 0.5, calibration)} if calibration else {})
 
 
-def best_f1(run: Followed, said: Said) -> float:
+def best_f1(run: RecordedRun, said: Said) -> float:
     return max((f1(answers, [text for text, _ in said]) for answers in run.references), default=0.0)
 
 
-def ambiguous(run: Followed) -> bool:
+def ambiguous(run: RecordedRun) -> bool:
     return all(len(answers) > 1 for answers in run.references)
 
 
-def correct(run: Followed, said: Said) -> list[tuple[float, bool]]:
+def correct(run: RecordedRun, said: Said) -> list[tuple[float, bool]]:
     """The probability of each answer, and whether it is right by the annotation with the highest F1."""
     texts = [text for text, _ in said]
     gold = max(run.references, key=lambda answers: f1(answers, texts), default=())
@@ -89,7 +89,7 @@ def correct(run: Followed, said: Said) -> list[tuple[float, bool]]:
     return [(p, j in right) for j, (_, p) in enumerate(said)]
 
 
-def table(name: str, runs: Sequence[Followed], calibrations: Sequence[Calibration | None]) -> list[str]:
+def table(name: str, runs: Sequence[RecordedRun], calibrations: Sequence[Calibration | None]) -> list[str]:
     """One line a rule, as Markdown."""
     tried: dict[str, list[Said]] = {}
     for run, calibration in zip(runs, calibrations, strict=True):
@@ -130,25 +130,25 @@ def shipped(name: str, own_passages: bool, corpus: str, engine: Engine) -> Calib
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="files NAME-*.jsonl of followed runs")
-    parser.add_argument("--own", action="store_true", help="with --runs: their questions brought their passages")
-    parser.add_argument("--follow", nargs="*", default=[], metavar="SYSTEM")
+    parser.add_argument("--own", action="store_true", help="with --runs: their questions as_retrieved their passages")
+    parser.add_argument("--record_runs", nargs="*", default=[], metavar="SYSTEM")
     parser.add_argument("--questions", type=Path)
     parser.add_argument("--corpus", default="starter")
     parser.add_argument("--limit", type=int)
-    parser.add_argument("--out", type=Path, help="with --follow: where the runs are kept")
+    parser.add_argument("--out", type=Path, help="with --record_runs: where the runs are kept")
     parser.add_argument("--cross", action="store_true")
     args = parser.parse_args()
     engine = Engine(Settings.from_env())
-    found: dict[str, list[Followed]] = {}
+    found: dict[str, list[RecordedRun]] = {}
     own = args.own
     for file in args.runs:
         name = max((n for n in ("ambiscope", *THRESHOLDS) if file.name.startswith(n + "-")), key=len)
         found.setdefault(name, []).extend(read(file))
-    if args.follow:
+    if args.record_runs:
         questions = [q for q in load(args.questions)[: args.limit] if q.passages is None or q.passages]
         own = all(q.passages is not None for q in questions)
         asked = [
-            Asked(
+            CalibrationQuestion(
                 q.id,
                 t.Question(q.question, passages=q.passages),
                 str(q.extra.get("source") or q.extra.get("ambiguity") or ""),
@@ -156,9 +156,9 @@ def main() -> int:
             )
             for q in questions
         ]
-        for name in args.follow:
+        for name in args.record_runs:
             system = engine.system(name, None if own else args.corpus, raw_options(name), own_passages=own)
-            found[name] = follow(system, asked, args.out / f"{name}-{args.questions.stem}.jsonl")
+            found[name] = record_runs(system, asked, args.out / f"{name}-{args.questions.stem}.jsonl")
     print("| system, rule | n | F1 answer all [95%] / multi | against the first rule | answers | calibration error, points |")
     print("|---|--:|--:|--:|--:|--:|")
     for name, runs in found.items():

@@ -26,15 +26,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def quiet_libraries() -> None:
-    """No progress bars and load reports of libraries between our own lines, and no kernels that pile up; set before they are imported."""
+    """Silences the progress bars and load reports of libraries, and bounds oneDNN's cache.  Call before they are imported."""
     keep_few_kernels()
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
-def check_words(args: argparse.Namespace) -> None:
-    """What a shell passes on as bytes of another encoding has half characters, which nothing can store or print.  Paths may have them.
+def check_text(args: argparse.Namespace) -> None:
+    """Refuses arguments with lone surrogates (bytes of another encoding), which cannot be stored or printed.  Paths may have them.
 
     Raises InputError naming the argument.
     """
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if unknown:
             raise InputError(_unknown(args, unknown))
-        check_words(args)
+        check_text(args)
         return int(args.run(args, Settings.from_env()))
     except AmbiscopeError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)

@@ -1,12 +1,12 @@
-"""Consolidation: embeddings of interpretations -> clusters -> medoids, and their places on a map.
+"""Consolidation: embeddings of interpretations -> clusters -> medoids, with 2-D coordinates for the map.
 
 Source: Lee et al. 2025 (VerDICt), section 4.2 and Algorithm 1, lines 10-14: HDBSCAN (Campello et al. 2013; scikit-learn's) over f(question;
-answer), one medoid a cluster.  What differs from the paper: it names no parameters, so `CLUSTERING` is ours ("conservative" gives fewer clusters,
-as in its Table 4); `same_answer` splits a cluster whose members give different answers and joins clusters that give one, because a reader's answers
-are words of their passages, which tell more than the embedding; and what HDBSCAN leaves unclustered may be kept (`unclustered`): in a small
-corpus most meanings have a single passage.
+answer), one medoid per cluster.  Differences from the paper: it gives no parameters, so `CLUSTERING` is ours ("conservative" gives fewer clusters,
+as in its Table 4); `same_answer` splits a cluster whose members give different answers and joins clusters that give the same one, because a reader's answers
+are spans of their passages, which say more than the embedding; and unclustered interpretations may be kept (`unclustered`): in a
+small corpus most meanings have a single passage.
 
-Everything here is a pure function of its arguments and the same on every run.  Legend: n interpretations, d dimension of a vector.
+Everything here is pure and deterministic.  Legend: n interpretations, d dimension of a vector.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ SameAnswer = Literal["decides", "ignored"]
 
 NOISE = -1
 EQUAL = 1e-4  # coordinates that differ by less are equal
-ONE_MEANING = 0.2  # Euclidean distance of unit vectors (a cosine of 0.98): points so near to one of them are one cluster
-MOST = 2000  # points that HDBSCAN is given; further ones join the cluster of their nearest point
+ONE_MEANING = 0.2  # Euclidean distance of unit vectors (a cosine of 0.98): if all points are this close to one of them, they are one cluster
+MOST = 2000  # points given to HDBSCAN; any others join the cluster of their nearest point
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ CLUSTERING: dict[str, Density] = {"default": Density(2, 0.0), "conservative": De
 
 @dataclass(frozen=True)
 class Consolidation:
-    """How interpretations become few.  Raises InputError for a word that is not one of the choices."""
+    """How interpretations are consolidated.  Raises InputError for a value that is not one of the choices."""
 
     clustering: Clustering = "default"
     embed: Embed = "question and answer"
@@ -70,7 +70,7 @@ class Consolidation:
 @dataclass(frozen=True)
 class Consolidated:
     """`placed[i]` is interpretation i on the map.  `kept`: indexes of the final interpretations, those of the larger clusters first;
-    `dropped`: unclustered ones that did not stay, each with the reason."""
+    `dropped`: unclustered ones that were not kept, each with the reason."""
 
     placed: tuple[InterpretationPlaced, ...]
     kept: tuple[int, ...]
@@ -83,7 +83,7 @@ def text_of(interpretation: Interpretation, embed: Embed) -> str:
 
 
 def consolidate(interpretations: Sequence[Interpretation], vectors: Vectors, how: Consolidation) -> Consolidated:
-    """The interpretations (none abstained or failed) with their vectors (n, d) in the same order.  Raises ValueError where the numbers differ."""
+    """The interpretations (none abstained or failed) with their vectors (n, d) in the same order.  Raises ValueError if the numbers differ."""
     if len(interpretations) != len(vectors):
         raise ValueError(f"{len(interpretations)} interpretations have {len(vectors)} vectors")
     vectors = _unit(vectors)
@@ -97,9 +97,9 @@ def consolidate(interpretations: Sequence[Interpretation], vectors: Vectors, how
     alone: list[int] = []
     for i in np.flatnonzero(labels == NOISE).tolist():
         if how.unclustered == "drop":
-            dropped.append((i, "no other interpretation is like it, and unclustered ones are dropped"))
+            dropped.append((i, "no other interpretation is similar, and unclustered ones are dropped"))
         elif how.unclustered == "verified" and interpretations[i].verified is False:
-            dropped.append((i, "no other interpretation is like it, and its verification failed"))
+            dropped.append((i, "no other interpretation is similar, and its verification failed"))
         else:
             alone.append(i)
     kept = [*medoids, *alone]
@@ -113,7 +113,7 @@ def consolidate(interpretations: Sequence[Interpretation], vectors: Vectors, how
 
 
 def _unit(vectors: Vectors) -> Vectors:
-    """Rows of length 1; what is not finite counts as 0, and a row of zeros stays one."""
+    """Rows scaled to length 1; values that are not finite count as 0, and a row of zeros stays as it is."""
     if not len(vectors):
         return np.zeros((0, vectors.shape[1] if vectors.ndim == 2 else 1), np.float32)
     clean = np.nan_to_num(np.asarray(vectors, np.float32), nan=0.0, posinf=0.0, neginf=0.0)
@@ -130,8 +130,8 @@ def cluster(vectors: Vectors, density: Density) -> Labels:
     sample = _spread(vectors) if n > MOST else np.arange(n)
     points = vectors[sample]
     if float(np.linalg.norm(points - points[(points @ points.sum(0)).argmax()], axis=1).max()) < ONE_MEANING:
-        found = np.zeros(len(sample), np.int64)  # HDBSCAN takes equal points for noise, or for clusters of rounding errors
-    elif len(sample) == 2:  # HDBSCAN needs a third point to tell near from far
+        found = np.zeros(len(sample), np.int64)  # HDBSCAN treats equal points as noise, or as clusters of rounding errors
+    elif len(sample) == 2:  # HDBSCAN needs at least three points
         found = np.full(2, NOISE, np.int64)
     else:
         from sklearn.cluster import HDBSCAN
@@ -150,7 +150,7 @@ def cluster(vectors: Vectors, density: Density) -> Labels:
 
         try:
             found = labels(density.epsilon)
-        except TypeError:  # scikit-learn 1.9.1: its search by epsilon fails where the tree has one split (many equal points)
+        except TypeError:  # scikit-learn 1.9.1: the epsilon search fails when the tree has one split (many equal points)
             found = labels(0.0)
     if len(sample) < n:
         nearest = np.concatenate([(vectors[a : a + 4096] @ points.T).argmax(1) for a in range(0, n, 4096)])
@@ -179,7 +179,7 @@ def _in_order(labels: Labels) -> Labels:
 
 
 def by_answer(labels: Labels, answers: Sequence[str]) -> Labels:
-    """One cluster an answer: members of a cluster with another answer leave it, members of other clusters or of none with the same answer join.
+    """One cluster per answer: members with another answer leave a cluster; those with the same answer, clustered or not, join it.
 
     Answers are the same when they are equal after normalisation, or when one is part of the other and both are in one cluster.
 
@@ -214,7 +214,7 @@ def by_answer(labels: Labels, answers: Sequence[str]) -> Labels:
 
 
 def medoid(vectors: Vectors, members: NDArray[np.int64], prefer: Sequence[float]) -> int:
-    """The member whose similarities to all members sum highest (Algorithm 1, line 13); of equal ones the preferred, then the first."""
+    """The member whose similarities to all members sum highest (Algorithm 1, line 13); ties go to the preferred member, then to the first."""
     inside = vectors[members]
     sums = inside @ inside.sum(0)
     best = float(sums.max())
@@ -223,7 +223,7 @@ def medoid(vectors: Vectors, members: NDArray[np.int64], prefer: Sequence[float]
 
 
 def project(vectors: Vectors) -> NDArray[np.float64]:
-    """(n, 2): the first two principal components.  Signs are fixed by the largest entry of each; equal points get equal places."""
+    """(n, 2): the first two principal components.  Signs are fixed by the largest entry of each; equal points get equal coordinates."""
     n = len(vectors)
     if n < 2:
         return np.zeros((n, 2))

@@ -16,10 +16,10 @@ def run_answers(
     given: Sequence[Sequence[str]] = (),
     ends: Callable[[str], bool] | None = None,
 ) -> list[list[str]]:
-    """Greedy runs to [EOI]; questions of similar length are asked together.
+    """Runs to [EOI]; questions of similar length share a batch.
 
-    `given`: answers that each question has already; they stand before the others in the prompt and are not returned.  `ends`: says of an answer
-    that nothing need be asked after it.
+    `given`: answers that each question already has; they come first in the prompt and are not returned.  `ends`: whether a run can stop after
+    an answer.
     """
     before = [list(g) for g in given] or [[] for _ in questions]
     done: list[list[str]] = [[] for _ in questions]

@@ -1,7 +1,7 @@
-"""The disk: files that are whole or not there, room reserved before a file is mapped, one lock a folder, and words for a disk that refuses.
+"""Files on disk: atomic writes, space reserved before a file is memory-mapped, one lock per folder, and readable disk errors.
 
-A write into a mapped file whose page has no block on the disk cannot fail as a call does: where the disk is full the system ends the whole process
-(SIGBUS).  So nothing is mapped for writing whose blocks are not there (`new_array`), and all maps are made here.
+If the disk is full, a write to a mapped page without an allocated block kills the process (SIGBUS) instead of raising an error.  So blocks are
+allocated before a file is mapped for writing (`new_array`), and all mappings are made here.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from numpy.typing import DTypeLike, NDArray
 from core.errors import AmbiscopeError, ConflictError, StorageError
 
 LOCK, HOLDER = ".lock", ".lock.json"  # in a run folder: the lock, and who holds it
-FULL = {errno.ENOSPC, errno.EDQUOT}  # no space, or none for this person
+FULL = {errno.ENOSPC, errno.EDQUOT}  # no space left, or the user's quota is used up
 _ZEROS = bytes(1 << 20)
-_NO_CALL = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}  # the file system knows no reserving
+_NO_CALL = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}  # the file system cannot reserve space
 
 
-class NoRoomError(OSError):
-    """Less is free than is needed; the text says how much of both, and where."""
+class DiskFullError(OSError):
+    """Not enough space; the message says how much is needed and how much is free, and where."""
 
 
-def amount(size: int) -> str:
+def format_bytes(size: int) -> str:
     """
-    >>> amount(999), amount(65_536), amount(4_000_128)
+    >>> format_bytes(999), format_bytes(65_536), format_bytes(4_000_128)
     ('999 bytes', '65.5 kB', '4.0 MB')
     """
     if size < 1000:
@@ -45,46 +45,48 @@ def amount(size: int) -> str:
 
 
 def plain_or_gz(path: Path) -> Path:
-    """The file, or its gzipped copy beside it (`path` with .gz) where only that is there; the path as given where neither is."""
+    """The file, or `path` with .gz if only that exists; the path as given if neither does."""
     packed = path.with_name(path.name + ".gz")
     return packed if not path.exists() and packed.exists() else path
 
 
 def free(where: Path) -> int:
-    """Bytes that are free on the disk of a path, which need not exist yet.  Raises OSError."""
+    """Free bytes on the disk of a path, which need not exist yet.  Raises OSError."""
     there = next(p for p in (where.absolute(), *where.absolute().parents) if p.exists())
     return shutil.disk_usage(there).free
 
 
 def why(error: BaseException, where: Path) -> str:
-    """The reason in words, in one line; how much is free where the disk is full.
+    """The error in one line, with the free space if the disk is full.
 
-    Libraries report a full disk as errors of their own, so a nearly full one is named with any of them.
+    Libraries report a full disk as errors of their own, so an error without errno on a nearly full disk counts as one.
     """
     said = (
         " ".join(str((error.strerror if isinstance(error, OSError) else None) or error).split())[-200:] or type(error).__name__
     )
-    if isinstance(error, NoRoomError):
+    if isinstance(error, DiskFullError):
         return said
     with suppress(OSError, StopIteration):
         left = free(where)
         known = isinstance(error, OSError) and error.errno is not None
         if (error.errno in FULL) if known else left < 1 << 20:  # type: ignore[attr-defined]
-            return f"{said}: {amount(left)} are free in {where if where.is_dir() else where.parent}"
+            return f"{said}: {format_bytes(left)} are free in {where if where.is_dir() else where.parent}"
     return said
 
 
 def need(folder: Path, size: int) -> None:
-    """Raises NoRoomError where the disk of a folder has less than `size` bytes free."""
+    """Raises DiskFullError if the disk of a folder has less than `size` bytes free."""
     left = free(folder)
     if size > left:
-        raise NoRoomError(errno.ENOSPC, f"{amount(size)} are needed and {amount(left)} are free in {folder}", str(folder))
+        raise DiskFullError(
+            errno.ENOSPC, f"{format_bytes(size)} are needed and {format_bytes(left)} are free in {folder}", str(folder)
+        )
 
 
 def reserve(file: IO[bytes], size: int) -> None:
-    """Makes an open file `size` bytes long and its blocks exist; where it stands does not change, nor what it holds.
+    """Extends an open file to `size` bytes with allocated blocks; its position and content do not change.
 
-    By posix_fallocate, else by writing zeros.  Raises NoRoomError, and OSError for other reasons; then the file has its earlier length.
+    Uses posix_fallocate, else writes zeros.  Raises DiskFullError, or OSError for other reasons; the file then has its earlier length.
     """
     file.flush()
     number, before = file.fileno(), os.fstat(file.fileno()).st_size
@@ -97,12 +99,14 @@ def reserve(file: IO[bytes], size: int) -> None:
             os.ftruncate(number, before)
         folder = Path(str(file.name)).parent
         if e.errno == errno.EFBIG:
-            raise NoRoomError(
-                e.errno, f"{amount(size)} are needed, and no file in {folder} may have so many (ulimit -f)"
+            raise DiskFullError(
+                e.errno, f"{format_bytes(size)} are needed, which is over the file size limit (ulimit -f) in {folder}"
             ) from e
         if e.errno not in FULL:
             raise
-        raise NoRoomError(e.errno, f"{amount(size - before)} are needed and {amount(free(folder))} are free in {folder}") from e
+        raise DiskFullError(
+            e.errno, f"{format_bytes(size - before)} are needed and {format_bytes(free(folder))} are free in {folder}"
+        ) from e
 
 
 def _allocate(number: int, start: int, size: int) -> None:
@@ -121,7 +125,7 @@ def _allocate(number: int, start: int, size: int) -> None:
 
 
 def new_array(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap[Any, Any]:
-    """A new .npy file of zeros, mapped for writing; its blocks are on the disk before it is mapped.  Raises NoRoomError, OSError."""
+    """A new .npy file of zeros, memory-mapped for writing, with its blocks allocated.  Raises DiskFullError, OSError."""
     kind = np.dtype(dtype)
     with path.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
@@ -131,11 +135,11 @@ def new_array(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap
 
 
 def mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
-    """A file mapped for reading; an empty one is an empty array.  A plain array over the mapping: np.memmap's own indexing is slower.
+    """A memory-mapped file for reading; an empty file gives an empty array.  A plain array, because np.memmap's own indexing is slower.
 
-    Raises OSError, and ValueError where the file does not hold `shape`.
+    Raises OSError, and ValueError if the file does not hold `shape`.
     """
-    if path.stat().st_size < np.dtype(dtype).itemsize:  # nothing cannot be mapped
+    if path.stat().st_size < np.dtype(dtype).itemsize:  # an empty file cannot be mapped
         return np.zeros(shape or 0, dtype=dtype)
     return np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=shape))
 
@@ -144,16 +148,15 @@ def mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...] | None = None) -
 
 
 def draft_name(target: Path) -> Path:
-    """Where a file is written before it gets its name; another one for each writer."""
+    """The temporary name of a file while it is being written; unique for each writer."""
     return target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.part")
 
 
 @contextmanager
 def replacing(path: Path, then: str = "nothing was left behind") -> Iterator[Path]:
-    """The draft to write in the place of `path`: it reaches the disk and gets the name at the end; at any exception `path` is as it was and the
-    draft is gone.
+    """Yields a draft to write; at the end it is synced and replaces `path`.  After an exception `path` is unchanged and the draft is deleted.
 
-    Raises StorageError for the disk's refusal, which ends with `then`: what became of it, and what to do.
+    Raises StorageError if the disk refuses; its message ends with `then`: what state is left, and what to do.
     """
     draft = draft_name(path)
     try:
@@ -174,26 +177,26 @@ def _sync(path: Path) -> None:
 
 
 def write_text(path: Path, text: str, then: str = "nothing was left behind") -> None:
-    """A text file, replaced whole.  Raises StorageError."""
+    """Replaces a text file atomically.  Raises StorageError."""
     with replacing(path, then) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         file.write(text)
 
 
 def write_bytes(path: Path, data: bytes, then: str = "nothing was left behind") -> None:
-    """A file, replaced whole.  Raises StorageError."""
+    """Replaces a file atomically.  Raises StorageError."""
     with replacing(path, then) as draft:
         draft.write_bytes(data)
 
 
 def write_json(path: Path, value: Any, then: str = "nothing was left behind") -> None:
-    """A JSON file, replaced whole.  Raises StorageError; ValueError for NaN."""
+    """Replaces a JSON file atomically.  Raises StorageError; ValueError for NaN."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False, default=str) + "\n", then)
 
 
 def append_line(path: Path, line: str, then: str) -> None:
-    """A line at the end of a file, on the disk when this returns; a line that the disk refuses is taken off again.  Raises StorageError."""
+    """Appends a line to a file and syncs it; a line that could not be written completely is removed again.  Raises StorageError."""
     try:
-        with path.open("ab", buffering=0) as file:  # a buffer would write the rest of a refused line when it is closed
+        with path.open("ab", buffering=0) as file:  # a buffer would write the rest of a failed line on close
             before, left = file.tell(), line.encode()
             try:
                 while left:
@@ -211,11 +214,11 @@ def append_line(path: Path, line: str, then: str) -> None:
 
 
 @contextmanager
-def claimed(folder: Path, what: str) -> Iterator[None]:
-    """Keeps a folder to this thread until the end; within it the same thread may claim it again.
+def locked(folder: Path, what: str) -> Iterator[None]:
+    """Locks a folder for this thread; the lock is reentrant.
 
-    A folder that was made for it and in which nothing was written before an error goes again.  `what` is told to whoever comes second: "an
-    evaluation", "a training".  Raises ConflictError that names who holds it, StorageError where the folder cannot be written.
+    A folder created here is removed again if nothing was written to it before an error.  `what` names the work for others who want the lock:
+    "an evaluation", "a training".  Raises ConflictError naming the holder, StorageError if the folder cannot be written.
     """
     made = not folder.exists()
     try:
@@ -225,7 +228,7 @@ def claimed(folder: Path, what: str) -> Iterator[None]:
     except filelock.Timeout:
         raise ConflictError(f"{folder} is in use: {_holder(folder)}; wait for it, stop it, or name another folder") from None
     except OSError as e:
-        raise StorageError(f"{folder} cannot be written ({why(e, folder)}); give a folder on a disk with room") from e
+        raise StorageError(f"{folder} cannot be written ({why(e, folder)}); give a folder on a disk with enough space") from e
     first = lock.lock_counter == 1
     try:
         if first:
@@ -254,4 +257,4 @@ def _holder(folder: Path) -> str:
         found = json.loads((folder / HOLDER).read_text(encoding="utf-8"))
         return f"{found['what']} in process {found['pid']} on {found['host']}, since {found['since']}"
     except (OSError, ValueError, KeyError, TypeError):
-        return "another process is at work there"
+        return "another process is using it"

@@ -1,6 +1,6 @@
-"""One object that holds what is expensive (corpora, encoder, models) and makes systems of it: pages and the command line share it.
+"""One object that holds what is expensive to load (corpora, encoder, models) and builds systems; shared by pages and the command line.
 
-Safe to use from several threads: what is loaded is loaded once, and each model takes its callers in turn.
+Thread-safe: everything is loaded once, and each model serves one caller at a time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from core import renamed
+from core import deprecated
 from core.errors import AmbiscopeError, InputError
 from core.requirements import check
 from core.retrieval.library import Corpus, CorpusLibrary
@@ -55,7 +55,7 @@ class Engine:
             torch.set_num_threads(settings.threads)
 
     def corpus(self, name: str | None = None, progress: Progress | None = None) -> Corpus:
-        """Opens a corpus once; opens it again when it was rebuilt.  Raises NotFoundError, IndexMismatchError."""
+        """Opens a corpus once, and again after it was rebuilt.  Raises NotFoundError, IndexMismatchError."""
         name = name or self.settings.corpus
         with self._lock:
             kept = self._corpora.get(name)
@@ -78,12 +78,12 @@ class Engine:
         cancelled: Callable[[], bool] | None = None,
         own_passages: bool = False,
     ) -> AnsweringSystem:
-        """A system by name over a corpus; `own_passages`: its questions bring their passages and no corpus is opened.
+        """A system by name over a corpus; `own_passages`: questions bring their own passages, and no corpus is opened.
 
         Raises UnknownNameError, NotFoundError, InputError for options that do not fit the corpus, CheckpointError.
         """
         options = options or Options(max_answers=self.settings.max_answers)
-        name, extra = renamed.current_request(name or self.settings.system, options.extra)
+        name, extra = deprecated.current_request(name or self.settings.system, options.extra)
         build = SYSTEMS.resolve(name)
         options = replace(options, extra=extra)
         opened = None if own_passages else self.corpus(corpus)
@@ -102,22 +102,22 @@ class Engine:
         return system
 
     def _to_read(self, system: str, asked: int | None, corpus: Corpus | None) -> int:
-        """How many passages a system reads: so many as were asked for, else its default or the whole corpus."""
-        usual = passages_to_read(system, self.settings.top_k)
+        """The number of passages a system reads: `asked`, else its default, at most the whole corpus."""
+        default = passages_to_read(system, self.settings.top_k)
         if corpus is None:
-            return asked or usual
+            return asked or default
         if asked is not None and asked > len(corpus):
             raise InputError(
-                f"{asked} passages are asked for, and corpus '{corpus.name}' has {len(corpus)}; ask for at most so many (--top-k)"
+                f"{asked} passages were requested, but corpus '{corpus.name}' has only {len(corpus)}; lower --top-k"
             )
-        return asked or max(1, min(usual, len(corpus)))
+        return asked or max(1, min(default, len(corpus)))
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """Unit vectors (n, d); what was embedded lately is kept."""
+        """Unit vectors (n, d); recent ones are cached."""
         return self.library.encoder().encode(texts, "query")
 
     def similarity(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        """Cosines of a question and the passages that it brings itself: what retrieval would have said of them.  Raises CheckpointError."""
+        """Cosine similarities of a question and the passages that it brings itself.  Raises CheckpointError."""
         from core.retrieval.encoder import passage_text
 
         encoder = self.library.encoder()

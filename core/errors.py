@@ -14,13 +14,13 @@ class AmbiscopeError(Exception):
 
 
 class InputError(AmbiscopeError):
-    """What was given is wrong (a question, a file, an option): mend the input."""
+    """The input is wrong (a question, a file, an option): correct it."""
 
     exit_code = 2
 
 
 class FormatError(InputError):
-    """A file does not have its documented layout.  Carries where: file, line and field as far as they are known."""
+    """A file does not have its documented layout.  Carries file, line and field, as far as they are known."""
 
     def __init__(self, problem: str, *, file: object = None, line: int | None = None, field: str | None = None) -> None:
         self.problem, self.file, self.line, self.field = problem, file, line, field
@@ -43,7 +43,7 @@ class NothingRetrievedError(InputError):
 
 
 class NotAllowedError(AmbiscopeError):
-    """The person's role does not allow this: sign in as somebody else, or ask a manager."""
+    """The person's role does not allow this: sign in with another account, or ask a manager."""
 
     exit_code = 6
 
@@ -61,13 +61,13 @@ class IndexMismatchError(AmbiscopeError):
 
 
 class StorageError(AmbiscopeError):
-    """The database or the disk refused: nothing was changed."""
+    """The database or the disk failed: nothing was changed."""
 
     exit_code = 5
 
 
 class ConflictError(StorageError):
-    """Somebody else changed the same thing in between: look at both versions, then save again."""
+    """Somebody else changed the same thing in the meantime: compare both versions, then save again."""
 
 
 class NewerDatabaseError(StorageError):
@@ -75,13 +75,13 @@ class NewerDatabaseError(StorageError):
 
 
 class LanguageModelError(AmbiscopeError):
-    """A language model could not be asked, or said nothing that can be used, where all depended on it: look at the endpoint, ask again."""
+    """A language model could not be reached or gave no usable reply: check the endpoint, then try again."""
 
     exit_code = 7
 
 
 class DownloadError(AmbiscopeError):
-    """An address gave nothing, something else, or broke off: what came is kept where it can be gone on with; try again."""
+    """A download failed, was incomplete or gave something else; a partial download is kept if it can be resumed: try again."""
 
     exit_code = 8
 

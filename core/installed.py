@@ -1,9 +1,9 @@
-"""What is installed beside this Python and what asks for it, from the records that pip leaves.
+"""The distributions installed in this Python environment and what requires them, from pip's records.
 
-run.py runs it under the environment's own Python; tests/test_supply_chain.py holds the requirements files to it.  Imports nothing of Ambiscope.
+run.py runs it under the environment's own Python; tests/test_supply_chain.py checks the requirements files against it.  Imports nothing of Ambiscope.
 
-    python -m core.installed holds FILE...                  what pip laid into site-packages for these files, a line each
-    python -m core.installed surplus NAME... -- FILE...     what only the named distributions brought, a line each
+    python -m core.installed holds FILE...                  what these files installed in site-packages, one per line
+    python -m core.installed surplus NAME... -- FILE...     what only the named distributions required, one per line
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from pathlib import Path
 try:
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
-except ImportError:  # a half-made environment has nothing but pip, which brings its own
+except ImportError:  # an incomplete environment has only pip, which vendors its own copy
     from pip._vendor.packaging.requirements import Requirement  # type: ignore[assignment]
     from pip._vendor.packaging.utils import canonicalize_name  # type: ignore[assignment]
 
 
 def read_requirements(path: Path) -> list[Requirement]:
-    """The requirements of a file; options, hashes and comments are left aside.  Raises OSError, InvalidRequirement (a ValueError)."""
+    """The requirements of a file; without options, hashes and comments.  Raises OSError, InvalidRequirement (a ValueError)."""
     lines = (re.split(r"(?:^|\s)#|\s--hash=", line)[0].strip() for line in path.read_text("utf-8").splitlines())
     return [Requirement(line) for line in lines if line and not line.startswith("-")]
 
 
-def asked_by(name: str, extras: Iterable[str] = ()) -> list[Requirement]:
+def requirements_of(name: str, extras: Iterable[str] = ()) -> list[Requirement]:
     """What an installed distribution requires here, with these extras.  Raises PackageNotFoundError."""
-    asked = [Requirement(line) for line in importlib.metadata.requires(name) or ()]
-    return [r for r in asked if r.marker is None or any(r.marker.evaluate({"extra": e}) for e in ("", *extras))]
+    required = [Requirement(line) for line in importlib.metadata.requires(name) or ()]
+    return [r for r in required if r.marker is None or any(r.marker.evaluate({"extra": e}) for e in ("", *extras))]
 
 
-def reached(requirements: Iterable[Requirement]) -> tuple[set[str], list[Requirement]]:
-    """Names of the installed distributions that these requirements lead to, and the requirements that nothing installed fulfils."""
+def resolve(requirements: Iterable[Requirement]) -> tuple[set[str], list[Requirement]]:
+    """(names of the installed distributions that these requirements need, directly or not; requirements that are not met)."""
     found: dict[str, set[str]] = {}
     unmet = []
     todo = [r for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})]
@@ -52,33 +52,33 @@ def reached(requirements: Iterable[Requirement]) -> tuple[set[str], list[Require
         if not requirement.specifier.contains(version, prereleases=True):
             unmet.append(requirement)
         found[name] = found.get(name, set()) | requirement.extras
-        todo += asked_by(name, found[name])
+        todo += requirements_of(name, found[name])
     return set(found), unmet
 
 
 def surplus(dropped: Iterable[str], requirements: Iterable[Requirement]) -> set[str]:
-    """The installed ones of `dropped`, and what came with them that nothing else needs: no requirement, nobody's own `pip install`, no other
+    """The installed ones of `dropped`, and their dependencies that nothing else needs: no requirement, no explicit `pip install`, no other
     distribution."""
-    brought, _ = reached(Requirement(name) for name in dropped)
+    dependencies, _ = resolve(Requirement(name) for name in dropped)
     roots = {canonicalize_name(name) for name in dropped}
     kept = list(requirements)
     for distribution in importlib.metadata.distributions():
         name = canonicalize_name(distribution.metadata["Name"])
         by_hand = distribution.read_text("REQUESTED") is not None and name not in roots
-        if name not in brought or by_hand:
+        if name not in dependencies or by_hand:
             kept.append(Requirement(name))
-    return brought - reached(kept)[0]
+    return dependencies - resolve(kept)[0]
 
 
 def holds(requirements: Iterable[Requirement]) -> set[str]:
-    """The files and folders at the top of site-packages that belong to what these requirements reach.
+    """The top-level files and folders of site-packages that belong to these requirements and their dependencies.
 
-    Raises ValueError for what is not installed, or half: pip writes the list of a distribution's files last.
+    Raises ValueError for what is missing or incompletely installed: pip writes a distribution's list of files last.
     """
-    names, unmet = reached(requirements)
+    names, unmet = resolve(requirements)
     found = {name: importlib.metadata.files(name) for name in names}
     if half := [str(r) for r in unmet] + [name for name, files in found.items() if files is None]:
-        raise ValueError(f"not or half installed: {', '.join(half)}")
+        raise ValueError(f"missing or incompletely installed: {', '.join(half)}")
     return {f.parts[0] for files in found.values() for f in files or () if f.parts[0] not in ("..", "__pycache__")}
 
 

@@ -1,5 +1,5 @@
-"""Strict JSON, the one reader: equal keys of which the last wins, NaN, numbers beyond 64 bits or double precision, and lone surrogates, which
-`json` lets by, are refused with the place.  Plain files and gzip."""
+"""The one strict JSON reader, for plain and gzipped files.  What `json` accepts silently is refused with its place: duplicate keys, NaN, numbers
+beyond 64 bits or double precision, and lone surrogates."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import IO, Any
 from core.errors import FormatError, InputError
 
 MAX_LINE_BYTES = 64 * 1024 * 1024  # of one JSONL line; a trace of 100 passages is about half a megabyte
-MAX_FILE_BYTES = 1024 * 1024 * 1024  # of a JSON array of unknown origin, which is read as a whole
-MAX_PACKED_RATIO = 200  # unpacked to packed bytes of a .gz; text packs about 3 to 10 times
-FREE_BYTES = 16 * 1024 * 1024  # unpacked before the ratio counts
+MAX_FILE_BYTES = 1024 * 1024 * 1024  # of an untrusted JSON array, which is read as a whole
+MAX_PACKED_RATIO = 200  # uncompressed to compressed bytes of a .gz; text compresses 3 to 10 times
+FREE_BYTES = 16 * 1024 * 1024  # uncompressed bytes below which the ratio is not checked
 _BOM = "\ufeff"
 _INT64 = 2**63
 _SPACE = " \t\r\n"
@@ -35,7 +35,7 @@ def dumps(value: Any) -> str:
 
 
 class Decoder:
-    """JSON that goes on reading after a wrong value, so that a file's wrong rows can all be named."""
+    """A JSON decoder that continues after a wrong value, so that all wrong rows of a file can be reported."""
 
     def __init__(self) -> None:
         self._problems: list[str] = []
@@ -69,9 +69,9 @@ class Decoder:
         return value
 
     def read(self, text: str, start: int = 0) -> tuple[Any, int, str | None]:
-        """Value, end offset, and what is wrong with the value (or None).
+        """(value, end offset, what is wrong with the value or None).
 
-        Raises FormatError with the line where the syntax itself is broken.
+        Raises FormatError with the line if the syntax itself is broken.
         """
         self._problems.clear()
         try:
@@ -79,7 +79,7 @@ class Decoder:
         except RecursionError:
             raise FormatError("nested deeper than any documented layout", line=text.count("\n", 0, start) + 1) from None
         except json.JSONDecodeError as e:
-            raise FormatError(f"not JSON ({e.msg} at column {e.colno}); mend the file", line=e.lineno) from None
+            raise FormatError(f"not JSON ({e.msg} at column {e.colno}); correct the file", line=e.lineno) from None
         # A \ud800 escape is JSON but no text: it cannot be printed or stored.
         if not self._problems and text.find("\\", start, end) >= 0 and "\\ud" in text[start:end].lower():
             try:
@@ -99,7 +99,7 @@ def parse(text: str, *, file: object = None, line: int | None = None) -> Any:
     try:
         value, end, problem = Decoder().read(text, _skip(text, 0))
         if _skip(text, end) != len(text):
-            raise FormatError("not JSON (text after the end of the value); mend the file", line=text.count("\n", 0, end) + 1)
+            raise FormatError("not JSON (text after the end of the value); correct the file", line=text.count("\n", 0, end) + 1)
     except FormatError as e:
         raise FormatError(e.problem, file=file, line=e.line if line is None else line) from None
     if problem:
@@ -108,34 +108,35 @@ def parse(text: str, *, file: object = None, line: int | None = None) -> Any:
 
 
 class _Bounded:
-    """A plain or gzipped file that is read up to its bounds: a small file must not unpack into a disk full of zeros."""
+    """A plain or gzipped file read within bounds, so that a small file cannot decompress to terabytes."""
 
     def __init__(self, path: Path, file: IO[bytes], packed: int | None) -> None:
         self._path, self._file, self._packed, self._total = path, file, packed, 0
 
-    def _counted(self, raw: bytes) -> bytes:
+    def _check_size(self, raw: bytes) -> bytes:
         self._total += len(raw)
         if self._packed is not None and (
             self._total > MAX_FILE_BYTES or self._total > max(FREE_BYTES, MAX_PACKED_RATIO * self._packed)
         ):
             raise FormatError(
-                f"{self._packed} packed bytes unpack to more than {self._total - 1}: unpack it yourself", file=self._path
+                f"{self._packed} compressed bytes decompress to more than {self._total - 1}: decompress the file yourself",
+                file=self._path,
             )
         return raw
 
     def read(self, size: int) -> bytes:
-        return self._counted(self._file.read(size))
+        return self._check_size(self._file.read(size))
 
     def readline(self, limit: int) -> bytes:
-        return self._counted(self._file.readline(limit))
+        return self._check_size(self._file.readline(limit))
 
 
 @contextmanager
 def opened(path: Path, *, bounded: bool = True) -> Iterator[_Bounded]:
-    """A plain or gzipped file, told apart by its name and its first bytes.
+    """Opens a plain or gzipped file, recognised by its name and first bytes.
 
-    `bounded`: it may be anybody's, so what unpacks to too much is refused.  Raises InputError where it cannot be read, FormatError for
-    archives, damaged gzip, and what unpacks to too much.
+    `bounded`: the file is untrusted, so decompressed size is limited.  Raises InputError if it cannot be read, FormatError for
+    archives, damaged gzip, and a file beyond the limit.
     """
     try:
         with path.open("rb") as file:
@@ -155,14 +156,14 @@ def opened(path: Path, *, bounded: bool = True) -> Iterator[_Bounded]:
 
 
 def read_text(path: Path, *, bounded: bool = True) -> str:
-    """A whole UTF-8 file, plain or gzipped, a byte order mark dropped.
+    """A whole UTF-8 file, plain or gzipped, without its byte order mark.
 
-    Raises FormatError for other encodings, InputError for a missing file and, where it is `bounded`, a huge one.
+    Raises FormatError for other encodings, InputError for a missing file and, if `bounded`, a huge one.
     """
     parts = []
     with opened(path, bounded=bounded) as file:
         if bounded and (size := path.stat().st_size) > MAX_FILE_BYTES:
-            raise InputError(f"{path} has {size} bytes; at most {MAX_FILE_BYTES} are read: split it, or use jsonl")
+            raise InputError(f"{path} has {size} bytes; the limit is {MAX_FILE_BYTES}: split it, or use JSONL")
         while part := file.read(1024 * 1024):
             parts.append(part)
     raw = b"".join(parts)
@@ -178,7 +179,7 @@ def _not_utf8(raw: bytes, at: int) -> str:
 
 
 def array_rows(text: str, path: Path) -> Iterator[tuple[int, Any, str | None]]:
-    """(line, value, problem or None) of each element of a JSON array.  Raises FormatError where the syntax is broken."""
+    """(line, value, problem or None) of each element of a JSON array.  Raises FormatError if the syntax is broken."""
     decoder, line, counted = Decoder(), 1, 0
     at = _skip(text, 0)
 
@@ -216,7 +217,7 @@ def array_rows(text: str, path: Path) -> Iterator[tuple[int, Any, str | None]]:
 def jsonl_rows(path: Path, *, bounded: bool = True) -> Iterator[tuple[int, Any, str | None]]:
     """(line, value, problem or None) of each line that is not blank; memory is bounded by one line.
 
-    Raises InputError when unreadable, FormatError for damaged gzip and endless lines.
+    Raises InputError if unreadable, FormatError for damaged gzip and overlong lines.
     """
     decoder = Decoder()
     for number, raw in _lines(path, bounded):
@@ -247,7 +248,7 @@ def _lines(path: Path, bounded: bool) -> Iterator[tuple[int, bytes]]:
 
 @contextmanager
 def _by_name(path: Path) -> Iterator[None]:
-    """Errors name the file without its folder, as what is shown on pages must."""
+    """Errors name the file without its folder, because pages show them."""
     try:
         yield
     except FormatError as e:
@@ -255,13 +256,13 @@ def _by_name(path: Path) -> Iterator[None]:
 
 
 def read(path: Path) -> Any:
-    """The value of a JSON file; a byte order mark is let by.  Raises FormatError or InputError."""
+    """The value of a JSON file; a byte order mark is ignored.  Raises FormatError or InputError."""
     with _by_name(path):
         return parse(read_text(path, bounded=False))
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Numbered objects of a JSONL(.gz) file; blank lines are passed over.  Raises FormatError or InputError."""
+    """Numbered objects of a JSONL(.gz) file; blank lines are skipped.  Raises FormatError or InputError."""
     with _by_name(path):
         for number, row, problem in jsonl_rows(path, bounded=False):
             if problem is None and not isinstance(row, dict):
@@ -272,7 +273,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def first_text(path: Path) -> str:
-    """The first line that is not blank, or ""; for telling layouts apart."""
+    """The first line that is not blank, or ""; used to recognise layouts."""
     with _by_name(path):
         for number, raw in _lines(path, bounded=False):
             try:

@@ -1,4 +1,4 @@
-"""Names that resolve lazily to `"module:attribute"`: listing them imports nothing; a typo gets a suggestion and the list."""
+"""Names that resolve lazily to `"module:attribute"`: listing them imports nothing; an unknown name gets a suggestion and the list."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Entry:
     target: str  # "module:attribute"
     summary: str
     source: str = ""  # paper, section
-    needs: tuple[str, ...] = ()  # checkpoints or packages, in words a person understands
-    hidden: bool = False  # usable by name, left out of menus (test doubles)
+    needs: tuple[str, ...] = ()  # checkpoints or packages, readable
+    hidden: bool = False  # usable by name, not shown in menus (test doubles)
     # options with a few named values, the default first: menus show them (other options are set on the command line)
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # how the pages draw a run: a card for each answer, or a cell for each passage and a map of the interpretations
+    # how pages show a run: a card for each answer, or a cell for each passage and a map of the interpretations
     view: Literal["answers", "interpretations"] = "answers"
-    passages: int = 0  # a system reads at least so many passages where nobody asks for a number
-    decoding: str = ""  # how a system writes all answers in one pass; charts put those that say so side by side
+    passages: int = 0  # the least number of passages that a system reads by default
+    decoding: str = ""  # how a system writes all answers in one pass; charts compare systems that set this
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -48,7 +48,7 @@ class Registry(Mapping[str, Entry]):
         return name in self._entries
 
     def get(self, name: str, default: Any = None) -> Any:
-        """As of any mapping: an unknown name is no error here."""
+        """As in any mapping: an unknown name is not an error."""
         return self._entries.get(name, default)
 
     def __iter__(self) -> Iterator[str]:

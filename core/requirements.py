@@ -1,6 +1,6 @@
-"""Whether what a system needs is at hand: one check for each wording of `needs` in core.systems.  Looks for files; loads no weights.
+"""Whether a system's requirements are met: one check for each value of `needs` in core.systems.  Looks for files; loads no weights.
 
-A new wording: a function that raises an AmbiscopeError saying what is missing and how to get it, and a line in CHECKS.
+A new value needs a function that raises an AmbiscopeError saying what is missing and how to get it, and a line in CHECKS.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _ambiguity(settings: Settings) -> None:
 def _weights(settings: Settings) -> None:
     from core.models.finding import find_fid
 
-    find_fid(settings.answerer)  # a hub name passes: only loading it can tell
+    find_fid(settings.answerer)  # a hub name passes: only loading it shows whether it works
 
 
 def _seq2seq(settings: Settings) -> None:
@@ -49,7 +49,7 @@ def _seq2seq(settings: Settings) -> None:
 def _language_model(settings: Settings) -> None:
     from core.models.language.loading import require_language_model
 
-    require_language_model(settings)  # whether the endpoint answers, asking it tells
+    require_language_model(settings)  # does not contact the endpoint
 
 
 CHECKS: dict[str, Callable[[Settings], None]] = {
@@ -57,13 +57,13 @@ CHECKS: dict[str, Callable[[Settings], None]] = {
     "checkpoint answerer": _answerer,
     "checkpoint ambiguity": _ambiguity,
     "answering model": _answering,
-    "encoder-decoder answerer-seq2seq": _weights,  # bundled; another one by AMBISCOPE_ANSWERER
-    "encoder-decoder fid": _seq2seq,  # bundled; another one by AMBISCOPE_SEQ2SEQ
+    "encoder-decoder answerer-seq2seq": _weights,  # bundled; AMBISCOPE_ANSWERER names another
+    "encoder-decoder fid": _seq2seq,  # bundled; AMBISCOPE_SEQ2SEQ names another
     "a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL": _language_model,
 }
 
 
 def check(need: str, settings: Settings) -> None:
-    """Raises the AmbiscopeError that says what is missing.  A need that is not known here passes: building the system tells."""
+    """Raises the AmbiscopeError that says what is missing.  An unknown need passes: building the system reports what is missing."""
     if need in CHECKS:
         CHECKS[need](settings)

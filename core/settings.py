@@ -10,7 +10,7 @@ from pathlib import Path
 from core.errors import InputError
 
 ROOT = Path(__file__).resolve().parent.parent  # the repository
-OFF = "off"  # of a setting that names weights which can be done without
+OFF = "off"  # for settings that name optional weights
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class Settings:
     top_k: int = 10
     max_answers: int = 8
     corpus: str = "starter"
-    # a language model, for verdict, dtv and rac: an OpenAI-compatible endpoint, or a transformers model; none is needed to start
+    # the optional language model, for verdict, dtv and rac: an OpenAI-compatible endpoint or a transformers model
     lm_url: str = ""  # http://127.0.0.1:8123/v1
     lm_model: str = ""  # name that the endpoint knows; empty: the first that it lists
-    lm_key: str = field(default="", repr=False)  # sent to the endpoint alone; never shown, logged or stored
+    lm_key: str = field(default="", repr=False)  # sent only to the endpoint; never shown, logged or stored
     lm_local: str = ""  # folder or hub name of a transformers model, read on `device`; used when lm_url is empty
     lm_timeout: int = 120  # seconds of one call, retries included
-    lm_run_timeout: int = 600  # seconds of one whole question; what is not read by then is marked failed
-    lm_concurrency: int = 4  # calls at the same time; of a local model, prompts in a batch
-    lm_retries: int = 3  # further tries of a call after "too many requests", a server's error or a broken connection
+    lm_run_timeout: int = 600  # seconds for one whole question; passages not read by then are marked as failed
+    lm_concurrency: int = 4  # concurrent calls; for a local model, prompts per batch
+    lm_retries: int = 3  # retries of a call after "too many requests", a server error or a broken connection
     lm_max_tokens: int = 256  # of one completion
     lm_max_response_kb: int = 1024
     max_upload_mb: int = 50
@@ -51,9 +51,9 @@ class Settings:
     max_upload_pages: int = 2_000
     max_line_chars: int = 1_000_000
     max_question_chars: int = 2_000
-    annotator: str = "me"  # name of the one person who uses a local installation
-    host: str = ""  # address that `run.py app` listens on; empty: 127.0.0.1, this machine alone (.streamlit/config.toml)
-    open_to_all: int = 0  # 1: other machines are let in though nobody has an account, and can do everything
+    annotator: str = "me"  # name of the only user of a local installation
+    host: str = ""  # address that `run.py app` listens on; empty: 127.0.0.1, this machine only (.streamlit/config.toml)
+    open_to_all: int = 0  # 1: other machines may connect without any accounts, and can do everything
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -110,14 +110,14 @@ class Settings:
 
 
 def let_threads_sleep() -> None:
-    """The models' threads sleep where they wait for one another, unless OMP_WAIT_POLICY says otherwise: spinning, they take the cores from the
-    browser and from each other.  Before torch is imported."""
+    """Waiting OpenMP threads sleep instead of spinning, which would take CPU from the browser and from other threads.  OMP_WAIT_POLICY overrides it.
+    Call before torch is imported."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def keep_few_kernels() -> None:
-    """oneDNN compiles a kernel for each shape of a matrix product and keeps 1,024 of them; texts are of a new length at every question, so they
-    would only pile up.  ONEDNN_PRIMITIVE_CACHE_CAPACITY says otherwise.  Before torch is imported."""
+    """Limits oneDNN's kernel cache.  It keeps 1,024 kernels, one per matrix shape, and text lengths rarely repeat, so most are never reused.
+    ONEDNN_PRIMITIVE_CACHE_CAPACITY overrides it.  Call before torch is imported."""
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
 

@@ -1,6 +1,6 @@
-"""Short names and what they stand for: "N64" is Nintendo 64, "GoT" Game of Thrones, "FDR" Franklin D. Roosevelt.
+"""Abbreviations and what they stand for: "N64" is Nintendo 64, "GoT" Game of Thrones, "FDR" Franklin D. Roosevelt.
 
-A name has the initials of its words as a short form, small words in or out, capitals inside a word counted ("PS2"); numbers stay whole.
+The short form of a name is the initials of its words, with or without small words, counting capitals inside a word ("PS2"); numbers stay whole.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 LONGEST_NAME = 6  # words
 _SMALL = "of|the|and|for|in|de|la|on|to"
 _NAME = re.compile(rf"\b(?:[A-Z]\.|[A-Z][\w’'-]*)(?: (?:(?:{_SMALL}) ){{0,2}}(?:[A-Z]\.|[A-Z][\w’'-]*|\d+\b))+")
-# two capitals, or letters with a number behind them; a Roman number is none
+# two capitals, or letters followed by a number; not Roman numerals
 _SHORT = re.compile(r"\b(?![IVXLC]+\b)(?:[A-Z][a-z]{0,2}[A-Z][A-Za-z]{0,5}|(?:[A-Z]\.){2,5}|[A-Za-z]{1,4}\d{1,4})(?![\w’'-])")
 _BARE = re.compile(r"\b[a-z]{3,6}\b")
 
 
 def key_of(short: str) -> str:
-    """What equal short names share: letters and digits in lower case.
+    """The key of a short name: its letters and digits in lower case.
 
     >>> key_of("F.D.R."), key_of("N64")
     ('fdr', 'n64')
@@ -26,7 +26,7 @@ def key_of(short: str) -> str:
 
 
 def short_forms(name: str) -> set[str]:
-    """The keys that a name may be shortened to; none for a single word.
+    """Keys of the possible short forms of a name; none for a single word.
 
     >>> sorted(short_forms("Game of Thrones")), sorted(short_forms("PlayStation 2")), short_forms("Basalt")
     (['got', 'gt'], ['p2', 'ps2'], set())
@@ -44,7 +44,7 @@ def short_forms(name: str) -> set[str]:
 
 
 def names_in(text: str) -> Iterator[str]:
-    """Names of several words, as their capitals show them; also without the first word, which may only begin a sentence."""
+    """Capitalised names of several words; also without the first word, which may only be capitalised because it begins a sentence."""
     for match in _NAME.finditer(text):
         parts = re.sub(r"['’]s?$", "", match.group().rstrip(".")).split()
         for some in (parts, parts[1:]):
@@ -57,7 +57,7 @@ def names_in(text: str) -> Iterator[str]:
 
 
 def written_in(text: str) -> set[str]:
-    """The keys of the short names that the text writes.
+    """The keys of the short names in a text.
 
     >>> sorted(written_in("The National Ice Survey, usually called NIS, is no NATO body; nor was Henry VIII."))
     ['nato', 'nis']
@@ -66,13 +66,13 @@ def written_in(text: str) -> set[str]:
 
 
 def short_names_in(question: str, known: Callable[[str], bool]) -> list[re.Match[str]]:
-    """The question's short names, by how they are written; in lower case those that are no word of the corpus (`known` is false)."""
+    """The question's short names: by their capitals and digits, and lower-case words that the corpus does not have (`known` is false)."""
     bare = [m for m in _BARE.finditer(question) if not known(m.group())]
     return sorted([*_SHORT.finditer(question), *bare], key=lambda m: m.start())
 
 
 def spelled_out(question: str, texts: Sequence[str]) -> str:
-    """The question with the name in the place of each short form that stands in none of the texts, as they have it.
+    """The question with each short form that occurs in none of the texts replaced by the name that the texts have.
 
     >>> spelled_out("When did the N64 come out?", ["Nintendo 64 (European launch). It came in 1997."])
     'When did the Nintendo 64 come out?'

@@ -1,4 +1,4 @@
-"""Answer normalisation, token overlap and word chunking.
+"""Answer normalisation, token overlap, finding answers in text, and word chunking.
 
 Sources: `normalize_answer` is the definition of SQuAD's evaluate-v1.1.py as AmbigQA's script uses it; `has_answer` follows DPR's
 token-wise match (dpr/data/qa_validation.py) with a simpler tokeniser; chunks of 100 words as in DPR (section 4.1).
@@ -12,8 +12,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
+from core.types import Evidence, RetrievedPassage
+
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-CHUNK_CHARS = 1500  # a chunk of 100 words has about 600; scripts without blanks would make one endless word
+CHUNK_CHARS = 1500  # a chunk of 100 words has about 600; scripts without spaces would make one endless word
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _TOKEN = re.compile(r"[\w\u0300-\u036f]+")  # combining accents stay with their letter
 STOPWORDS = frozenset(
@@ -33,7 +35,7 @@ def normalize_answer(text: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def answer_key(text: str) -> str:
-    """What tells answers apart: the normalised text; where that leaves nothing ("The", "?!"), the case-folded text.
+    """The key by which answers are compared: the normalised text, or the case-folded text if normalisation leaves nothing ("The", "?!").
 
     >>> answer_key("The Beatles"), answer_key("The")
     ('beatles', 'the')
@@ -42,7 +44,7 @@ def answer_key(text: str) -> str:
 
 
 def answer_keys(aliases: Iterable[str]) -> frozenset[str]:
-    """The keys of one answer's aliases: two answers are the same where they share one.
+    """The keys of one answer's aliases: two answers are the same if they share one.
 
     >>> sorted(answer_keys(["The Beatles", "beatles!", "Fab Four"]))
     ['beatles', 'fab four']
@@ -50,7 +52,7 @@ def answer_keys(aliases: Iterable[str]) -> frozenset[str]:
     return frozenset(key for alias in aliases if (key := answer_key(alias)))
 
 
-def words(text: str) -> list[str]:
+def word_tokens(text: str) -> list[str]:
     """Lower-case word tokens without punctuation; accents composed (NFC)."""
     return _TOKEN.findall(unicodedata.normalize("NFC", text).lower())
 
@@ -63,27 +65,27 @@ def contains_tokens(haystack: Sequence[str], needle: Sequence[str]) -> bool:
 
 def has_answer(text: str, aliases: Iterable[str]) -> bool:
     """DPR's test: some alias occurs in the text, token by token."""
-    tokens = words(text)
-    return any(contains_tokens(tokens, words(alias)) for alias in aliases)
+    tokens = word_tokens(text)
+    return any(contains_tokens(tokens, word_tokens(alias)) for alias in aliases)
 
 
 def overlapping(a: str, b: str) -> bool:
     """True if the words of one answer are a contiguous part of the other's (equal ones included)."""
-    x, y = words(normalize_answer(a)), words(normalize_answer(b))
+    x, y = word_tokens(normalize_answer(a)), word_tokens(normalize_answer(b))
     return contains_tokens(x, y) or contains_tokens(y, x)
 
 
 def content_words(text: str) -> list[str]:
-    return [w for w in words(text) if w not in STOPWORDS]
+    return [w for w in word_tokens(text) if w not in STOPWORDS]
 
 
 def split_words(text: str, longest: int = CHUNK_CHARS) -> list[str]:
-    """White-space words; a longer one is cut every `longest` characters."""
+    """Words separated by white space; longer ones are cut every `longest` characters."""
     return [word[i : i + longest] for word in text.split() for i in range(0, len(word), longest)]
 
 
 def chunk_length(tokens: Sequence[str], start: int = 0, size: int = 100, chars: int = CHUNK_CHARS) -> int:
-    """How many words from `start` make one chunk: at most `size`, and `chars` characters with the blanks between them; at least 1."""
+    """The number of words in the chunk from `start`: at most `size` words and `chars` characters including spaces; at least 1."""
     total = -1
     for n, word in enumerate(tokens[start : start + size]):
         total += len(word) + 1
@@ -93,7 +95,7 @@ def chunk_length(tokens: Sequence[str], start: int = 0, size: int = 100, chars: 
 
 
 def chunk_words(text: str, size: int = 100, chars: int = CHUNK_CHARS) -> Iterator[str]:
-    """Consecutive chunks of at most `size` white-space words and `chars` characters; a longer word is cut.  The last may be shorter."""
+    """Consecutive chunks of at most `size` words and `chars` characters; longer words are cut.  The last chunk may be shorter."""
     tokens = split_words(text, chars)
     start = 0
     while start < len(tokens):
@@ -103,8 +105,8 @@ def chunk_words(text: str, size: int = 100, chars: int = CHUNK_CHARS) -> Iterato
 
 
 def find_spans(text: str, answer: str) -> list[tuple[int, int]]:
-    """Character spans of `text` whose words are those of `answer`; case, punctuation between words and white space aside."""
-    want = words(answer)
+    """Character spans of `text` whose words are those of `answer`, ignoring case, punctuation between words and white space."""
+    want = word_tokens(answer)
     found = list(_TOKEN.finditer(text))
     have = [unicodedata.normalize("NFC", m.group()).lower() for m in found]
     n = len(want)
@@ -113,28 +115,43 @@ def find_spans(text: str, answer: str) -> list[tuple[int, int]]:
     return [(found[i].start(), found[i + n - 1].end()) for i in range(len(have) - n + 1) if have[i : i + n] == want]
 
 
-def text_problem(text: str, *, line: bool = False) -> str | None:
-    """What keeps a text from being stored and shown, or None.  `line`: it is one line, which holds no control character either.
+def occurrences(answer: str, passages: Sequence[RetrievedPassage], limit: int = 20) -> tuple[Evidence, ...]:
+    """Every occurrence of the answer's words, in the order of the passages; at most `limit`.
 
-    NUL cuts SQL's `length()` short, and PostgreSQL refuses it; half of a surrogate pair cannot be written as UTF-8.
+    None for answers shorter than 4 characters: "3" occurs in many passages that do not support it; a year is long enough.
+    """
+    if len(answer) < 4:
+        return ()
+    out = [
+        Evidence(p.passage.id, start, end, p.passage.text[start:end])
+        for p in passages
+        for start, end in find_spans(p.passage.text, answer)
+    ]
+    return tuple(out[:limit])
+
+
+def text_problem(text: str, *, line: bool = False) -> str | None:
+    """Why a text cannot be stored or shown, or None.  `line`: a single line, which may not contain control characters either.
+
+    NUL truncates SQL's `length()`, and PostgreSQL refuses it; a lone surrogate cannot be written as UTF-8.
 
     >>> text_problem("one\\ttwo"), text_problem("a\\tb", line=True), text_problem("\\ud800")
-    (None, 'it holds a control character (U+0009)', 'it holds a lone surrogate (half of a character)')
+    (None, 'it contains a control character (U+0009)', 'it contains a lone surrogate (half of a character)')
     """
     if "\0" in text:
-        return "it holds a NUL character"
+        return "it contains a NUL character"
     if not text.isascii():
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
-            return "it holds a lone surrogate (half of a character)"
+            return "it contains a lone surrogate (half of a character)"
     if line and (strange := next((c for c in text if unicodedata.category(c) == "Cc"), "")):
-        return f"it holds a control character (U+{ord(strange):04X})"
+        return f"it contains a control character (U+{ord(strange):04X})"
     return None
 
 
 def storable(text: str) -> str:
-    """The text with "?" for half characters, as damaged PDFs and names of files in another encoding have them."""
+    """The text with "?" for lone surrogates, which occur in damaged PDFs and in file names of another encoding."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -15,7 +15,7 @@ from core.errors import FormatError
 EVENTS: dict[str, type] = {cls.__name__: cls for cls in typing.get_args(t.Event)}
 
 
-_hints = functools.cache(typing.get_type_hints)  # it compiles strings: 70% of the time to read a trace
+_hints = functools.cache(typing.get_type_hints)  # evaluating annotations takes 70% of the time to read a trace
 
 
 def to_json(value: Any) -> Any:
@@ -82,8 +82,7 @@ def prediction_from_json(row: Any) -> t.Prediction:
 def fold(question: t.Question, info: t.SystemInfo, events: Iterable[t.Event]) -> t.Prediction:
     """Folds one run's events into a prediction.
 
-    An answer that a later AnswerRejected names leaves the set; one passage read twice counts once; the evidence of the same
-    answer seen at several places was already gathered by the system.
+    An answer that is rejected later leaves the set; a passage retrieved twice counts once; a system has already collected all evidence of an answer.
     """
     log = tuple(events)
     answers: dict[str, t.Answer] = {}

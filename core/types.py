@@ -1,4 +1,4 @@
-"""The vocabulary of Ambiscope as frozen dataclasses: standard library only, so that everything may import it.
+"""The vocabulary of Ambiscope as frozen dataclasses.  Standard library only, so that every module can import it.
 
 Offsets are characters of `Passage.text`, end exclusive.  Probabilities are in 0..1, times in seconds, ranks count from 1.
 """
@@ -28,7 +28,7 @@ class RetrievedPassage:
     passage: Passage
     rank: int  # 1 is the best
     score: float  # comparable inside one list only: cosine, BM25 or fused score
-    # cosine of question and passage when a dense retriever saw both, else None; span models use it as a prior
+    # cosine of question and passage if a dense retriever compared them, else None; span models use it as a prior
     similarity: float | None = None
 
 
@@ -53,7 +53,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """`model` and `verifier`: what the answering model alone and the verifier say of it, where a reranker made `probability` of them."""
+    """`model` and `verifier`: their own probabilities, if a reranker computed `probability` from them."""
 
     text: str
     probability: float
@@ -64,7 +64,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What an answering model says at one step: candidates, the likeliest first, and the probability of [EOI]."""
+    """An answering model's output at one step: candidates, likeliest first, and the probability of [EOI]."""
 
     candidates: tuple[Candidate, ...]
     eoi_probability: float
@@ -74,7 +74,8 @@ class Proposal:
 class Step:
     """One turn of the iterative loop.  `choice` is None when the loop ended here.
 
-    Where a system's probabilities are calibrated (core.models.ranking.calibration), each candidate's is that it is right, and `eoi_probability` that nothing right is left.
+    With calibrated probabilities (core.models.ranking.calibration), a candidate's is that it is right, and `eoi_probability` that no right answer
+    is left.
     """
 
     number: int  # from 1
@@ -104,15 +105,15 @@ class Clarification:
     question: str
     passed: bool
     tried: int = 0
-    returned: tuple[str, ...] = ()  # what the reader answered to `question` over the same passages
+    returned: tuple[str, ...] = ()  # the reader's answers to `question` over the same passages
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Interpretation:
-    """VerDICt's triple.  An abstention has an empty answer and says why; so has a passage that could not be read (`failed`).
+    """VerDICt's triple.  An abstention, or a passage that could not be read, has an empty answer and a reason in `abstained` or `failed`.
 
-    `passage_id` is empty where no passage is known that supports the answer.
+    `passage_id` is empty if no passage is known that supports the answer.
     """
 
     passage_id: str
@@ -122,7 +123,7 @@ class Interpretation:
     evidence: Evidence | None = None
     abstained: str = ""
     failed: str = ""
-    verified: bool | None = None  # what a second look said; None where nobody looked again
+    verified: bool | None = None  # result of a second check; None if there was none
 
 
 # ---------------------------------------------------------------- events: what a system yields while it runs
@@ -188,14 +189,14 @@ class InterpretationsClustered:
 
 @dataclass(frozen=True, slots=True)
 class QuestionsImagined:
-    """Pseudo-interpretations: what a language model takes the question to mean before any passage was seen (VerDICt, Eq. 1)."""
+    """Pseudo-interpretations: meanings of the question that a language model writes without any passage (VerDICt, Eq. 1)."""
 
     questions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PassagesPruned:
-    """Which of the passages retrieved so far are read on, the best first, by id."""
+    """Ids of the retrieved passages that are kept, best first, and of those that are dropped."""
 
     kept: tuple[str, ...]
     dropped: tuple[str, ...]
@@ -208,7 +209,7 @@ class QuestionVerified:
 
     question: str
     passage_ids: tuple[str, ...]
-    failed: str = ""  # why nothing could be found out
+    failed: str = ""  # why verification failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,16 +226,16 @@ class ModelCalled:
 
 @dataclass(frozen=True, slots=True)
 class InterpretationsChosen:
-    """What a grounded system ends with, in order.  Two of them may have the same answer."""
+    """A grounded system's final interpretations, in order.  Two of them may have the same answer."""
 
     interpretations: tuple[Interpretation, ...]
-    why: str = ""  # in words where there is something to say: one meaning, none in the corpus, ...
+    why: str = ""  # a note: one meaning, none in the corpus, ...
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
     seconds: float
-    why: str  # in words: the last step's `stopped_because`, the maximum is reached, one pass, or "stopped by a person"
+    why: str  # the last step's `stopped_because`, the maximum is reached, one pass, or "stopped by a person"
 
 
 Event = (
@@ -269,12 +270,12 @@ class SystemInfo:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The fold of one run's events (see core.trace).  `events` is the whole trace, enough to draw the page again."""
+    """The fold of one run's events (see core.trace).  `events` is the whole trace, enough to show the run again."""
 
     question: Question
     system: SystemInfo
     answers: tuple[Answer, ...]
-    clarifications: tuple[Clarification, ...]  # in the order of `answers`; fewer where a run was stopped
+    clarifications: tuple[Clarification, ...]  # in the order of `answers`; fewer if the run was stopped
     steps: tuple[Step, ...]
     passages: tuple[RetrievedPassage, ...]
     seconds: float
@@ -308,7 +309,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceQuestion:
-    """A question with references (a row of AmbigNQ light, or of a file that brings its own passages)."""
+    """A question with references (a row of AmbigNQ light, or of a file with its own passages)."""
 
     id: str
     question: str

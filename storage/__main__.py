@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from core.cli import check_words, quiet_libraries
+from core.cli import check_text, quiet_libraries
 from core.engine import Engine  # loads a model's libraries when it builds a system, not before
 from core.errors import AmbiscopeError, CancelledError, InputError, StorageError
 from core.settings import Settings
@@ -383,7 +383,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = _parser().parse_args(argv)
-        check_words(args)
+        check_text(args)
         body, words = args.run(Settings.from_env().url, args)
     except AmbiscopeError as e:
         print(f"error: {' '.join(str(e).split())}", file=sys.stderr)

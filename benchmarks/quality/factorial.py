@@ -4,7 +4,7 @@
     python -m benchmarks.quality.factorial --only-page benchmarks/results/additions.md
 
 Each reranker was fitted by one command on the same practice questions held out from training (`python -m core train reranker --system NAME`); the practice questions
-here are others.  Question by question, all systems after one another: what models say is kept (core.training.kept_outputs), so that a passage is read once for all of them.
+here are others.  Question by question, all systems after one another: what models say is kept (core.training.output_cache), so that a passage is read once for all of them.
 A row for each question and system lies in AMBISCOPE_HOME/factorial/rows.jsonl, with commit and weights; the same command goes on where it was, and asks
 again where weights or code of a system have changed.  The page compares only questions that every system has answered.  Models read in bf16 where it is
 native; the seconds are of a few questions asked without what is kept, in full precision.
@@ -36,12 +36,12 @@ from core.errors import AmbiscopeError, InputError
 from core.evaluation.report import build_provenance
 from core.metrics.answers import f1
 from core.metrics.significance.bootstrap import compare, interval
-from core.models.encoders.precision import quick
+from core.models.encoders.precision import bf16_autocast
 from core.settings import ROOT, Settings
 from core.systems.shared.base import Options, answer
 from core.text import find_spans
 from core.training.data.held_out_passages import WRITTEN, held_out_passages
-from core.training.kept_outputs import keeping
+from core.training.output_cache import cached_outputs
 
 SYSTEMS = ("one-pass", "dpr-threshold", "jpr", "rectify", "verdict", "ambigprompt")
 ADDITIONS = ("none", "reranker", "verifier")
@@ -184,7 +184,10 @@ def ask(systems: Systems, asked: Asked, cell: Cell, known: Row | None) -> Row | 
 
 
 def run(systems: Systems, questions: Sequence[Asked], rows: Rows, device: str) -> None:
-    with keeping(rows.file.with_name("kept.db")), quick(torch.device("cuda" if device.startswith("cuda") else "cpu")):
+    with (
+        cached_outputs(rows.file.with_name("kept.db")),
+        bf16_autocast(torch.device("cuda" if device.startswith("cuda") else "cpu")),
+    ):
         for number, asked in enumerate(questions, 1):
             for cell in CELLS:
                 if (row := ask(systems, asked, cell, rows.found.get((asked.key, *cell)))) is not None:

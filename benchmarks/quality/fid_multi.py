@@ -19,7 +19,7 @@ from core.cli import quiet_libraries
 from core.decoding import run_answers
 from core.metrics.answers import matching
 from core.models.answering import load_answering
-from core.models.seq2seq.decoding import Writer, Writing, match_end_bias
+from core.models.seq2seq.decoding import SequenceDecoding, Writer, match_end_bias
 from core.models.seq2seq.fid import load_fid
 from core.settings import ROOT, Settings
 from core.training.data.examples import MultiExample
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     @cache
     def runs(bias: float) -> list[list[str]]:
-        writer = Writer(answerer, Writing(end_bias=bias))
+        writer = Writer(answerer, SequenceDecoding(end_bias=bias))
         out: list[list[str]] = []
         for i in range(0, len(examples), 8):
             jobs = [(e.question, f) for e, f in zip(examples[i : i + 8], found[i : i + 8])]

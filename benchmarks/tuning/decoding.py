@@ -19,7 +19,7 @@ import torch
 
 from core.cli import quiet_libraries
 from core.engine import Engine
-from core.models.encoders.precision import quick
+from core.models.encoders.precision import bf16_autocast
 from core.models.span.answerer import Decoding, Scored, SpanAnswerer, load_answerer
 from core.models.span.reader import load_reader
 from core.settings import Settings
@@ -47,7 +47,7 @@ class Runner:
         while len(found) < most:
             key = (i, tuple(found))
             if key not in self.kept:
-                with quick(torch.device("cpu")):
+                with bf16_autocast(torch.device("cpu")):
                     (self.kept[key],) = self.answerer.score_many([(self.examples[i].question, self.passages[i], found)])
             proposal = self.answerer.decide(self.kept[key], self.passages[i], found, decoding)
             top = proposal.candidates[0] if proposal.candidates else None

@@ -140,7 +140,7 @@ def refuel(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tupl
 
 
 def _evidence(c: Case, a: t.Candidate) -> list[t.RetrievedPassage]:
-    from core.evidence import occurrences
+    from core.text import occurrences
 
     ids = {e.passage_id for e in occurrences(a.text, c.passages)} | ({a.evidence.passage_id} if a.evidence else set())
     return [p for p in c.passages if p.passage.id in ids]

@@ -1,1 +1,1 @@
-"""What annotators do, without screen and database: checks, answer groups of the validation stage, the state of each form."""
+"""The rules of annotation, without user interface and database: checks, answer groups of validation, the state of each form."""

@@ -1,6 +1,6 @@
 """When two people's annotations of one question agree: such an item needs no validation (AmbigQA, section 3).
 
-They agree when they are of one kind, when their answers match one to one, and when the disambiguated questions of matched answers are
+They agree when they are of the same kind, when their answers match one to one, and when the disambiguated questions of matched answers are
 equal after normalisation.  Two answers match when a normalised alias of one is an alias of the other and of no third answer.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from core.annotating.aliases import distinct
-from core.text import answer_keys, words
+from core.text import answer_keys, word_tokens
 from core.types import Annotation, QAPair
 
 
@@ -22,7 +22,7 @@ def agree(annotations: Sequence[Annotation]) -> bool:
 
 
 def merged(annotations: Sequence[Annotation]) -> Annotation:
-    """Annotations that agree as one: the first one's answers and questions, with the aliases and passages of all.
+    """Merges annotations that agree: the first one's answers and questions, with the aliases and passages of all.
 
     Raises ValueError for annotations that do not agree.
     """
@@ -42,7 +42,7 @@ def _joined(row: Sequence[QAPair]) -> QAPair:
 
 
 def _matched(annotations: Sequence[Annotation]) -> list[tuple[QAPair, ...]] | None:
-    """For each answer of the first annotation, the same answer in each of them; None where they do not agree."""
+    """For each answer of the first annotation, the same answer in each of them; None if they do not agree."""
     if len(annotations) < 2 or len({a.type for a in annotations}) > 1:
         return None
     partners = {}
@@ -52,7 +52,7 @@ def _matched(annotations: Sequence[Annotation]) -> list[tuple[QAPair, ...]] | No
             return None
         partners[i, j] = found
     first = partners[0, 1]
-    for j, k in combinations(range(1, len(annotations)), 2):  # the third person's answer is the second's too
+    for j, k in combinations(range(1, len(annotations)), 2):  # answers must also match between the other annotators
         if any(partners[j, k][partners[0, j][x]] != partners[0, k][x] for x in range(len(first))):
             return None
     return [
@@ -62,7 +62,7 @@ def _matched(annotations: Sequence[Annotation]) -> list[tuple[QAPair, ...]] | No
 
 
 def _partners(one: Annotation, two: Annotation) -> list[int] | None:
-    """For each answer of `one` its place in `two`; None unless all match, one to one, with equal questions."""
+    """For each answer of `one`, its index in `two`; None unless all match one to one, with equal questions."""
     a, b = [answer_keys(p.answers) for p in one.pairs], [answer_keys(p.answers) for p in two.pairs]
     owners = Counter(key for keys in (*a, *b) for key in keys)
     near = [[j for j, keys in enumerate(b) if any(owners[key] == 2 for key in own & keys)] for own in a]
@@ -71,6 +71,8 @@ def _partners(one: Annotation, two: Annotation) -> list[int] | None:
     found = [places[0] for places in near]
     if len(set(found)) != len(b):
         return None
-    if one.type == "multiple" and any(words(p.question) != words(two.pairs[j].question) for p, j in zip(one.pairs, found)):
+    if one.type == "multiple" and any(
+        word_tokens(p.question) != word_tokens(two.pairs[j].question) for p, j in zip(one.pairs, found)
+    ):
         return None
     return found

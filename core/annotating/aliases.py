@@ -8,7 +8,7 @@ SEPARATOR = "|"
 
 
 def parse_aliases(text: str) -> tuple[str, ...]:
-    """The aliases of a field: blanks trimmed, empty and repeated ones left out.
+    """The aliases in a field: trimmed, without empty and repeated ones.
 
     >>> parse_aliases(" Bob Dylan | Robert Zimmerman || Bob  Dylan")
     ('Bob Dylan', 'Robert Zimmerman')
@@ -17,7 +17,7 @@ def parse_aliases(text: str) -> tuple[str, ...]:
 
 
 def join_aliases(aliases: Iterable[str]) -> str:
-    """The inverse: what stands in the field.  A `|` inside an alias (an imported one) becomes a `/`.
+    """The inverse: the content of the field.  A `|` inside an imported alias becomes a `/`.
 
     >>> join_aliases(("a", "b"))
     'a | b'

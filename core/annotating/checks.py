@@ -1,4 +1,4 @@
-"""What is wrong with an annotation (it cannot be submitted) and what is doubtful about it (it is kept with the annotation).
+"""Checks of an annotation: errors, which block submission, and doubts, which are stored with it.
 
 Source: the interface of AmbigQA's authors (shmsw25/AmbigQA, branch `annotation`, static/jsdeps.js and out.js), which counts a
 page of Wikipedia where we count a passage, and whose reference date (2017-12-31) is a parameter here.
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-from core.text import answer_keys, words
+from core.text import answer_keys, word_tokens
 from core.types import Annotation
 
 ALIAS_WORDS = 7
@@ -40,7 +40,7 @@ class Finding:
 
 
 def _flat(question: str) -> tuple[str, ...]:
-    return tuple(words(question))
+    return tuple(word_tokens(question))
 
 
 def errors(annotation: Annotation, prompt: str, *, opened: int | None, must_read: int = 1) -> tuple[Finding, ...]:
@@ -139,7 +139,7 @@ def _years_listed(annotation: Annotation, reference: date) -> int:
 
 def _question_doubts(question: str, prompt: str, number: int, reference_date: date | None) -> list[Finding]:
     found = []
-    tokens = words(question)
+    tokens = word_tokens(question)
     if reference_date is not None and (spoken := _time_words(question, tokens, reference_date)):
         message = (
             f"'{spoken}' depends on when it is asked. Write the year or date, and give at most the {LISTED} latest cases "
@@ -174,5 +174,5 @@ def question_word(question: str) -> str:
     >>> question_word("In which year did it end?")
     'which'
     """
-    word = next((t for t in words(question) if t in QUESTION_WORDS), "")
+    word = next((t for t in word_tokens(question) if t in QUESTION_WORDS), "")
     return _SAME.get(word, word)

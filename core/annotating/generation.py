@@ -1,4 +1,4 @@
-"""The form of the generation stage: one immutable value, from which the annotation and what became of each suggestion follow."""
+"""The form of the generation stage: one immutable value that determines the annotation and the decision on each suggestion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_PAIRS = 100
 
 @dataclass(frozen=True, slots=True)
 class PairField:
-    """As typed; `key` names it for as long as the form lives."""
+    """As typed; `key` identifies it within the form."""
 
     key: int
     question: str = ""
@@ -31,8 +31,8 @@ class PairField:
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
-    """A suggestion of a system as it was offered."""
+class OfferedSuggestion:
+    """A system's suggestion as shown."""
 
     prediction_id: str
     position: int
@@ -75,7 +75,7 @@ class Form:
 
 
 def choose(form: Form, kind: Kind) -> Form:
-    """Another kind loses nothing: the pairs stay, and come back with 'several'.  Several begin with two pairs."""
+    """Changes the kind without losing pairs: they come back with 'several', which starts with two."""
     form = replace(form, kind=kind)
     return add_pair(form) if kind == "multiple" and len(form.pairs) < 2 else form
 
@@ -97,7 +97,7 @@ def delete_pair(form: Form, key: int) -> Form:
 
 
 def fill(form: Form, key: int, *, question: str | None = None, answers: str | None = None) -> Form:
-    """What was typed into one field.  A pair that is gone stays gone."""
+    """Sets the text of one field.  A deleted pair stays deleted."""
     changed = (
         replace(p, question=p.question if question is None else question, answers=p.answers if answers is None else answers)
         if p.key == key
@@ -108,7 +108,7 @@ def fill(form: Form, key: int, *, question: str | None = None, answers: str | No
 
 
 def cite(form: Form, key: int, passage_id: str) -> Form:
-    """Adds a passage to a pair's evidence, or takes it out again."""
+    """Adds a passage to a pair's evidence, or removes it again."""
 
     def change(p: PairField) -> PairField:
         if p.key != key:
@@ -120,12 +120,12 @@ def cite(form: Form, key: int, passage_id: str) -> Form:
     return replace(form, pairs=tuple(change(p) for p in form.pairs))
 
 
-def accept(form: Form, offer: Offered) -> Form:
+def accept(form: Form, offer: OfferedSuggestion) -> Form:
     """Puts a suggestion into the first empty pair, or a new one.  The first makes a single answer, a second one several."""
     form = withdraw(form, offer)
     counted = [p for p in form.shown() if not p.empty]
     kind: Kind = "multiple" if counted or form.kind == "multiple" else "single"
-    if kind == "single" and not form.pairs[0].empty:  # pairs kept aside by 'no answer': they go below
+    if kind == "single" and not form.pairs[0].empty:  # pairs hidden by 'no answer' go below
         form = replace(form, pairs=(PairField(form.next), *form.pairs), next=form.next + 1)
     empty = next((p for p in form.pairs if p.empty), None)
     if empty is None:
@@ -136,21 +136,21 @@ def accept(form: Form, offer: Offered) -> Form:
     return replace(form, kind=kind, pairs=pairs, taken=(*form.taken, (offer.key, empty.key)))
 
 
-def reject(form: Form, offer: Offered) -> Form:
+def reject(form: Form, offer: OfferedSuggestion) -> Form:
     form = withdraw(form, offer)
     return replace(form, taken=(*form.taken, (offer.key, None)))
 
 
-def withdraw(form: Form, offer: Offered) -> Form:
-    """Neither accepted nor rejected; the pair that it became goes."""
+def withdraw(form: Form, offer: OfferedSuggestion) -> Form:
+    """Withdraws a decision; the pair made from the suggestion is deleted."""
     at = dict(form.taken).get(offer.key)
     if at is not None:
         form = delete_pair(form, at)
     return replace(form, taken=tuple((k, v) for k, v in form.taken if k != offer.key))
 
 
-def became(form: Form, offer: Offered) -> Action | None:
-    """What became of a suggestion, None while nothing was decided.  A pair that does not count is a rejection."""
+def decision_on(form: Form, offer: OfferedSuggestion) -> Action | None:
+    """The decision on a suggestion, None if undecided.  A pair that does not count is a rejection."""
     taken = dict(form.taken)
     if offer.key not in taken:
         return None
@@ -192,6 +192,6 @@ def from_json(body: Mapping[str, Any]) -> Form:
 
 
 def from_annotation(annotation: Annotation) -> Form:
-    """The form that gives this annotation, for a draft of another program.  `|` between aliases."""
+    """The form of an annotation, for drafts from another program.  `|` between aliases."""
     pairs = tuple(PairField(i, p.question, join_aliases(p.answers), p.passage_ids) for i, p in enumerate(annotation.pairs))
     return Form(annotation.type, pairs or (PairField(0),), next=max(1, len(pairs)))

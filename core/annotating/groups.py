@@ -1,5 +1,5 @@
 """The validation stage on the answers of several people (AmbigQA, section 3: combine, separate, delete or correct answers, then
-edit or exclude their questions).  Pure: each function gives a new sheet, so that undo is the sheet before.
+edit or exclude their questions).  Each function returns a new sheet, so undo is the previous sheet.
 
 A group is one answer as the validator sees it.  It keeps its parts, one for each pair of each annotator, so that separating
 undoes combining.  No alias is lost except by `delete` and by `correct`, which a person writes out.
@@ -19,7 +19,7 @@ from core.types import Annotation, QAPair
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One wording of a group's question.  `included` False: struck out by the validator."""
+    """One wording of a group's question.  `included` False: excluded by the validator."""
 
     text: str
     included: bool = True
@@ -45,7 +45,7 @@ class Group:
 
     @property
     def questions(self) -> tuple[Variant, ...]:
-        """The distinct wordings; one that some part excludes and another includes is included."""
+        """The distinct wordings; included if any part includes them."""
         found: dict[str, bool] = {}
         for part in self.parts:
             for variant in part.questions:
@@ -135,7 +135,7 @@ def separate(sheet: Sheet, at: int) -> Sheet:
     """A group for each of its parts, as the annotators wrote them.  Raises InputError for one part."""
     group = _check(sheet, at)
     if len(group.parts) < 2:
-        raise InputError(f"answer {at + 1} is of one piece; there is nothing to separate")
+        raise InputError(f"answer {at + 1} has only one part; there is nothing to separate")
     return _put(sheet, at, *(Group((part,)) for part in group.parts))
 
 
@@ -149,7 +149,7 @@ def delete(sheet: Sheet, chosen: Collection[int]) -> Sheet:
 
 
 def correct(sheet: Sheet, at: int, part: int, aliases: Sequence[str]) -> Sheet:
-    """Other aliases for one part of a group.  Raises InputError for none: deleting is said by `delete`."""
+    """Replaces the aliases of one part.  Raises InputError for none: use `delete`."""
     group, wanted = _check(sheet, at), distinct(aliases)
     if not wanted:
         raise InputError(f"answer {at + 1} would be empty; write it, or delete the answer")
@@ -160,7 +160,7 @@ def correct(sheet: Sheet, at: int, part: int, aliases: Sequence[str]) -> Sheet:
 
 
 def add(sheet: Sheet, aliases: Sequence[str], question: str = "", passage_ids: Sequence[str] = ()) -> Sheet:
-    """An answer that nobody gave.  Raises InputError for no alias."""
+    """Adds an answer that nobody gave.  Raises InputError without an alias."""
     wanted, flat = distinct(aliases), " ".join(question.split())
     if not wanted:
         raise InputError("write the answer to add")
@@ -181,7 +181,7 @@ def _known(group: Group, at: int, text: str) -> None:
 
 
 def exclude(sheet: Sheet, at: int, text: str) -> Sheet:
-    """Strikes one wording.  Raises InputError for the last one of an answer."""
+    """Excludes one wording.  Raises InputError for the last one of an answer."""
     group = _check(sheet, at)
     _known(group, at, text)
     if group.included == (text,):
@@ -196,7 +196,7 @@ def include(sheet: Sheet, at: int, text: str) -> Sheet:
 
 
 def edit(sheet: Sheet, at: int, text: str, wanted: str) -> Sheet:
-    """Another wording; it is included.  Raises InputError for an empty one."""
+    """Replaces a wording; the new one is included.  Raises InputError for an empty one."""
     group, flat = _check(sheet, at), " ".join(wanted.split())
     _known(group, at, text)
     if not flat:
@@ -205,7 +205,7 @@ def edit(sheet: Sheet, at: int, text: str, wanted: str) -> Sheet:
 
 
 def ask(sheet: Sheet, at: int, question: str) -> Sheet:
-    """One more wording for an answer.  Raises InputError for an empty one."""
+    """Adds a wording for an answer.  Raises InputError for an empty one."""
     group, flat = _check(sheet, at), " ".join(question.split())
     if not flat:
         raise InputError("write the question to add")

@@ -11,14 +11,14 @@ LONGEST = 200
 
 @dataclass
 class History(Generic[T]):
-    """The present value and those before it, the oldest first.  Changes of one field in a row (`field` not empty) are one step."""
+    """The current value and earlier ones, oldest first.  Consecutive changes of one field (`field` not empty) are one step."""
 
     now: T
     before: list[T] = field(default_factory=list)
     _last: str = ""
 
     def change(self, value: T, field: str = "") -> bool:
-        """True if it is another value.  Keeps the last 200."""
+        """Records a value; True if it differs.  Keeps the last 200."""
         if value == self.now:
             return False
         if not (field and field == self._last and self.before):

@@ -13,7 +13,7 @@ from core.errors import FormatError, InputError
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One answer as it is shown.  `asks`: it has a disambiguated question, which is judged too."""
+    """One displayed answer.  `asks`: it has a disambiguated question, which is judged too."""
 
     key: str  # prediction id and position, as `unit_key` makes it
     asks: bool
@@ -41,7 +41,7 @@ def empty() -> Form:
 
 
 def judge(form: Form, key: str, label: Label | None) -> Form:
-    """None takes it back."""
+    """Sets an answer's label; None removes it."""
     return replace(form, labels=_with(form.labels, key, label))
 
 
@@ -59,7 +59,7 @@ def _with(old: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
 
 
 def open_parts(form: Form, unit: Unit) -> tuple[str, ...]:
-    """What is left to say of an answer: "answer", "question"."""
+    """The missing labels of an answer: "answer", "question"."""
     left = ["answer"] if unit.key not in form.labels else []
     if unit.asks and unit.key not in form.questions:
         left.append("question")
@@ -67,13 +67,13 @@ def open_parts(form: Form, unit: Unit) -> tuple[str, ...]:
 
 
 def next_open(form: Form, units: Sequence[Unit], after: int = -1) -> int | None:
-    """The place of the next answer that is not fully judged, looking from `after` on and round; None: all are."""
+    """The index of the next answer that is not fully judged, from `after` on, wrapping around; None if all are."""
     order = [*range(after + 1, len(units)), *range(0, max(0, after + 1))]
     return next((i for i in order if open_parts(form, units[i])), None)
 
 
 def problems(form: Form, units: Sequence[Unit], sides: int) -> tuple[str, ...]:
-    """What blocks the submission, each with what to do."""
+    """Messages about what blocks the submission."""
     found = []
     left = [i + 1 for i, unit in enumerate(units) if "answer" in open_parts(form, unit)]
     if left:

@@ -1,1 +1,1 @@
-"""From a prompt question and an answer to the disambiguated question: candidate edits, the round trip, and who writes."""
+"""Disambiguated questions from a prompt question and an answer: candidate edits, the round trip, and the clarifiers."""

@@ -1,4 +1,4 @@
-"""Who writes the disambiguated questions of a system's answers: the round trip, a sequence-to-sequence model, or nobody (the prompt is copied).
+"""Clarifiers write the disambiguated questions of a system's answers: the round trip, a sequence-to-sequence model, or a copy of the prompt.
 
 Sources: question disambiguation as in AmbigQA (Min et al. 2020, section 5: a model conditioned on the prompt question, the target answer, the
 other answers and the passages; and the baseline that copies the prompt question); round-trip filtering as in Refuel (Gao et al. 2021).
@@ -32,7 +32,7 @@ def by_round_trip(ask: Ask) -> Clarifier:
 
 
 def by_copying(question: str, answers: Sequence[Answer], passages: Sequence[Passage]) -> Iterator[Clarification]:
-    """AmbigQA's baseline: the prompt question for every answer.  Nothing is read, so only a single answer counts as clear."""
+    """AmbigQA's baseline: the prompt question for every answer.  Nothing is verified, so only a single answer counts as clear."""
     why = "the prompt question is copied" if len(answers) > 1 else "one answer: the question stays as it is"
     for answer in answers:
         yield Clarification(answer.text, question, len(answers) == 1, 0, (), why)
@@ -52,7 +52,7 @@ def by_rewriting(rewriter: Rewriter, ask: Ask | None) -> Clarifier:
             if not unlike:
                 yield Clarification(text, question, False, len(candidates), (), "the model repeats the prompt question")
             elif ask is None:
-                yield Clarification(text, unlike[0], False, 1, (), "written by the model; not read again")
+                yield Clarification(text, unlike[0], False, 1, (), "written by the model; not verified")
             else:
                 yield _verified(text, others, unlike, passages, ask)
 
@@ -66,5 +66,5 @@ def _verified(
     for candidate, found in zip(candidates, returned):
         if returns_alone(found, text, others):
             return Clarification(text, candidate, True, len(candidates), tuple(dict.fromkeys(found)), "")
-    why = "asked this way the reader does not return this answer alone"
+    why = "for this question, the reader does not return only this answer"
     return Clarification(text, candidates[0], False, len(candidates), tuple(dict.fromkeys(returned[0])), why)

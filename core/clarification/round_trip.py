@@ -26,22 +26,22 @@ class Ask(Protocol):
         most: int | None = None,
         ends: Callable[[str], bool] | None = None,
     ) -> list[list[str]]:
-        """For each (question, passages) the answers that it returns, the likeliest first.  Who asks one answer after the other may stop after
-        `most`, and after an answer of which `ends` is true."""
+        """For each (question, passages) the answers that it returns, the likeliest first.  Iterative implementations may stop after
+        `most` answers, or after one for which `ends` is true."""
         ...
 
 
-# (question, passage) pairs -> for each pair the text that a reader finds, or None where it abstains, with its probability
+# (question, passage) pairs -> for each pair the text that a reader finds, or None if it abstains, with its probability
 Read = Callable[[Sequence[tuple[str, Passage]]], list[tuple[str | None, float]]]
 AT_A_TIME = (
     1,
     3,
     4,
-)  # edits that are read together: the smallest one passes about half of the time; the last number again and again
+)  # batch sizes of edits: the smallest edit passes about half of the time; the last size repeats
 
 
 def same_answer(a: str, b: str) -> bool:
-    """True if one is the other, or its words are a part of the other's."""
+    """True if they are equal, or one contains the other's words."""
     return normalize_answer(a) == normalize_answer(b) or overlapping(a, b)
 
 
@@ -51,12 +51,12 @@ def confused(returned: Sequence[str], answer: str, others: Sequence[str]) -> boo
 
 
 def returns_alone(returned: Sequence[str], answer: str, others: Sequence[str]) -> bool:
-    """What passes the round trip: this answer is returned, and none of the others."""
+    """Whether the round trip passes: this answer is returned, and none of the others."""
     return any(same_answer(r, answer) for r in returned) and not confused(returned, answer, others)
 
 
 def ask_with(model: BatchAnsweringModel, most: int = 4) -> Ask:
-    """Asks an answering model until [EOI], all passages in one softmax; at most `most` answers, as a question that has more is not clear."""
+    """Asks an answering model until [EOI], all passages in one softmax; at most `most` answers, because a question with more is not clear."""
     limit = most
 
     def ask(
@@ -70,7 +70,7 @@ def ask_with(model: BatchAnsweringModel, most: int = 4) -> Ask:
 
 
 def ask_each_passage(read: Read) -> Ask:
-    """Asks a reader passage by passage; every answer that it does not abstain from counts."""
+    """Asks a reader passage by passage; every answer counts unless it abstains."""
 
     def ask(
         pairs: Sequence[tuple[str, Sequence[Passage]]], most: int | None = None, ends: Callable[[str], bool] | None = None
@@ -82,10 +82,10 @@ def ask_each_passage(read: Read) -> Ask:
 
 
 def clarify(question: str, answers: Sequence[Answer], passages: Sequence[Passage], ask: Ask) -> Iterator[Clarification]:
-    """One clarification an answer, in order.  With a single answer the question is already clear and stays as it is.
+    """One clarification per answer, in order.  With a single answer the question is already clear.
 
-    `passed` means: over the same passages the reader returned this answer and none of the others.  When no edit passes, the best one is
-    given with the reason in `why`.
+    `passed` means: over the same passages the reader returned this answer and none of the others.  If no edit passes, the best one is
+    returned with the reason in `why`.
     """
     by_id = {p.id: p for p in passages}
     if len(answers) == 1:
@@ -98,7 +98,7 @@ def clarify(question: str, answers: Sequence[Answer], passages: Sequence[Passage
         place = _place(answer, by_id)
         if place is None:
             yield Clarification(
-                answer.text, question, False, 0, (), "no passage holds this answer, so there is nothing to take an edit from"
+                answer.text, question, False, 0, (), "no passage contains this answer, so there is no edit to propose"
             )
             continue
         rivals = [p for p in (_place(a, by_id) for a in others) if p is not None]
@@ -139,7 +139,7 @@ def _best(
     ask: Ask,
 ) -> Clarification:
     if not edits:
-        why = "nothing in the evidence is sure to tell this answer from the others"
+        why = "nothing in the evidence distinguishes this answer from the others"
         return Clarification(answer.text, question, False, 0, (), why)
     # first the likeliest answer over the passages that decide (this answer's and its rivals'), then whole runs over all of them; a few edits at a
     # time, as the first ones mostly pass and reading is what a clarification costs
@@ -160,11 +160,11 @@ def _best(
                 tried = edits.index(edit) + 1
                 return Clarification(answer.text, edit.question, True, tried, tuple(dict.fromkeys(returned)), "")
             if not confused(returned, answer.text, other_texts):
-                rank, why = 2, "asked this way the reader does not return the answer"
+                rank, why = 2, "for this question, the reader does not return the answer"
             elif again:
-                rank, why = 0, "over all passages another answer is returned too, or instead"
+                rank, why = 0, "over all passages, another answer is returned as well or instead"
             else:
-                rank, why = 1, "asked this way the reader returns another answer, too or first"
+                rank, why = 1, "for this question, the reader also returns another answer"
             shown = Clarification(answer.text, edit.question, False, len(edits), tuple(dict.fromkeys(returned)), why)
             failed.append(((rank, edit.cost), shown))
     return min(failed, key=lambda f: f[0])[1]

@@ -118,7 +118,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 def _print(report: Report) -> None:
     print(f"{report.n} questions, {report.failed} failed")
-    for trouble in report.troubles:
+    for trouble in report.problems:
         print(f"warning: {trouble}")
     for name, values in report.scores.items():
         interval = (report.intervals.get(name) or {}).get("all")

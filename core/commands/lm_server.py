@@ -40,7 +40,7 @@ def installed(package: str) -> bool:
 
 
 def find_model(path: str | None) -> Path:
-    """The GGUF file to serve.  Raises InputError where there is none, with what to install."""
+    """The GGUF file to serve.  Raises InputError if there is none, with what to install."""
     if path is not None:
         file = Path(path).expanduser()
         if not file.is_file():

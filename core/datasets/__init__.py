@@ -1,4 +1,4 @@
-"""Question files: one loader a layout, found by name or by looking at the file.  All give core.types.ReferenceQuestion."""
+"""Question files: one loader per layout, found by name or by content.  All return core.types.ReferenceQuestion."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ LAYOUTS = Registry(
 
 
 def detect(path: Path) -> str:
-    """The name of a file's layout, told from its first row.  Raises FormatError where it is none of them."""
+    """The name of a file's layout, recognised by its first row.  Raises FormatError for unknown layouts."""
     first = json_io.first_text(path)
     if first.startswith("["):
         return "ambignq"
     if first.startswith("{"):
         try:
             _, row = next(json_io.read_lines(path))
-        except FormatError:  # perhaps one object over many lines
+        except FormatError:  # maybe one object over many lines
             if first != "{":
                 raise
             row = json_io.read(path)
@@ -65,7 +65,7 @@ def detect(path: Path) -> str:
 def load(path: Path, layout: str | None = None) -> list[ReferenceQuestion]:
     """The questions of a file, in its order, with distinct ids.
 
-    Raises FormatError (file, line, field), InputError where it cannot be read, UnknownNameError for another layout.
+    Raises FormatError (file, line, field), InputError if it cannot be read, UnknownNameError for another layout.
     """
     loader: Loader = LAYOUTS.resolve(layout or detect(path))
     return loader(path)

@@ -24,7 +24,7 @@ def load(path: Path) -> list[ReferenceQuestion]:
         raise FormatError("expected an object with 'train' or 'dev' (ASQA)", file=path.name)
     found = [_question(path, split, name, row) for split in splits for name, row in value[split].items()]
     if not found:
-        raise FormatError("holds no question", file=path.name)
+        raise FormatError("contains no question", file=path.name)
     return found
 
 

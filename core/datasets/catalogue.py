@@ -1,4 +1,4 @@
-"""The public data sets: where their authors put them, under which licence, and in which layout.  Nothing of them is in this repository."""
+"""The public data sets: address, licence and layout.  None of them is in this repository."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from core.registry import did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """One address and the question files that come of it.
+    """One address and the question files in it.
 
     `members`: of a zip archive, the end of a member's name -> the file's name here; empty: the file itself is kept as `name`.
-    `sha256`: empty where the authors give none; then the digest of the first download is noted, and another one is refused.
+    `sha256`: empty if the authors give none; then the digest of the first download is stored, and a different one is refused.
     """
 
     url: str

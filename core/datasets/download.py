@@ -1,7 +1,7 @@
-"""Files from the web: gone on with after a break, checked, and put in place whole.
+"""Downloads: resumed after an interruption, checked, and put in place atomically.
 
-HTTP ranges as in RFC 9110, section 14; a part is gone on with only where the server's validator (ETag or Last-Modified) is the same as
-before (If-Range).  Standard library only.
+HTTP ranges as in RFC 9110, section 14; a partial download is resumed only if the server's validator (ETag or Last-Modified) is unchanged
+(If-Range).  Standard library only.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Fetched:
 
 
 class _Broken(Exception):
-    """The connection ended early; what came is on disk."""
+    """The connection ended early; the partial file is on disk."""
 
 
 class _NoDowngrade(urllib.request.HTTPRedirectHandler):
@@ -47,20 +47,18 @@ class _NoDowngrade(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
-            raise DownloadError(
-                f"{req.full_url} leads to an address without encryption ({newurl[:200]}); nothing was taken from it"
-            )
+            raise DownloadError(f"{req.full_url} redirects to an unencrypted address ({newurl[:200]}); nothing was downloaded")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None = None, pause: float = PAUSE) -> Fetched:
-    """Downloads `url` to `target`; a break is retried, and what came stays in `target.part` for the next time.
+    """Downloads `url` to `target`; interrupted downloads are retried, and partial data stays in `target.part` for the next time.
 
-    Raises DownloadError (no connection, an error of the server, a web page in the place of data, truncated, wrong checksum), StorageError
+    Raises DownloadError (no connection, an error of the server, a web page in place of data, truncated, wrong checksum), StorageError
     (disk full), InputError for an address that is not http or https.
     """
     if urlsplit(url).scheme not in ("http", "https"):
-        raise InputError(f"'{url[:200]}' is no http or https address")
+        raise InputError(f"'{url[:200]}' is not an http or https address")
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +69,7 @@ def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None
             except _Broken as broken:
                 if attempt == TRIES - 1:
                     raise DownloadError(
-                        f"{url}: {broken}; {_size(part)} came and are kept: run the same command again to go on"
+                        f"{url}: {broken}; {_size(part)} were kept: run the same command again to resume"
                     ) from None
                 time.sleep(pause * 2**attempt)
         found = _checked(url, part, target, sha256)
@@ -84,7 +82,7 @@ def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None
                 f"{url} cannot be reached ({e.reason}); check the connection, then run the same command again"
             ) from e
         raise StorageError(
-            f"{target} cannot be written ({disk.why(e, target)}); make room, then run the same command again"
+            f"{target} cannot be written ({disk.why(e, target)}); free some space, then run the same command again"
         ) from e
 
 
@@ -107,7 +105,7 @@ def _receive(url: str, part: Path, progress: Progress | None) -> None:
     try:
         response = urllib.request.build_opener(_NoDowngrade).open(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as e:
-        if e.code == 416:  # nothing is left, or the file became shorter: begin anew
+        if e.code == 416:  # nothing is left, or the file is shorter now: start again
             part.unlink(missing_ok=True)
             raise _Broken("the server has no further part") from None
         if e.code in (408, 425, 429) or e.code >= 500:
@@ -130,7 +128,7 @@ def _receive(url: str, part: Path, progress: Progress | None) -> None:
 
 
 def _validator(part: Path, url: str) -> str:
-    """What the server said of this very file when the part was begun; empty: it must begin anew.  Weak validators do not count."""
+    """The validator stored when the partial download began; empty: it must start again.  Weak validators do not count."""
     try:
         notes = json.loads(_notes(part).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -147,9 +145,7 @@ def _refuse_page(url: str, response: Any, part: Path) -> None:
     kind = str(response.headers.get("Content-Type", "")).lower()
     if kind.startswith("text/html"):
         part.unlink(missing_ok=True)
-        raise DownloadError(
-            f"{url} gave a web page in the place of data (a login, a notice, or it has moved); nothing was kept"
-        )
+        raise DownloadError(f"{url} returned a web page instead of data (a login, a notice, or it has moved); nothing was kept")
 
 
 def _copy(url: str, response: Any, stream: IO[bytes], start: int, total: int | None, progress: Progress | None) -> None:
@@ -178,7 +174,7 @@ def _checked(url: str, part: Path, target: Path, sha256: str) -> Fetched:
         if head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")):
             part.unlink()
             raise DownloadError(
-                f"{url} gave a web page in the place of data (a login, a notice, or it has moved); nothing was kept"
+                f"{url} returned a web page instead of data (a login, a notice, or it has moved); nothing was kept"
             )
         while head:
             digest.update(head)
@@ -195,7 +191,7 @@ def _checked(url: str, part: Path, target: Path, sha256: str) -> Fetched:
 
 
 def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> list[Path]:
-    """The members whose names end so, under their new names, each put in place whole.  Raises DownloadError, StorageError."""
+    """Extracts archive members under new names, each atomically.  Raises DownloadError, StorageError."""
     made = []
     try:
         with zipfile.ZipFile(archive) as opened:
@@ -205,18 +201,18 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> list[Path
                     raise DownloadError(f"{archive.name} has no '{wanted}'; the authors may have changed it")
                 if found[0].file_size > MOST_BYTES:
                     raise DownloadError(
-                        f"{archive.name}: '{wanted}' would have {found[0].file_size:,} bytes; that is no question file"
+                        f"{archive.name}: '{wanted}' would have {found[0].file_size:,} bytes; that is not a question file"
                     )
-                target, again = folder / name, "make room, then run the same command again"
+                target, again = folder / name, "free some space, then run the same command again"
                 disk.need(folder, found[0].file_size)
                 with disk.replacing(target, again) as draft, opened.open(found[0]) as source, draft.open("wb") as stream:
                     shutil.copyfileobj(source, stream, CHUNK)
                 made.append(target)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as e:
         archive.unlink(missing_ok=True)
-        raise DownloadError(f"{archive.name} is damaged ({e}); it was taken away: run the same command again") from None
+        raise DownloadError(f"{archive.name} is damaged ({e}); it was deleted: run the same command again") from None
     except OSError as e:
         raise StorageError(
-            f"{folder} cannot be written ({disk.why(e, folder)}); make room, then run the same command again"
+            f"{folder} cannot be written ({disk.why(e, folder)}); free some space, then run the same command again"
         ) from e
     return made

@@ -1,4 +1,4 @@
-"""What the loaders of JSON lines share: fields checked with file, line and name, and ids for rows that have none."""
+"""Shared by the loaders of JSON lines: checked fields, and ids for rows without one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.types import ReferenceQuestion
 
 
 class Line:
-    """One row being read; every complaint names its file and line."""
+    """One row; errors name its file and line."""
 
     def __init__(self, path: Path, number: int, row: Mapping[str, Any]) -> None:
         self.path, self.number, self.row = path, number, row
@@ -36,7 +36,7 @@ class Line:
         return tuple(value)
 
     def aliases(self, value: Any, field: str) -> tuple[str, ...]:
-        """The texts of one answer; the same one twice is a slip of whoever made the file."""
+        """The aliases of one answer.  Raises FormatError for duplicates."""
         found = self.texts(value, field)
         if len(set(found)) < len(found):
             twice = next(text for i, text in enumerate(found) if text in found[:i])
@@ -44,11 +44,11 @@ class Line:
         return found
 
     def id(self, taken: Mapping[str, int]) -> str:
-        """The row's id, or one made of the file's name and the line.  Raises FormatError for one that is taken."""
+        """The row's id, or one made of the file's name and the line.  Raises FormatError for a duplicate."""
         if "id" not in self.row:
             stem = self.path.name.removesuffix(".gz").rpartition(".")[0] or self.path.name
             name = f"{stem}-{self.number}"
-            while name in taken:  # some earlier row has this name by chance
+            while name in taken:  # an earlier row may have this id
                 name += "'"
             return name
         name = self.text(self.row, "id", "id")
@@ -67,5 +67,5 @@ def load_lines(path: Path, question_of: Callable[[Line, str], ReferenceQuestion]
         taken[name] = number
         found.append(question_of(line, name))
     if not found:
-        raise FormatError("holds no question", file=path.name)
+        raise FormatError("contains no question", file=path.name)
     return found

@@ -1,4 +1,4 @@
-"""Downloading a data set: every file, its checksum, its archive's members; noted in `manifest.json` beside them."""
+"""Downloads a data set: its files, checksums and archive members; recorded in `manifest.json`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Progress = Callable[[str, int, int | None], None]  # address, bytes there, bytes
 def obtain(
     data: DataSet, home: Path, *, again: bool = False, progress: Progress | None = None, pause: float = PAUSE
 ) -> list[Path]:
-    """The question files of a data set, downloaded where they are not there yet (or `again`).
+    """The question files of a data set, downloaded if missing (or `again`).
 
-    A checksum that the authors do not give is noted at the first download; a later one must have it.  Raises DownloadError, StorageError,
-    ConflictError where another process is downloading the same set.
+    Without a checksum from the authors, that of the first download is stored and required later.  Raises DownloadError, StorageError,
+    ConflictError if another process is downloading the same set.
     """
     folder = folder_of(home, data.name)
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def obtain(
 
 
 def _known(folder: Path) -> dict[str, str]:
-    """File name -> SHA-256 of the first download; empty where nothing is noted."""
+    """File name -> SHA-256 of the first download; empty if there is none."""
     try:
         found = json_io.read(folder / "manifest.json")["sha256"]
     except (AmbiscopeError, KeyError, TypeError):

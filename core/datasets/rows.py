@@ -1,7 +1,7 @@
 """JSON lines with `question`, `answers` and, where a row has them, its own `passages`.
 
-`answers` is a list of alias lists, or a list of plain texts of which each is one answer (WebQuestions).  Equal answers stay apart, as in the file.
-Known further fields: `passages` (`title`, `text`, and `id`, `origin`, `answer` where known), `wrong_answers` (RAMDocs), `qa_pairs`
+`answers` is a list of alias lists, or a list of plain texts of which each is one answer (WebQuestions).  Equal answers are not merged.
+Optional fields: `passages` (`title`, `text`, and `id`, `origin`, `answer` where known), `wrong_answers` (RAMDocs), `qa_pairs`
 (ASQA: disambiguated questions), `source`, `ambiguity`.  Everything else goes to `extra` as it is.
 """
 
@@ -14,11 +14,11 @@ from core.datasets.lines import Line, load_lines
 from core.text import normalize_answer
 from core.types import Annotation, Passage, QAPair, ReferenceQuestion
 
-_SUPPORTING = ("gold", "correct")  # what `origin` says of a passage that is no distractor and not false
+_SUPPORTING = ("gold", "correct")  # `origin` of a supporting passage
 
 
 def load(path: Path) -> list[ReferenceQuestion]:
-    """Raises FormatError with the line, or InputError where the file cannot be read."""
+    """Raises FormatError with the line, or InputError if the file cannot be read."""
     return load_lines(path, question_of)
 
 
@@ -56,9 +56,9 @@ def _answers(line: Line) -> list[tuple[str, ...]]:
 
 
 def _bodies(line: Line) -> list[dict[str, Any]] | None:
-    """The row's own passages as they stand; None where it has no such field.
+    """The row's own passages; None if it has no such field.
 
-    An empty list stays one: such a question has nothing to be read and fails, rather than being asked over some corpus.
+    An empty list is kept: such a question has nothing to read and fails instead of being asked over a corpus.
     """
     value = line.row.get("passages")
     if value is None:
@@ -84,7 +84,7 @@ def _passages(line: Line, name: str, bodies: list[dict[str, Any]]) -> tuple[Pass
 
 
 def _support(aliases: tuple[str, ...], passages: tuple[Passage, ...], bodies: Any) -> tuple[str, ...]:
-    """Passages that the row itself names as this answer's."""
+    """The passages that the row names for this answer."""
     wanted = {normalize_answer(a) for a in aliases}
     return tuple(
         passage.id

@@ -34,12 +34,12 @@ def load(path: Path) -> list[ReferenceQuestion]:
             raise FormatError(f"the id '{question.id[:80]}' occurs twice", file=path.name, field=f"Questions[{i}].QuestionId")
         found[question.id] = question
     if not found:
-        raise FormatError("holds no question with an answer", file=path.name)
+        raise FormatError("contains no question with an answer", file=path.name)
     return list(found.values())
 
 
 def of_list(value: list[Any], path: Path) -> list[ReferenceQuestion]:
-    """A JSON list of rows as in JSON lines; in complaints the line is the row's number."""
+    """A JSON list of rows as in JSON lines; errors give the row's number as line."""
     found, taken = [], dict[str, int]()
     for number, row in enumerate(value, 1):
         if not isinstance(row, dict):
@@ -49,7 +49,7 @@ def of_list(value: list[Any], path: Path) -> list[ReferenceQuestion]:
         taken[name] = number
         found.append(rows.question_of(line, name))
     if not found:
-        raise FormatError("holds no question", file=path.name)
+        raise FormatError("contains no question", file=path.name)
     return found
 
 

@@ -1,1 +1,1 @@
-"""A system over questions: the plan, the run, its folder, the report, and the judges of interpretations."""
+"""Evaluating a system on questions: the plan, the run, its folder, the report, and the judges of interpretations."""

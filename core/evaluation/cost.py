@@ -1,4 +1,4 @@
-"""What a run cost: calls of the retriever and of the generator, with the length of their inputs.
+"""The cost of a run: calls of the retriever and the generator, with input lengths.
 
 Source: Lee et al. 2025 (VerDICt), Table 1 (calls and input length in passages) and Figure 5 (what runs one after the other).
 """
@@ -15,7 +15,7 @@ from core.types import Event, ModelCalled, PassagesRetrieved, Prediction
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one run; of several, the means (`mean_cost`)."""
+    """The cost of one run, or the mean of several (`mean_cost`)."""
 
     retriever_calls: float = 0
     model_calls: float = 0
@@ -24,7 +24,7 @@ class Cost:
     completion_tokens: float = 0
     failed_calls: float = 0
     retriever_seconds: float = 0.0
-    model_seconds: float = 0.0  # summed over the calls; more than `seconds` where they ran at the same time
+    model_seconds: float = 0.0  # summed over the calls; more than `seconds` if they ran concurrently
     seconds: float = 0.0  # of the whole run
     calls_by_role: Mapping[str, float] = field(default_factory=dict)
 
@@ -35,7 +35,7 @@ class Cost:
 
 
 def cost_of(prediction: Prediction) -> Cost:
-    """A question that brings its own passages costs no retriever call."""
+    """The cost of one prediction.  A question with its own passages has no retriever call."""
     calls = calls_of(prediction.events)
     searches = (
         [e for e in prediction.events if isinstance(e, PassagesRetrieved)] if prediction.question.passages is None else []
@@ -74,7 +74,7 @@ def calls_of(events: Iterable[Event]) -> list[ModelCalled]:
 
 
 def mean_cost(costs: Sequence[Cost]) -> Cost | None:
-    """The mean of each figure a question; None of nothing."""
+    """The mean of each figure; None for no costs."""
     if not costs:
         return None
     n = len(costs)

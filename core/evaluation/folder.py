@@ -1,4 +1,4 @@
-"""A run folder of `evaluate`: `run.json` (what made it), `about.json` (how to go on), `rows.jsonl`, perhaps `traces.jsonl`, and `report.json`.
+"""A run folder of `evaluate`: `run.json` (what produced it), `about.json` (how to resume), `rows.jsonl`, perhaps `traces.jsonl`, and `report.json`.
 
 A row is written after its trace, so that a kill between the two loses nothing: the question is asked again, and of two traces the
 last one counts.
@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """A folder as it lies there.  `done` counts rows, failed ones included; `total` is None where nobody noted it."""
+    """The state of a run folder.  `done` counts rows, including failed ones; `total` is None if unknown."""
 
     path: Path
     done: int
@@ -61,8 +61,8 @@ def trim(path: Path) -> str:
 
 
 def read_traces(folder: Path) -> Iterator[tuple[str, Row]]:
-    """(question id, core.trace.to_json of its prediction); none where the run kept none.  A line that a kill cut short is passed over;
-    of equal ids the last one counts.
+    """(question id, core.trace.to_json of its prediction); none where the run kept none.  An incomplete last line is skipped;
+    the last of equal ids counts.
 
     Raises FormatError for a damaged trace.
     """
@@ -73,12 +73,12 @@ def read_traces(folder: Path) -> Iterator[tuple[str, Row]]:
         try:
             yield str(row["id"]), json.loads(zlib.decompress(base64.b64decode(row["trace"], validate=True)))
         except (KeyError, TypeError, ValueError, zlib.error) as e:
-            problem = f"no trace of an evaluation ({e}); take the file away to go without"
+            problem = f"not a trace of an evaluation ({e}); remove the file to continue without it"
             raise FormatError(problem, file=path.name, line=number) from None
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, Row]]:
-    """What follows the last line end is cut short."""
+    """Text after the last line break is ignored."""
     with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             if line.endswith(b"\n") and line.strip():
@@ -86,29 +86,27 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, Row]]:
 
 
 def read_report(folder: Path) -> Row:
-    """The report of a finished run.  Raises InputError where there is none, FormatError for one of another layout."""
+    """The report of a finished run.  Raises InputError if there is none, FormatError for one of another layout."""
     path = folder / REPORT
     if not path.is_file():
         unfinished = (folder / ROWS).is_file() or (folder / RUN).is_file()
-        what = "the run has not finished: start it again with --out to go on" if unfinished else "no run folder"
+        what = "the run has not finished: start it again with --out to resume" if unfinished else "no run folder"
         raise InputError(f"{folder} has no {REPORT}; {what}")
     report = json_io.read(path)
     if not isinstance(report, dict):
         raise FormatError("expected an object", file=path.name)
     for name, kind in (("rows", list), ("scores", dict), ("intervals", dict), ("provenance", dict), ("timings", dict)):
         if not isinstance(report.get(name), kind):
-            raise FormatError(
-                "no report of an evaluation, or one of another version; evaluate again", file=path.name, field=name
-            )
+            raise FormatError("not an evaluation report, or one of another version; evaluate again", file=path.name, field=name)
     for i, row in enumerate(report["rows"]):
         sound = isinstance(row, dict) and isinstance(row.get("id"), str) and "error" in row
         if not sound or not (row["error"] is not None or isinstance(row.get("metrics"), dict)):
-            raise FormatError("no row of an evaluation", file=path.name, field=f"rows[{i}]")
+            raise FormatError("not a row of an evaluation", file=path.name, field=f"rows[{i}]")
     return report
 
 
 def state_of(folder: Path) -> RunState:
-    """What a folder holds; damaged notes count as none."""
+    """The state of a folder; damaged metadata is ignored."""
     rows, report = folder / ROWS, folder / REPORT
     try:
         about = json_io.read(folder / ABOUT)
@@ -126,7 +124,7 @@ def state_of(folder: Path) -> RunState:
 
 
 def run_states(folder: Path) -> list[RunState]:
-    """The run folders below `folder`, those that were touched last first."""
+    """The run folders in `folder`, most recently changed first."""
     if not folder.is_dir():
         return []
     found = {path.parent for name in (RUN, REPORT) for path in folder.glob(f"*/{name}")}

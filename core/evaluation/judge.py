@@ -1,9 +1,8 @@
-"""Judges of interpretations: who decides what a passage supports, for the grounded metrics (core.metrics.grounding).
+"""Judges of interpretations: they decide what a passage supports, for the grounded metrics (core.metrics.grounding).
 
 Source: Lee et al. 2025, section 4.3 and appendix A.  The judge is a role: a language model by prompt (the paper's), the bundled reader's
-verification, or the references' own annotations of which passage supports which answer.  The last asks no model, so nothing judges itself; it
-knows only the meanings that people wrote down.  What a model judged is kept on disk by its content (core.evaluation.judge_cache), so that the same claim is
-asked once.
+verification, or the references' own annotations of which passage supports which answer.  The last uses no model, so nothing judges itself; it
+knows only the meanings in the references.  Model judgments are cached by content (core.evaluation.judge_cache), so that each claim is judged once.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from core.metrics.judged import Grounding, JudgedInterpretation
 from core.metrics.questions import bleu, normal_question, variants
 from core.models.language.roles import Claim, ComparesQuestions, Generator, Run
 from core.settings import Settings
-from core.text import has_answer, words
+from core.text import has_answer, word_tokens
 
 JUDGES = ("references", "reader", "language-model")
-SAME_QUESTION = 0.6  # BLEU-2 above which two questions ask the same (Eq. 16), where no model is asked
-MOST_PASSAGES = 20  # of a question, for claims that name no passage
+SAME_QUESTION = 0.6  # BLEU-2 above which two questions are the same (Eq. 16), without a model
+MOST_PASSAGES = 20  # per question, for claims without a passage
 SECONDS = 600.0  # for one question's judgments
-NOT_NEEDED = frozenset({"deduplicate"})  # where it fails, words decide
+NOT_NEEDED = frozenset({"deduplicate"})  # if it fails, questions are compared by their words
 
 
 class Judge(Protocol):
-    """`about`: who judges, by which prompt versions and weights, as plain JSON values: part of every report.
+    """`about`: the judge with its prompt versions and weights, as plain JSON values, for the report.
 
     `judge` raises LanguageModelError when every call of a role failed.
     """
@@ -43,7 +42,7 @@ class Judge(Protocol):
     def about(self) -> Mapping[str, Any]: ...
 
     def judge(self, reference: t.ReferenceQuestion, prediction: t.Prediction) -> Grounding | None:
-        """None where the references have no answers to compare with."""
+        """The judgments, or None if the references have no answers."""
         ...
 
 
@@ -61,12 +60,12 @@ def interpretations_of(prediction: t.Prediction) -> list[t.Interpretation]:
 
 
 def pairs_of(reference: t.ReferenceQuestion) -> tuple[t.QAPair, ...]:
-    """The annotation with most meanings, the first of equals; () where nobody found an answer."""
+    """The pairs of the annotation with the most meanings, the first if tied; () if none has an answer."""
     return max((a.pairs for a in reference.annotations if a.type != "none"), key=len, default=())
 
 
 def distinct_questions(questions: Sequence[str]) -> list[int]:
-    """Indexes of the questions without those that have the same words as an earlier one.
+    """Indexes of the questions, without those that have the same words as an earlier one.
 
     >>> distinct_questions(["Who won in 2010?", "In 2010, who won?", "Who won?"])
     [0, 2]
@@ -74,7 +73,7 @@ def distinct_questions(questions: Sequence[str]) -> list[int]:
     seen: set[tuple[tuple[str, int], ...]] = set()
     out = []
     for i, question in enumerate(questions):
-        key = tuple(sorted(Counter(words(question)).items()))
+        key = tuple(sorted(Counter(word_tokens(question)).items()))
         if key not in seen:
             seen.add(key)
             out.append(i)
@@ -82,7 +81,7 @@ def distinct_questions(questions: Sequence[str]) -> list[int]:
 
 
 class ReferenceJudge:
-    """The references' annotations: a passage supports an answer where they say so.  Questions are compared by BLEU-2 (Eq. 16)."""
+    """Judges by the references' annotations of supporting passages.  Questions are compared by BLEU-2 (Eq. 16)."""
 
     name = "references"
 
@@ -136,13 +135,13 @@ def same_question(question: str, reference: str) -> bool:
 
 
 def _numbers(text: str) -> set[str]:
-    return {w for w in words(text) if any(c.isdigit() for c in w)}
+    return {w for w in word_tokens(text) if any(c.isdigit() for c in w)}
 
 
 @dataclass
 class ModelJudge:
-    """A generator as judge: its `verify` decides what a passage supports (Eq. 20).  A language model also decides which questions match
-    (Eq. 17) and which are near duplicates; where it has no such role or fails, words do."""
+    """Judges with a generator: its `verify` decides what a passage supports (Eq. 20).  A language model also decides which questions match
+    (Eq. 17) and which are near duplicates; otherwise their words are compared."""
 
     name: str
     generator: Generator
@@ -211,7 +210,7 @@ class ModelJudge:
         return [known.get(k) if c.passages else False for k, c in zip(keys, claims)]
 
     def _supports_any(self, pair: t.QAPair, passages: Sequence[t.Passage], run: Run) -> bool | None:
-        """Whether one of the passages supports the meaning; only those that hold the words of an answer are asked."""
+        """Whether one of the passages supports the meaning; only passages that contain an answer are checked."""
         some = [p for p in passages[:MOST_PASSAGES] if has_answer(p.text, pair.answers)]
         verdicts = self._verify([Claim(pair.question, pair.answers[0], (p,)) for p in some], run)
         return True if any(verdicts) else None if verdicts and all(v is None for v in verdicts) else False
@@ -264,5 +263,5 @@ def load_judge(name: str, settings: Settings) -> Judge:
 
 
 def annotated(questions: Sequence[t.ReferenceQuestion]) -> bool:
-    """Whether some reference says which passages support its answers, so that the references can judge."""
+    """Whether the references name supporting passages, so that they can be used as judge."""
     return any(p.passage_ids for q in questions for p in pairs_of(q))

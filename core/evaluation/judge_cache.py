@@ -1,4 +1,4 @@
-"""Judgments of models kept by content: one SQLite file under AMBISCOPE_HOME, safe between threads and processes."""
+"""A cache of model judgments, by content: one SQLite file under AMBISCOPE_HOME, safe for threads and processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WAIT = 20.0  # seconds for another process to finish writing
 
 
 class Judgments:
-    """Keys are digests of everything that decides a judgment; values are plain JSON.  A damaged file is told, never written over."""
+    """Keys are digests of everything that affects a judgment; values are plain JSON.  A damaged file is reported, never overwritten."""
 
     def __init__(self, path: Path) -> None:
         """Creates the file at the first `put`.  Raises nothing."""
@@ -43,7 +43,7 @@ class Judgments:
             raise StorageError(f"{self._path} cannot be used ({e}); check the disk, or move the file away") from e
 
     def get(self, key: str) -> Any:
-        """The value, or None where there is none.  Raises StorageError."""
+        """The value, or None if there is none.  Raises StorageError."""
         return self.get_many([key]).get(key)
 
     def get_many(self, keys: Sequence[str]) -> dict[str, Any]:
@@ -62,11 +62,11 @@ class Judgments:
         self.put_many({key: value})
 
     def put_many(self, values: Mapping[str, Any]) -> None:
-        """All of them, or none.  Raises StorageError when the disk refuses."""
+        """Stores all or none.  Raises StorageError if the disk refuses."""
         rows = [(key, json.dumps(value)) for key, value in values.items()]
         with self._lock, closing(self._open()) as connection:
             try:
                 with connection:
                     connection.executemany("INSERT OR REPLACE INTO judgment VALUES (?, ?)", rows)
             except sqlite3.Error as e:
-                raise StorageError(f"{self._path} cannot be written ({e}); make room and start again to go on") from e
+                raise StorageError(f"{self._path} cannot be written ({e}); free some space and start again to resume") from e

@@ -1,7 +1,7 @@
-"""Who reads a system's answers, written out as one text, for ASQA's Disambig-F1 (Stelmakh et al. 2022, section 5).
+"""The reader of a system's answers as one text, for ASQA's Disambig-F1 (Stelmakh et al. 2022, section 5).
 
-Theirs is a RoBERTa trained on SQuAD 2.0.  AMBISCOPE_ASQA_READER names such a one; "default" is the bundled reader, whose figures can't be compared with
-theirs and have a name of their own.
+Theirs is a RoBERTa trained on SQuAD 2.0.  AMBISCOPE_ASQA_READER can name such a reader; "default" is the bundled reader, whose figures are not comparable
+and have their own name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BUNDLED = "default"
 
 class LongReader(Protocol):
     def read(self, question: str, text: str) -> str:
-        """The answer to a question from a text, "" where there is none."""
+        """The answer to a question from a text, "" if there is none."""
         ...
 
 
@@ -47,7 +47,7 @@ def load_long_reader(settings: Settings) -> LongReader | None:
 
 
 def read_long(reader: LongReader, name: str, example: Example) -> Readings | None:
-    """What a reader answers to each disambiguated question of the references; None where there are no long answers of people, as outside ASQA."""
+    """A reader's answers to the references' disambiguated questions; None without human long answers, as outside ASQA."""
     if not example.long_answers:
         return None
     pairs = max((a.pairs for a in example.annotations), key=len, default=())

@@ -1,4 +1,4 @@
-"""The number of parameters of a system: of every network that it can reach, each counted once."""
+"""Counts the parameters of a system: all reachable networks, each once."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _CORPUS = (
     "corpus",
     "parts",
     "settings",
-)  # what leads to the index and its encoder, no part of the answering model
+)  # attributes of retrieval, which is not counted
 _LIMIT = 20_000  # objects looked at; a system holds a few dozen
 
 
 def parameters_of(system: object) -> int | None:
-    """Parameters of all torch modules that hang below a system, retrieval aside; None where there is none (an endpoint, a table).
+    """Parameters of all torch modules of a system, without retrieval; None if there are none (an endpoint, a table).
 
-    Shared weights count once.  Looks through attributes, containers, partial functions and closures of this package's objects.
+    Shared weights count once.  Follows attributes, containers, partial functions and closures of this package's objects.
     """
     torch = sys.modules.get("torch")
     if torch is None:  # no network was ever loaded
@@ -40,7 +40,7 @@ def parameters_of(system: object) -> int | None:
 
 
 def _below(item: Any) -> list[Any]:
-    """What an object holds: only our own objects, containers and functions are opened."""
+    """The contents of an object: only our own objects, containers and functions are followed."""
     if isinstance(item, Mapping):
         return list(item.values())
     if isinstance(item, list | tuple | set | frozenset):

@@ -1,4 +1,4 @@
-"""What to evaluate, in plain values: the command line and the evaluate page make one and run it; a run folder remembers it."""
+"""An evaluation's settings as plain values: made by the command line or the Evaluate page and stored in the run folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from core.disk import claimed, write_json
+from core.disk import locked, write_json
 from core.engine import Engine
 from core.errors import InputError
 from core.evaluation.folder import ABOUT, REPORT
@@ -21,7 +21,7 @@ JUDGES = ("references", "reader", "language-model", "none")
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPlan:
-    """`tags`: plain facts that charts go by, for instance {"training questions": 100, "variant": "zero-shot"}.  None: the default."""
+    """`tags`: labels for charts, for instance {"training questions": 100, "variant": "zero-shot"}.  None: the default."""
 
     questions: str  # path of the question file
     system: str | None = None
@@ -49,7 +49,7 @@ class EvaluationPlan:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> EvaluationPlan:
-        """Raises InputError for a run folder that does not say how it was made."""
+        """Raises InputError for a run folder without valid settings."""
         known = {f.name for f in fields(cls)}
         kept = {name: part for name, part in value.items() if name in known}
         if not isinstance(kept.get("questions"), str):
@@ -71,12 +71,12 @@ def run_plan(
     cancelled: Callable[[], bool] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Report:
-    """Loads, asks and reports; with `out_dir`, the report and how to go on lie there too.  `say` hears what an earlier run left there.
+    """Runs the evaluation; with `out_dir`, the report and the plan are stored there.  `say` receives messages about a resumed run.
 
     Raises FormatError or InputError for wrong questions or options, ConflictError while another evaluation writes in `out_dir`, CheckpointError,
     CancelledError, StorageError.
     """
-    with claimed(out_dir, "an evaluation") if out_dir is not None else nullcontext():
+    with locked(out_dir, "an evaluation") if out_dir is not None else nullcontext():
         return _run_plan(plan, engine, out_dir, progress, cancelled, say)
 
 
@@ -112,7 +112,7 @@ def _run_plan(
     if progress is not None:
         progress(0, total)
     noted = {**plan.to_json(), "questions": storable(plan.questions), "system": system.info.name, "total": total}
-    if out_dir is not None and not (out_dir / ABOUT).exists():  # another run's note stays: evaluate refuses its folder
+    if out_dir is not None and not (out_dir / ABOUT).exists():  # keep another run's file: evaluate refuses its folder
         write_json(out_dir / ABOUT, noted)
     report = evaluate(
         system,

@@ -1,4 +1,4 @@
-"""The report of an evaluation: rows, means, intervals, tables by group, seconds, and what it was made with."""
+"""The report of an evaluation: rows, means, intervals, tables by group, timings, and provenance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 def row_head(question: t.ReferenceQuestion) -> Row:
-    """What a report's row says of the question itself, whatever was measured on it."""
+    """The part of a report's row about the question itself."""
     return {
         "id": question.id,
         "question": question.question,
@@ -41,7 +41,7 @@ def row_head(question: t.ReferenceQuestion) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Fractions and seconds; None where undefined.  Failed questions are counted and left out of every mean.
+    """Values are fractions and seconds; None if undefined.  Failed questions are counted and left out of every mean.
 
     `scores[metric]["all" | "multi"]` is a mean, `intervals[metric]["all" | "multi"]` its 95% bootstrap interval [low, high].
     `by_source` and `by_ambiguity`: group -> n, failed, scores.  `timings`: seconds of questions that did not fail (median, p95), seconds
@@ -64,14 +64,14 @@ class Report:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @property
-    def troubles(self) -> list[str]:
-        """What went wrong, in words: failed questions with the first reason, failed calls of a model.  Empty where nothing did."""
+    def problems(self) -> list[str]:
+        """Messages about failed questions and failed model calls; empty if nothing failed."""
         first = next((row["error"] for row in self.rows if row["error"] is not None), "")
         failed = [f"{self.failed} of {listed(self.n, 'question')} failed; the first one: {first}"] if self.failed else []
         return failed + failed_calls(self.summary)
 
     def demand(self) -> None:
-        """Raises AmbiscopeError when every question failed: nothing was measured."""
+        """Raises AmbiscopeError if every question failed."""
         if self.failed == self.n:
             raise AmbiscopeError(f"every question failed; the first one: {self.rows[0]['error']}")
 
@@ -86,7 +86,7 @@ def build_report(
     judge: Row | None = None,
     about: Row | None = None,
 ) -> Report:
-    """The report of an evaluation's rows, which stay as they are."""
+    """Builds the report from an evaluation's rows, which are not changed."""
     shown = [_shown(row, clarifies=_clarifies(rows), k=_same_k(rows)) for row in rows]
     fine = [row for row in shown if row["error"] is None]
     names = _names(fine)
@@ -105,7 +105,7 @@ def build_report(
             "peak_memory_mb": peak_memory_mb(),
             "peak_gpu_memory_mb": peak_gpu_memory_mb(),
         },
-        provenance=_provenance(info, seed, bootstrap, questions_digest) | {"judge": plain(judge)} | plain(about or {}),
+        provenance=_provenance(info, seed, bootstrap, questions_digest) | {"judge": to_plain(judge)} | to_plain(about or {}),
         summary=summary_of(rows),
     )
 
@@ -120,7 +120,7 @@ def _same_k(rows: Sequence[Row]) -> int | None:
 
 
 def _shown(row: Row, *, clarifies: bool, k: int | None) -> Row:
-    """A row with its metrics as reported: R@10 for R@k where all asked for ten, no question metrics of a system without questions."""
+    """A row with its metrics as reported: R@10 for R@k if all used k = 10, no question metrics for a system without questions."""
     if row["error"] is not None:
         return dict(row)
     kept = {
@@ -139,7 +139,7 @@ def _registered(label: str) -> str:
 
 
 def _names(fine: Sequence[Row]) -> list[str]:
-    """The metrics that are defined for some question; F1 answer always."""
+    """The metrics that are defined for some question, and always F1 answer."""
     labels = list(fine[0]["metrics"]) if fine else ["F1 answer"]
     return [n for n in labels if n == "F1 answer" or any(r["metrics"][n] is not None for r in fine)]
 
@@ -173,7 +173,7 @@ def _intervals(rows: Sequence[Row], names: Sequence[str], seed: int, samples: in
 
 
 def _groups(rows: Sequence[Row], field: str, names: Sequence[str]) -> dict[str, Row]:
-    """One line a value of the field, in alphabetical order; empty where no question has it, "(none)" for those without."""
+    """One group per value of the field, sorted; empty if no question has it, "(none)" for those without."""
     if not any(row[field] for row in rows):
         return {}
     groups: dict[str, list[Row]] = {}
@@ -192,7 +192,7 @@ def _groups(rows: Sequence[Row], field: str, names: Sequence[str]) -> dict[str, 
 
 
 def percentile(values: Sequence[Value], share: float) -> Value:
-    """Linear interpolation between the two nearest ranks of the defined values; None where there is none.
+    """Linear interpolation between the two nearest ranks of the defined values; None if there is none.
 
     >>> percentile([1.0, None, 3.0], 0.5), percentile([], 0.5)
     (2.0, None)
@@ -207,7 +207,7 @@ def percentile(values: Sequence[Value], share: float) -> Value:
 
 
 def peak_memory_mb() -> Value:
-    """The largest resident memory of this process so far, in MB of 10^6 bytes; None where the system does not say (Windows)."""
+    """The largest resident memory of this process so far, in MB of 10^6 bytes; None if the system does not say (Windows)."""
     try:
         import resource
     except ImportError:
@@ -217,7 +217,7 @@ def peak_memory_mb() -> Value:
 
 
 def peak_gpu_memory_mb() -> Value:
-    """The most that torch held on all GPUs together, in MB of 10^6 bytes; None where it used none."""
+    """The most that torch held on all GPUs together, in MB of 10^6 bytes; None if it used none."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
         return None
@@ -226,8 +226,8 @@ def peak_gpu_memory_mb() -> Value:
 
 def _provenance(info: t.SystemInfo, seed: int, bootstrap: int, questions_digest: str) -> dict[str, Any]:
     return {
-        "system": plain(trace.to_json(info)),
-        "settings": plain(trace.to_json(info.settings)),
+        "system": to_plain(trace.to_json(info)),
+        "settings": to_plain(trace.to_json(info.settings)),
         "commit": _git("rev-parse", "HEAD"),
         "changed_since_commit": bool(changed) if (changed := _git("status", "--porcelain")) is not None else None,
         "questions_digest": questions_digest,
@@ -244,31 +244,31 @@ def _provenance(info: t.SystemInfo, seed: int, bootstrap: int, questions_digest:
 def build_provenance(
     info: t.SystemInfo, seed: int, bootstrap: int, questions: Sequence[t.ReferenceQuestion], about: Row | None = None
 ) -> Row:
-    """Of a report that is not made by `build_report`."""
-    more: Row = plain(about or {})
+    """The provenance of a report that is not made by `build_report`."""
+    more: Row = to_plain(about or {})
     return _provenance(info, seed, bootstrap, digest_of(questions)) | more
 
 
 def digest_of(questions: Sequence[t.ReferenceQuestion]) -> str:
-    """Of the questions with their references and passages, in their order."""
+    """A digest of the questions with references and passages, in order."""
     found = hashlib.sha256()
     for question in questions:
         found.update(json.dumps(trace.to_json(question), sort_keys=True, default=str).encode() + b"\n")
     return found.hexdigest()
 
 
-def plain(value: Any) -> Any:
-    """Settings as they come back from a JSON file, so that equal ones compare equal; what JSON lacks becomes text."""
+def to_plain(value: Any) -> Any:
+    """The value as read back from JSON, so that equal settings compare equal; other types become text."""
     return json.loads(json.dumps(value, default=str))
 
 
 def _git(*arguments: str) -> str | None:
-    """What git says of the repository; None where there is no git, no repository or no commit."""
-    return _said(["git", *arguments])
+    """The output of git in the repository; None without git, repository or commit."""
+    return _run_command(["git", *arguments])
 
 
-def _said(command: Sequence[str]) -> str | None:
-    """What a command prints in the repository's folder; None where it fails."""
+def _run_command(command: Sequence[str]) -> str | None:
+    """The output of a command in the repository's folder; None if it fails."""
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -277,12 +277,12 @@ def _said(command: Sequence[str]) -> str | None:
 
 
 def _gpu() -> dict[str, str | None]:
-    """The first GPU that torch sees, its driver as NVIDIA's tool says it, and torch's CUDA; None where there is none."""
+    """The first GPU that torch sees, its driver as NVIDIA's tool says it, and torch's CUDA; None if there is none."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return {"gpu": None, "driver": None, "cuda": None}
     asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    driver = _said(asked) or ""
+    driver = _run_command(asked) or ""
     return {"gpu": torch.cuda.get_device_name(0), "driver": driver.partition("\n")[0] or None, "cuda": torch.version.cuda}
 
 

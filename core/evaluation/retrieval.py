@@ -1,4 +1,4 @@
-"""R@k and MRecall@k of a corpus's retrievers over a question file, as a report like that of a system.
+"""R@k and MRecall@k of a corpus's retrievers on a question file, as a report.
 
 Source: Karpukhin et al. 2020 (R@k) and Min et al. 2021, section 2 (MRecall@k); the metrics are core.metrics.retrieval's.
 """
@@ -20,7 +20,7 @@ from core.types import Scope
 
 RETRIEVERS = ("dense", "bm25", "hybrid")
 DEFAULT_KS = (1, 5, 10, 20, 50, 100)
-_BATCH = 64  # questions encoded together
+_BATCH = 64  # questions per batch
 SCOPES = get_args(Scope)
 
 
@@ -36,9 +36,9 @@ def evaluate_retrieval(
     progress: Callable[[int, int], None] | None = None,
     about: dict[str, Any] | None = None,
 ) -> Report:
-    """Searches once a question for the largest k and measures every k.  Questions without an answer are left out.
+    """Searches once per question with the largest k and measures every k.  Questions without an answer are left out.
 
-    Seconds are those of a batch of searches, shared out evenly.  Raises InputError for wrong ks, a wrong limit, an unknown retriever
+    Seconds are those of a batch, divided evenly.  Raises InputError for wrong ks, a wrong limit, an unknown retriever
     or no question with an answer.
     """
     if not ks or min(ks) < 1:

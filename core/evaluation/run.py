@@ -1,6 +1,6 @@
-"""`evaluate`: a system over questions, one row a question on disk as it goes, and the report made of the rows.
+"""`evaluate`: runs a system on questions, stores one row per question as it goes, and builds the report.
 
-A question that fails is counted as failed with its error, never as 0.  A run that was killed goes on where it stopped, and asks the
+A question that fails is counted as failed with its error, never as 0.  A run that was killed resumes where it stopped, and asks the
 failed questions again.
 """
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from core import json_io, trace
 from core import types as t
-from core.disk import append_line, claimed, write_json, write_text
+from core.disk import append_line, locked, write_json, write_text
 from core.errors import (
     AmbiscopeError,
     CancelledError,
@@ -33,7 +33,7 @@ from core.evaluation.cost import cost_of
 from core.evaluation.folder import ROWS, RUN, TRACES, pack, trim
 from core.evaluation.long_reader import LongReader, read_long
 from core.evaluation.parameters import parameters_of
-from core.evaluation.report import Report, Row, build_report, digest_of, plain, row_head
+from core.evaluation.report import Report, Row, build_report, digest_of, row_head, to_plain
 from core.metrics import METRICS, metric
 from core.metrics.base import Example
 from core.metrics.calibration import ends_of, judged
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from core.metrics.judged import Grounding
 
 
-_FORMAT = 4  # 1 had no error buckets, 2 not what was said of each answer and whether it was so, 3 another Sufficient% and no Disambig-F1
+_FORMAT = 4  # of rows.jsonl; rows of another format are not reused
 MAX_BATCH = 64
-_OUR_OWN = (CancelledError, CheckpointError, IndexMismatchError, StorageError, MemoryError)  # no fault of the one question
-_GO_ON = "make room and start again to go on"
-_CANCELLED = ("cancelled", "stopped by a person")  # what systems say in Finished.why
+_OUR_OWN = (CancelledError, CheckpointError, IndexMismatchError, StorageError, MemoryError)  # not specific to one question
+_GO_ON = "free some space and start again to resume"
+_CANCELLED = ("cancelled", "stopped by a person")  # values of Finished.why
 
 
 def evaluate(
@@ -77,13 +77,13 @@ def evaluate(
     `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: so many questions are in flight at a time, for systems that wait for
     an endpoint; the rows keep the file's order, and a question's seconds then hold its waiting for the others.  `about`: plain facts for the provenance (name of the question file, tags).
     `long_reader`: name and reader of Disambig-F1 (core.evaluation.long_reader).
-    `say` hears in one line what an earlier run left: how many rows are kept, and a row that was cut short and is made anew.
+    `say` hears in one line what an earlier run left: how many rows are kept, and a row that was cut short and is made again.
 
     Raises InputError for no questions, a bad limit, equal ids, or an `out_dir` of another run; ConflictError while another evaluation writes there;
     FormatError for damaged rows; StorageError when the disk refuses; CancelledError when a person stops the run (what was answered stays in `out_dir`).
     """
     _check(questions, limit, bootstrap, batch)
-    with claimed(out_dir, "an evaluation") if out_dir is not None else nullcontext():
+    with locked(out_dir, "an evaluation") if out_dir is not None else nullcontext():
         return _evaluate(
             system,
             questions,
@@ -116,10 +116,10 @@ def _evaluate(
     say: Callable[[str], None],
     long_reader: tuple[str, LongReader] | None,
 ) -> Report:
-    """`evaluate`, with the folder held."""
-    identity = {"format": _FORMAT, "system": plain(trace.to_json(system.info)), "questions": digest_of(questions)}
+    """`evaluate`, with the folder locked."""
+    identity = {"format": _FORMAT, "system": to_plain(trace.to_json(system.info)), "questions": digest_of(questions)}
     if judge is not None:
-        identity["judge"] = plain(dict(judge.about))
+        identity["judge"] = to_plain(dict(judge.about))
     if long_reader is not None:
         identity["asqa_reader"] = long_reader[0]
     todo = list(questions[:limit])
@@ -159,7 +159,7 @@ def _evaluate(
 def in_order(
     ask: Callable[[t.ReferenceQuestion], Row], questions: Sequence[t.ReferenceQuestion], batch: int
 ) -> Generator[Row, None, None]:
-    """The rows in the order of the questions, `batch` of them being asked at a time.  Closing it begins no further one."""
+    """Yields rows in the order of the questions, `batch` of them running at a time.  Closing it starts no further ones."""
     if batch == 1:
         yield from map(ask, questions)
         return
@@ -182,7 +182,7 @@ def run_one(
     traced: bool = False,
     long_reader: tuple[str, LongReader] | None = None,
 ) -> Row:
-    """One question's row: what was said, its metrics, its errors, its seconds, or why it failed; `trace` where wanted, packed."""
+    """One question's row: answers, metrics, errors and seconds, or why it failed; with a compressed `trace` if requested."""
     row = row_head(question)
     asked = t.Question(question.question, id=question.id, passages=question.passages)
     started = time.perf_counter()
@@ -190,16 +190,16 @@ def run_one(
         prediction = trace.fold(asked, system.info, system.run(asked))
     except _OUR_OWN:
         raise
-    except Exception as e:  # whatever a system throws at one question must not lose the others
+    except Exception as e:  # an error on one question must not lose the others
         return row | _failure(e, time.perf_counter() - started)
     seconds = time.perf_counter() - started
     if any(isinstance(e, t.Finished) and e.why in _CANCELLED for e in prediction.events):
-        raise CancelledError("the evaluation was stopped; start it again with the same output folder to go on")
+        raise CancelledError("the evaluation was stopped; start it again with the same output folder to resume")
     try:
         grounding = judge.judge(question, prediction) if judge is not None else None
     except _OUR_OWN:
         raise
-    except Exception as e:  # nor whatever a judge throws
+    except Exception as e:  # nor an error of a judge
         return row | _failure(e, seconds, "the judge failed: ")
     example = replace(example_of(question, prediction), grounding=grounding)
     if long_reader is not None:
@@ -242,7 +242,7 @@ def _failure(error: Exception, seconds: float, before: str = "") -> Row:
 
 
 def _judged(grounding: Grounding) -> list[Row]:
-    """The interpretations with what the judge said of each, for the error analysis of VerDICt's Figure 3."""
+    """The interpretations with their judgments, for the error analysis of VerDICt's Figure 3."""
     rows = [asdict(i) for i in grounding.interpretations]
     return [{k: storable(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
 
@@ -252,9 +252,9 @@ def _number(probability: float) -> float | None:
 
 
 def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Example:
-    """What the metrics see.  An answer without a clarification keeps the question as it was asked: the empty edit.
+    """The input of the metrics.  An answer without a clarification keeps the question unchanged: the empty edit.
 
-    The report drops the questions' metrics of a system that clarifies nothing anywhere.
+    The report drops the question metrics of a system that never clarifies.
     """
     clarified = [prediction.clarification_of(a.text) for a in prediction.answers]
     own = question.passages is not None
@@ -274,7 +274,7 @@ def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Examp
 
 
 def _asked_for(prediction: t.Prediction) -> int | None:
-    """The number of passages asked for: the system's setting, else what came back; None where nothing was retrieved."""
+    """The number of passages requested: the system's setting, else the number retrieved; None if nothing was retrieved."""
     if not any(isinstance(e, t.PassagesRetrieved) for e in prediction.events):
         return None
     asked = prediction.system.settings.get("top_k")
@@ -282,7 +282,7 @@ def _asked_for(prediction: t.Prediction) -> int | None:
 
 
 def first_answer_seconds(events: Sequence[t.Event]) -> float | None:
-    """Retrieval and the steps up to the first answer that the system found itself; None where there is none."""
+    """Seconds of retrieval and steps up to the first answer that the system found; None if there is none."""
     total = 0.0
     for event in events:
         if isinstance(event, t.PassagesRetrieved):
@@ -314,17 +314,17 @@ def _check(questions: Sequence[t.ReferenceQuestion], limit: int | None, bootstra
 
 
 def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str, Row]:
-    """The rows of an earlier, equal run by id; failed ones leave the file, to be asked again.  Raises InputError for another run's folder."""
+    """The rows of an earlier identical run by id; failed ones are removed from the file and repeated.  Raises InputError for another run's folder."""
     rows, run = folder / ROWS, folder / RUN
     if not run.exists():
         if rows.exists():
-            raise InputError(f"{rows} is there without its run.json; give another output folder, or take it away")
-        write_json(run, identity, "give a folder on a disk with room")
+            raise InputError(f"{rows} exists without its run.json; give another output folder, or remove it")
+        write_json(run, identity, "give a folder on a disk with enough space")
         return {}
     earlier = json_io.read(run)
     if earlier != identity:
         raise InputError(
-            f"{folder} holds a run of {_difference(earlier, identity)}; give another output folder, or take this one away"
+            f"{folder} holds a run of {_difference(earlier, identity)}; give another output folder, or remove this one"
         )
     trim(folder / TRACES)
     torn = trim(rows)
@@ -333,10 +333,10 @@ def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str
     if len(kept) < len(found):
         write_text(rows, "".join(_line(row) for row in kept.values()), _GO_ON)
     if torn:
-        say(f"{rows}: the last row was cut short ({torn[:40]!r}); its question is asked again")
+        say(f"{rows}: the last row is incomplete ({torn[:40]!r}); its question is asked again")
     if kept or found:
         failed = f", {len(found) - len(kept)} that failed are asked again" if len(kept) < len(found) else ""
-        say(f"goes on in {folder}: {len(kept)} questions are answered{failed}")
+        say(f"resuming in {folder}: {len(kept)} questions are answered{failed}")
     return kept
 
 

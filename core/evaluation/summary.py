@@ -1,4 +1,4 @@
-"""What a report says besides metrics: the mean cost of a question, how true probabilities are, and a grounded system's errors as in VerDICt's Figure 3."""
+"""The rest of a report: mean cost per question, calibration, and a grounded system's errors as in VerDICt's Figure 3."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CELLS = {
 
 
 def failed_calls(summary: Mapping[str, Any]) -> list[str]:
-    """In words, which calls of a language model or reader failed; a summary of an older version knows none.
+    """Messages about failed calls of a language model or reader; none for summaries of older versions.
 
     >>> failed_calls({"calls": {"made": 40, "failed": 3}, "judge_calls": {"made": 9, "failed": 0}})
     ['3 of 40 calls of the system to its model failed']
@@ -35,7 +35,7 @@ def summary_of(rows: Sequence[Row]) -> Row:
     """`cost`: means over the questions that did not fail; `calls` and `judge_calls`: of models in all, made and failed; `reliability`: of the
     answers' probabilities and of P([EOI]) (core.metrics.calibration); `judged`: interpretations by what their passage is, and how many are right.
 
-    A part that no row knows is left out.  Source of the first and the last: Lee et al. 2025, Table 1 and Figure 3.
+    Parts without data are left out.  Source of the first and the last: Lee et al. 2025, Table 1 and Figure 3.
     """
     fine = [row for row in rows if row["error"] is None]
     found: Row = {}

@@ -1,4 +1,4 @@
-"""Metrics: one record each, found by name.  They know no data set and no model; what is undefined is None, never NaN or 0."""
+"""Metrics: one record each, found by name.  They depend on no data set or model; undefined values are None, never NaN or 0."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ METRICS = Registry(
         "F1 answer": Entry("core.metrics.answers:F1_ANSWER", "F1 of the answer set", _AMBIGQA),
         "precision": Entry("core.metrics.answers:PRECISION", "share of the given answers that are right", _AMBIGQA),
         "recall": Entry("core.metrics.answers:RECALL", "share of the reference answers that were given", _AMBIGQA),
-        "exact set": Entry("core.metrics.answers:EXACT_SET", "1 where all answers and no other are given", _AMBIGQA),
+        "exact set": Entry("core.metrics.answers:EXACT_SET", "1 if exactly the reference answers are given", _AMBIGQA),
         "EM": Entry(
             "core.metrics.answers:EM",
-            "1 where the first answer to a question with a single answer is right",
+            "1 if the first answer to a single-answer question is right",
             "Lee et al. 2019 (NQ-open); Sun et al. 2023, Table 4",
         ),
         "answers": Entry("core.metrics.answers:ANSWERS", "number of answers given", "Sun et al. 2023, section 5"),
@@ -29,11 +29,11 @@ METRICS = Registry(
         "F1 bleu3": Entry("core.metrics.questions:F1_BLEU3", "F1 with BLEU-3 of the questions", _AMBIGQA),
         "F1 bleu4": Entry("core.metrics.questions:F1_BLEU4", "F1 with BLEU-4 of the questions", _AMBIGQA),
         "F1 edit-f1": Entry("core.metrics.questions:F1_EDIT", "F1 with the F1 of the questions' edits", _AMBIGQA),
-        "R@k": Entry("core.metrics.retrieval:RECALL_AT_K", "1 where some answer is in the passages", _JPR),
-        "MRecall@k": Entry("core.metrics.retrieval:MRECALL_AT_K", "1 where all answers (or k) are in the passages", _JPR),
+        "R@k": Entry("core.metrics.retrieval:RECALL_AT_K", "1 if any answer is in the passages", _JPR),
+        "MRecall@k": Entry("core.metrics.retrieval:MRECALL_AT_K", "1 if all answers (or k) are in the passages", _JPR),
         "RAMDocs": Entry(
             "core.metrics.documents:RAMDOCS",
-            "1 where all gold answers and no wrong one are given",
+            "1 if all gold answers and no wrong one are given",
             "Wang et al. 2025, Retrieval-Augmented Generation with Conflicting Evidence",
         ),
         "clarified": Entry(
@@ -43,15 +43,15 @@ METRICS = Registry(
         ),
         "Brier": Entry(
             "core.metrics.calibration:BRIER",
-            "squared distance of an answer's probability from 1 where it is right, from 0 where it is wrong",
+            "squared distance of an answer's probability from 1 if it is right, from 0 if it is wrong",
             "Brier 1950; the reliability diagram beside it: Guo et al. 2017",
         ),
         "interpretations": Entry("core.metrics.grounding:INTERPRETATIONS", "number of distinct interpretations", _VERDICT),
         "Sufficient%": Entry(
-            "core.metrics.grounding:SUFFICIENT", "1 where there are at least 5 distinct interpretations", _VERDICT
+            "core.metrics.grounding:SUFFICIENT", "1 if there are at least 5 distinct interpretations", _VERDICT
         ),
         "ungrounded precision": Entry(
-            "core.metrics.grounding:PRECISION", "share of the interpretations that are meanings of the references", _VERDICT
+            "core.metrics.grounding:PRECISION", "share of the interpretations that match the references", _VERDICT
         ),
         "ungrounded recall": Entry(
             "core.metrics.grounding:RECALL", "share of the references' meanings among the interpretations", _VERDICT
@@ -67,7 +67,7 @@ METRICS = Registry(
         "ROUGE-L": Entry("core.metrics.long_answers:ROUGE_L", "longest common subsequence with long answers of people", _ASQA),
         "Disambig-F1": Entry(
             "core.metrics.long_answers:DISAMBIG_F1",
-            "words that a reader finds in the text, asked each disambiguated question",
+            "word F1 of a reader's answers from the text to each disambiguated question",
             _ASQA,
         ),
         "Disambig-F1 (bundled reader, not comparable)": Entry(
@@ -78,11 +78,15 @@ METRICS = Registry(
 
 # What AmbigQA's script prints, in its order.
 SCORE_METRICS = ("F1 answer", "F1 bleu1", "F1 bleu2", "F1 bleu3", "F1 bleu4", "F1 edit-f1")
-QUESTION_METRICS = (*SCORE_METRICS[1:], "interpretations", "Sufficient%")  # undefined for a system that writes no questions
-COUNT_METRICS = ("answers", "reference answers", "interpretations")  # numbers, where all others are shares
+QUESTION_METRICS = (
+    *SCORE_METRICS[1:],
+    "interpretations",
+    "Sufficient%",
+)  # undefined for a system without disambiguated questions
+COUNT_METRICS = ("answers", "reference answers", "interpretations")  # counts; all others are fractions
 
 
 def metric(name: str) -> Metric:
-    """The record of that name.  Raises UnknownNameError with the list."""
+    """The metric of that name.  Raises UnknownNameError with the list."""
     found: Metric = METRICS.resolve(name)
     return found

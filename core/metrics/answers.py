@@ -2,7 +2,7 @@
 
 Source: Min et al. 2020, section 4, as the authors' script computes it.  It differs from a maximum matching: reference answers are
 walked in order and each takes the first free prediction that equals one of its aliases.  Duplicate predictions count as predictions.
-An empty set of predictions, which that script refuses, has F1 and recall 0 and no precision.
+An empty set of predictions, which that script rejects, has F1 and recall 0 and no precision.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def f1(references: Sequence[Sequence[str]], predictions: Sequence[str]) -> float
 
 
 def best_set(example: Example) -> tuple[tuple[str, ...], ...] | None:
-    """The annotation with the highest F1, the first of equals; None where no annotation has an answer."""
+    """The annotation with the highest F1, the first if tied; None if no annotation has an answer."""
     return max(example.answer_sets, key=lambda answers: f1(answers, example.answers), default=None)
 
 
@@ -81,7 +81,7 @@ def _exact_set(example: Example) -> Value:
 
 
 def _exact_match(example: Example) -> Value:
-    """Single-answer exact match: of questions all of whose annotations are single, the first answer against every alias."""
+    """Single-answer exact match: for questions with only single-answer annotations, the first answer against every alias."""
     if not example.annotations or any(a.type != "single" or not a.pairs for a in example.annotations):
         return None
     first = example.answers[:1]
@@ -89,7 +89,7 @@ def _exact_match(example: Example) -> Value:
 
 
 def _reference_answers(example: Example) -> Value:
-    """Annotators disagree on the number: their mean."""
+    """The mean number over annotators."""
     sets = example.answer_sets
     return sum(map(len, sets)) / len(sets) if sets else None
 

@@ -1,4 +1,4 @@
-"""The record that every metric is, what it sees of one question, and the mean that all of them share."""
+"""The record of a metric, its input for one question, and the mean that all metrics use."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Scope = Literal["all", "multi"]
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What a reader answers to each disambiguated question of the references from the system's answers as one text, with the short answers that
-    are right.  `comparable`: it is a reader as ASQA's."""
+    """A reader's answers to the references' disambiguated questions from the system's answers as one text, with the correct short
+    answers.  `comparable`: the reader is like ASQA's."""
 
     answers: tuple[tuple[str, tuple[str, ...]], ...]
     comparable: bool
@@ -24,12 +24,12 @@ class Readings:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One question with its references and what a system said.
+    """One question with its references and a system's output.
 
-    `questions[i]` is the disambiguated question of `answers[i]`; None where the system makes none.  `passed[i]`: its round trip
-    passed, None where the answer has none.  `passages`: texts of the retrieved passages, the best first; None where nothing was
-    retrieved.  `k`: how many were asked for.  `grounding`: what a judge made of the interpretations; None where nobody judged.
-    `long_answers`: texts that people wrote (ASQA); `readings`: what a reader finds in the system's own.  `probabilities[i]`: of `answers[i]`, None where it is no number.
+    `questions[i]` is the disambiguated question of `answers[i]`; None if the system makes none.  `passed[i]`: its round trip
+    passed, None if the answer has none.  `passages`: texts of the retrieved passages, the best first; None if nothing was
+    retrieved.  `k`: how many were asked for.  `grounding`: a judge's judgments of the interpretations; None without a judge.
+    `long_answers`: texts written by people (ASQA); `readings`: a reader's answers from the system's text.  `probabilities[i]`: of `answers[i]`, None if it is not a number.
     """
 
     prompt: str
@@ -53,7 +53,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """`weight`: how much a question counts in the mean (1 where absent), for shares of answers rather than of questions.
+    """`weight`: a question's weight in the mean (default 1), for fractions of answers rather than of questions.
 
     `harmonic_of`: the mean over questions is the harmonic mean of these two metrics' means.
     """
@@ -66,7 +66,7 @@ class Metric:
     harmonic_of: tuple[str, str] | None = None
 
     def aggregate(self, values: Sequence[Value], weights: Sequence[float] | None = None) -> Value:
-        """The mean of the defined values; None where none is defined."""
+        """The mean of the defined values; None if none is defined."""
         return aggregate(values, weights)
 
 
@@ -82,7 +82,7 @@ def mean(values: Sequence[Value]) -> Value:
 
 
 def aggregate(values: Sequence[Value], weights: Sequence[float] | None) -> Value:
-    """Weighted mean of the defined values; None where none is defined or nothing has weight.
+    """Weighted mean of the defined values; None if none is defined or nothing has weight.
 
     >>> aggregate([1.0, 0.5, None], [1, 3, 2])
     0.625

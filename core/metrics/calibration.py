@@ -1,4 +1,4 @@
-"""How true probabilities are: the reliability diagram, the expected calibration error, the Brier score.
+"""Calibration of probabilities: the reliability diagram, the expected calibration error, the Brier score.
 
 Sources: Naeini, Cooper and Hauskrecht 2015, "Obtaining well calibrated probabilities using Bayesian binning" (expected calibration error over bins of equal
 width); Guo et al. 2017, "On calibration of modern neural networks", section 2 (reliability diagrams); Brier 1950.
@@ -14,12 +14,12 @@ from core.metrics.base import Example, Metric, Value
 from core.types import Step
 
 BINS = 10
-Said = tuple[float, bool]  # a probability, and whether it was so
+Forecast = tuple[float, bool]  # a probability, and whether the event occurred
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """What was said with probabilities from `low` to `high`: how often, with which mean, and which share of it was so."""
+    """Forecasts with probabilities from `low` to `high`: their number, mean (`said`), and observed frequency (`so`)."""
 
     low: float
     high: float
@@ -30,15 +30,15 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """`error`: the expected calibration error, the mean distance between what was said and what was so, weighted by how often it was said; None where
-    nothing was said.  `bins`: those in which something was said."""
+    """`error`: the expected calibration error, the mean distance of forecast and observed frequency, weighted by the number of forecasts; None
+    without forecasts.  `bins`: those with forecasts."""
 
     n: int
     error: Value
     bins: tuple[Bin, ...]
 
 
-def reliability(said: Sequence[Said], bins: int = BINS) -> Reliability:
+def reliability(said: Sequence[Forecast], bins: int = BINS) -> Reliability:
     """The reliability diagram of probabilities in 0..1; 1.0 belongs to the last bin.
 
     >>> found = reliability([(0.9, True), (0.9, False), (0.1, False)])
@@ -47,7 +47,7 @@ def reliability(said: Sequence[Said], bins: int = BINS) -> Reliability:
     >>> reliability([]).error is None
     True
     """
-    inside: dict[int, list[Said]] = {}
+    inside: dict[int, list[Forecast]] = {}
     for p, so in said:
         inside.setdefault(min(bins - 1, int(p * bins)), []).append((p, so))
     found = tuple(
@@ -58,7 +58,7 @@ def reliability(said: Sequence[Said], bins: int = BINS) -> Reliability:
     return Reliability(len(said), error, found)
 
 
-def judged(example: Example) -> list[Said]:
+def judged(example: Example) -> list[Forecast]:
     """The probability of each answer, and whether it is right by the annotation with the highest F1; [] where neither is known."""
     references = best_set(example)
     if references is None or example.probabilities is None:
@@ -67,8 +67,8 @@ def judged(example: Example) -> list[Said]:
     return [(p, j in right) for j, p in enumerate(example.probabilities) if p is not None]
 
 
-def ends_of(example: Example, steps: Sequence[Step]) -> list[Said]:
-    """P([EOI]) of each step of a loop, and whether no right answer was left then; [] of a system that does not say [EOI], or without references."""
+def ends_of(example: Example, steps: Sequence[Step]) -> list[Forecast]:
+    """P([EOI]) of each step of a loop, and whether no right answer was left; [] without [EOI] or references."""
     references = best_set(example)
     if references is None or not any(step.eoi_probability for step in steps):
         return []

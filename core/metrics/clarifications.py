@@ -1,6 +1,6 @@
-"""How many of the right answers got a disambiguated question that passes the round trip (core.clarification.round_trip).
+"""The share of right answers with a disambiguated question that passes the round trip (core.clarification.round_trip).
 
-A share of answers, not of questions: a question counts as often as it has right answers.  Undefined where the system clarifies nothing.
+A question counts once per right answer.  Undefined if the system clarifies nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """RAMDocs' measure: all gold answers are given and none of the listed wrong ones.
 
 Source: Wang et al. 2025, "Retrieval-Augmented Generation with Conflicting Evidence".  The paper looks for the answers in a
-written response; here a prediction is a list, so an answer is given where some item equals it after normalisation.  Items that are neither
+written response; here a prediction is a list, so an answer counts if some item equals it after normalisation.  Items that are neither
 gold nor listed as wrong cost nothing here: F1 answer counts those.
 """
 

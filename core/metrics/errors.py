@@ -2,7 +2,7 @@
 
 Every reference answer that was not matched (core.metrics.answers, the annotation with the highest F1) is in exactly one of `alias_mismatch`,
 `not_retrieved` and `missed`; every answer that matched none is in exactly one of `alias_mismatch`, `duplicate` and `spurious`.
-`stopped_early` and `ran_on` say of the whole question that too few or too many answers were given.
+`stopped_early` and `ran_on` mean that too few or too many answers were given.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Errors:
     references: int
     answers: int
     matched: int
-    missed: int  # in the passages that were read, and not given
-    spurious: int  # given, and no reference is like it
+    missed: int  # in the passages that were read, but not given
+    spurious: int  # given, but not similar to any reference
     alias_mismatch: int  # pairs that are close but not equal: another spelling, a longer or a shorter name
-    duplicate: int  # an answer that says again what another one said
-    stopped_early: int  # 1: fewer answers than references, and one that could be read is missing
+    duplicate: int  # an answer that repeats another one
+    stopped_early: int  # 1: fewer answers than references, and a missing one was in the passages
     ran_on: int  # 1: more answers than references
     not_retrieved: int | None  # no alias occurs in any passage that was read
 
@@ -43,7 +43,7 @@ class Errors:
 
 
 def close(aliases: Sequence[str], answer: str) -> bool:
-    """Whether an answer is nearly one of the aliases: the words of one stand in the other, or few letters differ.
+    """Whether an answer is close to an alias: one contains the words of the other, or few letters differ.
 
     >>> close(["John F. Kennedy"], "Kennedy"), close(["Colour"], "color"), close(["Rome"], "Oslo")
     (True, True, False)
@@ -55,16 +55,16 @@ def close(aliases: Sequence[str], answer: str) -> bool:
             continue
         if overlapping(found, wanted):
             return True
-        # numbers that differ by a digit are not spellings of one another
+        # numbers that differ by a digit are different answers
         if not any(c.isdigit() for c in found + wanted) and difflib.SequenceMatcher(None, found, wanted).ratio() >= CLOSE:
             return True
     return False
 
 
 def errors_of(example: Example, read: Sequence[str] | None = None) -> Errors | None:
-    """The errors of an answer set against the annotation with the highest F1; None where no annotation has an answer.
+    """The errors of an answer set against the annotation with the highest F1; None if no annotation has an answer.
 
-    `read`: the texts of the passages that the system had, the question's own ones included.
+    `read`: the texts of the passages that the system read, including the question's own.
     """
     references = best_set(example)
     if references is None:

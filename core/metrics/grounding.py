@@ -1,8 +1,8 @@
 """VerDICt's metrics of interpretations: their number, Sufficient%, ungrounded precision and recall, G-precision, G-recall, G-F1.
 
-Source: Lee et al. 2025, sections 4.3 and 5.1.1 and appendix A.  A judge (core.evaluation.judge) decides what supports and matches what; here is only
-arithmetic over what it decided.  The paper does not say when diversity is sufficient: here, from SUFFICIENT_FROM distinct interpretations on, which
-gives the human row of its Table 2 20.7 on ASQA's 948 development questions where 22.02 is printed.  Means are over questions: precision is undefined where nothing was proposed, and G-F1 is the harmonic
+Source: Lee et al. 2025, sections 4.3 and 5.1.1 and appendix A.  A judge (core.evaluation.judge) decides what supports and matches what; this module
+only counts.  The paper does not say when diversity is sufficient: here, from SUFFICIENT_FROM distinct interpretations on, which
+gives the human row of its Table 2 20.7 on ASQA's 948 development questions where 22.02 is printed.  Means are over questions: precision is undefined if nothing was proposed, and G-F1 is the harmonic
 mean of the two means, as in the paper's Table 2.
 """
 
@@ -15,7 +15,7 @@ _SOURCE = "Lee et al. 2025, VerDICt, section 4.3 and appendix A"
 
 
 def share(values: tuple[bool | None, ...]) -> Value:
-    """Share of True among the decided ones; None where none is decided.
+    """Share of True among the decided ones; None if none is decided.
 
     >>> share((True, None, False)), share((None,)), share(())
     (0.5, None, None)
@@ -25,7 +25,7 @@ def share(values: tuple[bool | None, ...]) -> Value:
 
 
 def harmonic(a: Value, b: Value) -> Value:
-    """2ab/(a+b); 0 where one of them is 0, None where one is undefined.
+    """2ab/(a+b); 0 where one of them is 0, None if one is undefined.
 
     >>> round(harmonic(0.9282, 0.5725), 4), harmonic(0.0, 1.0), harmonic(None, 1.0)  # the first: GPT-4o of the paper's Table 2
     (0.7082, 0.0, None)

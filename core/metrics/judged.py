@@ -1,4 +1,4 @@
-"""What a judge made of one question's interpretations: the records that the grounded metrics count.
+"""A judge's judgments of one question's interpretations, for the grounded metrics.
 
 Source: Lee et al. 2025 (VerDICt), sections 4.3 and 5.1.1 and appendix A.
 """
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class JudgedInterpretation:
-    """One interpretation and what the judge said of it; None where the judge failed.
+    """One interpretation with its judgments; None if the judge failed.
 
     `supported`: its passage supports its answer to its question (V of Eq. 10).  `matched`: it is one of the references' meanings (Eq. 15).
-    `relevant`, `answerable` and `right` are the axes of the paper's Figure 3: the passage speaks of the prompt question, it answers some
+    `relevant`, `answerable` and `right` are the axes of the paper's Figure 3: the passage is about the prompt question, answers some
     meaning of it, and the answer given is right.
     """
 
@@ -29,7 +29,7 @@ class JudgedInterpretation:
 
 @dataclass(frozen=True, slots=True)
 class Grounding:
-    """What a judge made of one question.
+    """A judge's judgments of one question.
 
     `found[j]`: reference meaning j is among the interpretations (Eq. 18).  `recalled`: for each member of the grounded gold set (Eq. 22:
     reference meanings that the passages support, and supported interpretations that are none of these), whether a cited passage supports it

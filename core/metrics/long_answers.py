@@ -1,10 +1,10 @@
-"""ASQA's STR-EM, ROUGE-L and Disambig-F1: a system's answers, written out as one text, against long answers of people.
+"""ASQA's STR-EM, ROUGE-L and Disambig-F1: a system's answers, written out as one text, against human long answers.
 
 Source: Stelmakh et al. 2022, ASQA, section 5 (STR-EM: share of the reference's short answers that occur in the text; ROUGE-L: the highest F of
 the longest common subsequence over the reference texts, stemmed, split into sentences, as rouge-score's rougeLsum).  Our systems write no prose: the
-text is each disambiguated question with its answer, so ROUGE-L says how much of the long answers' content is there, not how well it reads.
+text is each disambiguated question with its answer, so ROUGE-L measures content, not style.
 Disambig-F1: a reader (core.evaluation.long_reader) answers each disambiguated question of the references from the text; the mean over them of the words' F1
-with the nearest short answer.  The bundled reader's has a name of its own.
+with the nearest short answer.  With the bundled reader, the metric has its own name.
 """
 
 from __future__ import annotations

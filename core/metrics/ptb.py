@@ -3,7 +3,7 @@
 Source: the conventions of the Penn Treebank (Marcus et al. 1993) as `PTBTokenizer` of Stanford CoreNLP 3.4.1 applies them when
 coco-caption calls it (`-preserveLines -lowerCase`, punctuation tokens dropped).  Written from that program's behaviour, not from its
 rules: compared as a black box on the 27,666 distinct questions of AmbigNQ (the figure is in the tests' docstring).  Known differences: emoticons
-other than the commonest, and white space inside telephone numbers.
+other than the most common, and white space inside telephone numbers.
 
 At each position the longest matching rule wins, the earlier one on a tie, as in a generated lexer.
 """
@@ -85,7 +85,7 @@ def tokens(sentence: str) -> list[str]:
     found: list[str] = []
     at = 0
     while at < len(sentence):
-        if sentence[at].isspace() or unicodedata.category(sentence[at]) == "Cf":  # nor what is invisible
+        if sentence[at].isspace() or unicodedata.category(sentence[at]) == "Cf":  # nor invisible characters
             at += 1
             continue
         two = _TWO.match(sentence, at)
@@ -109,7 +109,7 @@ def _written(token: str) -> str:
 
 
 def caption_tokens(sentence: str) -> list[str]:
-    """What coco-caption keeps of a caption.
+    """The tokens that coco-caption keeps.
 
     >>> caption_tokens("When did 'The Office' end?")
     ['when', 'did', 'the', 'office', 'end']

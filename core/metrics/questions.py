@@ -1,7 +1,7 @@
 """AmbigQA's F1 BLEU-n and F1 EDIT-F1 of disambiguated questions.
 
 Source: Min et al. 2020, section 4, and the authors' script; BLEU as in coco-caption: per sentence, closest reference length, constants
-in the place of smoothing.  Written from the formulas.  A reference question may hold variants separated by `|`.
+in place of smoothing.  Written from the formulas.  A reference question may hold variants separated by `|`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _edit_f1(predicted: Counter[tuple[str, str]], reference: Counter[tuple[str, 
 def matched_f1(annotation: Annotation, example: Example, similarity: Similarity) -> Value:
     """2 x sum of similarities / (references + predictions) over pairs with equal answers, taken greedily from the most similar.
 
-    None where a reference pair has no question, or the system makes none.  Each side of a pair is used at most once.
+    None if a reference pair has no question, or the system makes none.  Each side of a pair is used at most once.
     """
     if example.questions is None or any(not p.question.strip(" |") for p in annotation.pairs):
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from core.metrics.base import Example, Metric, Value
-from core.text import contains_tokens, words
+from core.text import contains_tokens, word_tokens
 
 
 def covered(passages: Sequence[str], answers: Sequence[Sequence[str]]) -> int:
@@ -18,12 +18,12 @@ def covered(passages: Sequence[str], answers: Sequence[Sequence[str]]) -> int:
     >>> covered(["Rome is old.", "Oslo is cold."], [["Rome"], ["Paris", "City of Light"]])
     1
     """
-    texts = [words(p) for p in passages]
-    return sum(any(contains_tokens(text, words(alias)) for text in texts for alias in aliases) for aliases in answers)
+    texts = [word_tokens(p) for p in passages]
+    return sum(any(contains_tokens(text, word_tokens(alias)) for text in texts for alias in aliases) for aliases in answers)
 
 
 def recall_at_k(passages: Sequence[str], answers: Sequence[Sequence[str]], k: int) -> float:
-    """1 where some alias of some answer is in the top k passages.
+    """1 if some alias of some answer is in the top k passages.
 
     >>> recall_at_k(["Rome is old.", "Oslo is cold."], [["Oslo"]], 1)
     0.0
@@ -32,7 +32,7 @@ def recall_at_k(passages: Sequence[str], answers: Sequence[Sequence[str]], k: in
 
 
 def mrecall_at_k(passages: Sequence[str], answers: Sequence[Sequence[str]], k: int) -> float:
-    """1 where the top k passages cover all n answers (n <= k), or at least k of them (n > k).
+    """1 if the top k passages cover all n answers (n <= k), or at least k of them (n > k).
 
     >>> mrecall_at_k(["Rome or Oslo"], [["Oslo"], ["Rome"]], 2), mrecall_at_k(["Rome or Bonn"], [["Oslo"], ["Rome"]], 2)
     (1.0, 0.0)

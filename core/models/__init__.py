@@ -1,1 +1,1 @@
-"""Neural models: the interleaved prompting, two answering models on it, and the per-passage reader."""
+"""Neural models: encoders, answering models, readers, rerankers, and language models."""

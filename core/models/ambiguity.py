@@ -1,4 +1,4 @@
-"""Is a question ambiguous, and how might it be meant?  Both without evidence, as Disambig-first asks (Min et al. 2020, section 5).
+"""Whether a question is ambiguous, and what it might mean; both without evidence, for Disambig-first (Min et al. 2020, section 5).
 
 The classifier is a logistic regression on the question's sentence vector (all-MiniLM-L6-v2).  The writer has learnt from AmbigNQ's pairs of
 prompt question and disambiguated question which words people add: a lexicon of phrases by opening word and cue ("when" + "come out": "in
@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 from core import disk
 from core.errors import CheckpointError
 from core.models.finding import BUNDLED, WEIGHTS, read_config
-from core.text import content_words, words
+from core.text import content_words, word_tokens
 
 if TYPE_CHECKING:
     from core.retrieval.encoder import Encoder
 
 KIND = "ambiguity"
 LEXICON = "lexicon.json"
-ENCODER = "minilm"  # the vectors that the weights belong to, whatever the settings' encoder is
+ENCODER = "minilm"  # the encoder of the weights, independent of the settings
 ANY = "*"  # cue of phrases that are added to every question of an opening word
 OPENINGS = (
     "how many",
@@ -57,14 +57,14 @@ def opening(question: str) -> str:
     >>> opening("In what year did it open?")
     'what'
     """
-    text = f" {' '.join(words(question))} "
+    text = f" {' '.join(word_tokens(question))} "
     found = [(text.find(f" {o} "), -len(o), o) for o in OPENINGS if f" {o} " in text]
     return min(found)[2] if found else "other"
 
 
 def cues(question: str) -> list[str]:
-    """What of a question decides which phrases people add: its words and pairs of words."""
-    have = words(question)
+    """The words and word pairs of a question that decide which phrases are added."""
+    have = word_tokens(question)
     return [*(" ".join(pair) for pair in itertools.pairwise(have)), *have]
 
 
@@ -75,9 +75,9 @@ class Lexicon:
     phrases: dict[str, dict[str, list[tuple[str, float]]]]
 
     def rewrite(self, question: str, limit: int) -> list[str]:
-        """At most `limit` disambiguated questions, the likeliest first; phrases whose content the question has already are left out."""
+        """At most `limit` disambiguated questions, the likeliest first; without phrases that the question already contains."""
         by_cue = self.phrases.get(opening(question), {})
-        have = set(words(question))
+        have = set(word_tokens(question))
         scores: dict[str, float] = {}
         for cue in [*cues(question), ANY]:
             for phrase, weight in by_cue.get(cue, ()):
@@ -119,8 +119,8 @@ def normal(question: str) -> str:
 
 
 def save_ambiguity(folder: Path, weights: NDArray[np.float32], bias: float, lexicon: Lexicon, about: dict[str, Any]) -> None:
-    """Writes weights (safetensors), lexicon and config; files are replaced whole, config.json last, so that a kill leaves the old ones or
-    none that count.  Raises StorageError."""
+    """Writes weights (safetensors), lexicon and config; files are replaced atomically, config.json last, so that a kill leaves the old model
+    or none.  Raises StorageError."""
     from safetensors.numpy import save
 
     disk.write_bytes(folder / WEIGHTS, save({"weights": weights.astype(np.float32), "bias": np.array([bias], np.float32)}))
@@ -133,7 +133,7 @@ def find_ambiguity(name: str = "default") -> Path:
     """The folder of a model; "default" is the bundled one.  Raises CheckpointError."""
     folder = BUNDLED / KIND if name == "default" else Path(name).expanduser()
     if not (folder / "config.json").exists():
-        raise CheckpointError(f"no model of ambiguity in {folder}; train one: python -m core train ambiguity --ambignq FILE")
+        raise CheckpointError(f"no ambiguity model in {folder}; train one: python -m core train ambiguity --ambignq FILE")
     kind = read_config(folder).get("kind")
     if kind != KIND:
         raise CheckpointError(
@@ -174,7 +174,7 @@ def _loaded(folder: Path, stamps: tuple[tuple[int, int, int], ...], device: str)
 
 
 def load_ambiguity(name: str = "default", device: str = "auto") -> tuple[AmbiguityModel, str]:
-    """(model, digest of its files).  Loaded once; new files in the folder are loaded anew.  Raises CheckpointError."""
+    """(model, digest of its files).  Loaded once; new files in the folder are reloaded.  Raises CheckpointError."""
     folder = find_ambiguity(name)
     try:
         stats = [(folder / n).stat() for n in (WEIGHTS, LEXICON)]

@@ -1,4 +1,4 @@
-"""The answering model of the settings, whichever kind it is: the bundled span model's kind, or an encoder-decoder."""
+"""Loads the answering model of the settings: a span model or an encoder-decoder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Where the weights of a model are: bundled folders, folders of `train`, encoder-decoders, files in the authors' formats, hub names.
+"""Finds the weights of a model: bundled folders, folders of `train`, encoder-decoders, files in the authors' formats, hub names.
 
-Looks at names and at config.json alone; nothing heavy is imported, so that a page can say what is ready before the libraries are loaded.
+Only reads names and config.json and imports nothing heavy, so that a page can show what is ready before the libraries are loaded.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from core.settings import ROOT
 
 BUNDLED = ROOT / "checkpoints"
 WEIGHTS = "model.safetensors"
-PACKED = "model.packed"  # the same, made smaller (core.models.span.packed): of large bundled checkpoints
+PACKED = "model.packed"  # compressed (core.models.span.packed), for large bundled checkpoints
 RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
 SEQ2SEQ_ANSWERER = "answerer-seq2seq"  # the bundled encoder-decoder that writes one answer a step
-SMALL_SEQ2SEQ = "small-seq2seq"  # the kind that config.json of core.models.seq2seq.small names
-# checkpoints that are looked for under these names and are no hub names, and how to come by them
+SMALL_SEQ2SEQ = "small-seq2seq"  # `kind` in config.json of core.models.seq2seq.small
+# names of checkpoints that are not hub names, and how to get them
 OWN = {
     "answerer-seq2seq": "train it with `python -m core train seq2seq --init small:answerer`",
     "fid": "train it with `python -m core train seq2seq --target spliced --init small:reader`",
@@ -27,11 +27,11 @@ OWN = {
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """A checkpoint's config.json.  Raises CheckpointError where it is missing or damaged."""
+    """A checkpoint's config.json.  Raises CheckpointError if it is missing or damaged."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         if not isinstance(config, dict):
-            raise ValueError(f"an object was expected, not {type(config).__name__}")
+            raise ValueError(f"expected an object, not {type(config).__name__}")
     except (OSError, ValueError) as error:
         raise damaged(folder, error) from None
     return config
@@ -52,7 +52,7 @@ def named_folder(name: str, kind: str) -> Path | None:
 def find_checkpoint(name: str, kind: str) -> Path:
     """A folder: as given, or bundled as `checkpoints/<kind>` for "default" or `checkpoints/<name>`.
 
-    Raises CheckpointError that lists what is bundled, or says why the folder is no span model's.
+    Raises CheckpointError that lists what is bundled, or says why the folder is not a span model's.
     """
     if (folder := named_folder(name, kind)) is not None:
         _check_kind(folder)

@@ -230,7 +230,7 @@ def authors_attention(
     own, (2 L, L) read as (L, 2 L); for the prompt's those of all rows, (R * L, L) read as (L, R * L).  So the tables are mixed over rows, and
     padding of one row hides tokens of others.  What comes out depends on R and L, padding included: give questions one by one.
 
-    Raises ValueError without `rows` or a position bias (an encoder that is no T5), and when the number of rows is no multiple of `rows`.
+    Raises ValueError without `rows` or a position bias (an encoder that is not a T5), and when the number of rows is no multiple of `rows`.
     """
     total, heads, length, width = query.shape
     if position_bias is None or rows is None or total % rows:

@@ -1,1 +1,1 @@
-"""Passages and what finds them: corpora and their library, readers of files, dense and BM25 indexes, and the search that joins them."""
+"""Passage retrieval: corpora and their library, file readers, dense and BM25 indexes, hybrid search."""

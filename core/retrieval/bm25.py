@@ -1,9 +1,9 @@
-"""BM25 over a passage store, in the files of bm25s, memory-mapped when they are read.
+"""BM25 over a passage store, in bm25s's file format, memory-mapped for reading.
 
 Source: bm25s (Lu 2024, https://arxiv.org/abs/2407.03618), its `lucene` variant with k1 = 1.5 and b = 0.75, English stop words
 (its own and core.text's question words), the Snowball stemmer.  bm25s builds its score matrix from the tokens of the whole
 corpus in memory; here the same matrix is written in two passes over the disk (`build`), so that memory grows with the vocabulary
-and 4 bytes a passage.  A test holds both to the same scores.
+and 4 bytes a passage.  A test compares the scores of both.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from core.errors import IndexMismatchError, StorageError
 from core.text import STOPWORDS
 
 K1, B = 1.5, 0.75
-CHUNK = 4_000_000  # postings scored at once: 48 MB
+CHUNK = 4_000_000  # postings scored at a time: 48 MB
 _TOKEN = re.compile(r"\w+")
 _POSTING = np.dtype([("token", "<i4"), ("doc", "<i4"), ("count", "<i4")])
-_BUFFERED = 100_000  # postings kept before they go to disk
+_BUFFERED = 100_000  # postings buffered before they are written
 
 
 class Tokenizer:
@@ -51,7 +51,7 @@ class Tokenizer:
 
 
 def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[int, int], None]) -> None:
-    """Writes the index of `count` texts to `folder`, which appears only when it is complete; what was begun is taken away where the disk refuses.
+    """Writes the index of `count` texts to `folder`, atomically; partial files are removed if the disk refuses.
 
     First pass: postings (token, document, occurrences) to a file, document lengths and document frequencies.  Second pass: each
     posting's score to its place in the column of its token (compressed sparse columns, as bm25s stores them).  Raises OSError, StorageError.
@@ -63,7 +63,7 @@ def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[in
         _build(texts, count, part, progress)
         shutil.rmtree(folder, ignore_errors=True)
         part.replace(folder)
-    except (OSError, StorageError):  # it begins anew the next time: what was written only takes room
+    except (OSError, StorageError):  # the next build starts again: partial files only take up space
         shutil.rmtree(part, ignore_errors=True)
         raise
     progress(count, count)
@@ -103,7 +103,7 @@ def _score(part: Path, lengths: NDArray[np.int32], frequency: NDArray[np.int64])
     starts = np.zeros(len(frequency) + 1, np.int64)
     np.cumsum(frequency, out=starts[1:])
     total = int(starts[-1])
-    # a mapping cannot be empty; one posting that no column points to stands for none
+    # a mapping cannot be empty: one unused posting stands for an empty index
     data = disk.new_array(part / "data.csc.index.npy", np.float32, (max(1, total),))
     indices = disk.new_array(part / "indices.csc.index.npy", np.int32, (max(1, total),))
     np.save(part / "indptr.csc.index.npy", starts)
@@ -128,7 +128,7 @@ class Bm25Index:
     """Reads what `build` wrote.  Scores are 0 for a passage that shares no word with the query."""
 
     def __init__(self, folder: Path, count: int) -> None:
-        """Raises IndexMismatchError when the index is missing, damaged or of another number of passages."""
+        """Raises IndexMismatchError if the index is missing, damaged or has another number of passages."""
         import bm25s
 
         try:
@@ -141,11 +141,11 @@ class Bm25Index:
         self._tokenizer = Tokenizer()
 
     def knows(self, word: str) -> bool:
-        """True where a passage has the word, and for a stop word, which nobody looks for."""
+        """True if a passage has the word, or if it is a stop word."""
         return all(t in self._bm25.vocab_dict for t in self._tokenizer(word))
 
     def scores(self, query: str) -> NDArray[np.float32] | None:
-        """BM25 of every passage (n,), or None when no word of the query is in the corpus (an empty query, only stop words)."""
+        """BM25 scores of every passage (n,), or None if no word of the query is in the corpus (an empty query, only stop words)."""
         known = self._bm25.vocab_dict
         tokens = [known[t] for t in dict.fromkeys(self._tokenizer(query)) if t in known]
         if not tokens:

@@ -1,8 +1,8 @@
 """Builds a corpus in a folder: files -> passages -> BM25 -> vectors -> index -> manifest, each stage resumable.
 
-The passages are read again from the start unless they were finished; BM25 appears whole; vectors go on at the last complete
-shard; the manifest is written last, and only a folder with a manifest is a corpus.  Where the disk refuses, what cannot be gone on with is taken
-away, so that it does not fill the disk.
+Passages are read again from the start unless they were finished; BM25 is written atomically; vectors resume at the last complete
+shard; the manifest is written last, and only a folder with a manifest is a corpus.  If the disk refuses, files that cannot be resumed are
+removed to free space.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from core.retrieval.readers.lines import Limits, Rejected, Source, Tally
 from core.text import storable
 
 BM25_FOLDER = "bm25"
-SHOWN_REJECTED = 200  # rejected rows kept in a report; the total counts all
-Prints = list[list[str]]  # name and sha256 of each file
+SHOWN_REJECTED = 200  # rejected rows listed in a report; the total counts all
+Fingerprints = list[list[str]]  # name and sha256 of each file
 Progress = Callable[[int, int, str], None]  # done, total (0: not known), stage: reading, words, encoding, indexing
 
 
 def no_progress(done: int, total: int, stage: str) -> None:
-    """For callers that show none."""
+    """A progress callback that does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What became of one file: for tables `read == blank + header + rejected + documents`."""
+    """Counts for one file; for tables, `read == blank + header + rejected + documents`."""
 
     file: str
     read: int  # lines, or pages of a PDF
@@ -49,7 +49,7 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What a build did.  The files' passages add up to `passages`, the number of rows and of vectors."""
+    """The result of a build.  The files' passages add up to `passages`, the number of rows and vectors."""
 
     name: str
     passages: int
@@ -57,17 +57,17 @@ class BuildReport:
     files: tuple[FileReport, ...]
     rejected: tuple[Rejected, ...]  # the first SHOWN_REJECTED
     rejected_total: int
-    resumed_at: int  # vectors that an interrupted build had left
+    resumed_at: int  # vectors left by an interrupted build
     seconds: float
     encode_seconds: float
-    model_fraction: float | None  # of `encode_seconds` inside the model, and not padding; None when nothing was encoded
+    model_fraction: float | None  # share of `encode_seconds` spent in the model on real tokens; None if nothing was encoded
     already_built: bool = False
 
 
-def fingerprint(paths: Sequence[Path], limits: Limits) -> Prints:
-    """Name and sha256 of each file; one of several that cannot be read has no sha256, and `_read` says why.
+def fingerprint(paths: Sequence[Path], limits: Limits) -> Fingerprints:
+    """Name and sha256 of each file; if one of several cannot be read, its sha256 is empty and `_read` reports why.
 
-    Raises InputError for a file of an unknown kind, and for one alone that is missing or too large.
+    Raises InputError for a file of an unknown kind, or if the only file is missing or too large.
     """
     prints = []
     for path in paths:
@@ -87,10 +87,10 @@ def fingerprint(paths: Sequence[Path], limits: Limits) -> Prints:
     return prints
 
 
-def _read(folder: Path, paths: Sequence[Path], prints: Prints, limits: Limits, progress: Progress) -> None:
-    """Writes the passage store.  One of several files that is damaged is left out whole and listed like a bad line.
+def _read(folder: Path, paths: Sequence[Path], prints: Fingerprints, limits: Limits, progress: Progress) -> None:
+    """Writes the passage store.  A damaged file among several is left out entirely and listed like a bad line.
 
-    Raises InputError when no passage is left, FormatError for a damaged file that is alone.
+    Raises InputError if no passage is left, FormatError if the only file is damaged.
     """
     rejected: list[Rejected] = []
     files: list[FileReport] = []
@@ -110,11 +110,11 @@ def _read(folder: Path, paths: Sequence[Path], prints: Prints, limits: Limits, p
             except InputError as e:
                 if len(paths) == 1:
                     raise
-                writer.back_to(before)
+                writer.rollback(before)
                 del rejected[listed:]
                 tally = Tally(read=1, rejected=1)
                 why = e.problem if isinstance(e, FormatError) else str(e)
-                reject(Rejected(storable(path.name), 0, f"the file is left out: {storable(why)}", "file"))
+                reject(Rejected(storable(path.name), 0, f"the file is skipped: {storable(why)}", "file"))
             files.append(FileReport(file=storable(path.name), **asdict(tally)))
         progress(writer.count, writer.count, "reading")
         if not writer.count:
@@ -134,17 +134,17 @@ def build(
     name: str,
     folder: Path,
     paths: Sequence[Path],
-    prints: Prints,
+    prints: Fingerprints,
     *,
     encoder: Encoder,
     kind: str,
     limits: Limits,
     progress: Progress,
 ) -> BuildReport:
-    """Builds the corpus in `folder`, or goes on where an interrupted build of the same files stopped.
+    """Builds the corpus in `folder`, or resumes an interrupted build of the same files.
 
-    Raises InputError (no passage), and OSError, sqlite3.Error or StorageError when the disk refuses: then `folder` holds what can be gone on
-    with, or is gone.
+    Raises InputError (no passage), and OSError, sqlite3.Error or StorageError if the disk refuses: then `folder` holds what can be
+    resumed, or is deleted.
     """
     started = time.perf_counter()
     facts = read_facts(folder / FACTS) if (folder / FACTS).exists() else {}
@@ -209,7 +209,7 @@ def report(
     fraction: float | None,
     built: bool = False,
 ) -> BuildReport:
-    """The report of a store: what was read is kept beside the passages, so that a resumed build tells all of it."""
+    """The report of a store, from facts stored next to the passages, so that a resumed build reports everything."""
     files = tuple(FileReport(**f) for f in store.facts["files"])
     return BuildReport(
         name=name,

@@ -2,9 +2,9 @@
 
 Nothing here holds a corpus in memory: 21 million passages (English Wikipedia in the DPR layout) open as fast as twenty.
 
-Files of a store: `rows.tsv` (id, title, text; white space is collapsed before, so that tabs and line breaks only separate),
+Files of a store: `rows.tsv` (id, title, text; white space is already collapsed, so tabs and line breaks are only separators),
 `offsets.i64` (n + 1 byte offsets), `ids.sqlite`, and `passages.json` (count, digest, sizes), written last: a store without it
-is not finished.
+is incomplete.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from core.types import Passage
 
 FACTS = "passages.json"
 _FILES = ("rows.tsv", "offsets.i64", "ids.sqlite", FACTS)
-Mark = tuple[int, int, Any]  # rows, their bytes, their digest so far
+Mark = tuple[int, int, Any]  # number of rows, their bytes, their digest so far
 
 
 def folder_size(folder: Path) -> int:
-    """Bytes of the files in a folder; what a running build renames or removes meanwhile does not count."""
+    """Bytes of the files in a folder; files that a running build renames or removes meanwhile are ignored."""
     size = 0
-    for parent, _, names in os.walk(folder):  # unlike rglob it goes on where a folder vanishes
+    for parent, _, names in os.walk(folder):  # unlike rglob it resumes where a folder vanishes
         for name in names:
             with suppress(OSError):
                 size += (Path(parent) / name).stat().st_size
@@ -56,12 +56,12 @@ def read_facts(path: Path) -> dict[str, Any]:
 def _encode(passage: Passage) -> bytes:
     row = f"{passage.id}\t{passage.title}\t{passage.text}"
     if row.count("\t") != 2 or "\n" in row:
-        raise FormatError("a passage's id, title and text may hold neither tab nor line break", field=passage.id)
+        raise FormatError("a passage's id, title and text must not contain a tab or line break", field=passage.id)
     return row.encode("utf-8") + b"\n"
 
 
 class PassageWriter:
-    """Writes a store; use as a context manager.  `finish` publishes it, leaving without it leaves an unfinished folder."""
+    """Writes a store; use as a context manager.  Without `finish` the folder stays unfinished."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ class PassageWriter:
         self._offsets: BinaryIO = (folder / "offsets.i64").open("wb")
         self._offsets.write(np.int64(0).tobytes())
         self._ids = sqlite3.connect(folder / "ids.sqlite", isolation_level=None)
-        # an unfinished store is written anew, so the table needs no journal of its own
+        # an unfinished store is rewritten, so the table needs no journal of its own
         self._ids.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-65536;")
         self._ids.execute("CREATE TABLE ids (id TEXT PRIMARY KEY, row INTEGER NOT NULL) WITHOUT ROWID")
         self._ids.execute("BEGIN")
@@ -82,9 +82,7 @@ class PassageWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        with (
-            ExitStack() as all_of_them
-        ):  # closing writes what is buffered: where the disk is full the others are closed all the same
+        with ExitStack() as all_of_them:  # closing flushes buffers: if the disk is full, the others are closed all the same
             for file in (self._rows, self._offsets, self._ids):
                 all_of_them.callback(file.close)
 
@@ -92,7 +90,7 @@ class PassageWriter:
         return self._ids.execute("SELECT 1 FROM ids WHERE id = ?", (passage_id,)).fetchone() is not None
 
     def add(self, passage: Passage) -> None:
-        """Raises FormatError for an id that is there already, or a tab or line break in a field."""
+        """Raises FormatError for a duplicate id, or a tab or line break in a field."""
         row = _encode(passage)
         try:
             self._ids.execute("INSERT INTO ids VALUES (?, ?)", (passage.id, self.count))
@@ -105,11 +103,11 @@ class PassageWriter:
         self.count += 1
 
     def mark(self) -> Mark:
-        """The state so far, for `back_to`."""
+        """The state so far, for `rollback`."""
         return self.count, self._size, self._digest.copy()
 
-    def back_to(self, mark: Mark) -> None:
-        """Takes out everything that was added since the mark."""
+    def rollback(self, mark: Mark) -> None:
+        """Removes everything that was added since the mark."""
         self.count, self._size, self._digest = mark[0], mark[1], mark[2].copy()
         for stream, size in ((self._rows, self._size), (self._offsets, (self.count + 1) * np.dtype(np.int64).itemsize)):
             stream.truncate(size)
@@ -117,7 +115,7 @@ class PassageWriter:
         self._ids.execute("DELETE FROM ids WHERE row >= ?", (self.count,))
 
     def finish(self, **facts: Any) -> str:
-        """Publishes the store and returns its digest.  `facts` are kept beside the count (source, rejected rows, ...).
+        """Publishes the store and returns its digest.  `facts` (source, rejected rows, ...) are stored with the count.
 
         Raises OSError, sqlite3.Error or StorageError when the disk refuses.
         """
@@ -139,7 +137,7 @@ class PassageStore:
     def __init__(self, folder: Path) -> None:
         """Opens a finished store.
 
-        Raises NotFoundError when there is none, IndexMismatchError when its files do not fit one another.
+        Raises NotFoundError if there is none, IndexMismatchError if its files do not match.
         """
         self.folder = folder
         try:
@@ -180,7 +178,7 @@ class PassageStore:
         return (self[row] for row in range(len(self)))
 
     def passages(self, offset: int = 0, limit: int = 50) -> list[Passage]:
-        """At most `limit` passages from row `offset` on; an empty list past the end."""
+        """At most `limit` passages from row `offset`; an empty list past the end."""
         return [self[row] for row in range(max(0, offset), min(len(self), max(0, offset) + max(0, limit)))]
 
     def row_of(self, passage_id: str) -> int | None:
@@ -195,14 +193,14 @@ class PassageStore:
         return None if found is None else int(found[0])
 
     def get(self, passage_id: str) -> Passage:
-        """Raises NotFoundError for an id that the corpus does not have."""
+        """Raises NotFoundError for an unknown id."""
         row = self.row_of(passage_id)
         if row is None:
             raise NotFoundError(f"no passage has the id '{passage_id}' in this corpus of {len(self)} passages")
         return self[row]
 
     def verify(self) -> None:
-        """Reads all rows.  Raises IndexMismatchError when they are not those that the digest was made of."""
+        """Reads all rows.  Raises IndexMismatchError if they do not match the digest."""
         found = hashlib.sha256()
         for start in range(0, len(self._rows), 1 << 24):
             found.update(self._rows[start : start + (1 << 24)].tobytes())

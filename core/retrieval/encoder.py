@@ -28,7 +28,7 @@ from core.models.encoders.packaged import MINILM, packaged_folder
 from core.models.encoders.pretrained import reason, sentence_transformer
 from core.models.encoders.retriever import CLS, find_retriever
 from core.settings import Settings
-from core.text import words
+from core.text import word_tokens
 from core.types import Passage
 
 if TYPE_CHECKING:
@@ -42,17 +42,17 @@ BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # tokens of one forward pass, paddi
 
 
 def passage_text(passage: Passage) -> str:
-    """What the encoder reads of a passage: 'title. text', or the text alone where there is no title."""
+    """The encoder's input for a passage: 'title. text', or only the text if there is no title."""
     return f"{passage.title}. {passage.text}" if passage.title else passage.text
 
 
 @dataclass(slots=True)
 class EncodeStats:
-    """What encoding has cost so far; padding and time outside the model are what batching loses."""
+    """The cost of encoding so far; padding and time outside the model are overhead."""
 
     texts: int = 0
     tokens: int = 0  # of the texts themselves
-    padded_tokens: int = 0  # that the model ran over, padding included
+    padded_tokens: int = 0  # processed by the model, including padding
     model_seconds: float = 0.0  # inside the forward passes
 
 
@@ -66,12 +66,12 @@ class Encoder(Protocol):
     def dimension(self) -> int: ...
 
     def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
-        """float32 (len(texts), d), each row of length 1, in the order of `texts`.  Safe to call from several threads."""
+        """float32 (len(texts), d), each row of length 1, in the order of `texts`.  Thread-safe."""
         ...
 
 
 class QueryCache:
-    """The vectors of the questions asked last (LRU); safe between threads."""
+    """The vectors of recent questions (LRU); thread-safe."""
 
     def __init__(self, size: int = QUERY_CACHE) -> None:
         self._size, self._lock = size, threading.Lock()
@@ -94,8 +94,8 @@ class QueryCache:
 def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
     """Indices in batches of similar length, longest first, each at most `budget` tokens when padded (or one text).
 
-    Longest first, so that a batch too large for the memory fails at once and not after an hour.  A batch that is a quarter full
-    is closed early when the next text would be more than a fifth padding.
+    Longest first, so that a batch that is too large for memory fails at once.  A batch that is at least a quarter full ends early
+    if the next text would be more than a fifth padding.
     """
     batch: list[int] = []
     widest = 0
@@ -113,7 +113,7 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 class _CachedEncoder:
-    """The query cache and the lock that every encoder shares; subclasses compute."""
+    """The query cache and the lock of every encoder; subclasses compute the vectors."""
 
     def __init__(self, name: str) -> None:
         self.name, self.stats = name, EncodeStats()
@@ -139,7 +139,7 @@ class _CachedEncoder:
             with self._lock:
                 fresh = self._compute(missing, kind)
             for text, vector in zip(missing, fresh, strict=True):
-                known[text] = vector.copy()  # a row of `fresh` would keep the whole batch alive
+                known[text] = vector.copy()  # a view would keep the whole batch in memory
                 self._cache.put(text, known[text])
         return np.stack([known[t] for t in texts])
 
@@ -239,8 +239,8 @@ class BertEncoder(PooledEncoder):
 
 
 class RetrieverEncoder(_CachedEncoder):
-    """A trained retriever.  Where it trained the question's side alone, its base encodes the passages, and `name` is the base's: so an
-    index of the base serves it too."""
+    """A trained retriever.  If only the question side was trained, its base encodes the passages and gives `name`, so an index of the
+    base works too."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         """Raises CheckpointError."""
@@ -275,7 +275,7 @@ class SentenceTransformerEncoder(_CachedEncoder):
     """Any sentence-transformers model, by hub name or folder, with its own pooling, prompts and normalisation."""
 
     def __init__(self, name: str, device: str = "auto", *, threads: int = 0) -> None:
-        """Raises CheckpointError when the model is neither a folder nor to be had from the hub."""
+        """Raises CheckpointError if the model is neither a folder nor available from the hub."""
         super().__init__(name)
         import torch
 
@@ -308,9 +308,9 @@ class SentenceTransformerEncoder(_CachedEncoder):
 
 
 class HashingEncoder(_CachedEncoder):
-    """Words hashed into signed buckets: a test double that needs no weights, chosen with AMBISCOPE_ENCODER=hashing.
+    """Words hashed into signed buckets: a test double without weights (AMBISCOPE_ENCODER=hashing).
 
-    Texts that share words are near one another; it knows no synonyms.  Deterministic on every machine.
+    Texts that share words are similar; synonyms are not.  Deterministic on every machine.
     """
 
     def __init__(self, dimension: int = 64) -> None:
@@ -324,10 +324,10 @@ class HashingEncoder(_CachedEncoder):
     def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
         out = np.zeros((len(texts), self._dimension), dtype=np.float32)
         for row, text in enumerate(texts):
-            for word in words(text) or [""]:
+            for word in word_tokens(text) or [""]:
                 value = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
                 out[row, value % self._dimension] += 1.0 if value >> 63 else -1.0
-            if not out[row].any():  # words that cancel each other out
+            if not out[row].any():  # words that cancel each other
                 out[row, 0] = 1.0
         self.stats.texts += len(texts)
         vectors: Vectors = out / np.linalg.norm(out, axis=1, keepdims=True)
@@ -335,9 +335,9 @@ class HashingEncoder(_CachedEncoder):
 
 
 def first_token(name: str) -> str | None:
-    """The checkpoint that a name means whose first token's state is its vector: after `cls:`, or by name one of Condenser's (Gao and Callan 2021).
+    """The checkpoint name of an encoder with CLS pooling: after `cls:`, or one of Condenser's (Gao and Callan 2021).
 
-    Such checkpoints name no pooling of their own, and sentence-transformers would take the mean.
+    Such checkpoints do not configure pooling, and sentence-transformers would use the mean.
 
     >>> first_token("cls:bert-base-uncased"), first_token("Luyu/co-condenser-wiki"), first_token("minilm")
     ('bert-base-uncased', 'Luyu/co-condenser-wiki', None)
@@ -357,7 +357,9 @@ def load_encoder(settings: Settings) -> Encoder:
     if (folder := find_retriever(settings.encoder)) is not None:
         return RetrieverEncoder(folder, settings)
     if (bare := first_token(settings.encoder)) is not None:
-        from core.models.encoders.retriever_network import load_plain
+        from core.models.encoders.retriever_network import load_bare_encoder
 
-        return PooledEncoder(settings.encoder, *load_plain(bare), settings.device, pooling="cls", threads=settings.threads)
+        return PooledEncoder(
+            settings.encoder, *load_bare_encoder(bare), settings.device, pooling="cls", threads=settings.threads
+        )
     return SentenceTransformerEncoder(settings.encoder, settings.device, threads=settings.threads)

@@ -1,7 +1,7 @@
-"""FAISS on GPUs: which ones, a copy on each or a part on each, and one search at a time.
+"""FAISS on GPUs: device selection, replicas or shards, and one search at a time.
 
 Source: FAISS (https://github.com/facebookresearch/faiss/wiki/Faiss-on-the-GPU).  A GPU index is not safe to search from two threads, because they
-would share its scratch memory; an IVF-PQ index runs on a GPU only with certain lengths of code, and with the tables of the longer ones in float16.
+would share its scratch memory; an IVF-PQ index runs on a GPU only with certain code lengths, the longer ones with lookup tables in float16.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from core.errors import InputError
 from core.retrieval.encoder import Vectors
 
 Spread = Literal["replicate", "shard", "one"]
-CODE_BYTES = (1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96)  # of a vector, that FAISS's IVF-PQ kernels know
+CODE_BYTES = (1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96)  # code lengths of FAISS's IVF-PQ kernels
 MOST_RESULTS = 2048  # of one search
 _PLACES = 256  # of a lookup table for each code byte
 
@@ -25,9 +25,9 @@ _log = logging.getLogger(__name__)
 
 
 def chosen_gpus(device: str, available: int) -> tuple[int, ...]:
-    """The GPUs that `AMBISCOPE_DEVICE` allows FAISS, of the `available` ones: all for auto and cuda, one for cuda:1, none else.
+    """The GPUs that FAISS may use under `AMBISCOPE_DEVICE`: all `available` ones for auto and cuda, one for cuda:1, else none.
 
-    Raises InputError for a number that there is not, where there are GPUs at all.
+    Raises InputError for a number that does not exist, if there are any GPUs.
     """
     kind, _, number = device.partition(":")
     if kind not in ("auto", "cuda") or not available:
@@ -43,28 +43,28 @@ def chosen_gpus(device: str, available: int) -> tuple[int, ...]:
 
 
 def code_bytes(dimension: int, wanted: float) -> int:
-    """The shortest code of at least `wanted` bytes that divides a vector of `dimension` evenly and that a GPU can search too, or the longest."""
+    """The shortest code of at least `wanted` bytes that divides `dimension` evenly and is supported on GPUs, or the longest."""
     fitting = [size for size in CODE_BYTES if dimension % size == 0]
     return next((size for size in fitting if size >= wanted), fitting[-1])
 
 
 class GpuIndex:
-    """A FAISS index (flat or IVF-PQ) on one or several GPUs; safe to search from several threads.
+    """A FAISS index (flat or IVF-PQ) on one or several GPUs; thread-safe.
 
-    Out of GPU memory: the questions of a search are halved; if one alone does not fit, the index on the CPU answers from then on.  Each is said once.
+    Out of GPU memory, a search is split in halves; if a single question does not fit, the CPU index is used from then on.  Each change is logged once.
     """
 
     def __init__(self, index: Any, gpus: tuple[int, ...], spread: Spread) -> None:
-        """`index` stays on the CPU as well.  Raises RuntimeError where FAISS cannot copy it (`on_gpus` goes on without)."""
+        """`index` also stays on the CPU.  Raises RuntimeError if FAISS cannot copy it."""
         import faiss
 
         gpus = gpus[:1] if spread == "one" else gpus
         quantised = isinstance(index, faiss.IndexIVFPQ)
-        library: Any = faiss  # the CPU's build lacks these names
+        library: Any = faiss  # the CPU build lacks these names
         options = library.GpuMultipleClonerOptions()
         options.shard = spread == "shard"
         options.useFloat16 = quantised  # the lookup tables; of a flat index it would be the vectors themselves
-        self._resources = [library.StandardGpuResources() for _ in gpus]  # they must live as long as the index
+        self._resources = [library.StandardGpuResources() for _ in gpus]  # must live as long as the index
         self._cpu, self.gpus = index, gpus
         self._gpu: Any = library.index_cpu_to_gpu_multiple_py(self._resources, index, options, list(gpus))
         self._lock, self._batch = threading.Lock(), 0  # 0: as many questions as there are
@@ -97,7 +97,7 @@ class GpuIndex:
 
 
 def on_gpus(index: Any, gpus: tuple[int, ...], spread: Spread) -> GpuIndex | None:
-    """`index` on these GPUs; None where it stays on the CPU, with a line that says why."""
+    """`index` on these GPUs; None if it stays on the CPU, with a log line that says why."""
     import faiss
 
     if not gpus:

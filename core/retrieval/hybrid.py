@@ -40,7 +40,7 @@ def checked_mode(mode: str) -> Mode:
 def search(
     index: VectorIndex, bm25: Bm25Index | None, queries: Sequence[str], vectors: Vectors, k: int, mode: Mode
 ) -> list[Found]:
-    """For each query and its vector of (Q, d): rows, scores and cosines of the k best passages; `bm25` is not read when dense."""
+    """For each query with its vector in (Q, d): rows, scores and cosines of the k best passages; dense search does not use `bm25`."""
     if mode == "dense" or bm25 is None:
         return [(rows, cosines, cosines) for rows, cosines in index.search(vectors, k)]
     if mode == "bm25":
@@ -67,7 +67,7 @@ def _fused(
     k: int,
     wanted: int,
 ) -> Found:
-    if words is None:  # no word to match: what remains is dense retrieval
+    if words is None:  # no word matches: dense retrieval only
         rows, cosines = dense
         return rows[:k], cosines[:k], cosines[:k]
     rows = np.union1d(dense[0], best(words, wanted))

@@ -1,4 +1,4 @@
-"""The dense index: vectors in one memory-mapped file, a FAISS index over them, and a manifest that says what they are.
+"""The dense index: vectors in one memory-mapped file, a FAISS index over them, and a manifest that describes them.
 
 Source: FAISS (Douze et al. 2024, https://github.com/facebookresearch/faiss).  `flat` needs no index file: FAISS searches the
 mapped vectors in place.  `ivfpq` and `hnsw` find candidates, which are then scored exactly with the stored vectors, so a score
@@ -29,10 +29,10 @@ from core.retrieval.gpus import MOST_RESULTS, Spread, chosen_gpus, code_bytes, o
 MANIFEST, VECTORS, INDEX, PROGRESS = "manifest.json", "vectors.f32", "index.faiss", "vectors.progress.json"
 FORMAT = 1
 KINDS = ("flat", "ivfpq", "hnsw")
-SHARD = 2048  # texts encoded between two points of resumption
+SHARD = 2048  # texts encoded between two checkpoints
 ADD_ROWS = 65536  # vectors handed to FAISS at once
 EXACT_FACTOR = 8  # candidates scored exactly for each result wanted of an approximate index
-APPROXIMATE_FROM = 256  # passages; below, a scan is faster, and a quantizer cannot be trained
+APPROXIMATE_FROM = 256  # passages; with fewer, a scan is faster and a quantizer cannot be trained
 HNSW_LINKS = 32
 TRAIN_ROWS_PER_LIST = 64  # k-means of FAISS wants 39 to 256 points a centroid
 PQ_DIMENSIONS = 8  # of the vector in one code byte, about
@@ -40,7 +40,7 @@ PQ_DIMENSIONS = 8  # of the vector in one code byte, about
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an index was built from; compared with what it is used with whenever it is loaded."""
+    """What an index was built from; checked whenever it is loaded."""
 
     encoder: str
     dimension: int
@@ -104,11 +104,11 @@ def write_vectors(
     digest: str,
     progress: Callable[[int, int], None],
 ) -> int:
-    """Encodes `count` texts into `vectors.f32`, shard by shard, going on where an earlier run was interrupted.
+    """Encodes `count` texts into `vectors.f32`, shard by shard, resuming where an earlier run was interrupted.
 
-    `texts(start, stop)` gives the texts of a shard.  A shard counts once `vectors.progress.json` says so; what a kill left
-    behind it is cut off.  The room for all is reserved first: a disk that is too small is told before anything is encoded.  Returns the
-    number of vectors that were there already.  Raises OSError when the disk refuses.
+    `texts(start, stop)` gives the texts of a shard.  A shard counts once it is in `vectors.progress.json`; anything
+    after it is truncated.  Space for all vectors is reserved first, so that a full disk is reported before anything is encoded.  Returns the
+    number of vectors that already existed.  Raises OSError when the disk refuses.
     """
     path, state = folder / VECTORS, folder / PROGRESS
     row_bytes = 4 * encoder.dimension
@@ -120,7 +120,7 @@ def write_vectors(
         except IndexMismatchError:
             before = {}
         rows = before.get("rows")
-        # vectors of another encoder or of other passages are worth nothing here
+        # vectors of another encoder or of other passages cannot be used
         if (
             all(before.get(k) == v for k, v in key.items())
             and isinstance(rows, int)
@@ -184,13 +184,13 @@ def build_index(kind: str, vectors: Vectors, path: Path) -> None:
         lists = max(1, min(int(4 * math.sqrt(n)), n // 39))
         codes = code_bytes(d, d / PQ_DIMENSIONS)
         index = faiss.IndexIVFPQ(faiss.IndexFlatIP(d), d, lists, codes, 8, faiss.METRIC_INNER_PRODUCT)
-        index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # FAISS warns on stdout otherwise
+        index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # otherwise FAISS warns on stdout
         rows = np.random.default_rng(0).permutation(n)[: max(lists * TRAIN_ROWS_PER_LIST, 39 * 256)]
         index.train(np.ascontiguousarray(vectors[np.sort(rows)]))
     for part in _slices(vectors):
         index.add(np.ascontiguousarray(part))
     with disk.replacing(path) as draft, draft.open("wb") as file:
-        # through our own file: FAISS's does not look whether its last bytes were written
+        # through our own file: FAISS does not check that its last bytes were written
         library: Any = faiss  # its stubs lack the writer
         library.write_index(index, library.PyCallbackIOWriter(file.write))
 
@@ -201,7 +201,7 @@ class VectorIndex:
     def __init__(self, folder: Path, manifest: Manifest, device: str = "auto", spread: Spread = "replicate") -> None:
         """`device` and `spread`: AMBISCOPE_DEVICE and AMBISCOPE_INDEX_GPUS.
 
-        Raises IndexMismatchError when the files are not what the manifest says, InputError for a GPU that there is not.
+        Raises IndexMismatchError if the files do not match the manifest, InputError for a GPU that does not exist.
         """
         import faiss
 
@@ -219,7 +219,7 @@ class VectorIndex:
 
     @property
     def gpus(self) -> tuple[int, ...]:
-        """Those that hold the index."""
+        """The GPUs that hold the index."""
         return self._gpu.gpus if self._gpu is not None else ()
 
     def _read(self, path: Path) -> Any:
@@ -250,14 +250,14 @@ class VectorIndex:
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         approximate = self.manifest.kind != "flat" and self._index is not None
         wanted = min(n, max(64, k * EXACT_FACTOR) if approximate else k)
-        # whoever wants them all gets them all: an approximate index would not find some
+        # return all if all are requested: an approximate index would miss some
         approximate = approximate and wanted < n
         scan = self._index is None or (wanted == n and not approximate)
         if self._gpu is not None and wanted <= MOST_RESULTS and not scan:
             scores, rows = self._gpu.search(queries, wanted)  # (Q, wanted)
         elif scan or self.manifest.kind == "flat":
             scores, rows = faiss.knn(queries, self.vectors, wanted, faiss.METRIC_INNER_PRODUCT)
-        elif self.manifest.kind == "hnsw":  # a search's own breadth: the index's is shared by all threads
+        elif self.manifest.kind == "hnsw":  # set for this search: the index's value is shared by all threads
             library: Any = faiss  # its stubs lack the name
             breadth = library.SearchParametersHNSW(efSearch=max(64, wanted))
             scores, rows = self._index.search(queries, wanted, params=breadth)

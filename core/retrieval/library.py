@@ -1,8 +1,8 @@
 """The corpora of an installation: build, list, open, search, delete.  Importing this imports neither torch nor FAISS.
 
-A corpus is a folder `<home>/corpora/<name>` with a manifest; what is being built lies in `.building-<name>` until it is complete,
-so a kill at any moment leaves the old corpus, or none, and a state from which the same command goes on.  One lock file a corpus
-keeps two processes from building the same one.
+A corpus is a folder `<home>/corpora/<name>` with a manifest; a build takes place in `.building-<name>` until it is complete,
+so a kill leaves the old corpus, or none, and a state from which the same command resumes.  A lock file per corpus
+prevents two processes from building the same one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from core.errors import (
 from core.models.encoders.retriever import index_name
 from core.retrieval import build as building
 from core.retrieval import short_names
-from core.retrieval.build import BuildReport, Prints, Progress, no_progress
+from core.retrieval.build import BuildReport, Fingerprints, Progress, no_progress
 from core.retrieval.corpus import FACTS, PassageStore, folder_size, read_facts
 from core.retrieval.encoder import Encoder, Vectors, load_encoder
 from core.retrieval.gpus import Spread
@@ -64,7 +64,7 @@ class CorpusInfo:
 
 
 class Corpus:
-    """An opened corpus.  Index, BM25 and encoder are loaded at the first search; safe to search from several threads."""
+    """An opened corpus.  Index, BM25 and encoder are loaded at the first search; thread-safe."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Corpus:
             return self._words
 
     def _short_names(self) -> ShortNames:
-        """The table of short names, made here where an older build left none.  No name is known where nothing can be written, and in a large
+        """The table of short names, made here where an older build left none.  No name is known if nothing can be written, and in a large
         corpus of an older build, where a search would wait for minutes."""
         with self._lock:
             if self._short is None:
@@ -132,9 +132,9 @@ class Corpus:
                 self._short = ShortNames(file)
             return self._short
 
-    def widened(self, query: str) -> str:
+    def expanded(self, query: str) -> str:
         """The query with the names of this corpus beside its short forms: "the N64 (Nintendo 64)"."""
-        return self._short_names().widened(query, self._bm25().knows)
+        return self._short_names().expanded(query, self._bm25().knows)
 
     @property
     def vectors(self) -> Vectors:
@@ -148,10 +148,10 @@ class Corpus:
         self._short_names()
 
     def search(self, query: str, k: int, mode: str | None = None) -> list[RetrievedPassage]:
-        """The k best passages, best first; fewer when the corpus is smaller, or when in mode bm25 fewer share a word with it.
+        """The k best passages, best first; fewer if the corpus is smaller, or in mode bm25 if fewer share a word with the query.
 
         `mode`: dense, bm25 or hybrid (default: AMBISCOPE_RETRIEVER).  `similarity` is always the cosine.
-        Raises InputError when k < 1 or the mode is unknown, NothingRetrievedError when the corpus is empty.
+        Raises InputError if k < 1 or the mode is unknown, NothingRetrievedError if the corpus is empty.
         """
         return self.search_many([query], k, mode)[0]
 
@@ -164,7 +164,7 @@ class Corpus:
             raise NothingRetrievedError(f"corpus '{self.name}' is empty; choose another one")
         if not queries:
             return []
-        queries = [self.widened(query) for query in queries]
+        queries = [self.expanded(query) for query in queries]
         encoder, index = self._dense()
         words = None if chosen == "dense" else self._bm25()
         vectors: Vectors = encoder.encode(queries, "query")
@@ -181,7 +181,7 @@ class CorpusLibrary:
     """All corpora under one AMBISCOPE_HOME."""
 
     def __init__(self, settings: Settings, encoder: Encoder | None = None) -> None:
-        """`encoder`: one that is loaded already; else the settings' is loaded when it is first needed."""
+        """`encoder`: an encoder that is already loaded; by default the settings' encoder is loaded when needed."""
         self.settings, self.folder = settings, settings.corpora_dir
         self._encoder, self._lock = encoder, threading.Lock()
 
@@ -199,7 +199,7 @@ class CorpusLibrary:
 
     @contextmanager
     def _locked(self, name: str, wait: float = 0.0) -> Iterator[None]:
-        """Raises ConflictError while somebody else builds or deletes this corpus, StorageError when nothing can be written."""
+        """Raises ConflictError while another process builds or deletes this corpus, StorageError if the folder cannot be written."""
         import filelock
 
         path = self._at(name, ".lock-")
@@ -234,14 +234,14 @@ class CorpusLibrary:
     # ------------------------------------------------------------ looking
 
     def names(self) -> list[str]:
-        """Complete corpora, and the starter corpus even before its first use."""
+        """Names of the complete corpora, and of the starter corpus even before its first use."""
         found = {p.parent.name for p in self.folder.glob(f"*/{MANIFEST}") if _NAME.fullmatch(p.parent.name)}
         if (self.settings.starter_dir / "passages.tsv").exists():
             found.add(STARTER)
         return sorted(found)
 
     def list(self) -> list[CorpusInfo]:
-        """All corpora by name; interrupted or running builds with `complete=False`.  A damaged one is listed so as well."""
+        """All corpora by name; interrupted or running builds with `complete=False`.  So are damaged ones."""
         folders = {p.name: p for p in self.folder.glob("*") if p.is_dir() and _NAME.fullmatch(p.name)}
         for p in self.folder.glob(".building-*"):
             folders.setdefault(p.name.removeprefix(".building-"), p)
@@ -266,7 +266,7 @@ class CorpusLibrary:
         )
 
     def digest(self, name: str) -> str:
-        """Digest of a complete corpus as its files say now, "" where there is none; unlike `list` it looks at nothing else."""
+        """Digest of a complete corpus from its current files, "" if there is none; faster than `list`."""
         with suppress(OSError, IndexMismatchError):
             Manifest.load(self._at(name))
             return str(read_facts(self._at(name) / FACTS).get("digest", ""))
@@ -275,21 +275,21 @@ class CorpusLibrary:
     # ------------------------------------------------------------ opening
 
     def open(self, name: str, progress: Progress = no_progress) -> Corpus:
-        """Opens a complete corpus; the starter corpus is built first where it is missing or its file has changed.
+        """Opens a complete corpus; the starter corpus is built first if it is missing or its file has changed.
 
-        Raises NotFoundError for a name without corpus, IndexMismatchError when its parts do not fit one another or the encoder.
+        Raises NotFoundError for a name without corpus, IndexMismatchError if its parts do not match each other or the encoder.
         """
         if name == STARTER:
             self._ensure_starter(progress)
         folder = self._at(name)
         if not folder.exists() and self._at(name, ".old-").exists():
-            with self._locked(name):  # a kill in the middle of replacing it: the old one is still there
+            with self._locked(name):  # after a kill during replacement the old one still exists
                 pass
         if not (folder / MANIFEST).exists():
             if self._at(name, ".building-").exists():
                 raise NotFoundError(
                     f"corpus '{name}' is not complete: its build is running or was interrupted; "
-                    "give the same files again to go on"
+                    "give the same files again to resume"
                 )
             raise NotFoundError(f"no corpus is named '{name}'; there are: {', '.join(self.names()) or 'none'}")
         return self._opened(name, folder)
@@ -304,7 +304,7 @@ class CorpusLibrary:
         check_manifest(
             manifest,
             encoder=encoder.name if encoder else index_name(self.settings.encoder),
-            dimension=encoder.dimension if encoder else manifest.dimension,  # checked again when the encoder is loaded
+            dimension=encoder.dimension if encoder else manifest.dimension,  # checked again once the encoder is loaded
             count=len(store),
             digest=store.digest,
             name=name,
@@ -320,7 +320,7 @@ class CorpusLibrary:
             ready = load_precomputed(path.parent, index_name(self.settings.encoder), self.encoder)
             self.create(STARTER, [path], progress, limits=limits, replace=True, wait=STARTER_WAIT_SECONDS, encoder=ready)
 
-    def _usable(self, name: str, prints: Prints) -> bool:
+    def _usable(self, name: str, prints: Fingerprints) -> bool:
         """True if the corpus is complete, made of these files, and fits the settings."""
         folder = self._at(name)
         try:
@@ -343,19 +343,19 @@ class CorpusLibrary:
         wait: float = 0.0,
         encoder: Encoder | None = None,
     ) -> BuildReport:
-        """Reads the files and builds their index; goes on where an interrupted build of the same files stopped.
+        """Reads the files and builds their index; resumes an interrupted build of the same files.
 
-        A complete corpus of the same files, encoder and kind of index is left as it is.  `limits`: those of uploads by default.
-        `replace`: give up another corpus of this name, once the new one is complete.  `wait`: seconds for another build to end.
+        A complete corpus of the same files, encoder and kind of index is kept.  `limits`: those of uploads by default.
+        `replace`: replace another corpus of this name once the new one is complete.  `wait`: seconds to wait for another build.
         `encoder`: of the settings' name; loaded when none is given.
-        `on_reject` hears of the rejected rows (the first 200) when the build is done.
+        `on_reject` receives the rejected rows (the first 200) after the build.
         Raises InputError (name, files, no passage, name in use), ConflictError (being built), StorageError (disk full).
         """
         limits = limits or Limits.for_uploads(self.settings)
         if not paths:
             raise InputError("no file was given; give at least one .tsv, .jsonl, .txt, .md or .pdf file")
         prints = building.fingerprint(paths, limits)
-        report = self._complete(name, prints)  # without the lock: another process may only be looking, as this one
+        report = self._complete(name, prints)  # without the lock: another process may also be reading
         if report is None:
             with self._locked(name, wait):
                 report = self._complete(name, prints)
@@ -367,15 +367,15 @@ class CorpusLibrary:
                 on_reject(row)
         return report
 
-    def _complete(self, name: str, prints: Prints) -> BuildReport | None:
-        """The report of a build that is not needed."""
+    def _complete(self, name: str, prints: Fingerprints) -> BuildReport | None:
+        """The report of an existing corpus, if no build is needed."""
         if not self._usable(name, prints):
             return None
         store = PassageStore(self._at(name))
         return building.report(name, store, resumed_at=0, seconds=0, encode=0, fraction=None, built=True)
 
     def _build(
-        self, name: str, paths: Sequence[Path], prints: Prints, encoder: Encoder, limits: Limits, progress: Progress
+        self, name: str, paths: Sequence[Path], prints: Fingerprints, encoder: Encoder, limits: Limits, progress: Progress
     ) -> BuildReport:
         part = self._at(name, ".building-")
         kind = self.settings.index_kind
@@ -384,25 +384,25 @@ class CorpusLibrary:
             self._publish(name)
             return report
         except InputError:
-            shutil.rmtree(part, ignore_errors=True)  # nothing of it can be used again
+            shutil.rmtree(part, ignore_errors=True)  # nothing in it can be reused
             raise
         except (OSError, sqlite3.Error, StorageError) as e:
-            left = ("what was done is kept", " to go on") if part.exists() else ("nothing was left behind", "")
+            left = ("what was done is kept", " to resume") if part.exists() else ("nothing was left behind", "")
             what = f"building corpus '{name}' stopped ({disk.why(e, self.folder)}); {left[0]}"
             raise StorageError(f"{what}: free some space under {self.folder}, then give the same files again{left[1]}") from e
 
-    def _check_replaceable(self, name: str, prints: Prints, replace: bool) -> None:
+    def _check_replaceable(self, name: str, prints: Fingerprints, replace: bool) -> None:
         if replace or not (self._at(name) / MANIFEST).exists():
             return
         try:
             there = self._opened(name, self._at(name)).store.facts
         except AmbiscopeError:
-            return  # it cannot be used as it is: this is how it is built again
+            return  # an unusable corpus may be rebuilt
         if there.get("fingerprint") != prints:
             raise InputError(f"corpus '{name}' exists and holds {there.get('source')}; delete it first, or choose another name")
 
     def _publish(self, name: str) -> None:
-        """Puts the finished build in the place of the corpus.  Opened corpora keep their files."""
+        """Replaces the corpus by the finished build.  Opened corpora keep their files."""
         target, old = self._at(name), self._at(name, ".old-")
         if target.exists():
             target.replace(old)
@@ -419,7 +419,7 @@ class CorpusLibrary:
             try:
                 for folder in folders:
                     if folder.exists():
-                        folder.replace(gone)  # from here on it is no corpus any more, whatever happens to its files
+                        folder.replace(gone)  # from here on it is no longer a corpus
                         shutil.rmtree(gone)
             except OSError as e:
                 raise StorageError(f"corpus '{name}' cannot be deleted ({e.strerror or e}); check {self.folder}") from e

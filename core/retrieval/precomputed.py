@@ -1,7 +1,7 @@
-"""Vectors of the starter corpus that come with the repository, so that the first start need not encode it.
+"""Precomputed vectors of the starter corpus, so that the first start need not encode it.
 
-`data/starter/vectors.safetensors` holds each passage's digest and its vector in float16 under the name of the encoder that made it; a text that it
-does not know (the file was edited) is encoded as ever.  Made anew by `python -m benchmarks.starter_vectors`; a test compares it with the encoder.
+`data/starter/vectors.safetensors` holds each passage's digest and its vector in float16 under the name of the encoder that made it; other texts
+(the file was edited) are encoded as usual.  Made anew by `python -m benchmarks.starter_vectors`; a test compares it with the encoder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _key(text: str) -> bytes:
 
 
 class PrecomputedEncoder:
-    """Looks passages up; `inner` gives the encoder for the others and for questions, loaded when it is first needed."""
+    """Looks up passage vectors; `inner` loads the encoder for other passages and for questions when it is first needed."""
 
     def __init__(self, name: str, vectors: dict[bytes, Vectors], inner: Callable[[], Encoder]) -> None:
         self.name, self._vectors, self._inner = name, vectors, inner
@@ -45,7 +45,7 @@ class PrecomputedEncoder:
 
 
 def load_precomputed(folder: Path, encoder: str, inner: Callable[[], Encoder]) -> PrecomputedEncoder | None:
-    """None where the folder has no vectors of this encoder, or damaged ones: then everything is encoded."""
+    """None if the folder has no vectors of this encoder, or damaged ones: then everything is encoded."""
     from safetensors import SafetensorError, safe_open
 
     try:

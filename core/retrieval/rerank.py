@@ -1,9 +1,9 @@
-"""Joint passage ranking: passages are picked one after another, each given those picked, along a tree.
+"""Joint passage ranking by tree decoding: passages are picked one after another, each given those before it.
 
 Source: Min et al. 2021, "Joint Passage Ranking for Diverse Multi-Answer Retrieval", sections 3.1 and 3.3 (TREEDECODE), with the length penalty of
 Wu et al. 2016 (GNMT, section 7).  A node of the tree is a passage, a path from the root a sequence of picks; at each turn the best pair of a node
-and a passage that may follow it is added, so the tree grows in width where passages are good for themselves and in depth where they
-complement those before.  What is picked is the set of the tree's passages in the order of their first picking.
+and a passage that may follow it is added, so the tree grows in width where passages are good on their own and in depth where they
+complement others.  The result is the tree's passages in the order in which they were first picked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Scorer(Protocol):
     """An autoregressive reranker over passages 0..n-1."""
 
     def log_probabilities(self, paths: Sequence[tuple[int, ...]]) -> list[list[float]]:
-        """For each path, log P(next passage | question, path) of every passage; -inf for those that may not follow."""
+        """For each path, log P(next passage | question, path) of every passage; -inf for those that cannot follow."""
         ...
 
 
@@ -41,10 +41,10 @@ def length_penalty(length: int, beta: float) -> float:
 
 
 def tree_decode(scorer: Scorer, k: int, beta: float = 1.0) -> list[Pick]:
-    """min(k, n) distinct passages, in the order of picking; fewer when no passage may follow any path.
+    """min(k, n) distinct passages, in the order of picking; fewer if no passage can follow any path.
 
-    Of a passage that stands on several branches the first pick counts.  Ties go to the shorter path, then to the smaller index.  A tree
-    of more than NODES nodes for each passage wanted takes no further branch of a passage that it holds already.
+    For a passage on several branches, the first pick counts.  Ties go to the shorter path, then to the smaller index.  In a tree
+    of more than NODES nodes per requested passage, each passage gets no further branches.
     """
     paths: list[tuple[int, ...]] = [()]
     totals: dict[tuple[int, ...], float] = {(): 0.0}

@@ -1,4 +1,4 @@
-"""Which names a corpus has for a short form: a table beside its index, made with it, or at the first need where a corpus of before has none."""
+"""The names in a corpus for each short form: a table next to its index."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from core.short_names import key_of, names_in, short_forms, short_names_in, writ
 from core.types import Passage
 
 FILE = "short_names.sqlite"
-MOST_NAMES = 3  # that a query is widened by
+MOST_NAMES = 3  # that a query is expanded by
 EXPLAINED, TITLE, TEXT = (
     1000,
     10,
     1,
-)  # what a passage that explains the short form weighs, one that has the name as its title, one that names it
-WHOLE_TEXTS = 200_000  # of a larger corpus, names that only texts have are left out: they would be more than its passages
+)  # weights of a passage that explains the short form, one titled with the name, one that mentions it
+WHOLE_TEXTS = 200_000  # passages; in larger corpora, only names in titles are indexed
 _AT_ONCE = 10_000
 
 
 def build(passages: Iterable[Passage], count: int, file: Path) -> None:
-    """Writes the table of `count` passages to `file`, which appears only when it is complete.  Raises OSError and sqlite3.Error."""
+    """Writes the table of `count` passages to `file`, atomically.  Raises OSError and sqlite3.Error."""
     with disk.replacing(file) as draft, closing(sqlite3.connect(draft, isolation_level=None)) as table:
         table.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;")
         table.execute("CREATE TABLE names (key TEXT, name TEXT, weight INTEGER, PRIMARY KEY (key, name)) WITHOUT ROWID")
@@ -57,14 +57,14 @@ def _add(table: sqlite3.Connection, rows: list[tuple[str, str, int]]) -> None:
 
 
 class ShortNames:
-    """Reads what `build` wrote; each question opens the file anew, so any thread may ask."""
+    """Reads the table; each query opens the file again, so it is thread-safe."""
 
     def __init__(self, file: Path | None) -> None:
-        """`file` None: a corpus whose folder cannot be written; no name is known."""
+        """`file` None: an empty table."""
         self._file = file
 
     def names(self, short: str, known: bool) -> list[str]:
-        """What the short form may stand for, the weightiest first; of one that the corpus itself writes (`known`) only names that stand beside it.
+        """Possible names of the short form, highest weight first; for one that occurs in the corpus (`known`), only names that a passage explains.
 
         Raises IndexMismatchError for a damaged table.
         """
@@ -77,10 +77,10 @@ class ShortNames:
             with closing(sqlite3.connect(f"{self._file.resolve().as_uri()}?mode=ro", uri=True)) as table:
                 return [name for (name,) in table.execute(query, (key, least, MOST_NAMES))]
         except sqlite3.DatabaseError as e:
-            raise IndexMismatchError(f"{self._file} is damaged ({e}); delete this file, and it is made again") from e
+            raise IndexMismatchError(f"{self._file} is damaged ({e}); delete this file; it is created again") from e
 
-    def widened(self, query: str, known: Callable[[str], bool]) -> str:
-        """The query with the corpus's names: in the place of a short form that the corpus never writes, beside it where it does, or where there are
+    def expanded(self, query: str, known: Callable[[str], bool]) -> str:
+        """The query with the corpus's names: in place of a short form that the corpus never writes, beside it where it does, or where there are
         several.  `known`: whether the corpus has a word."""
         for match in reversed(short_names_in(query, known)):
             short = match.group()

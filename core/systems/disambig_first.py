@@ -91,14 +91,14 @@ class DisambigFirst(PassageSystem):
             for event in answer_events([best], candidates, 0, read, time.perf_counter() - begun, number, answers):
                 yield replace(event, step=replace(event.step, prompt=text if asked else ""))
             if self.options.clarify:
-                yield t.QuestionClarified(self._told(best.text, text, question.text), 0.0)
+                yield t.QuestionClarified(self._clarification(best.text, text, question.text), 0.0)
             answers.append(best.text)
             begun = time.perf_counter()
         verdict = f"P(ambiguous) is {given:.0%}"
         return f"{verdict}: {len(asked)} meanings were asked" if asked else f"{verdict}: the question was asked as it is"
 
     @staticmethod
-    def _told(answer: str, asked: str, question: str) -> t.Clarification:
+    def _clarification(answer: str, asked: str, question: str) -> t.Clarification:
         if asked == question:
             return t.Clarification(answer, asked, True, 0, (answer,), "the question stays as it is")
         return t.Clarification(answer, asked, False, 1, (answer,), "written before anything was read, and not asked back")

@@ -50,7 +50,7 @@ class DiversifyThenVerify(LanguageSystem):
 
     def find(self, question: t.Question, run: Run) -> Generator[t.Event, None, Found]:
         questions = self.generator.pseudo_interpretations(question.text, self.imagined, run)  # Eq. 1
-        yield from run.settle()
+        yield from run.finish_role()
         if not questions:
             raise LanguageModelError("the language model failed at 'pseudo_interpretations': it imagined no question")
         yield t.QuestionsImagined(tuple(questions))
@@ -62,7 +62,7 @@ class DiversifyThenVerify(LanguageSystem):
                 why = f"verification left none of {listed(len(passages), 'passage')}: the corpus answers none of the imagined questions"
                 return Found((), tuple(passages), why)
         found = self.generator.clarify_long(question.text, [p.passage for p in read], run, self.options.max_answers)  # Eq. 4
-        yield from run.settle()
+        yield from run.finish_role()
         kept = distinct(found or ())
         for interpretation in kept:
             yield t.InterpretationProposed(interpretation)
@@ -110,7 +110,7 @@ class DiversifyThenVerify(LanguageSystem):
         for text, verdict in zip(questions, verdicts, strict=True):
             why = "" if verdict is not None else "the language model failed"
             yield t.QuestionVerified(text, tuple(ids[i] for i in sorted(verdict or ())), why)
-        yield from run.settle()
+        yield from run.finish_role()
         good = frozenset().union(*(v for v in verdicts if v is not None))
         kept = [p for i, p in enumerate(passages) if i in good]
         dropped = tuple(p.passage.id for i, p in enumerate(passages) if i not in good)

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-from core.models.seq2seq.decoding import Writer, Writing
+from core.models.seq2seq.decoding import SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid
 from core.systems.shared.base import Options, Parts, read_extra
 from core.systems.shared.clarifying import clarifier_options, make_clarifier
@@ -22,12 +22,12 @@ from core.systems.shared.generative import WrittenAnswers
 SAMPLES = 8  # the paper does not say how many samples make a set
 # chosen on held-out practice questions (benchmarks.quality.fid_multi --limit 120, weights 92ca0ec301f37deb); other weights want another bias
 MULTI_BIAS = -0.375
-VARIANTS: Mapping[str, Writing] = {
-    "fid": Writing(),
-    "fid-nucleus": Writing("nucleus", SAMPLES, top_p=0.8, temperature=0.8),
-    "fid-top-k": Writing("top-k", SAMPLES, top_k=40, temperature=0.8),
-    "fid-diverse-beam": Writing("diverse-beam", 3, temperature=0.8, diversity=0.5),
-    "fid-multi": Writing(end_bias=MULTI_BIAS),
+VARIANTS: Mapping[str, SequenceDecoding] = {
+    "fid": SequenceDecoding(),
+    "fid-nucleus": SequenceDecoding("nucleus", SAMPLES, top_p=0.8, temperature=0.8),
+    "fid-top-k": SequenceDecoding("top-k", SAMPLES, top_k=40, temperature=0.8),
+    "fid-diverse-beam": SequenceDecoding("diverse-beam", 3, temperature=0.8, diversity=0.5),
+    "fid-multi": SequenceDecoding(end_bias=MULTI_BIAS),
 }
 # the options that each variant has; the others are not its own
 TUNED: Mapping[str, tuple[str, ...]] = {
@@ -39,7 +39,7 @@ TUNED: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def chosen_writing(name: str, options: Options) -> tuple[Writing, dict[str, Any]]:
+def chosen_decoding(name: str, options: Options) -> tuple[SequenceDecoding, dict[str, Any]]:
     """(the variant's decoding with the options of a person, how its questions are disambiguated).  Raises InputError."""
     writing = VARIANTS[name]
     known = {option: getattr(writing, option) for option in TUNED[name]}
@@ -50,7 +50,7 @@ def chosen_writing(name: str, options: Options) -> tuple[Writing, dict[str, Any]
 
 def build(parts: Parts, options: Options, name: str = "fid") -> WrittenAnswers:
     """Raises InputError for an option that it does not have, CheckpointError."""
-    writing, clarifying = chosen_writing(name, options)
+    writing, clarifying = chosen_decoding(name, options)
     settings = parts.settings
     answerer, digest = load_fid(settings.seq2seq, settings.device)
     clarifier, used = make_clarifier(clarifying, settings, options.clarify)

@@ -120,7 +120,7 @@ class Jpr(PassageSystem):
         kept, shown = self.stopping.keep(candidates, question, self.options.max_answers)
         seconds = time.perf_counter() - begun
         yield from answer_events(kept, shown, len(question.pinned), passages, seconds)
-        return f"one pass over {len(passages)} picked passages; {self.stopping.words()}"
+        return f"one pass over {len(passages)} picked passages; {self.stopping.description()}"
 
 
 def build(parts: Parts, options: Options) -> Jpr:

@@ -1,4 +1,4 @@
-"""Thresholded reading: every passage is read for itself, once; each answer whose likelihood exceeds a threshold is kept.
+"""Thresholded reading: every passage is read on its own, once; each answer whose likelihood exceeds a threshold is kept.
 
 Sources: AmbigQA's thresholded DPR reader (Min et al. 2020, section 5: "valid spans with likelihood larger than a hyperparameter") on DPR's
 reader (Karpukhin et al. 2020, section 6.1).  No answer depends on another.  `dpr-threshold` scores a span as DPR does and its threshold is tuned on held-out questions; `one-pass` is the same reading
@@ -71,7 +71,7 @@ class OnePass(PassageSystem):
         kept, shown = self.stopping.keep(candidates, question, self.options.max_answers)
         seconds = time.perf_counter() - begun
         yield from answer_events(kept, shown, len(question.pinned), passages, seconds)
-        return f"one pass; {self.stopping.words()}"
+        return f"one pass; {self.stopping.description()}"
 
 
 def _build(parts: Parts, options: Options, name: str, asks: bool) -> OnePass:

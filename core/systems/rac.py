@@ -41,20 +41,20 @@ class RetrievalAugmentedClarification(LanguageSystem):
         query = question.text
         if self.relax and question.passages is None:
             query = self.generator.relax(question.text, run)
-            yield from run.settle()
+            yield from run.finish_role()
             yield t.QuestionRelaxed(query)
         retrieved = self.search(question, query, self.options.passages)
         yield retrieved
         found = self.generator.clarify_long(
             question.text, [p.passage for p in retrieved.passages], run, self.options.max_answers
         )  # Eq. 13
-        yield from run.settle()
+        yield from run.finish_role()
         kept = distinct(found or ())
         if self.tree:
             return (yield from self._grow(question, retrieved.passages, kept, run))
         for interpretation in kept:
             yield t.InterpretationProposed(interpretation)
-        return Found(tuple(kept), retrieved.passages, _said(len(kept), len(retrieved.passages)))
+        return Found(tuple(kept), retrieved.passages, _why(len(kept), len(retrieved.passages)))
 
     def _grow(
         self, question: t.Question, passages: tuple[t.RetrievedPassage, ...], roots: list[t.Interpretation], run: Run
@@ -84,13 +84,13 @@ class RetrievalAugmentedClarification(LanguageSystem):
                 if grown is not None:
                     seen.update({p.passage.id: p for p in grown[1] if p.passage.id not in seen})
                     waiting.append((*grown, depth + 1))
-        said = _said(len(valid), len(seen))
+        said = _why(len(valid), len(seen))
         return Found(tuple(valid), tuple(seen.values()), f"{said}; {listed(nodes, 'node')} of the tree read, {pruned} pruned")
 
     def _expanded(
         self, question: t.Question, node: t.Interpretation, run: Run
     ) -> Generator[t.Event, None, tuple[list[t.Interpretation], tuple[t.RetrievedPassage, ...]] | None]:
-        """A node's own passages and what they say of it; None where nothing was found or the call failed (the trace has the call)."""
+        """A node's own passages and what they say of it; None if nothing was found or the call failed (the trace has the call)."""
         try:
             found = self.search(question, node.question, self.options.passages)
         except NothingRetrievedError:
@@ -113,7 +113,7 @@ class RetrievalAugmentedClarification(LanguageSystem):
             Claim(question.text, n.answer, (by_id[n.passage_id],) if n.passage_id in by_id else everything) for n in nodes
         ]
         verdicts = self.generator.verify(claims, run)
-        yield from run.settle()
+        yield from run.finish_role()
         pruned = "pruned: its passage does not support this as an answer to the question"
         return [replace(n, verified=v, abstained=pruned if v is False else "") for n, v in zip(nodes, verdicts, strict=True)]
 
@@ -122,7 +122,7 @@ def _key(interpretation: t.Interpretation) -> tuple[str, str]:
     return normalize_answer(interpretation.question), normalize_answer(interpretation.answer)
 
 
-def _said(interpretations: int, passages: int) -> str:
+def _why(interpretations: int, passages: int) -> str:
     if not interpretations:
         return f"the corpus answers no meaning of the question; {listed(passages, 'passage')} read"
     if interpretations == 1:

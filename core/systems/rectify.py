@@ -55,7 +55,7 @@ class Rectify(PassageSystem):
     def __init__(
         self, parts: Parts, options: Options, reader: PassageReader, verifier: Evidence | None, digests: tuple[str, str]
     ) -> None:
-        """`verifier`: None where the recaller decides alone; `digests`: of the verifier's weights (empty where there is none) and of the reader's."""
+        """`verifier`: None if the recaller decides alone; `digests`: of the verifier's weights (empty if there is none) and of the reader's."""
         chosen = read_options(options)
         self.additions = additions_of("rectify", chosen["additions"], parts, (parts.settings.answerer, "answerer"))
         if self.additions.on:

@@ -22,7 +22,7 @@ from core.models.answering import load_answering
 from core.models.language import loading
 from core.models.language.roles import Claim, LanguageGenerator, Run
 from core.models.ranking.evidence_verifier import probability_of
-from core.models.seq2seq.decoding import Writer, Writing
+from core.models.seq2seq.decoding import SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid, locate
 from core.systems.shared.base import Options, Parts, read_extra, retrieve
 from core.systems.shared.candidates import answer_events, check_count, check_share, choose
@@ -230,7 +230,7 @@ class Refuel(PassageSystem):
         passages: Sequence[t.RetrievedPassage],
         failed: set[str],
     ) -> Generator[t.Event, None, None]:
-        """Puts what the language model does not find supported by its evidence into `failed`.  Raises LanguageModelError where every call fails."""
+        """Puts what the language model does not find supported by its evidence into `failed`.  Raises LanguageModelError if every call fails."""
         assert self.judge is not None
         run = Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
         claims = []
@@ -255,7 +255,7 @@ def build(parts: Parts, options: Options) -> Refuel:
     model: t.BatchAnsweringModel
     if chosen["reads"] == "fused":
         fid, digest = load_fid(settings.seq2seq, settings.device)
-        model = FusedReader(Writer(fid, Writing()))
+        model = FusedReader(Writer(fid, SequenceDecoding()))
     else:
         model, digest = load_answering(settings.answerer, settings.device)
     judge = None

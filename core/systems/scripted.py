@@ -1,6 +1,6 @@
 """A system that answers from a small table through the real loop: for tests of pages, storage and the command line, in milliseconds.
 
-It is no model: a question that the table lacks gets the capitalised words of its passages as candidates, with falling probabilities.
+It is not a model: a question that the table lacks gets the capitalised words of its passages as candidates, with falling probabilities.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from core import types as t
 from core.clarification.round_trip import ask_each_passage
 from core.systems.shared.base import Options, Parts, read_extra
 from core.systems.shared.iterative import AmbigPrompt
-from core.text import find_spans, normalize_answer, words
+from core.text import find_spans, normalize_answer, word_tokens
 
 _NAME = re.compile(r"\b[A-Z][a-z]+(?:\s+[A-Z][a-z]+)*|\b\d{4}\b")
 
 
 class ScriptedModel:
     def __init__(self, table: Mapping[str, Sequence[str]]) -> None:
-        self.table = {" ".join(words(q)): tuple(a) for q, a in table.items()}
+        self.table = {" ".join(word_tokens(q)): tuple(a) for q, a in table.items()}
 
     def propose(self, question: str, passages: Sequence[t.RetrievedPassage], previous: Sequence[str]) -> t.Proposal:
-        known = self.table.get(" ".join(words(question)))
+        known = self.table.get(" ".join(word_tokens(question)))
         pool = known if known is not None else [m for p in passages for m in _NAME.findall(p.passage.text)][:2]
         taken = {normalize_answer(p) for p in previous}
         left = [a for a in dict.fromkeys(pool) if normalize_answer(a) not in taken]

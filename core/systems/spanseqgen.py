@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from core import types as t
-from core.models.seq2seq.decoding import Writer, Writing
+from core.models.seq2seq.decoding import SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid
 from core.models.span.reader import PassageReader, load_reader
 from core.systems.shared.base import Options, Parts, read_extra, retrieve
@@ -59,13 +59,13 @@ def build(parts: Parts, options: Options) -> SpanSeqGen:
     chosen = read_extra(options, "spanseqgen", {"rerank": RERANKERS, "pool": POOL, **clarifier_options()})
     who, pool, settings = chosen.pop("rerank"), check_count("pool", chosen.pop("pool"), 500), parts.settings
     answerer, digest = load_fid(settings.seq2seq, settings.device)
-    used = {"decoding": asdict(Writing()), "rerank": who, "pool": pool, "tokens": TOKENS}
+    used = {"decoding": asdict(SequenceDecoding()), "rerank": who, "pool": pool, "tokens": TOKENS}
     rerank = None
     if who == "reader":
         reader, reader_digest = load_reader(settings.reader, settings.device)
         rerank = rerank_with(reader)
         used |= {"reader": settings.reader, "reader_digest": reader_digest}
     clarifier, more = make_clarifier(chosen, settings, options.clarify)
-    writer = Writer(answerer, Writing(), joined=TOKENS)
+    writer = Writer(answerer, SequenceDecoding(), joined=TOKENS)
     given = ("spanseqgen", parts, options, writer, (settings.seq2seq, digest), {**used, **more}, clarifier)
     return SpanSeqGen(*given, pool=pool, ranked=rerank)

@@ -61,7 +61,7 @@ class Verdict(GroundedSystem):
         query = question.text
         if question.passages is None:  # Eq. 6; nothing is retrieved for a question with passages of its own
             query = self.generator.relax(question.text, run) or question.text
-            yield from run.settle()
+            yield from run.finish_role()
         yield t.QuestionRelaxed(query)
         retrieved = self.search(question, query, self.options.passages)  # Eq. 7
         yield retrieved
@@ -80,7 +80,7 @@ class Verdict(GroundedSystem):
                 abstained += 1
             else:
                 proposed.append(one)
-        yield from run.settle()
+        yield from run.finish_role()
         if not proposed:
             return Found((), retrieved.passages, _nothing(len(passages), trouble))
         proposed = yield from self._verified(proposed, passages, run)
@@ -92,9 +92,9 @@ class Verdict(GroundedSystem):
         final = [proposed[i] for i in result.kept][: self.options.max_answers]
         if self.options.clarify and isinstance(self.generator, Distinguishes):
             worded = self.generator.distinguish(question.text, final, passages, run)
-            yield from run.settle()
+            yield from run.finish_role()
             final = [replace(one, verified=passed) for one, passed in worded]
-        return Found(tuple(final), retrieved.passages, _said(final, len(proposed), abstained, trouble))
+        return Found(tuple(final), retrieved.passages, _why(final, len(proposed), abstained, trouble))
 
     def _weighed(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> Iterator[t.Interpretation]:
         """The interpretations as they come; where there are additions, all at the end, and those that they give less than KEPT_FROM abstain."""
@@ -136,7 +136,7 @@ class Verdict(GroundedSystem):
         alone = [p.index for p in placed if p.cluster < 0 and proposed[p.index].verified is None]
         claims = [Claim(proposed[i].question, proposed[i].answer, (by_id[proposed[i].passage_id],)) for i in alone]
         verdicts = dict(zip(alone, self.generator.verify(claims, run) if claims else ()))
-        yield from run.settle()
+        yield from run.finish_role()
         return [replace(one, verified=verdicts.get(i, one.verified)) for i, one in enumerate(proposed)]
 
     def _vectors(self, interpretations: Sequence[t.Interpretation]) -> Vectors:
@@ -158,7 +158,7 @@ def _nothing(passages: int, trouble: Sequence[str]) -> str:
     return f"no interpretation: none of the nearest {listed(passages, 'passage')} answers any meaning of the question{unread}"
 
 
-def _said(final: Sequence[t.Interpretation], proposed: int, abstained: int, trouble: Sequence[str]) -> str:
+def _why(final: Sequence[t.Interpretation], proposed: int, abstained: int, trouble: Sequence[str]) -> str:
     unread = f", {len(trouble)} could not be read" if trouble else ""
     source = f"from {listed(proposed, 'passage')} that answered; {abstained} abstained{unread}"
     if not final:
@@ -170,7 +170,7 @@ def _said(final: Sequence[t.Interpretation], proposed: int, abstained: int, trou
 
 def build(parts: Parts, options: Options) -> Verdict:
     """Raises InputError for an option that it does not have, CheckpointError, and what loading a language model raises."""
-    from core.models.language.extractive import ReaderGenerator, Sureness, load_reader_generator
+    from core.models.language.extractive import ReaderGenerator, Thresholds, load_reader_generator
     from core.models.ranking.signal_weights import signals_of
 
     default = signals_of(parts.settings.reader)
@@ -187,7 +187,7 @@ def build(parts: Parts, options: Options) -> Verdict:
     added = additions_of("verdict", chosen.pop("additions"), parts, (parts.settings.reader, "reader"))
     if added.on and "abstain_below" not in options.extra:
         chosen["abstain_below"] = 0.0  # every reading is weighed
-    sureness = Sureness(chosen.pop("abstain_below"), chosen.pop("verified_above"))
+    sureness = Thresholds(chosen.pop("abstain_below"), chosen.pop("verified_above"))
     if loading.language_model_needed(parts.settings):
         generator: roles.Generator = load_reader_generator(parts.settings, sureness)
     else:

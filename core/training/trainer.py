@@ -31,7 +31,7 @@ from core.models.encoders.precision import native_bf16
 from core.models.encoders.pretrained import reason
 
 PRECISIONS = ("auto", "bf16", "fp32")
-GO_ON = "make room and start again to go on"
+GO_ON = "free some space and start again to resume"
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _bf16(config: TrainConfig) -> bool:
     return native_bf16(torch.device("cuda" if on_gpu else "cpu"))
 
 
-class _Asked(Exception):
+class _StopRequested(Exception):
     """Somebody asked the run to end."""
 
 
@@ -168,7 +168,7 @@ class _Signals:
     """Hears SIGTERM and SIGINT while it is entered: the first one asks, a second one does what it always did.
 
     Python hears signals in the main thread alone; elsewhere nothing changes.  `interruptible` is True while nothing is changed that is saved:
-    then the first signal raises _Asked at once.
+    then the first signal raises _StopRequested at once.
     """
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ class _Signals:
         self.name = signal.Signals(number).name
         self.__exit__()
         if self.interruptible:
-            raise _Asked
+            raise _StopRequested
 
 
 def fit(
@@ -217,7 +217,7 @@ def fit(
         # a batch without a prompt, or of [EOI] only, leaves some weights without a gradient
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
-    with disk.claimed(out, "a training") if accelerator.is_main_process else nullcontext():
+    with disk.locked(out, "a training") if accelerator.is_main_process else nullcontext():
         return _Run(accelerator, network, task, config, out, save, log, identity).to_the_end()
 
 
@@ -333,7 +333,7 @@ class _Run:
         self.model.eval()
         self.signals.interruptible = self.accelerator.num_processes == 1
         if self.signals.name and self.signals.interruptible:
-            raise _Asked
+            raise _StopRequested
         figures = self.task.evaluate(self.accelerator.unwrap_model(self.model))
         self.signals.interruptible = False
         self.model.train()
@@ -367,7 +367,7 @@ class _Run:
             memory.trim()
 
     def _train(self) -> dict[str, Any]:
-        """Returns the last log row.  Raises _Asked between two steps, or while figures are computed."""
+        """Returns the last log row.  Raises _StopRequested between two steps, or while figures are computed."""
         config = self.config
         # every process takes its own batches: the seed differs, so none repeats another's work
         source = self.task.batches(config.seed + 1009 * self.accelerator.process_index, self.position)
@@ -383,7 +383,7 @@ class _Run:
                 self._record(None, self._elapsed())
             now, heard = self._agreed()
             if heard:
-                raise _Asked
+                raise _StopRequested
             if now - self.saved_at >= 60 * config.save_minutes:
                 self._store(now)
         return self._judge(self._elapsed())
@@ -394,11 +394,11 @@ class _Run:
         with self.bar, self.signals:
             try:
                 row = self._train()
-            except _Asked:
+            except _StopRequested:
                 self._store(self._elapsed())
                 raise CancelledError(
                     f"the training was stopped ({self.signals.name}) and saved at step {self.step} in {self.out}: "
-                    "run the same command again to go on"
+                    "run the same command again to resume"
                 ) from None
             self._store(self._elapsed())
         if self.main:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.annotating import generation as form_of
-from core.annotating.generation import Action, Offered
+from core.annotating.generation import Action, OfferedSuggestion
 from core.text import normalize_answer
 from pages.annotation import search, state
 from pages.annotation.state import Work
@@ -21,9 +21,9 @@ BADGES: dict[Action, str] = {
 }
 
 
-def as_offer(suggestion: Suggestion) -> Offered:
+def as_offer(suggestion: Suggestion) -> OfferedSuggestion:
     ids = tuple(dict.fromkeys(e.passage_id for e in suggestion.evidence))
-    return Offered(suggestion.prediction_id, suggestion.position, suggestion.text, suggestion.question, ids)
+    return OfferedSuggestion(suggestion.prediction_id, suggestion.position, suggestion.text, suggestion.question, ids)
 
 
 def merged_by_answer(suggestions: tuple[Suggestion, ...]) -> list[list[Suggestion]]:
@@ -48,12 +48,12 @@ def uses(work: Work) -> tuple[SuggestionUse, ...]:
     )
 
 
-def _decide(work: Work, offer: Offered, what: str) -> None:
+def _decide(work: Work, offer: OfferedSuggestion, what: str) -> None:
     act = {"accept": form_of.accept, "reject": form_of.reject, "withdraw": form_of.withdraw}[what]
     state.attempt(work, lambda: act(work.form, offer))
 
 
-def _read(work: Work, offer: Offered) -> None:
+def _read(work: Work, offer: OfferedSuggestion) -> None:
     passage = search.look_up(work, offer.passage_ids[0])
     if passage is not None:
         search.open_passage(work, passage)

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.deprecated import current_system
 from core.errors import InputError
 from core.evaluation.summary import failed_calls
-from core.renamed import ran_as
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.markup import escape
@@ -140,7 +140,7 @@ def about(run: StoredEvaluation, name: str) -> None:
     """Everything a run was made with, and its name."""
     report = shared.store().evaluations.evaluation_report(run.id)
     made = report.get("provenance", {})
-    now = ran_as(run.system, made.get("settings", {}))
+    now = current_system(run.system, made.get("settings", {}))
     facts = {
         "system": run.system if now == run.system else f"{run.system} as {now} is today",
         "questions": run.questions,

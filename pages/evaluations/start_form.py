@@ -180,7 +180,7 @@ def watch() -> None:
             st.success(
                 f"{escape(job.name)} is stored: {job.result.n} questions in {job.seconds:.0f} s.", icon=":material/check:"
             )
-            for trouble in job.troubles:
+            for trouble in job.problems:
                 st.warning(escape(trouble), icon=":material/warning:")
         if not may:
             continue

@@ -33,7 +33,7 @@ class Evaluation(Worker):
     """`count` of `total` questions are done; `stage` says what it is doing; `result` is set when the run is stored."""
 
     result: ImportedRun | None = None
-    troubles: Sequence[str] = ()  # what went wrong in a run that is stored all the same
+    problems: Sequence[str] = ()  # what went wrong in a run that is stored all the same
 
     def __init__(self, engine: Engine, store: Callable[[], Store], plan: EvaluationPlan, folder: Path, label: str = "") -> None:
         super().__init__(f"evaluate-{folder.name}")
@@ -58,7 +58,7 @@ class Evaluation(Worker):
             raise CancelledError(_STOPPED) from None
         report.demand()
         self.stage = "storing the run"
-        self.troubles = report.troubles
+        self.problems = report.problems
         self.result = import_run(self._store().evaluations, self.folder, self.label)
 
 

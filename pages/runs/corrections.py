@@ -7,7 +7,7 @@ import dataclasses
 import streamlit as st
 
 from core import types as t
-from core.renamed import ran_as
+from core.deprecated import current_system
 from core.systems.shared.base import Options
 from core.text import normalize_answer
 from pages.app import shared
@@ -135,4 +135,4 @@ def bar(prefix: str, prediction: t.Prediction) -> None:
 
 @action("ask questions", "explore.error")
 def continue_run(question: t.Question, info: t.SystemInfo) -> None:
-    live.start([Plan(question, ran_as(info.name, info.settings), info.corpus, options_of(info))])
+    live.start([Plan(question, current_system(info.name, info.settings), info.corpus, options_of(info))])

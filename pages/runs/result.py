@@ -9,9 +9,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
+from core.deprecated import current_system
 from core.errors import AmbiscopeError
 from core.evaluation.cost import calls_of, failures
-from core.renamed import ran_as
 from core.text import normalize_answer
 from core.trace import to_json
 from pages.app import shared as app
@@ -86,7 +86,7 @@ def _headline(prediction: t.Prediction) -> None:
     info = prediction.system
     name = (
         escape(info.name)
-        if (now := ran_as(info.name, info.settings)) == info.name
+        if (now := current_system(info.name, info.settings)) == info.name
         else f"{escape(info.name)} as {now} is today"
     )
     said = [f"**{name}**", f"{len(prediction.passages)} passages of **{escape(info.corpus or 'the question')}**"]

@@ -11,7 +11,7 @@ from core import datasets, json_io
 from core.disk import plain_or_gz
 from core.errors import FormatError
 from core.json_io import dumps
-from core.text import words
+from core.text import word_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def question_key(text: str) -> str:
     >>> question_key("Who won  the U.S. Open?") == question_key("who won the u s open")
     True
     """
-    return " ".join(words(text))
+    return " ".join(word_tokens(text))
 
 
 def trained_on(training: Path, replay: Path | None) -> tuple[set[str], set[str]]:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from core.disk import HOLDER, LOCK, claimed, plain_or_gz
+from core.disk import HOLDER, LOCK, locked, plain_or_gz
 from core.errors import AmbiscopeError, FormatError, InputError, StorageError
 from core.metrics.significance.bootstrap import compare
 from core.settings import ROOT, Settings, child_environment
@@ -134,7 +134,7 @@ def run_loop(
     to train on or to ask, or `out` is another loop's; ConflictError while another one runs there; NotFoundError for an unknown snapshot; StorageError for a changed snapshot; AmbiscopeError
     with the last words of a training or an evaluation that failed.
     """
-    with claimed(options.out, "a loop"):
+    with locked(options.out, "a loop"):
         return _Loop(store, settings, options, run, progress).result()
 
 

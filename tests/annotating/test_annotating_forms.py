@@ -12,8 +12,8 @@ from core.annotating.history import History
 from core.errors import FormatError, InputError
 from core.types import Annotation, QAPair
 
-WOOD = g.Offered("p1", 0, "Natalie Wood", "Who played Maria in the film?", ("d1",))
-ZEGLER = g.Offered("p1", 1, "Rachel Zegler", "Who played Maria in the 2021 film?", ("d2", "d3"))
+WOOD = g.OfferedSuggestion("p1", 0, "Natalie Wood", "Who played Maria in the film?", ("d1",))
+ZEGLER = g.OfferedSuggestion("p1", 1, "Rachel Zegler", "Who played Maria in the 2021 film?", ("d2", "d3"))
 
 
 def test_the_first_suggestion_makes_a_single_answer_the_second_several() -> None:

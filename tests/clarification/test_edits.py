@@ -12,7 +12,7 @@ from core.clarification.edits.parts import parts
 from core.clarification.edits.phrases import in_past, modifier_edits, phrase_edits, plain_edits, time_edits
 from core.clarification.edits.shared import sentence_bounds, sentences
 from core.clarification.edits.versions import version_edits
-from core.text import contains_tokens, words
+from core.text import contains_tokens, word_tokens
 from core.types import Passage
 
 
@@ -377,5 +377,5 @@ def test_every_edit_is_a_clean_question(question: str, title: str, text: str, ot
         assert "  " not in edit.question
         assert edit.question != question
         assert edit.size == edit_size(question, edit.question) > 0
-        if not contains_tokens(words(question), words(answer)):
-            assert not contains_tokens(words(edit.question), words(answer))
+        if not contains_tokens(word_tokens(question), word_tokens(answer)):
+            assert not contains_tokens(word_tokens(edit.question), word_tokens(answer))

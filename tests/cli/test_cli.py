@@ -94,13 +94,17 @@ def test_pins_bans_and_limits(run: Run, home: Path) -> None:
         (["ask", "  "], 2, "the question is empty"),
         (["ask", "?!"], 2, "no letter or digit"),
         (["ask", "x" * 10_000], 2, "10000 characters"),
-        (["ask", "who\x00"], 2, "question 'who\\x00' cannot be read: it holds a NUL character"),
+        (["ask", "who\x00"], 2, "question 'who\\x00' cannot be read: it contains a NUL character"),
         (["ask", "who \udcff"], 2, "lone surrogate"),
         (["ask", "who " * 25_000], 2, "the question has 99999 characters; at most"),
-        (["ask", "who", "--pin", "a\x07"], 2, "an answer to keep cannot be read: it holds a control character (U+0007)"),
-        (["ask", "who", "--ban", "a\x1b[2J"], 2, "an answer to strike cannot be read: it holds a control character (U+001B)"),
-        (["ask", "who", "--pin", "a\udcff"], 2, "pin 'a\\udcff' cannot be read: it holds a lone surrogate"),
-        (["ask", "who", "--ban", "a\udcff"], 2, "ban 'a\\udcff' cannot be read: it holds a lone surrogate"),
+        (["ask", "who", "--pin", "a\x07"], 2, "an answer to keep cannot be read: it contains a control character (U+0007)"),
+        (
+            ["ask", "who", "--ban", "a\x1b[2J"],
+            2,
+            "an answer to strike cannot be read: it contains a control character (U+001B)",
+        ),
+        (["ask", "who", "--pin", "a\udcff"], 2, "pin 'a\\udcff' cannot be read: it contains a lone surrogate"),
+        (["ask", "who", "--ban", "a\udcff"], 2, "ban 'a\\udcff' cannot be read: it contains a lone surrogate"),
         (["ask", "who", "--pin", "The Oslo!", "--ban", "oslo"], 2, "'The Oslo!' is both kept and struck"),
         (["ask", "who", "--corpus", "a\udcff"], 2, "lone surrogate"),
         (["ask", "who", "--set", "loop=a\udcff"], 2, "lone surrogate"),
@@ -139,7 +143,7 @@ def test_more_passages_than_the_corpus_has(run: Run, home: Path) -> None:
     words = ("--corpus", "facts", "--json")
     code, out, err = run("ask", QUESTION, *words, "--top-k", 4)
     assert (code, out) == (2, "")
-    assert err == "error: 4 passages are asked for, and corpus 'facts' has 3; ask for at most so many (--top-k)\n"
+    assert err == "error: 4 passages were requested, but corpus 'facts' has only 3; lower --top-k\n"
     code, out, _ = run("ask", QUESTION, *words)  # the default is more, and reads the whole corpus
     assert (code, len(json.loads(out)["passages"]), json.loads(out)["info"]["settings"]["top_k"]) == (0, 3, 3)
     questions = home / "q.jsonl"
@@ -156,7 +160,7 @@ def test_names_of_files_in_another_encoding(run: Run, home: Path) -> None:
     (folder / "bad\udcff.pdf").write_bytes(b"no PDF")
     code, out, err = run("index", "--passages", folder, "--name", "facts")
     assert (code, err) == (0, "")
-    assert "bad?.pdf: the file is left out" in out
+    assert "bad?.pdf: the file is skipped" in out
     out.encode()
     assert run("index", "--passages", folder, "--name", "facts")[1].startswith("corpus 'facts' is up to date")
     questions = home / "q\udcff.jsonl"

@@ -49,17 +49,20 @@ def test_room_that_is_not_there_is_told_and_the_file_is_as_it_was(
     with small_disk(tmp_path / "small", 1024) as folder:
         with (folder / "a").open("w+b") as file:
             file.write(b"abc")
-            with pytest.raises(disk.NoRoomError, match=rf"^\[Errno 28\] 4\.0 MB are needed and 1\.0 MB are free in {folder}"):
+            with pytest.raises(disk.DiskFullError, match=rf"^\[Errno 28\] 4\.0 MB are needed and 1\.0 MB are free in {folder}"):
                 disk.reserve(file, 4 * MB)
             assert (folder / "a").read_bytes() == b"abc"
-        with pytest.raises(disk.NoRoomError, match="are needed and"):
+        with pytest.raises(disk.DiskFullError, match="are needed and"):
             disk.new_array(folder / "b.npy", np.float32, (MB,))
-        with pytest.raises(disk.NoRoomError, match="are needed and"):
+        with pytest.raises(disk.DiskFullError, match="are needed and"):
             disk.need(folder, 2 * MB)
 
 
 def test_a_limit_on_files_is_told(tmp_path: Path) -> None:
-    with small_files(100_000), pytest.raises(disk.NoRoomError, match=r"4\.0 MB are needed, and no file in .* \(ulimit -f\)"):
+    with (
+        small_files(100_000),
+        pytest.raises(disk.DiskFullError, match=r"4\.0 MB are needed, which is over the file size limit \(ulimit -f\)"),
+    ):
         disk.new_array(tmp_path / "b.npy", np.float32, (MB,))
 
 
@@ -114,8 +117,8 @@ def test_nothing_else_maps_files() -> None:
 HOLD = """
 import sys
 from pathlib import Path
-from core.disk import claimed
-with claimed(Path(sys.argv[1]), "a training"):
+from core.disk import locked
+with locked(Path(sys.argv[1]), "a training"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -130,11 +133,11 @@ def test_a_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None:
             pytest.raises(
                 ConflictError, match=rf"in use: a training in process {other.pid} on .*, since \d{{4}}-.*; wait for it"
             ),
-            disk.claimed(tmp_path, "an evaluation"),
+            disk.locked(tmp_path, "an evaluation"),
         ):
             pass
         other.kill()
-    with disk.claimed(tmp_path, "an evaluation"):  # a killed process holds nothing
+    with disk.locked(tmp_path, "an evaluation"):  # a killed process holds nothing
         assert disk.LOCK in os.listdir(tmp_path)  # noqa: PTH208
     assert not (tmp_path / disk.HOLDER).exists()
 
@@ -144,13 +147,13 @@ def test_the_same_thread_may_claim_again_and_another_may_not(tmp_path: Path) -> 
 
     def other() -> None:
         try:
-            with disk.claimed(tmp_path, "an evaluation"):
+            with disk.locked(tmp_path, "an evaluation"):
                 refused.append("no")
         except ConflictError as error:
             refused.append(str(error))
 
-    with disk.claimed(tmp_path, "a training"):
-        with disk.claimed(tmp_path, "a training"):
+    with disk.locked(tmp_path, "a training"):
+        with disk.locked(tmp_path, "a training"):
             pass
         thread = threading.Thread(target=other)
         thread.start()
@@ -163,7 +166,7 @@ def test_the_same_thread_may_claim_again_and_another_may_not(tmp_path: Path) -> 
 
 def test_a_folder_made_for_nothing_goes_again(tmp_path: Path) -> None:
     def fails(folder: Path, *, after: bool) -> None:
-        with disk.claimed(folder, "a run"):
+        with disk.locked(folder, "a run"):
             if after:
                 (folder / "rows").write_text("kept")
             raise ValueError("no such question file")

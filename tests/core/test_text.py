@@ -51,7 +51,7 @@ def test_normalizing_twice_changes_nothing(text: str) -> None:
 def test_found_spans_read_as_the_answer(text: str, answer: str) -> None:
     for start, end in T.find_spans(text, answer):
         assert 0 <= start < end <= len(text)
-        assert T.words(text[start:end]) == T.words(answer)
+        assert T.word_tokens(text[start:end]) == T.word_tokens(answer)
 
 
 @quick
@@ -80,7 +80,7 @@ def test_contains_tokens_is_a_contiguous_run(hay: list[str], needle: list[str]) 
 @given(WORDY, WORDY)
 def test_overlapping_is_symmetric(a: str, b: str) -> None:
     assert T.overlapping(a, b) == T.overlapping(b, a)
-    assert T.overlapping(a, a) == bool(T.words(T.normalize_answer(a)))
+    assert T.overlapping(a, a) == bool(T.word_tokens(T.normalize_answer(a)))
 
 
 def test_overlapping() -> None:

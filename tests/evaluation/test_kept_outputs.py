@@ -12,7 +12,7 @@ from core.models.span.answerer import Decoding, SpanAnswerer
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.models.span.reader import PassageReader
-from core.training.kept_outputs import keeping
+from core.training.output_cache import cached_outputs
 
 PASSAGES = [t.Passage(str(i), "title", text) for i, text in enumerate(["red ball in the town", "blue car of the north"])]
 FOUND = [t.RetrievedPassage(p, i, 1.0, 0.5) for i, p in enumerate(PASSAGES, 1)]
@@ -45,7 +45,7 @@ def test_a_passage_is_read_once_for_all_systems_and_again_by_other_weights(
     reader = PassageReader(own, own.config, "cpu")
     plain = reader.read("colour ?", PASSAGES, 2)
     calls.clear()
-    with keeping(tmp_path / "kept.db"):
+    with cached_outputs(tmp_path / "kept.db"):
         first = reader.read("colour ?", PASSAGES, 2)
         assert (first, len(calls)) == (plain, 1)
         assert reader.read("colour ?", PASSAGES, 3)[0].candidates[:2] == plain[0].candidates
@@ -62,7 +62,7 @@ def test_a_step_is_told_apart_by_its_decoding_and_its_previous_answers(
     answerer = SpanAnswerer(network(tiny_bert_folder, 0), "cpu")
     plain = answerer.propose("colour ?", FOUND, [])
     calls.clear()
-    with keeping(tmp_path / "kept.db"):
+    with cached_outputs(tmp_path / "kept.db"):
         assert [answerer.propose("colour ?", FOUND, []) for _ in range(3)] == [plain] * 3
         assert len(calls) == 1
         answerer.propose("colour ?", FOUND, ["red"])

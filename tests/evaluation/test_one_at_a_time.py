@@ -12,7 +12,7 @@ from small_disks import resize, small_disk
 from test_run_folder import QUESTIONS, Slow
 
 from core import types as t
-from core.disk import LOCK, claimed
+from core.disk import LOCK, locked
 from core.errors import ConflictError, StorageError
 from core.evaluation.folder import state_of
 from core.evaluation.run import evaluate
@@ -58,9 +58,9 @@ def test_a_torn_row_is_found_said_and_made_anew(tmp_path: Path, cut: int) -> Non
     again = Slow()
     report = evaluate(again, QUESTIONS, out_dir=tmp_path, bootstrap=10, say=said.append)
     assert again.asked == ["f"]
-    assert said[0].startswith(f'{rows}: the last row was cut short (\'{{"id": "f"')
+    assert said[0].startswith(f'{rows}: the last row is incomplete (\'{{"id": "f"')
     assert said[0].endswith("its question is asked again")
-    assert said[1] == f"goes on in {tmp_path}: 5 questions are answered"
+    assert said[1] == f"resuming in {tmp_path}: 5 questions are answered"
     assert report.n == 6
     assert [json.loads(line)["id"] for line in rows.read_text().splitlines()] == list("abcdef")
 
@@ -70,7 +70,7 @@ def test_what_goes_on_is_said_with_the_failed_ones(tmp_path: Path) -> None:
     evaluate(Slow("c"), QUESTIONS, out_dir=tmp_path, bootstrap=10, say=said.append)
     assert said == []
     evaluate(Slow(), QUESTIONS, out_dir=tmp_path, bootstrap=10, say=said.append)
-    assert said == [f"goes on in {tmp_path}: 5 questions are answered, 1 that failed are asked again"]
+    assert said == [f"resuming in {tmp_path}: 5 questions are answered, 1 that failed are asked again"]
 
 
 def test_a_full_disk_ends_a_run_with_whole_rows_and_it_goes_on(tmp_path: Path) -> None:
@@ -98,5 +98,5 @@ def test_a_full_disk_ends_a_run_with_whole_rows_and_it_goes_on(tmp_path: Path) -
 
 
 def test_the_lock_of_a_folder_is_no_row(tmp_path: Path) -> None:
-    with claimed(tmp_path / "run", "an evaluation"):
+    with locked(tmp_path / "run", "an evaluation"):
         assert state_of(tmp_path / "run").done == 0

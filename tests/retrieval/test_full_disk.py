@@ -65,7 +65,7 @@ def test_a_full_disk_does_not_end_the_process(tmp_path: Path, write: Write, kilo
         assert goes_on == "the app goes on"
         assert re.match(
             rf"StorageError building corpus 'c' stopped \(.* are needed and .* are free in {home}.*\); what was done is kept: "
-            rf"free some space under {home}/corpora, then give the same files again to go on",
+            rf"free some space under {home}/corpora, then give the same files again to resume",
             said,
         )
         left = {p.name for p in (home / "corpora" / ".building-c").iterdir()}
@@ -109,7 +109,7 @@ def test_the_room_for_the_vectors_is_asked_for_before_they_are_made(tmp_path: Pa
             encoded.append(done)
 
     source = passages(write, 6000, 3)
-    with small_files(700_000), pytest.raises(StorageError, match=r"MB are needed, and no file in .* may have so many"):
+    with small_files(700_000), pytest.raises(StorageError, match=r"MB are needed, which is over the file size limit"):
         library.create("c", [source], progress)
     assert encoded == []
     assert library.create("c", [source]).passages == 6000

@@ -226,7 +226,7 @@ def test_a_full_disk_keeps_what_was_done(library: CorpusLibrary, write: Write, m
         if stage == "encoding" and done:
             raise OSError(28, "No space left on device")
 
-    with pytest.raises(StorageError, match=r"No space left on device: .* are free in .*what was done is kept.*to go on"):
+    with pytest.raises(StorageError, match=r"No space left on device: .* are free in .*what was done is kept.*to resume"):
         library.create("c", [path], full)
     assert "c" not in library.names()
     assert library.create("c", [path]).resumed_at == 50
@@ -402,7 +402,7 @@ def test_a_damaged_file_among_others_is_listed_like_a_bad_line(
     report = library.create("mixed", files)
     (row,) = report.rejected
     assert (row.file, row.unit, report.rejected_total) == (name, "file", 1)
-    assert str(row).startswith(f"{name}: the file is left out: ")
+    assert str(row).startswith(f"{name}: the file is skipped: ")
     assert [f.passages for f in report.files] == [5, 0, 1]
     corpus = library.open("mixed")
     corpus.store.verify()

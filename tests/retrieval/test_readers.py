@@ -199,12 +199,12 @@ def test_rejected_lines_carry_number_and_reason(write: Write, limits: Limits) ->
         (4, "not UTF-8 (byte 3 is 0xff)"),
         (5, "the text is empty"),
         (6, "duplicate id '1'"),
-        (8, "holds a NUL character"),
+        (8, "contains a NUL character"),
         (9, "the id is empty"),
         (10, "the line has more than 1000 characters"),
         (11, "4 columns"),
         (12, "the title has 400 characters"),
-        (13, "the id holds a tab, a control character or repeated white space"),
+        (13, "the id contains a tab, a control character or repeated white space"),
         (14, "the id has 201 characters"),
     ]
     assert tally.read == tally.blank + tally.header + tally.rejected + tally.documents == len(lines)
@@ -269,12 +269,12 @@ def test_limits_come_from_the_settings() -> None:
 @pytest.mark.parametrize("cut", [5, 15, -9, -2])
 def test_truncated_gzip(write: Write, limits: Limits, cut: int) -> None:
     packed = gzip.compress("".join(f"{i}\ttext {i}\tT\n" for i in range(500)).encode())
-    with pytest.raises(FormatError, match=r"t\.tsv\.gz.*(truncated|not a sound gzip)"):
+    with pytest.raises(FormatError, match=r"t\.tsv\.gz.*(truncated|not a valid gzip)"):
         read(write("t.tsv.gz", packed[:cut]), limits)
 
 
 def test_gzip_that_is_none(write: Write, limits: Limits) -> None:
-    with pytest.raises(FormatError, match="not a sound gzip file"):
+    with pytest.raises(FormatError, match="not a valid gzip file"):
         read(write("t.jsonl.gz", "plain text"), limits)
 
 

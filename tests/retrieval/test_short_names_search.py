@@ -29,7 +29,7 @@ def corpus(library: CorpusLibrary, write: Callable[[str, str | bytes], Path]) ->
 
 
 @pytest.mark.parametrize(
-    ("query", "widened"),
+    ("query", "expanded"),
     [
         ("When did the N64 come out?", "When did the Nintendo 64 come out?"),
         ("when did the n64 come out", "when did the Nintendo 64 come out"),
@@ -40,8 +40,8 @@ def corpus(library: CorpusLibrary, write: Callable[[str, str | bytes], Path]) ->
         ("What is basalt, and who has it?", "What is basalt, and who has it?"),
     ],
 )
-def test_a_query_gets_the_names_of_the_corpus(corpus: Corpus, query: str, widened: str) -> None:
-    assert corpus.widened(query) == widened
+def test_a_query_gets_the_names_of_the_corpus(corpus: Corpus, query: str, expanded: str) -> None:
+    assert corpus.expanded(query) == expanded
 
 
 def test_a_short_name_finds_its_passage(corpus: Corpus) -> None:
@@ -61,7 +61,7 @@ def test_a_large_index_of_before_is_searched_without(
 ) -> None:
     (library.folder / "names" / short_names.FILE).unlink()
     monkeypatch.setattr(short_names, "WHOLE_TEXTS", 3)
-    assert library.open("names").widened("N64") == "N64"
+    assert library.open("names").expanded("N64") == "N64"
     assert not (library.folder / "names" / short_names.FILE).exists()
 
 
@@ -74,7 +74,7 @@ def test_where_nothing_can_be_written_search_goes_on(
     (library.folder / "names" / short_names.FILE).unlink()
     monkeypatch.setattr(short_names, "build", refuse)
     opened = library.open("names")
-    assert opened.widened("N64") == "N64"
+    assert opened.expanded("N64") == "N64"
     assert opened.search("basalt", 1)[0].passage.id == "p5"
 
 

@@ -147,7 +147,7 @@ def test_a_language_model_verifies_each_answer_on_its_own_evidence() -> None:
     assert any(isinstance(e, t.ModelCalled) for e in found.events)
 
 
-class Written:
+class WrittenSequence:
     """A Writer that writes the answers whose words a passage holds; to a question about the film or the musical, of that alone."""
 
     def write_many(self, jobs: Sequence[tuple[str, Sequence[t.RetrievedPassage]]]) -> list[list[t.Candidate]]:
@@ -162,7 +162,7 @@ class Written:
 def test_the_fused_reader_writes_the_answers_of_every_round() -> None:
     retriever = TableRetriever([FILM, STAGE, LATE])
     options = Options(top_k=2, extra={"further": 3})
-    system = Refuel(Parts(Settings(), retriever), options, FusedReader(Written()), "d")  # type: ignore[arg-type]
+    system = Refuel(Parts(Settings(), retriever), options, FusedReader(WrittenSequence()), "d")  # type: ignore[arg-type]
     assert (system.info.settings["reads"], system.info.settings["verification"]) == ("fused", "exact-match")
     found = answer(system, t.Question(QUESTION))
     # improbable as they are, what is written stands; the third answer comes by a disambiguated question

@@ -14,7 +14,7 @@ from core import types as t
 from core.consolidation import Consolidation
 from core.errors import InputError, LanguageModelError
 from core.evaluation.cost import cost_of
-from core.models.language.extractive import ReaderGenerator, Sureness
+from core.models.language.extractive import ReaderGenerator, Thresholds
 from core.models.language.roles import SCRIPTED, Claim, Generator, Run
 from core.models.ranking.passage_signals import Weighing, kind
 from core.models.span.reader import Readout
@@ -264,7 +264,7 @@ WEIGHING = Weighing({"abstain": -1.0}, 0.0, {"reader": 1.0}, -3.0)
 
 
 def readers(reader: FixedReader | None = None, answerer: FixedAnswerer | None = None) -> ReaderGenerator:
-    return ReaderGenerator(reader or FixedReader(), answerer or FixedAnswerer(), Sureness(0.3, 0.5), WEIGHING)  # type: ignore[arg-type]
+    return ReaderGenerator(reader or FixedReader(), answerer or FixedAnswerer(), Thresholds(0.3, 0.5), WEIGHING)  # type: ignore[arg-type]
 
 
 def test_the_readers_generator_is_one_and_reads_each_passage_once_in_small_batches() -> None:

@@ -11,14 +11,14 @@ import pytest
 from core import types as t
 from core.errors import InputError, NothingRetrievedError
 from core.training.tasks.calibration import (
-    Asked,
-    Followed,
-    Turn,
+    CalibrationQuestion,
+    RecordedRun,
+    RecordedStep,
     cross_fitted,
     fit_calibration,
-    follow,
     labelled,
     read,
+    record_runs,
     reliable,
 )
 
@@ -26,15 +26,15 @@ GOLD = ((("Anna", "Anne"), ("Bert",)),)
 
 
 def test_a_candidate_is_right_until_its_answer_was_given_and_eoi_where_nothing_is_left() -> None:
-    run = Followed(
+    run = RecordedRun(
         "1",
         "who",
         "",
         GOLD,
         (
-            Turn((("Anne", 0.6), ("Anne Brown", 0.3), ("Carl", 0.1)), 0.1, "Anne"),
-            Turn((("Anna", 0.5), ("Bert", 0.4)), 0.2, "Bert"),
-            Turn((("Carl", 0.2),), 0.8, None),
+            RecordedStep((("Anne", 0.6), ("Anne Brown", 0.3), ("Carl", 0.1)), 0.1, "Anne"),
+            RecordedStep((("Anna", 0.5), ("Bert", 0.4)), 0.2, "Bert"),
+            RecordedStep((("Carl", 0.2),), 0.8, None),
         ),
     )
     answers, ends = labelled(run)
@@ -44,16 +44,16 @@ def test_a_candidate_is_right_until_its_answer_was_given_and_eoi_where_nothing_i
     assert [so for _, so in labelled(run, all_candidates=False)[0]] == [True, False, False]
 
 
-def boastful(count: int, loops: bool = True, seed: int = 3) -> list[Followed]:
+def boastful(count: int, loops: bool = True, seed: int = 3) -> list[RecordedRun]:
     """Runs of a system whose candidates are right half as often as it says: each question's answer is one of its two candidates, or neither."""
     rng = random.Random(seed)
     out = []
     for i in range(count):
         p = rng.uniform(0.1, 0.95)
         right = rng.random() < p / 2
-        turn = Turn((("Anna", p), ("Carl", p / 20)), 1 - p if loops else 0.0, "Anna" if loops else None)
-        then = (Turn((("Carl", 0.02),), 0.9, None),) if loops else ()
-        out.append(Followed(str(i), "who", "", (((("Anna" if right else "Dora"),),),), (turn, *then)))
+        turn = RecordedStep((("Anna", p), ("Carl", p / 20)), 1 - p if loops else 0.0, "Anna" if loops else None)
+        then = (RecordedStep((("Carl", 0.02),), 0.9, None),) if loops else ()
+        out.append(RecordedRun(str(i), "who", "", (((("Anna" if right else "Dora"),),),), (turn, *then)))
     return out
 
 
@@ -73,7 +73,7 @@ def test_who_promises_twice_too_much_is_calibrated() -> None:
 
 
 def test_where_everything_is_wrong_there_is_nothing_to_fit() -> None:
-    wrong = [Followed("1", "who", "", ((("Dora",),),), (Turn((("Anna", 0.5),), 0.1, "Anna"),))]
+    wrong = [RecordedRun("1", "who", "", ((("Dora",),),), (RecordedStep((("Anna", 0.5),), 0.1, "Anna"),))]
     with pytest.raises(InputError, match="nothing to calibrate"):
         fit_calibration(wrong)
 
@@ -94,15 +94,18 @@ class Table:
 
 
 def test_runs_are_kept_and_not_made_again_and_a_failed_question_is_said(tmp_path: Path) -> None:
-    asked = [Asked(name, t.Question(name), "here", GOLD) for name in ("one", "nowhere", "two")]
+    asked = [CalibrationQuestion(name, t.Question(name), "here", GOLD) for name in ("one", "nowhere", "two")]
     system, file, said = Table(), tmp_path / "deep" / "runs.jsonl", list[str]()
-    found = follow(system, asked, file, said.append)
+    found = record_runs(system, asked, file, said.append)
     assert [run.id for run in found] == ["one", "two"]
     assert said == ["nowhere: no passage matches"]
-    assert found[0].turns == (Turn((("Anna", 0.6), ("Bert", 0.2)), 0.1, "Anna"), Turn((("Bert", 0.2),), 0.9, None))
+    assert found[0].turns == (
+        RecordedStep((("Anna", 0.6), ("Bert", 0.2)), 0.1, "Anna"),
+        RecordedStep((("Bert", 0.2),), 0.9, None),
+    )
     with file.open("a") as cut:
         cut.write('{"id": "cut by a k')
-    assert follow(system, asked, file, said.append) == found == read(file)
+    assert record_runs(system, asked, file, said.append) == found == read(file)
     assert system.asked == ["one", "nowhere", "two", "nowhere"]
 
 
@@ -113,5 +116,5 @@ def test_of_a_system_that_reads_once_all_candidates_are_one_turn(tmp_path: Path)
             for number, c in enumerate(both, 1):
                 yield t.StepFinished(t.Step(number, (), "", both, c, 0.0, 0.0), t.Answer(c.text, c.probability))
 
-    (run,) = follow(Once(), [Asked("1", t.Question("who"), "", GOLD)], tmp_path / "runs.jsonl")
-    assert run.turns == (Turn((("Anna", 0.6), ("Bert", 0.2)), 0.0, None),)
+    (run,) = record_runs(Once(), [CalibrationQuestion("1", t.Question("who"), "", GOLD)], tmp_path / "runs.jsonl")
+    assert run.turns == (RecordedStep((("Anna", 0.6), ("Bert", 0.2)), 0.0, None),)

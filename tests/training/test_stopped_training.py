@@ -17,7 +17,7 @@ from small_disks import resize, small_disk
 from stopped_training import Task, train
 from torch import Tensor, nn
 
-from core.disk import claimed
+from core.disk import locked
 from core.errors import CancelledError, ConflictError, StorageError
 from core.settings import ROOT
 from core.training.trainer import TrainConfig, fit
@@ -52,7 +52,7 @@ def test_a_process_that_is_told_to_end_saves_and_the_next_goes_on_to_the_same_we
         code = process.wait()
     assert code == CancelledError.exit_code
     assert said == (
-        f"error: the training was stopped (SIGTERM) and saved at step 7 in {tmp_path / 'cut'}: run the same command again to go on\n"
+        f"error: the training was stopped (SIGTERM) and saved at step 7 in {tmp_path / 'cut'}: run the same command again to resume\n"
     )
     check_the_rest(tmp_path, 7)
 
@@ -139,7 +139,7 @@ def test_two_trainings_in_one_folder(tmp_path: Path) -> None:
 
 
 def test_an_earlier_run_without_a_state_is_told(tmp_path: Path) -> None:
-    with claimed(tmp_path, "a training"):
+    with locked(tmp_path, "a training"):
         (tmp_path / "log.jsonl").write_text('{"step": 3, "loss": 1.0}\n{"st')
     assert go(tmp_path, Steps())[0] == f"{tmp_path}: an earlier run ended before its state was saved; begins anew"
     assert [json.loads(line)["step"] for line in (tmp_path / "log.jsonl").read_text().splitlines()] == [4]

@@ -14,7 +14,7 @@ from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
 from core.models.ranking.verifier_rows import Window
 from core.models.span.reader import Readout
 from core.training.data.examples import MultiExample
-from core.training.data.verifier_examples import Asked, judged, of_multi
+from core.training.data.verifier_examples import VerifierQuestion, judged, of_multi
 from core.training.tasks.verifier import Judged, VerifierTask
 from core.training.trainer import TrainConfig, fit
 from core.types import Candidate, Evidence, Passage
@@ -29,7 +29,7 @@ def readout(text: str, *said: tuple[str, float]) -> Readout:
 
 def test_right_and_wrong_spans_of_a_question() -> None:
     texts = ("Anna Berg won in 1999.", "Bert lost. Anna Berg watched.", "Carl came.")
-    asked = Asked("Who won?", tuple(("Race", t) for t in texts), ("Anna Berg",), frozenset({0}))
+    asked = VerifierQuestion("Who won?", tuple(("Race", t) for t in texts), ("Anna Berg",), frozenset({0}))
     found = judged(
         asked,
         [
@@ -43,7 +43,7 @@ def test_right_and_wrong_spans_of_a_question() -> None:
     told = [{w.text[a:b]: r for (a, b), r in zip(w.spans, right)} for w, right in zip(found.windows, found.right)]
     # a half of the name is wrong, the name is right though the reader missed it; where it may or may not answer it is left out
     assert told == [{"Anna": False, "1999": False, "Anna Berg": True}, {"Bert": False}]
-    assert judged(Asked("Who?", (("", "Nobody."),), (), frozenset()), [readout("Nobody.")], 4) is None
+    assert judged(VerifierQuestion("Who?", (("", "Nobody."),), (), frozenset()), [readout("Nobody.")], 4) is None
 
 
 def test_false_documents_teach_nothing_right() -> None:

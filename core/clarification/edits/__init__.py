@@ -17,15 +17,15 @@ from core.clarification.edits.parts import parts
 from core.clarification.edits.phrases import modifier_edits, phrase_edits, plain_edits, time_edits
 from core.clarification.edits.shared import evidence_sentence, sentence_bounds, sentences
 from core.clarification.edits.versions import version_edits
-from core.text import contains_tokens, content_words, normalize_answer, words
+from core.text import contains_tokens, content_words, normalize_answer, word_tokens
 from core.types import Passage
 
 MAX_CANDIDATES = 12
-MAX_TWOFOLD = 8  # of two edits together, tried after those of one
+MAX_TWOFOLD = 8  # combinations of two edits, tried after single ones
 _EXTENDED = 4  # how many of the best edits get a second one
-MAX_ADDED = 9  # words; a longer edit is no minimal one
+MAX_ADDED = 9  # words; longer edits are not minimal
 
-# what a template costs on top of its edit distance: how far it is from what a person would write first
+# cost of a template in addition to its edit distance: how unlike a person's first choice it is
 PENALTY = {
     "part": 0,
     "name": 0,
@@ -41,7 +41,7 @@ PENALTY = {
 
 
 class Place(NamedTuple):
-    """Where an answer stands: a passage and an offset in its text."""
+    """The place of an answer: a passage and an offset in its text."""
 
     passage: Passage
     start: int
@@ -65,9 +65,9 @@ def edit_size(before: str, after: str) -> int:
     >>> edit_size("Who played Maria?", "Who played Maria in 1961?")
     2
     """
-    rest = words(after)
+    rest = word_tokens(after)
     deleted = 0
-    for token in words(before):
+    for token in word_tokens(before):
         if token in rest:
             rest.remove(token)
         else:
@@ -76,7 +76,7 @@ def edit_size(before: str, after: str) -> int:
 
 
 def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[tuple[str, str]]:
-    """(edit, kind).  `rivals`: offsets of the other answers in the same passage; what stands nearer to one of them is theirs."""
+    """(edit, kind).  `rivals`: offsets of the other answers in the same passage; phrases nearer to one of them belong to it."""
     title, text = place.passage.title, place.passage.text
     yield from title_edits(question, title, text)
     base, _ = split_title(title)
@@ -109,27 +109,29 @@ def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[
 
 
 def _shared(question: str, sentence: str) -> int:
-    """How many content words of the question the sentence has, endings aside."""
+    """The number of the question's content words in the sentence, ignoring endings."""
     have = {w[:5] for w in content_words(sentence)}
     return sum(w in have for w in {w[:5] for w in content_words(question)})
 
 
 def propose_edits(question: str, answer: str, place: Place, others: Sequence[Place]) -> list[Edit]:
-    """Candidate edits, the smallest and most natural first: they hold words that the others' evidence lacks and never the answer.  Behind them stand
-    the best ones with a second edit of another kind, for where one does not tell the answer from the others.
+    """Candidate edits, the smallest and most natural first: they contain words that the others' evidence lacks, and never the answer.  Then the
+    best ones with a second edit of another kind, in case one edit is not enough.
 
-    `others`: where the other answers stand; of the same passage only the sentence counts as theirs.
+    `others`: the places of the other answers; within the same passage only their sentence counts.
     """
     single = _single_edits(question, answer, place, others)
     seen = {e.question.lower() for e in single}
-    asked = words(question)
+    asked = word_tokens(question)
     twofold: dict[str, Edit] = {}
     for first in single[:_EXTENDED]:
         if first.kind == "part":
             continue
         for second in _single_edits(first.question, answer, place, others)[:_EXTENDED]:
             text = second.question
-            once = len(set(added := _added(asked, words(text)))) == len(added)  # "the 1961 film ... in 1961" says it twice
+            once = len(set(added := _added(asked, word_tokens(text)))) == len(
+                added
+            )  # "the 1961 film ... in 1961" says it twice
             if once and second.kind != first.kind and text.lower() not in seen and len(added) <= MAX_ADDED:
                 twofold.setdefault(text.lower(), Edit(text, edit_size(question, text), first.own + second.own, "twofold"))
     return single + sorted(twofold.values(), key=lambda e: (e.cost, -e.own))[:MAX_TWOFOLD]
@@ -149,11 +151,11 @@ def _single_edits(question: str, answer: str, place: Place, others: Sequence[Pla
         text = evidence_sentence(o.passage, o.start)
         shared = sentence_bounds(place.passage.text, place.start)
         if o.passage.id == place.passage.id and shared[0] <= o.start < shared[1]:
-            continue  # one sentence holds both: nearness decides
+            continue  # one sentence contains both: distance decides
         theirs |= set(content_words(f"{o.passage.title} {text}"))
     if any(o.passage.id == place.passage.id for o in others):
         their_titles |= theirs
-    asked = words(question)
+    asked = word_tokens(question)
     secret = content_words(normalize_answer(answer))
     seen: dict[str, Edit] = {}
     single = parts(question, answer)
@@ -163,14 +165,14 @@ def _single_edits(question: str, answer: str, place: Place, others: Sequence[Pla
     for text, kind in found:
         text = " ".join(text.split())
         text = text[:1].upper() + text[1:] if question[:1].isupper() else text
-        have = words(text)
+        have = word_tokens(text)
         added = _added(asked, have)
         if kind != "part" and not content_words(" ".join(added)):
             continue
         if text == question or len(added) > MAX_ADDED or text.count("?") != 1 or not text.endswith("?"):
             continue
         if any(w in secret for w in added) or (
-            contains_tokens(have, words(answer)) and not contains_tokens(asked, words(answer))
+            contains_tokens(have, word_tokens(answer)) and not contains_tokens(asked, word_tokens(answer))
         ):
             continue
         rare = [

@@ -27,7 +27,7 @@ _CLASSES = {
 }
 _CLASS_OF = {begin: name for name, begins in _CLASSES.items() for begin in begins.split()}
 _LONGEST = sorted(_CLASS_OF, key=len, reverse=True)
-_FOREIGN = frozenset(("award", "life", "move", "found"))  # their dates and places are nobody else's
+_OTHER_EVENTS = frozenset(("award", "life", "move", "found"))  # their dates and places are nobody else's
 # a question's class, and the further classes whose dates and places may be its own
 _ALSO = {
     "play": {"release", "office"},
@@ -155,7 +155,7 @@ def said_of_it(question: str, sentence: str, offset: int, answer: int | None, is
     if verb is not None and verb.word[:4] in stems:
         return True
     wanted = kinds | {also for k in kinds for also in _ALSO.get(k, ())}
-    if verb is not None and verb.kind in _FOREIGN and verb.kind not in wanted:
+    if verb is not None and verb.kind in _OTHER_EVENTS and verb.kind not in wanted:
         return False
     if answer is None:
         return is_time and verb is not None and verb.kind in kinds and bool(_LASTING.match(sentence, offset))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from core.clarification.edits.shared import NOT_BEFORE_A_NAME, YEAR, append, can_append
 from core.short_names import spelled_out
-from core.text import content_words, find_spans, words
+from core.text import content_words, find_spans, word_tokens
 
 _QUALIFIED = re.compile(r"^(?P<base>.+?)\s*\((?P<qualifier>[^()]+)\)$")
 _DETERMINER = re.compile(r"\b(the|a|an)\s+$", re.IGNORECASE)
@@ -69,7 +69,7 @@ def _is_kind(qualifier: str) -> bool:
 
 
 def mention(question: str, name: str, adjectives: bool = False) -> tuple[int, int] | None:
-    """Characters of `name` in the question, whole; None where it is part of a longer name or an adjective stands before it.
+    """Characters of `name` in the question, whole; None if it is part of a longer name or an adjective stands before it.
 
     `adjectives`: "first" and its like may stand before it, because the edit comes behind.
     """
@@ -89,7 +89,7 @@ def mention(question: str, name: str, adjectives: bool = False) -> tuple[int, in
 
 
 def _drop_the(before: str) -> tuple[str, str]:
-    """("Who is ", "the ") from "Who is the "; the article is "" where there is none."""
+    """("Who is ", "the ") from "Who is the "; the article is "" if there is none."""
     match = _DETERMINER.search(before)
     return (before[: match.start()], match.group()) if match else (before, "")
 
@@ -175,10 +175,10 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
         if found is None:
             continue
         head = re.sub(r"^(the|a|an)\s+", "", head, flags=re.IGNORECASE)
-        small = [w for w in words(head) if w in ("of", "in", "on", "at", "from", "and", "for", "the", "to", "by", "with")]
+        small = [w for w in word_tokens(head) if w in ("of", "in", "on", "at", "from", "and", "for", "the", "to", "by", "with")]
         if not head or head[-1:] in "–-:,;" or (small and not _EVENT.match(base)):
             break
-        if set(words(question[: found[0]])[-2:]) & (set(words(head)) - {"the"}):
+        if set(word_tokens(question[: found[0]])[-2:]) & (set(word_tokens(head)) - {"the"}):
             continue  # "the naval battle of Narvik" has the half of "First Battle of Narvik"
         before, article = _drop_the(question[: found[0]])
         name = question[found[0] : found[1]]
@@ -201,7 +201,7 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
         thing = re.match(r" [A-Z]\w+\b", tail)
         if (
             thing
-            and len(words(head)) > 1
+            and len(word_tokens(head)) > 1
             and (found := mention(question, head.lower()))
             and question[found[0] : found[1]].islower()
         ):
@@ -268,7 +268,7 @@ _CAME_OUT = r"(?:released|premiered|opened|published|came out|appeared|reached)"
 
 def _dated(question: str, base: str, qualifier: str, text: str) -> Iterator[tuple[str, str]]:
     """The work that the question names, with its kind and the year in which it came out: "the 1953 novel The Outsider"."""
-    kinds = [w for w in words(qualifier) if w in _WORKS]
+    kinds = [w for w in word_tokens(qualifier) if w in _WORKS]
     found = mention(question, base)
     if found is None or not kinds or YEAR.search(qualifier) or YEAR.search(question):
         return

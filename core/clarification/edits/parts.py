@@ -14,7 +14,7 @@ _DATE = re.compile(rf"\b({MONTHS})\b|{YEAR.pattern}|\b\d+(st|nd|rd|th) century\b
 
 
 def fits(asking: str, answer: str) -> bool:
-    """False where the answer cannot be one to a question that begins so: "when" wants a date, "who" and "where" want none."""
+    """False if the answer cannot be one to a question that begins so: "when" wants a date, "who" and "where" want none."""
     asking = asking.lower()
     dated = bool(_DATE.search(answer))
     if asking.startswith(("when", "what year", "which year", "what date", "on what date", "in what year", "in which year")):

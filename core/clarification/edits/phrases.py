@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from core.clarification.edits.shared import MONTHS, NOT_BEFORE_A_NAME, YEAR, append, can_append
-from core.text import contains_tokens, content_words, words
+from core.text import contains_tokens, content_words, word_tokens
 
 _SMALL = "and|but|by|on|in|at|with|from|for|as|when|where|who|which|that|to|was|were|is|are|had|has|before|after|until|while|because|did|would"
 _NAME = r"[A-Z][\w’&-]*(?:'[a-z]{2,}[\w-]*)?"
@@ -35,7 +35,7 @@ _PAST = {
 
 
 def in_past(question: str) -> str | None:
-    """The question as asked of a past time: "Who is" becomes "Who was".  None where that would be no English.
+    """The question as asked of a past time: "Who is" becomes "Who was".  None if that would not be English.
 
     >>> in_past("Who plays the Doctor in Doctor Who?")
     'Who played the Doctor in Doctor Who?'
@@ -45,7 +45,7 @@ def in_past(question: str) -> str | None:
     if re.search(r"\b(did|was|were|had)\b", question, re.IGNORECASE):
         return question
     body = re.sub(r"^(\w+)['’]s\b", r"\1 is", question)
-    # the verb comes right behind the question word or its noun, and once more behind "that" or "who"
+    # the verb follows the question word or its noun, and again "that" or "who"
     pattern = re.compile(rf"(?:(?<=^)|(?<=\s))({'|'.join(_PAST)})(?=\s)")
     first = pattern.search(body)
     if first is None:  # a past tense stays as it is, an unknown present one is left alone
@@ -135,7 +135,7 @@ def phrase_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
             and re.match(r"^(where|in what|in which|which (city|country|town))\b", asked)
             and not body.startswith("the ")
         ):
-            continue  # a place behind a question for the place
+            continue  # no place for a question about the place
         yield match.start(), append(question, f"{prep} {body}")
 
 
@@ -179,7 +179,7 @@ def plain_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
             continue  # names are the other templates'
         if prep == "for" and not (_AGAIN.search(body) or _is_a_class(body, text[: match.start()])):
             continue
-        if content_words(body) and not contains_tokens(words(question), words(body)):
+        if content_words(body) and not contains_tokens(word_tokens(question), word_tokens(body)):
             yield match.start(), append(question, f"{prep} {body}")
 
 
@@ -191,7 +191,7 @@ _MODIFIER = re.compile(r"^[A-Za-z0-9][\w’-]*(?:\s+[A-Za-z0-9][\w’-]*)?$")
 
 
 def modifier_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
-    """(offset in `text`, edit): words that the text sets before or behind a noun of the question ("the first franchised McDonald's")."""
+    """(offset in `text`, edit): words that the text has before or after a noun of the question ("the first franchised McDonald's")."""
     asked = [(m.group(), m.start(), m.end()) for m in re.finditer(r"[\w’'-]+", question)]
     said = [(m.group(), m.start(), m.end()) for m in re.finditer(r"[\w’'-]+", text)]
     for i in range(len(asked) - 1):
@@ -209,7 +209,7 @@ def modifier_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
                     _MODIFIER.match(inner)
                     and not re.search(r"\b(?:into|over|under|through|about|after|before)\b", inner)
                     and inner not in NOT_BEFORE_A_NAME
-                    and len(content_words(inner)) == len(words(inner))
+                    and len(content_words(inner)) == len(word_tokens(inner))
                 )
                 # "the franchised McDonald's" is said of it, "McDonald's opened stores" is not
                 ok = ok and (left.lower() == "the" or left.lower() in NOT_BEFORE_A_NAME or not inner.endswith(("ed", "ing")))
@@ -244,5 +244,5 @@ def modifier_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
                 continue  # the question has its own words there
             if behind and re.match(r"for (the )?[A-Z]", behind["phrase"]):
                 continue  # for whom it was done, not which one it is
-            if behind and not contains_tokens(words(question), words(behind["phrase"])):
+            if behind and not contains_tokens(word_tokens(question), word_tokens(behind["phrase"])):
                 yield said[j][1], f"{question[: asked[i + 1][2]]} {behind['phrase']}{after}"

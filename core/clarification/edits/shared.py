@@ -1,4 +1,4 @@
-"""What the templates share: sentences, patterns of names and times, and when a phrase fits behind a question."""
+"""Shared by the templates: sentences, patterns of names and times, and when a phrase can be appended to a question."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def evidence_sentence(passage: Passage, start: int) -> str:
 
 
 def can_append(question: str) -> bool:
-    """A phrase fits behind the question: it does not end in a preposition and asks one thing."""
+    """Whether a phrase can be appended: the question does not end in a preposition and asks one thing."""
     body = question.rstrip().rstrip("?").rstrip()
     return not _AT_END.search(body) and not PART.match(body) and not BOTH.match(body) and "," not in body[-12:]
 

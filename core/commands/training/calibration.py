@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.engine import Engine
     from core.models.ranking.calibration import write_calibration
     from core.systems import SYSTEMS as KNOWN
-    from core.training.tasks.calibration import cross_fitted, fit_calibration, follow, reliable
+    from core.training.tasks.calibration import cross_fitted, fit_calibration, record_runs, reliable
 
     names = args.systems or list(SYSTEMS)
     for name in names:
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             system = engine.system(name, corpus or None, raw_options(name), own_passages=not corpus)
             place = getattr(system, "stopping").place  # noqa: B009 - every system of SYSTEMS has it, the protocol has not
             file = out / "runs" / f"{name}-{corpus or 'own'}-{place.weights}.jsonl"
-            followed += follow(system, questions, file, say)
+            followed += record_runs(system, questions, file, say)
         said = f"{len(followed)} questions of {', '.join(asked) if args.annotated else ', '.join(f.name for f in args.multi)}"
         write_calibration(out / place.kind, place.name, fit_calibration(followed, said, place.weights))
         report[place.name] = reliable(followed, cross_fitted(followed))
@@ -84,12 +84,14 @@ def _asked(engine: Any, args: argparse.Namespace) -> dict[str, list[Any]]:
     """The questions by corpus ("" for those that bring their passages)."""
     from core import types as t
     from core.training.data.held_out_passages import held_out_passages, own_passages
-    from core.training.tasks.calibration import Asked
+    from core.training.tasks.calibration import CalibrationQuestion
 
     if args.multi:
         found = zip(*own_passages(engine, args.multi, args.limit, args.seed))
         own = [
-            Asked(str(i), t.Question(e.question, passages=tuple(p.passage for p in passages)), e.source, (e.gold,))
+            CalibrationQuestion(
+                str(i), t.Question(e.question, passages=tuple(p.passage for p in passages)), e.source, (e.gold,)
+            )
             for i, (e, passages) in enumerate(found)
         ]
         return {"": own}
@@ -97,5 +99,7 @@ def _asked(engine: Any, args: argparse.Namespace) -> dict[str, list[Any]]:
     for folder in args.annotated:
         name, most = folder.resolve().name, -(-args.limit // len(args.annotated))
         examples, _ = held_out_passages(engine, [folder], 1, most, args.seed, args.skip)
-        out[name] = [Asked(f"{name}/{i}", t.Question(e.question), name, (e.gold,)) for i, e in enumerate(examples)]
+        out[name] = [
+            CalibrationQuestion(f"{name}/{i}", t.Question(e.question), name, (e.gold,)) for i, e in enumerate(examples)
+        ]
     return out

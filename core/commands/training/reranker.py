@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core import disk, renamed
+from core import deprecated, disk
 from core.commands.training import options
 from core.commands.training.runs import say
 from core.errors import InputError
@@ -59,13 +59,13 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """
     from core.engine import Engine
     from core.models.encoders.device import pick_device
-    from core.models.encoders.precision import quick
+    from core.models.encoders.precision import bf16_autocast
     from core.models.finding import find_checkpoint
     from core.models.ranking.features import OF_VERIFIER
     from core.models.ranking.reranker import write_weights
     from core.systems import SYSTEMS, entry_of
     from core.training.data.held_out_passages import held_out_passages, own_passages
-    from core.training.kept_outputs import keeping
+    from core.training.output_cache import cached_outputs
     from core.training.tasks.reranker import fit_reranker, runs_of
 
     if not args.annotated and not args.multi:
@@ -94,9 +94,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
     with ExitStack() as how:
         if args.keep:
-            how.enter_context(keeping(args.keep))
+            how.enter_context(cached_outputs(args.keep))
         if args.quick:
-            how.enter_context(quick(pick_device(settings.device)))
+            how.enter_context(bf16_autocast(pick_device(settings.device)))
         if args.annotated:
             names = ", ".join(f.resolve().name for f in args.annotated)
             found = held_out_passages(engine, args.annotated, TOP_K, args.limit, args.seed)
@@ -107,9 +107,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             found = own_passages(engine, args.multi, args.limit, args.seed)
             fit("own", "own_verified", found, [""] * len(found[0]), names)
     out: Path = args.out or settings.runs_dir / "reranker"
-    with disk.claimed(out, "a training"):
+    with disk.locked(out, "a training"):
         for file in checkpoint.iterdir():
-            name = renamed.FILES.get(file.name, file.name)
+            name = deprecated.FILES.get(file.name, file.name)
             older = name != file.name and (checkpoint / name).exists()
             if file.is_file() and not older and file.resolve() != (out / name).resolve():
                 with disk.replacing(out / name) as draft:

@@ -65,7 +65,7 @@ def _digest(path: Path) -> dict[str, Any]:
 
 
 def _weights(name: str | None, kind: str) -> Any:
-    """Digests of the files of a checkpoint, bundled or a folder; a hub name stands for itself."""
+    """Digests of the files of a checkpoint, bundled or a folder; a hub name stands on its own."""
     from core.models.finding import named_folder
 
     if name is None:

@@ -1,4 +1,4 @@
-"""Figures that papers report, to be drawn beside ours and labelled as theirs.  `figures.json` names the table of each."""
+"""Figures reported in papers, shown next to ours and labelled as theirs.  `figures.json` names the table of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FILE = Path(__file__).with_name("figures.json")
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """`values[system][(metric, scope)]`: shares as fractions; None where the paper has a gap.  `shows`: which chart it belongs to."""
+    """`values[system][(metric, scope)]`: shares as fractions; None if the paper has a gap.  `shows`: its chart."""
 
     id: str
     paper: str

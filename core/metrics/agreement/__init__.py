@@ -1,1 +1,1 @@
-"""How far people agree: answer sets compared, agreement beyond chance, and the tables made of both."""
+"""Inter-annotator agreement: comparison of answer sets, chance-corrected coefficients, and their tables."""

@@ -1,8 +1,8 @@
-"""Two people's answer sets of one question, compared: which answers are the same, F1, MASI distance, likeness of the questions.
+"""Comparison of two people's answer sets for one question: matching answers, F1, MASI distance, similarity of the questions.
 
 Source of MASI: Passonneau 2006, "Measuring Agreement on Set-Valued Items (MASI) for Semantic and Pragmatic Annotation".  It is defined on
-sets of labels; here an element is an answer with its aliases, and two answers are the same where they share an alias after normalisation.
-The size of the intersection is that of a largest one-to-one matching, so that nobody's two answers become one because another person wrote
+sets of labels; here an element is an answer with its aliases, and two answers are the same if they share an alias after normalisation.
+The size of the intersection is that of a largest one-to-one matching, so that one person's two answers are not merged because another wrote
 them as aliases.  With one alias each this is MASI itself (tests compare with nltk).  Everything here is symmetric in the two people.
 """
 
@@ -83,7 +83,7 @@ def masi_distance(a: AnswerSet, b: AnswerSet) -> float:
 def question_likeness(prompt: str, a: Sequence[QAPair], b: Sequence[QAPair]) -> float | None:
     """Mean EDIT-F1 (Min et al. 2020) of the questions of answers that both have; the best of `|` variants on both sides.
 
-    None where no answer is shared, or none of the shared ones has questions on both sides.
+    None if no answer is shared, or none of the shared ones has questions on both sides.
 
     >>> mine = [QAPair("who won in 2010", ("Ann",)), QAPair("who won in 2011", ("Bob",))]
     >>> question_likeness("who won", mine, [QAPair("who won in 2010", ("ann",)), QAPair("who won last year", ("bob",))])

@@ -1,8 +1,8 @@
-"""How far people agree beyond chance: Krippendorff's alpha with MASI distance, Cohen's and Fleiss' kappa, each with interval and n.
+"""Chance-corrected agreement: Krippendorff's alpha with MASI distance, Cohen's and Fleiss' kappa, each with interval and n.
 
 Sources: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability"; Artstein and Poesio 2008 (survey; alpha with MASI); Cohen 1960;
 Fleiss 1971; percentile bootstrap over items (Efron and Tibshirani 1993).  Where a coefficient is undefined (nobody annotated the same item,
-or nobody ever said anything else, so that chance agreement is certain) `value` is None and `why` says so; libraries give NaN or 1 there.
+or nobody ever said anything else, so that chance agreement is certain) `value` is None and `why` says so; libraries return NaN or 1.
 
 Own formulas rather than nltk's: the expected disagreement is summed over sets that share an answer only (nltk: over all pairs of sets, which
 is quadratic in the questions), answers have aliases, and each needs a bootstrap.  Tests compare values with nltk and scikit-learn.
@@ -24,7 +24,7 @@ from core.metrics.significance.bootstrap import interval as mean_interval
 
 SAMPLES = 1000
 _FEW = "no item has two annotations or more"
-_SAME = "everybody said the same everywhere: agreement by chance is certain, so nothing can exceed it"
+_SAME = "everybody always gave the same label, so agreement beyond chance is undefined"
 Weights = NDArray[np.float64]  # how often each item was drawn
 
 
@@ -48,7 +48,7 @@ def _figure(
 ) -> Figure:
     """The statistic of all n items and its percentile interval over resampled items.
 
-    Samples in which it is undefined are left out; where that is half of them, there is no interval.
+    Samples in which it is undefined are left out; if that is half of them, there is no interval.
     """
     if samples < 1:
         raise InputError(f"the number of bootstrap samples is {samples}; it must be at least 1")
@@ -122,7 +122,7 @@ def _likeness(values: Sequence[AnswerSet]) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]], *, samples: int = SAMPLES, seed: int = 0) -> Figure:
-    """Cohen's kappa of two people's labels, item by item.  Undefined where both use one and the same label throughout.
+    """Cohen's kappa of two people's labels, item by item.  Undefined if both always use the same label.
 
     >>> cohen_kappa([("yes", "yes"), ("no", "no")]).value, cohen_kappa([("yes", "yes")]).value
     (1.0, None)

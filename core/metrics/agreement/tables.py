@@ -1,7 +1,7 @@
-"""The tables of a quality page, from plain records: agreement overall, of each pair of people, of each item and over time; types against
-AmbigNQ's; time spent; a judge and a system against people.
+"""The tables of the Quality page, from plain records: agreement overall, per pair of people, per item and over time; types compared with
+AmbigNQ's; time spent; a judge and a system compared with people.
 
-Nothing here knows a database.  Items weigh alike in means; whoever looks must be shown n, the interval, and the reason where undefined.
+Independent of the database.  Items have equal weight in means; pages must show n, the interval, and the reason if undefined.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from core.types import Annotation
 # What the authors' annotation interface tells its workers to expect (branch `annotation` of shmsw25/AmbigQA); the file that was released
 # has more questions with several answers, because some with one were left out.
 AMBIGNQ_SHARES: Mapping[str, float] = {"multiple": 0.35, "single": 0.60, "none": 0.05}
-PAIR_SAMPLES = 200  # of a pair of people: there are many pairs
+PAIR_SAMPLES = 200  # bootstrap samples for each of many pairs
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """One person's answer set of one item.  `seconds`: time spent, None where it was not measured."""
+    """One person's answer set of one item.  `seconds`: time spent, None if it was not measured."""
 
     item: str
     person: str
@@ -59,7 +59,7 @@ class PairRow:
 
 @dataclass(frozen=True, slots=True)
 class ItemRow:
-    """One item: means over its pairs of people.  An alpha of one item would say nothing, so there is none."""
+    """One item: means over its pairs of people.  There is no alpha for a single item."""
 
     item: str
     prompt: str
@@ -102,7 +102,7 @@ class TimeRow:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRow:
-    """A judge's yes and no against people's majority on the same answers.  Shares are None where nothing is to be shared out."""
+    """A judge's yes and no against people's majority on the same answers.  Shares are None if nothing is to be shared out."""
 
     judge: str
     n: int
@@ -115,7 +115,7 @@ class JudgeRow:
 
 @dataclass(frozen=True, slots=True)
 class SystemRow:
-    """A system as if it were one more annotator."""
+    """A system compared with people as if it were another annotator."""
 
     system: str
     verdicts: Mapping[str, int]  # majority verdict -> answers
@@ -125,7 +125,7 @@ class SystemRow:
 
 
 def _by_item(opinions: Iterable[Opinion]) -> dict[str, list[Opinion]]:
-    """Items in the order in which they come; a person's later opinion of an item replaces the earlier."""
+    """Opinions by item, in order; a person's later opinion of an item replaces the earlier."""
     found: dict[str, dict[str, Opinion]] = defaultdict(dict)
     for opinion in sorted(opinions, key=lambda o: o.when):
         found[opinion.item][opinion.person] = opinion
@@ -133,7 +133,7 @@ def _by_item(opinions: Iterable[Opinion]) -> dict[str, list[Opinion]]:
 
 
 def item_rows(opinions: Iterable[Opinion]) -> list[ItemRow]:
-    """Items that two people or more annotated, the least agreed upon first."""
+    """Items with two or more annotations, lowest agreement first."""
     rows = []
     for item, said in _by_item(opinions).items():
         pairs = list(combinations(said, 2))
@@ -158,7 +158,7 @@ def item_rows(opinions: Iterable[Opinion]) -> list[ItemRow]:
 
 
 def _likeness(a: Opinion, b: Opinion) -> Value:
-    """Of the disambiguated questions; a single answer's question is the prompt itself and says nothing."""
+    """Of the disambiguated questions; a single answer has only the prompt question and does not count."""
     if a.annotation.type != "multiple" or b.annotation.type != "multiple":
         return None
     return question_likeness(a.prompt, a.annotation.pairs, b.annotation.pairs)

@@ -1,4 +1,4 @@
-"""The two files that `score` reads: references (AmbigNQ light) and predictions.  Strict: an error names file, question and field.
+"""The two files that `score` reads: references (AmbigNQ light) and predictions.  Errors name file, question and field.
 
 Layouts (AmbigQA's script): references `[{"id", "question", "annotations": [...]}]`; predictions `{id: [answer, ...]}` or
 `{id: [{"question", "answer"}, ...]}`, one kind throughout, for exactly the references' ids.
@@ -18,14 +18,14 @@ from core.types import Annotation, QAPair, ReferenceQuestion
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """What a file says for one question.  `questions`: one for each answer, or None where the file has answers only."""
+    """What a file says for one question.  `questions`: one for each answer, or None if the file has answers only."""
 
     answers: tuple[str, ...]
     questions: tuple[str, ...] | None = None
 
 
 class _Place:
-    """Where in a file we are, for messages."""
+    """The place in a file, for error messages."""
 
     def __init__(self, file: object, question: str) -> None:
         self.file, self.question = file, question
@@ -57,7 +57,7 @@ class _Place:
         return tuple(values)
 
     def aliases(self, row: Mapping[str, Any], name: str, field: str) -> tuple[str, ...]:
-        """The texts of one answer; the same one twice is a slip of whoever made the file."""
+        """The aliases of one answer.  Raises FormatError for duplicates."""
         found = self.texts(row, name, field)
         if len(set(found)) < len(found):
             twice = next(text for i, text in enumerate(found) if text in found[:i])
@@ -71,12 +71,12 @@ def _kind(row: Mapping[str, Any], name: str) -> str:
 
 
 def parse_references(value: Any, file: object = None, *, none_allowed: bool = False) -> list[ReferenceQuestion]:
-    """AmbigNQ light.  `none_allowed`: a `noAnswer` annotation is let by.  Further fields go to `extra`, a pair's `passages` to its
+    """AmbigNQ light.  `none_allowed`: accept `noAnswer` annotations.  Further fields go to `extra`, a pair's `passages` to its
     `passage_ids`.  Raises FormatError."""
     if not isinstance(value, list):
         raise FormatError("expected a list of questions (AmbigNQ light)", file=file)
     if not value:
-        raise FormatError("holds no question", file=file)
+        raise FormatError("contains no question", file=file)
     found: dict[str, ReferenceQuestion] = {}
     for i, row in enumerate(value):
         question = parse_reference(row, file, f"[{i}]", none_allowed=none_allowed)
@@ -87,7 +87,7 @@ def parse_references(value: Any, file: object = None, *, none_allowed: bool = Fa
 
 
 def parse_reference(row: Any, file: object = None, field: str = "", *, none_allowed: bool = False) -> ReferenceQuestion:
-    """One question of such a list; `field` is where it stands.  Raises FormatError."""
+    """One question of such a list; `field` is its place.  Raises FormatError."""
     if not isinstance(row, dict):
         raise FormatError(f"expected an object, found {row!r:.80}", file=file, field=field or None)
     name = row.get("id")
@@ -119,7 +119,7 @@ def _annotation(body: Any, place: _Place, field: str, prompt: str, none_allowed:
                 raise place.error("expected text, found none", f"{where}.question")
             pairs.append(QAPair(question, place.aliases(row, "answer", f"{where}.answer"), _passages(row, place, where)))
             if pairs[-1] in pairs[:-1]:
-                raise place.error("the same question with the same answers stands twice in one annotation; keep one", where)
+                raise place.error("the same question with the same answers occurs twice in one annotation; keep one", where)
         return Annotation("multiple", tuple(pairs))
     if kind == "noAnswer" and none_allowed:
         return Annotation("none")
@@ -139,7 +139,7 @@ def parse_predictions(value: Any, ids: Collection[str], file: object = None) -> 
         raise FormatError(f"no prediction for {_listed(missing)}; each reference needs one", file=file, field=missing[0])
     wanted = set(ids)
     if extra := [name for name in value if name not in wanted]:
-        raise FormatError(f"no reference has the id {_listed(extra)}; take it out", file=file, field=extra[0])
+        raise FormatError(f"no reference has the id {_listed(extra)}; remove it", file=file, field=extra[0])
     found: dict[str, Predicted] = {}
     kinds: dict[bool, str] = {}  # with questions or without -> the first question of that kind
     for name in value:
@@ -167,10 +167,10 @@ def _listed(names: list[str]) -> str:
 
 
 def read_references(path: Path) -> list[ReferenceQuestion]:
-    """Raises FormatError, or InputError where the file cannot be read."""
+    """Raises FormatError, or InputError if the file cannot be read."""
     return parse_references(json_io.read(path), path.name)
 
 
 def read_predictions(path: Path, ids: Collection[str]) -> dict[str, Predicted]:
-    """Raises FormatError, or InputError where the file cannot be read."""
+    """Raises FormatError, or InputError if the file cannot be read."""
     return parse_predictions(json_io.read(path), ids, path.name)

@@ -60,9 +60,9 @@ def table(
 
 
 def score(references: Sequence[ReferenceQuestion], predictions: Mapping[str, Predicted]) -> Scores:
-    """AmbigQA's metrics.  The questions' metrics are None where the predictions have no questions.
+    """AmbigQA's metrics.  The questions' metrics are None if the predictions have no questions.
 
-    Raises InputError where a reference has no prediction.
+    Raises InputError if a reference has no prediction.
     """
     rows: dict[str, dict[str, Value]] = {}
     for reference in references:
@@ -76,6 +76,6 @@ def score(references: Sequence[ReferenceQuestion], predictions: Mapping[str, Pre
 
 
 def score_files(references: Path, predictions: Path) -> Scores:
-    """`score` of two files.  Raises FormatError naming file, question and field, or InputError where a file cannot be read."""
+    """`score` of two files.  Raises FormatError naming file, question and field, or InputError if a file cannot be read."""
     wanted = read_references(references)
     return score(wanted, read_predictions(predictions, [r.id for r in wanted]))

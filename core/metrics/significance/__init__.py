@@ -1,1 +1,1 @@
-"""Intervals and paired tests: how far a figure or a difference can be trusted."""
+"""Confidence intervals and paired significance tests."""

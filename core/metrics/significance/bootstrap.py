@@ -1,7 +1,7 @@
 """Percentile bootstrap intervals of means over questions, and the paired comparison of two systems.
 
 Sources: Efron and Tibshirani 1993, chapters 13 and 15; Koehn 2004 (paired bootstrap); add-one permutation p-values as in Phipson and Smyth
-2010.  Questions are what is drawn.  The same seed and values give the same result.
+2010.  Questions are resampled.  Deterministic for a seed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from core.errors import InputError
 from core.metrics.base import Value
 
-_CELLS = 2_000_000  # numbers drawn at a time: memory does not grow with samples x questions
+_CELLS = 2_000_000  # numbers drawn at a time, to bound memory
 
 
 def _draws(count: int, samples: int, seed: int) -> list[NDArray[np.int64]]:
@@ -34,7 +34,7 @@ def interval(
 ) -> tuple[float, float] | None:
     """The percentile interval of the (weighted) mean of the defined values.
 
-    None where fewer than two values are defined: one question says nothing of the spread.  Raises InputError for samples < 1.
+    None for fewer than two defined values.  Raises InputError for samples < 1.
 
     >>> interval([1.0, 1.0, 1.0, None])
     (1.0, 1.0)
@@ -60,7 +60,7 @@ def harmonic_interval(
 ) -> tuple[float, float] | None:
     """The percentile interval of the harmonic mean of two means over the same questions, each over those where it is defined.
 
-    None where fewer than two questions have one of them.  Raises InputError for samples < 1.
+    None if fewer than two questions have one of them.  Raises InputError for samples < 1.
     """
     _check(samples)
     rows = [(x, y) for x, y in zip(a, b, strict=True) if x is not None or y is not None]
@@ -85,7 +85,7 @@ class Comparison:
     """a minus b over the `n` questions where both are defined.
 
     `better`: share of bootstrap samples in which a's mean is above b's.  `p_value`: two-sided, by exchanging a and b at random in each
-    question.  Everything but `n` is None where n is 0; the interval needs two questions.
+    question.  Everything but `n` is None if n is 0; the interval needs two questions.
     """
 
     n: int
@@ -114,7 +114,7 @@ def compare(a: Sequence[Value], b: Sequence[Value], *, samples: int = 1000, seed
     step = max(1, _CELLS // len(difference))
     for at in range(0, samples, step):
         signs = rng.choice((-1.0, 1.0), size=(min(step, samples - at), len(difference)))
-        # rounding must not make an equally extreme exchange look milder
+        # tolerance for rounding, so that equally extreme exchanges count
         extreme += int((np.abs((signs * difference).mean(axis=1)) >= abs(observed) - 1e-12).sum())
     return Comparison(
         len(difference),

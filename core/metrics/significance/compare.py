@@ -1,9 +1,9 @@
 """Two runs over the same questions: the difference of each metric with its interval and significance, and question by question.
 
 Sources: paired bootstrap (Koehn 2004; Efron and Tibshirani 1993) and an exchange (permutation) test with add-one p-values (Phipson and Smyth
-2010), both in core.metrics.significance.bootstrap and seeded.  Questions are paired by id and text; what failed in one run or is undefined in one is left
-out of that metric, and `n` says how many pairs there were.  Where several metrics are compared, their p-values are corrected as Holm 1979 says ("A
-simple sequentially rejective multiple test procedure"), all questions and ambiguous ones apart.
+2010), both in core.metrics.significance.bootstrap and seeded.  Questions are paired by id and text; questions that failed or are undefined in one run are left
+out of that metric, and `n` is the number of pairs.  The p-values of several metrics are corrected by Holm 1979 ("A
+simple sequentially rejective multiple test procedure"), separately for all and for ambiguous questions.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class QuestionDifference:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """`common`: questions in both runs; `unpaired`: questions of one run that the other did not ask."""
+    """`common`: questions in both runs; `unpaired`: questions in only one run."""
 
     common: int
     unpaired: int
@@ -80,7 +80,7 @@ def compare_values(a: Sequence[float], b: Sequence[float], *, samples: int = 100
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down correction of the p-values of one family, in their order; None stays None and is of no family.
+    """Holm's step-down correction of the p-values of one family, in their order; None stays None and is not counted.
 
     >>> holm([0.01, 0.04, None, 0.03])
     [0.03, 0.06, None, 0.06]
@@ -101,7 +101,7 @@ def corrected(found: Mapping[str, MetricDifference]) -> dict[str, MetricDifferen
 
 
 def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = 1000, seed: int = 0) -> RunComparison:
-    """The metrics that both runs have, those of the first run in its order.  Raises InputError where no question is common."""
+    """The metrics that both runs have, those of the first run in its order.  Raises InputError if no question is common."""
     pairs = paired(a, b)
     if not pairs:
         raise InputError("the two runs have no question in common; compare runs over the same question file")
@@ -118,7 +118,7 @@ def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = 1000, see
 
 
 def differences(a: Sequence[Row], b: Sequence[Row], metric: str) -> list[QuestionDifference]:
-    """A metric question by question, the largest difference first; of equal ones the earlier question."""
+    """A metric question by question, largest difference first, ties in the order of questions."""
     return sorted(_values(paired(a, b), metric), key=lambda d: -abs(d.difference))
 
 

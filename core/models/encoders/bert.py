@@ -1,8 +1,8 @@
 """BERT's encoder (Devlin et al. 2019) with transformers' parameter names and numbers, and without its imports.
 
-`from transformers import BertModel` brings torch's compiler and its distributed tensors along: half of all seconds that a start spent on imports.
-The bundled base needs none of that, so it is computed here; tests/models/encoders/test_bert.py holds it to transformers' own states.  Only a bare encoder with
-absolute positions is: `fits` says whether a folder holds one, and every other base goes through transformers.
+`from transformers import BertModel` also imports torch's compiler and distributed tensors, about half of the start-up import time, and the bundled
+base needs neither.  tests/models/encoders/test_bert.py compares the states with transformers' own.  Only bare encoders with absolute positions are
+supported (`fits`); every other base is loaded by transformers.
 
 Legend: B rows, L tokens a row, d model width, H heads, D width of a head.
 """
@@ -31,7 +31,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def fits(folder: str | Path) -> bool:
-    """Whether a folder holds weights that `load_bert` takes."""
+    """Whether `load_bert` can load a folder."""
     try:
         config = read_config(Path(folder))
     except (OSError, ValueError):
@@ -59,12 +59,12 @@ def plain_attention(
 
 class Linear(nn.Linear):
     def reset_parameters(self) -> None:
-        """Weights are read, never drawn."""
+        """Skips the random initialisation: weights are always loaded."""
 
 
 class Embedding(nn.Embedding):
     def reset_parameters(self) -> None:
-        """Weights are read, never drawn."""
+        """Skips the random initialisation: weights are always loaded."""
 
 
 class Embeddings(nn.Module):
@@ -102,7 +102,7 @@ class SelfAttention(nn.Module):
 
 
 class Output(nn.Module):
-    """A projection, dropout, and the norm of its sum with what came in."""
+    """A projection, dropout, the residual connection and layer norm."""
 
     def __init__(self, inner: int, config: SimpleNamespace) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ class Bert(nn.Module):
 
 
 def load_bert(folder: str | Path, dropout: float = 0.0) -> Bert:
-    """The encoder in a folder that `fits`, in float32 and in eval mode; weights of a pooler or of a head are left aside.
+    """The encoder in a folder that `fits`, in float32 and in eval mode; weights of a pooler or a head are ignored.
 
     Raises OSError, ValueError, KeyError, RuntimeError or SafetensorError for a damaged folder.
     """

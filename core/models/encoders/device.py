@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """`auto`: CUDA where there is a GPU, else the CPU.  Raises InputError for a device that torch does not know or this machine does not have."""
+    """`auto`: CUDA if there is a GPU, else the CPU.  Raises InputError for a device that torch does not know or this machine lacks."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -31,18 +31,18 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 class OnDevice:
-    """A model on a device.  A forward pass for which the memory is too small is done in halves, and a single item on the CPU from then on; each is
-    said once.  The caller holds the model's lock.
+    """A model on a device.  A forward pass that runs out of memory is repeated in halves; if a single item does not fit, the model moves to the CPU.
+    Each change is logged once.  The caller holds the model's lock.
     """
 
     def __init__(self, what: str, model: nn.Module, device: torch.device) -> None:
         self._what, self._model, self.device = what, model.to(device).eval(), device
-        self._most = 0  # items of one pass; 0: as many as there are
+        self._most = 0  # items per pass; 0: no limit
 
     def run(self, forward: Callable[[slice], T], count: int, most: int = 0) -> list[T]:
-        """What `forward` gives for items 0..count-1, in order, in parts of at most `most` (0: all), or fewer where the memory asks for it.
+        """The results of `forward` for items 0..count-1, in order, in batches of at most `most` (0: all), or fewer if memory is short.
 
-        Raises torch.OutOfMemoryError where one item is too much for the CPU as well.
+        Raises torch.OutOfMemoryError if one item is too much for the CPU as well.
         """
         out: list[T] = []
         start = 0

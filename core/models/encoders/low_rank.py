@@ -1,5 +1,5 @@
-"""Low-rank adaptation (Hu et al. 2022, "LoRA: Low-Rank Adaptation of Large Language Models", section 4.1) of a BERT-like encoder: of its upper
-layers' linear maps only differences of rank r are trained and stored.
+"""Low-rank adaptation (Hu et al. 2022, "LoRA: Low-Rank Adaptation of Large Language Models", section 4.1) of a BERT-like encoder: for the linear maps
+of its upper layers, only updates of rank r are trained and stored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ADAPTED = (
 
 
 class LowRank(nn.Module):
-    """A frozen linear map with a trained difference of rank r: W x + B A x."""
+    """A frozen linear map with a trained update of rank r: W x + B A x."""
 
     def __init__(self, linear: nn.Linear, rank: int) -> None:
         super().__init__()
@@ -41,14 +41,14 @@ class LowRank(nn.Module):
 
 
 def adapt(encoder: Any, layers: int, rank: int) -> None:
-    """Freezes an encoder and gives the maps of its upper `layers` layers trainable differences."""
+    """Freezes an encoder and adds trainable updates to the linear maps of its upper `layers` layers."""
     encoder.requires_grad_(False)
     for parent, name in _maps(encoder, layers):
         _put(parent, name, LowRank(_get(parent, name), rank))
 
 
 def merge(encoder: Any, layers: int) -> None:
-    """For inference: differences are added to the matrices.  It cannot be trained on after that."""
+    """Merges the updates into the matrices, for inference.  The model cannot be trained any further."""
     for parent, name in _maps(encoder, layers):
         found = _get(parent, name)
         if isinstance(found, LowRank):
@@ -56,7 +56,7 @@ def merge(encoder: Any, layers: int) -> None:
 
 
 def differences(network: nn.Module) -> dict[str, Tensor]:
-    """The weights of the differences, by name."""
+    """The weights of the updates, by name."""
     return {n: t for n, t in network.state_dict().items() if n.endswith((".down", ".up"))}
 
 

@@ -1,8 +1,7 @@
-"""Memory that was freed, given back to the system.
+"""Returns freed memory to the operating system.
 
-Texts are of a new length at every question and every training step, and what their tensors leave behind in glibc's heap is in pieces that the next
-ones do not fit into: a training grew by 1 MB a step (measured over 1,000 steps of 4,096 tokens), a process that answers by MBs a question, though
-neither held more than before.
+Text lengths change with every question and training step, so freed tensors fragment glibc's heap: without trimming, a training process grows by 1 MB
+per step (measured over 1,000 steps of 4,096 tokens) and an answering process by several MB per question, although neither holds more data.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
-EVERY = 25  # training steps between two trims; one takes milliseconds
+EVERY = 25  # training steps between trims; a trim takes milliseconds
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,7 +19,7 @@ T = TypeVar("T")
 
 @cache
 def _malloc_trim() -> Any:
-    """glibc's call, or None on other systems: their allocators look after themselves."""
+    """glibc's malloc_trim, or None on other systems, whose allocators do not need it."""
     try:
         return ctypes.CDLL("libc.so.6").malloc_trim
     except (OSError, AttributeError):
@@ -28,7 +27,7 @@ def _malloc_trim() -> Any:
 
 
 def trim() -> bool:
-    """Gives free pages back.  False where the C library has no such call."""
+    """Gives free pages back.  False if the C library has no such call."""
     call = _malloc_trim()
     if call is not None:
         call(0)
@@ -36,7 +35,7 @@ def trim() -> bool:
 
 
 def trimmed(steps: Callable[P, Iterator[T]]) -> Callable[P, Generator[T, None, None]]:
-    """A generator function after whose end, whichever it is, freed memory is given back."""
+    """Wraps a generator function: freed memory is returned when the generator ends, for whatever reason."""
 
     @wraps(steps)
     def run(*args: P.args, **kwargs: P.kwargs) -> Generator[T, None, None]:

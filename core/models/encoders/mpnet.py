@@ -1,6 +1,6 @@
-"""MPNet's encoder (Song et al. 2020) with transformers' numbers and without its imports: BERT's layers with a bias for relative positions.
+"""MPNet's encoder (Song et al. 2020) without transformers' imports: BERT's layers with a bias for relative positions.
 
-The layers are those of core.models.encoders.bert; tests/models/encoders/test_mpnet.py holds the states to transformers' own.
+The layers are those of core.models.encoders.bert; tests/models/encoders/test_mpnet.py compares the states with transformers' own.
 
 Legend: B rows, L tokens a row, d model width, H heads.
 """
@@ -19,7 +19,7 @@ from core.models.encoders.bert import CONFIG, WEIGHTS, Bert, Embedding, read_con
 
 FIRST_POSITION = 2  # of fairseq's embeddings: the padding index + 1
 NO_TYPES = "embeddings.token_type_embeddings.weight"  # MPNet has none: they are zeros
-FURTHEST = 128  # tokens away; beyond that all share a bucket
+FURTHEST = 128  # tokens; larger distances share a bucket
 # beginnings of MPNet's names -> those of core.models.encoders.bert
 _NAMES = {
     r"attention\.attn\.q\.": "attention.self.query.",
@@ -70,7 +70,7 @@ def _named(name: str) -> str:
 
 
 def load_mpnet(folder: str | Path) -> MPNet:
-    """The encoder in a folder in transformers' layout, in float32 and in eval mode; a pooler or a head is left aside.
+    """The encoder in a folder in transformers' layout, in float32 and in eval mode; a pooler or a head is ignored.
 
     Raises OSError, ValueError, KeyError, RuntimeError or SafetensorError for a damaged folder.
     """

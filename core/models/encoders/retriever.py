@@ -1,8 +1,7 @@
-"""A trained retriever: an encoder of questions, and of passages too where its `side` says so, over a base that stays as it is.
+"""A trained retriever: an encoder of questions, and depending on `side` also of passages, over an unchanged base.
 
-Source: Karpukhin et al. 2020 (DPR) and Sun et al. 2023, appendix C.  There both sides are trained; with `side` "question" passages keep the base's
-vectors, so that an index of the base serves the trained retriever as well.  What can be said of it by its files alone stands here, its network in
-core.models.encoders.retriever_network.
+Source: Karpukhin et al. 2020 (DPR) and Sun et al. 2023, appendix C.  There both sides are trained; with `side` "question", passages keep the
+base's vectors, so that an index of the base still works.  This module only reads files; the network is in core.models.encoders.retriever_network.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from core.models.encoders.packaged import MINILM
 from core.settings import ROOT
 
 KIND = "retriever"
-CLS = "cls:"  # before a checkpoint's name: its vector is the first token's state
+CLS = "cls:"  # prefix of a checkpoint's name: the vector is the first token's state
 SIDES = ("question", "both")
 POOLINGS = ("mean", "cls")
 
 
 @dataclass(frozen=True)
 class RetrieverConfig:
-    """`rank`: of the low-rank differences in the upper `layers` layers; 0: all weights but the embeddings are trained."""
+    """`rank`: of the low-rank updates in the upper `layers` layers; 0: all weights except the embeddings are trained."""
 
     base: str = MINILM  # the packaged one, a folder or a hub name
     side: str = "question"
@@ -41,12 +40,12 @@ class RetrieverConfig:
 
     @property
     def untrained(self) -> str:
-        """The base as AMBISCOPE_ENCODER names it."""
+        """The base's name for AMBISCOPE_ENCODER."""
         return f"{CLS}{self.base}" if self.pooling == "cls" else self.base
 
 
 def find_retriever(name: str) -> Path | None:
-    """The folder of a trained retriever, bundled as `checkpoints/NAME` or as given; None where the name means another encoder."""
+    """The folder of a trained retriever, bundled as `checkpoints/NAME` or as given; None if the name means another encoder."""
     for folder in (ROOT / "checkpoints" / name, Path(name).expanduser()):
         try:
             if json.loads((folder / "config.json").read_text(encoding="utf-8")).get("kind") == KIND:
@@ -69,7 +68,7 @@ def damaged(folder: Path, error: Exception) -> CheckpointError:
 
 
 def index_name(encoder: str) -> str:
-    """Which encoder made the passages' vectors that an encoder searches: for a retriever that trained the question's side alone its base, else itself."""
+    """The encoder of the passage vectors that an encoder searches: the base of a retriever trained on questions only, else itself."""
     if (folder := find_retriever(encoder)) is None:
         return encoder
     config = retriever_config(folder)

@@ -1,4 +1,4 @@
-"""The network of a trained retriever (core.models.encoders.retriever), and bare encoders of any name.
+"""The network of a trained retriever (core.models.encoders.retriever), and bare encoders by name.
 
 Legend: B texts, L tokens, d model width.
 """
@@ -23,7 +23,7 @@ from core.models.encoders.word_pieces import WordPieces
 WEIGHTS = "model.safetensors"
 
 
-def load_plain(base: str) -> tuple[Any, Any]:
+def load_bare_encoder(base: str) -> tuple[Any, Any]:
     """(tokenizer, bare encoder in eval mode) of the packaged base, a folder or a hub name.  Raises CheckpointError."""
     folder = str(packaged_folder(base)) if base == MINILM else base
     try:
@@ -33,7 +33,7 @@ def load_plain(base: str) -> tuple[Any, Any]:
         return tokenizer, pretrained("AutoModel", folder, add_pooling_layer=False).eval()
     except CheckpointError:
         raise
-    except Exception as error:  # a hub client fails in a dozen ways
+    except Exception as error:  # hub clients raise many kinds of errors
         raise CheckpointError(f"the encoder '{base}' cannot be loaded ({type(error).__name__}: {reason(error)})") from error
 
 
@@ -65,7 +65,7 @@ class RetrieverNetwork(nn.Module):
         return {n: t for n, t in self.state_dict().items() if ".embeddings." not in n}
 
     def merged(self) -> Any:
-        """The encoder for inference.  The network cannot be trained on after that."""
+        """The encoder for inference.  The network cannot be trained any further."""
         merge(self.encoder, self.config.layers)
         return self.encoder.eval().requires_grad_(False)
 
@@ -77,7 +77,7 @@ def load_retriever(folder: Path) -> tuple[Any, RetrieverNetwork]:
 
     try:
         config = retriever_config(folder)
-        tokenizer, encoder = load_plain(config.base)
+        tokenizer, encoder = load_bare_encoder(config.base)
         network = RetrieverNetwork(encoder, config)
         tensors = {name: value.float() for name, value in load_file(folder / WEIGHTS).items()}
         if odd := sorted(set(tensors) ^ set(network.trained())):

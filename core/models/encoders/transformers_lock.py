@@ -1,10 +1,9 @@
-"""One thread at a time imports transformers: its modules are imported when a name is first asked for, or a model first loaded, and two threads that
-do so at once find them half made.
+"""A lock for importing transformers.  It imports its modules lazily, and two threads that trigger this at the same time see incomplete modules.
 
-    with TRANSFORMERS:
-        from transformers import AutoModel
+with TRANSFORMERS:
+    from transformers import AutoModel
 
-        model = AutoModel.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder)
 """
 
 from __future__ import annotations

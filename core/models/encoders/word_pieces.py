@@ -1,7 +1,6 @@
-"""A tokenizer read from a folder's tokenizer.json by the `tokenizers` library alone: what rows are made with where the base is a plain BERT.
+"""A tokenizer loaded from tokenizer.json with only the `tokenizers` library, for bases that are a plain BERT.
 
-The calls and the results are those of transformers' fast tokenizers (tests/models/encoders/test_word_pieces.py holds both to be equal), whose import costs a start a
-second and a half.
+Same calls and results as transformers' fast tokenizers (compared in tests/models/encoders/test_word_pieces.py), whose import takes 1.5 seconds.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ FILE = "tokenizer.json"
 
 
 class Encoded(dict[str, Any]):
-    """Lists of numbers by name, a list a row; for a single text those of its only row."""
+    """Lists of ids by name, one list per row; for a single text, the list of its only row."""
 
     def __init__(self, rows: Sequence[Encoding], of_text: Sequence[int], single: bool) -> None:
         values: dict[str, list[Any]] = {
@@ -29,16 +28,16 @@ class Encoded(dict[str, Any]):
         self._rows = rows
 
     def sequence_ids(self, row: int = 0) -> list[int | None]:
-        """For each token 0 or 1, the text of the pair that it is of; None for special tokens."""
+        """For each token, 0 or 1 for its text of the pair; None for special tokens."""
         ids: list[int | None] = self._rows[row].sequence_ids
         return ids
 
 
 class WordPieces:
-    """Truncation is a state of the tokenizer: one thread at a time."""
+    """Not thread-safe: truncation is a state of the tokenizer."""
 
     def __init__(self, folder: str | Path) -> None:
-        """Raises OSError where the file is missing, ValueError where it is damaged."""
+        """Raises OSError if the file is missing, ValueError if it is damaged."""
         text = (Path(folder) / FILE).read_text(encoding="utf-8")
         try:
             self._tokenizer = Tokenizer.from_str(text)
@@ -61,7 +60,7 @@ class WordPieces:
         max_length: int = 0,
         stride: int = 0,
         return_overflowing_tokens: bool = False,
-        **_: bool,  # which lists to return: all are
+        **_: bool,  # which lists to return: always all
     ) -> Encoded:
         """`truncation`: True (the longest first) or "only_second", to `max_length` tokens, special ones included."""
         if truncation:
@@ -71,7 +70,7 @@ class WordPieces:
             self._tokenizer.no_truncation()
         single = isinstance(text, str)
         texts = [text] if isinstance(text, str) else list(text)
-        # of a single text an empty second one is none, as in transformers: a prompt without answers ends with the question
+        # an empty second text counts as none, as in transformers: a prompt without answers ends with the question
         pairs = ([text_pair] if text_pair else None) if isinstance(text_pair, str) else text_pair
         inputs: list[Any] = texts if pairs is None else list(zip(texts, pairs, strict=True))
         rows: list[Encoding] = []

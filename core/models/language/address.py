@@ -1,4 +1,4 @@
-"""Where a language model's endpoint is, checked before anything is sent there."""
+"""The address of a language model's endpoint, checked before anything is sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.settings import Settings
 class Address:
     """Where and how to call.  `key` is kept out of repr."""
 
-    url: str  # without a slash at its end
+    url: str  # without a trailing slash
     model: str
     key: str = field(default="", repr=False)
     timeout: float = 60.0  # seconds of one call, retries included
@@ -26,7 +26,7 @@ class Address:
 
     @classmethod
     def of(cls, settings: Settings) -> Address:
-        """Raises InputError for an address that is none, or that the key must not go to."""
+        """Raises InputError for an invalid address, or one that must not receive the key."""
         return cls(
             check_url(settings.lm_url, settings.lm_key),
             settings.lm_model,
@@ -39,38 +39,38 @@ class Address:
 
 
 def check_url(url: str, key: str = "") -> str:
-    """The address without a slash at its end, with /v1 where it has no path.
+    """The address without a trailing slash, with /v1 added if it has no path.
 
-    Raises InputError for another scheme than http and https, for an address with a user, a query or a fragment, and for a key that would go
-    unencrypted to an address that is not near (`near`).  A name is looked up by nobody here: whoever connects asks `near` again.
+    Raises InputError for another scheme than http and https, for an address with a user, a query or a fragment, and for a key that would be
+    sent unencrypted to an address that is not local (`near`).  Host names are not resolved here: `near` is checked again on connecting.
     """
     try:
         parts = urlsplit(url.strip())
         host, _ = parts.hostname or "", parts.port
     except ValueError as error:
-        raise InputError(f"AMBISCOPE_LM_URL is no address ({error}); it looks like http://127.0.0.1:8123/v1") from None
-    if parts.scheme not in ("http", "https") or not host:
-        raise InputError("AMBISCOPE_LM_URL must begin with http:// or https:// and name a host, as http://127.0.0.1:8123/v1")
-    if parts.username is not None or parts.query or parts.fragment:
         raise InputError(
-            "AMBISCOPE_LM_URL has a user, a query or a fragment; put the key into AMBISCOPE_LM_KEY and leave them out"
+            f"AMBISCOPE_LM_URL is not an address ({error}); it should look like http://127.0.0.1:8123/v1"
+        ) from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise InputError(
+            "AMBISCOPE_LM_URL must begin with http:// or https:// and name a host, such as http://127.0.0.1:8123/v1"
         )
+    if parts.username is not None or parts.query or parts.fragment:
+        raise InputError("AMBISCOPE_LM_URL has a user, a query or a fragment; remove them and set AMBISCOPE_LM_KEY")
     if key and parts.scheme == "http" and not _may_be_near(host):
-        raise InputError(f"the key would go unencrypted to {host}; use https in AMBISCOPE_LM_URL")
+        raise InputError(f"the key would be sent unencrypted to {host}; use https in AMBISCOPE_LM_URL")
     if any(ord(c) < 33 or ord(c) > 126 for c in key):
-        raise InputError("AMBISCOPE_LM_KEY has a blank, a line break or a character that no key has; set it again")
+        raise InputError("AMBISCOPE_LM_KEY contains a space, a line break or another invalid character; set it again")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/') or '/v1'}"
 
 
 NEAR = tuple(map(ipaddress.ip_network, ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")))
-METADATA = ipaddress.ip_address(
-    "fd00:ec2::254"
-)  # of a cloud, inside fc00::/7; the others are link-local, or in no network of NEAR
+METADATA = ipaddress.ip_address("fd00:ec2::254")  # cloud metadata, inside fc00::/7; the others are link-local or outside NEAR
 NEAR_NAMES = (".localhost", ".local", ".internal", ".lan")
 
 
 def near(address: str) -> bool:
-    """This machine or a private network (RFC 1918, RFC 4193).  Link-local addresses, where a cloud answers with what it knows of a machine, are not."""
+    """True for this machine and private networks (RFC 1918, RFC 4193); false for link-local addresses, which serve cloud metadata."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -80,9 +80,9 @@ def near(address: str) -> bool:
 
 
 def _may_be_near(host: str) -> bool:
-    """A host of an address: what it is where it is a number, in any form that connecting understands (0xA9FEA9FE, 127.1); else what its name
-    promises: without a dot (a container's), or under one of NEAR_NAMES."""
-    if not host.isascii():  # such as full-width digits and dots, which become others on the way
+    """Whether a host may be local: by its number, in any form that connecting accepts (0xA9FEA9FE, 127.1), or by its name: without a dot (a
+    container) or under one of NEAR_NAMES."""
+    if not host.isascii():  # such as full-width digits and dots, which are normalised on connecting
         return False
     try:
         return near(socket.inet_ntoa(socket.inet_aton(host)))

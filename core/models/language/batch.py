@@ -1,4 +1,4 @@
-"""The calls of one batch to an endpoint: retries with backoff, the server's Retry-After, deadlines, and a stop that reaches what is on its way."""
+"""One batch of calls to an endpoint: retries with backoff, Retry-After, deadlines, and cancelling calls in flight."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 TOO_LATE = "no answer came before the run's time was over"
 
 
-class Failure(Exception):
-    """A call that is given up.  `down`: the endpoint can't be reached at all."""
+class CallError(Exception):
+    """A call that failed for good.  `down`: the endpoint can't be reached at all."""
 
     def __init__(self, why: str, down: bool = False) -> None:
         super().__init__(why)
         self.down = down
 
 
-class Answered(Exception):
-    """A status other than 200."""
+class StatusError(Exception):
+    """An HTTP status other than 200."""
 
     def __init__(self, status: int, text: str, retry_after: str) -> None:
         super().__init__(status)
@@ -38,7 +38,7 @@ class Answered(Exception):
 
 
 class Endpoint(Protocol):
-    """What a batch asks of the model that it belongs to."""
+    """What a batch needs from its model."""
 
     address: Address
 
@@ -52,14 +52,14 @@ class Endpoint(Protocol):
 
 
 class Batch:
-    """The calls of one `stream`, in an event loop of their own."""
+    """The calls of one `stream`, in their own event loop."""
 
     def __init__(
         self, model: Endpoint, requests: Sequence[Request], deadline: float, put: Callable[[int, Completion], None]
     ) -> None:
         self.model, self.requests, self.deadline, self.put = model, requests, deadline, put
-        self.not_before = 0.0  # time.monotonic() that a server's Retry-After names: all calls of the batch wait for it
-        self.down = ""  # why the endpoint can't be reached, once a call has tried often enough: the others need not
+        self.not_before = 0.0  # time.monotonic() from a server's Retry-After: all calls of the batch wait until then
+        self.down = ""  # why the endpoint can't be reached, after one call has used its retries: the others are not tried
         self._stop = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
@@ -90,9 +90,9 @@ class Batch:
                 completion = await self._tried(client, self.requests[index])
         except TimeoutError:
             completion = Completion(error=TOO_LATE, seconds=time.monotonic() - started)
-        except Failure as error:
+        except CallError as error:
             completion = Completion(error=self.model.clean(error), seconds=time.monotonic() - started)
-        except Exception as error:  # one request's fault is never the batch's
+        except Exception as error:  # one failed request must not stop the batch
             completion = Completion(
                 error=f"{type(error).__name__}: {self.model.clean(error)}", seconds=time.monotonic() - started
             )
@@ -104,7 +104,7 @@ class Batch:
             async with asyncio.timeout(address.timeout):
                 for again in range(address.retries + 1):
                     if self.down:
-                        raise Failure(self.down)
+                        raise CallError(self.down)
                     await asyncio.sleep(max(0.0, self.not_before - time.monotonic()))
                     last = again == address.retries
                     pause = address.backoff * 2**again * random.uniform(0.8, 1.2)
@@ -112,47 +112,47 @@ class Batch:
                         begun = time.monotonic()
                         said = await self.model.ask(client, request)
                         return self.model.completion(said, request, time.monotonic() - begun)
-                    except Answered as error:
+                    except StatusError as error:
                         pause = self._again(error, last, pause, address.timeout - (time.monotonic() - started))
                     except (httpx.TransportError, httpx.InvalidURL) as error:
                         if last or isinstance(error, (httpx.UnsupportedProtocol, httpx.InvalidURL)):
                             if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout)):
                                 self.down = f"the endpoint {address.url} can't be reached; is it running?"
-                                raise Failure(self.down) from None
-                            raise Failure(
+                                raise CallError(self.down) from None
+                            raise CallError(
                                 f"the connection broke ({type(error).__name__}: {self.model.clean(error, 100)})"
                             ) from None
                     await asyncio.sleep(pause)
         except TimeoutError:
-            raise Failure(f"no answer within {address.timeout:g} s (AMBISCOPE_LM_TIMEOUT)") from None
-        raise AssertionError("a call ends by an answer or a failure")
+            raise CallError(f"no answer within {address.timeout:g} s (AMBISCOPE_LM_TIMEOUT)") from None
+        raise AssertionError("a call ends with an answer or a failure")
 
-    def _again(self, error: Answered, last: bool, pause: float, left: float) -> float:
-        """Seconds to wait before the next try.  Raises Failure when there is none."""
+    def _again(self, error: StatusError, last: bool, pause: float, left: float) -> float:
+        """Seconds to wait before the next try.  Raises CallError when there is none."""
         said = self.model.clean(_problem(error.text), 160)
         if 300 <= error.status < 400:
-            raise Failure(
-                f"the endpoint redirects (HTTP {error.status}); redirects are not followed: set AMBISCOPE_LM_URL to where it leads"
+            raise CallError(
+                f"the endpoint redirects (HTTP {error.status}), which is not followed; set AMBISCOPE_LM_URL to the final address"
             )
         if error.status in (401, 403):
-            raise Failure(f"the endpoint refuses the key (HTTP {error.status}); check AMBISCOPE_LM_KEY")
+            raise CallError(f"the endpoint refuses the key (HTTP {error.status}); check AMBISCOPE_LM_KEY")
         if error.status == 404:
-            raise Failure(
+            raise CallError(
                 f"the endpoint has no such path or model (HTTP 404): {said}; check AMBISCOPE_LM_URL and AMBISCOPE_LM_MODEL"
             )
         if error.status not in RETRIED or last:
-            raise Failure(f"the endpoint said HTTP {error.status}: {said}")
+            raise CallError(f"the endpoint returned HTTP {error.status}: {said}")
         wait = retry_after(error.retry_after)
         if wait is not None:
             if wait > left:
-                raise Failure(f"the endpoint asks to wait {wait:.0f} s (HTTP {error.status}), longer than a call may last")
+                raise CallError(f"the endpoint asks to wait {wait:.0f} s (HTTP {error.status}), longer than a call may last")
             self.not_before = max(self.not_before, time.monotonic() + wait)
             return 0.0
         return pause
 
 
 def retry_after(header: str) -> float | None:
-    """Seconds that a Retry-After header asks for (RFC 9110, section 10.2.3: seconds or a date); None where it has neither."""
+    """Seconds to wait from a Retry-After header (RFC 9110, section 10.2.3: seconds or a date); None if it has neither."""
     header = header.strip()
     if header.isascii() and header.isdigit():
         return float(header[:9])
@@ -163,7 +163,7 @@ def retry_after(header: str) -> float | None:
 
 
 def _problem(text: str) -> str:
-    """The words of an error object ({"error": {"message": ...}}, {"detail": ...}), else the text itself."""
+    """The message of an error object ({"error": {"message": ...}}, {"detail": ...}), else the text itself."""
     try:
         said: Any = json.loads(text)
     except (ValueError, RecursionError):

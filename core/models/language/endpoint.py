@@ -2,11 +2,11 @@
 
 Protocol: OpenAI API reference, "Create chat completion" and "Structured model outputs".  Decoding is greedy (Lee et al. 2025, section 5.1.3).
 
-What is asked for is narrowed when the server refuses it, and remembered: an object by JSON schema, by `json_object` with the schema beside it
+Requests are simplified when the server refuses a parameter, and the choice is remembered: an object by JSON schema, by `json_object` with the schema beside it
 (llama-cpp-python), or in words alone; `max_tokens` or `max_completion_tokens`; with `temperature` or without.
 
-What can't happen: a call or a batch that outlives its deadline, a redirect followed, an answer longer than the cap held in memory, the key in an
-error, a log, `about` or `repr`.  The environment's proxies and `.netrc` are not read, so that the key goes to the address of the settings alone.
+Guarantees: no call or batch outlives its deadline, no redirect is followed, no answer beyond the size limit is held in memory, and the key never
+appears in an error, a log, `about` or `repr`.  The environment's proxies and `.netrc` are ignored, so that the key only goes to the configured address.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ import httpx
 
 from core.errors import FormatError, LanguageModelError
 from core.models.language.address import Address, near
-from core.models.language.batch import TOO_LATE, Answered, Batch, Failure
+from core.models.language.batch import TOO_LATE, Batch, CallError, StatusError
 from core.models.language.roles import Completion, Request
 from core.models.language.structured import read_object
 
-REFUSED = frozenset({400, 415, 422, 501})  # what a server says to a parameter that it does not know
-STRUCTURES = ("json_schema", "json_object", "words")  # from the strictest down
-CHARS_PER_TOKEN = 4  # where the server counts nothing
-GRACE = 1.0  # seconds after the deadline for a batch's thread to hand over what it has
+REFUSED = frozenset({400, 415, 422, 501})  # status codes for an unknown parameter
+STRUCTURES = ("json_schema", "json_object", "words")  # strictest first
+CHARS_PER_TOKEN = 4  # if the server does not count tokens
+GRACE = 1.0  # seconds after the deadline for a batch's thread to return its results
 
 
 class EndpointModel:
-    """Safe to use from several threads; each batch has its own connections."""
+    """Thread-safe; each batch has its own connections."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
         self._lock = threading.Lock()
         self._model = address.model
-        # purpose of a request -> index into STRUCTURES at which a call has succeeded; each has its own schema, which a server may refuse
+        # purpose of a request -> index into STRUCTURES that succeeded; a server may refuse one schema and accept another
         self._proven: dict[str, int] = {}
         self._limit, self._temperature = "max_tokens", True
         self._ssl: Any = None
@@ -60,7 +60,7 @@ class EndpointModel:
         return {"endpoint": self.address.url, "model": self._model}
 
     def connect(self) -> None:
-        """Asks the endpoint for its models and takes the first when none is set.  Raises LanguageModelError when it can't be reached."""
+        """Lists the endpoint's models and uses the first if none is set.  Raises LanguageModelError when it can't be reached."""
         if self._model:
             return
 
@@ -83,7 +83,7 @@ class EndpointModel:
             said = TimeoutError()
         if isinstance(said, Exception):
             why = "it did not answer in time" if isinstance(said, TimeoutError) else self.clean(said)
-            why = f"HTTP {said.status}" if isinstance(said, Answered) else why
+            why = f"HTTP {said.status}" if isinstance(said, StatusError) else why
             raise LanguageModelError(
                 f"the language model's endpoint can't be asked for its models: {why}; set AMBISCOPE_LM_MODEL, or start it"
             )
@@ -94,7 +94,7 @@ class EndpointModel:
         self._model = ids[0][:200]
 
     def clean(self, what: object, limit: int = 200) -> str:
-        """Words of an error in one line, without the key and without the model's or the server's markup of lines."""
+        """An error message in one line, without the key and line markup."""
         text = str(what)
         if self.address.key:
             text = text.replace(self.address.key, "***")
@@ -105,7 +105,7 @@ class EndpointModel:
     def stream(
         self, requests: Sequence[Request], deadline: float, cancelled: Callable[[], bool] = lambda: False
     ) -> Iterator[tuple[int, Completion]]:
-        """See core.models.language.roles.LanguageModel.  Calls run in a thread of their own, at most `concurrency` at a time."""
+        """See core.models.language.roles.LanguageModel.  Calls run in their own thread, at most `concurrency` at a time."""
         if not requests:
             return
         ready: queue.Queue[tuple[int, Completion]] = queue.Queue()
@@ -144,40 +144,42 @@ class EndpointModel:
             limits=httpx.Limits(max_connections=self.address.concurrency),
             follow_redirects=False,
             trust_env=False,
-            verify=self._ssl or False,  # False: no context is made for plain http
+            verify=self._ssl or False,  # False: plain http needs no context
         )
 
     # ------------------------------------------------------------ one call
 
     async def _json(self, client: httpx.AsyncClient, method: str, path: str, body: Any) -> dict[str, Any]:
-        """Raises Answered for a status other than 200, Failure for what is no JSON object."""
+        """Raises StatusError for a status other than 200, CallError for anything but a JSON object."""
         trace = {"trace": self._connected} if self.address.key and self.address.url.startswith("http:") else {}
         async with client.stream(method, self.address.url + path, json=body, extensions=trace) as response:
             if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
-                raise Failure("the endpoint sent compressed data, which was not asked for")
+                raise CallError("the endpoint sent compressed data, which was not requested")
             data = bytearray()
             async for block in response.aiter_raw():
                 data += block
                 if len(data) > self.address.max_bytes:
-                    raise Failure(
+                    raise CallError(
                         f"the endpoint's answer is longer than {self.address.max_bytes // 1024} KiB (AMBISCOPE_LM_MAX_RESPONSE_KB)"
                     )
         text = data.decode("utf-8", "replace")
         if response.status_code != 200:
-            raise Answered(response.status_code, text, response.headers.get("retry-after", ""))
+            raise StatusError(response.status_code, text, response.headers.get("retry-after", ""))
         try:
             said = json.loads(text)
         except (ValueError, RecursionError):
             shown = self.clean(text, 80)
-            raise Failure(f"the endpoint's answer is no JSON: {shown}" if shown else "the endpoint's answer is empty") from None
+            raise CallError(
+                f"the endpoint's answer is not JSON: {shown}" if shown else "the endpoint's answer is empty"
+            ) from None
         if not isinstance(said, dict):
-            raise Failure("the endpoint's answer is no JSON object")
+            raise CallError("the endpoint's answer is not a JSON object")
         return said
 
     async def _connected(self, event: str, told: Mapping[str, Any]) -> None:
-        """Called by httpx as a request goes on, with a connection before anything is sent on it: a name may lead anywhere, and elsewhere next time.
+        """Called by httpx with a new connection before anything is sent: a host name may resolve to a different address each time.
 
-        Raises Failure where the key would go unencrypted to an address that is not near.
+        Raises CallError where the key would go unencrypted to an address that is not near.
         """
         if event != "connection.connect_tcp.complete":
             return
@@ -185,7 +187,7 @@ class EndpointModel:
         reached = stream.get_extra_info("server_addr")
         if not near(str(reached[0])):
             await stream.aclose()
-            raise Failure(f"the key would go unencrypted to {reached[0]}, where AMBISCOPE_LM_URL leads; use https there")
+            raise CallError(f"the key would be sent unencrypted to {reached[0]}, the address of AMBISCOPE_LM_URL; use https")
 
     def body(self, request: Request, structure: int) -> dict[str, Any]:
         out: dict[str, Any] = {
@@ -203,13 +205,13 @@ class EndpointModel:
         return out
 
     async def ask(self, client: httpx.AsyncClient, request: Request) -> dict[str, Any]:
-        """One call, asked for less when the server refuses what was asked.  Raises Answered, Failure, httpx errors."""
+        """One call, repeated with fewer parameters if the server refuses some.  Raises StatusError, CallError, httpx errors."""
         structure, narrowed = self._proven.get(request.purpose, 0), 0
         while True:
-            limit, temperature = self._limit, self._temperature  # of this call: another one may change them meanwhile
+            limit, temperature = self._limit, self._temperature  # for this call: other calls may change them
             try:
                 said = await self._json(client, "POST", "/chat/completions", self.body(request, structure))
-            except Answered as error:
+            except StatusError as error:
                 narrowed += 1
                 if error.status not in REFUSED or narrowed > 4:
                     raise
@@ -222,12 +224,12 @@ class EndpointModel:
                 else:
                     raise
             else:
-                if request.schema is not None:  # only what worked is remembered: a request may be refused for its length
+                if request.schema is not None:  # only remembered on success: a request may be refused for its length
                     self._proven.setdefault(request.purpose, structure)
                 return said
 
     def completion(self, said: Mapping[str, Any], request: Request, seconds: float) -> Completion:
-        """The server's object as a completion; what it lacks or has of another kind is an error, never an exception."""
+        """The server's object as a completion; missing or invalid parts give an error, never an exception."""
         choices = said.get("choices")
         first: dict[str, Any] = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
         message: Any = first.get("message")
@@ -246,11 +248,11 @@ class EndpointModel:
             return replace(
                 done, error="the endpoint's answer has no choices" + (f": {self.clean(problem, 120)}" if problem else "")
             )
-        return understood(done, request)
+        return parse_completion(done, request)
 
 
 def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema as strict structured output wants it: all properties required and no others, at every level."""
+    """The schema for strict structured output: all properties required and no others, at every level."""
     out = dict(schema)
     if "properties" in schema:
         properties = {name: strict(p) for name, p in schema["properties"].items()}
@@ -260,8 +262,8 @@ def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def understood(done: Completion, request: Request) -> Completion:
-    """The completion with the object that was asked for, or with the reason why there is none."""
+def parse_completion(done: Completion, request: Request) -> Completion:
+    """The completion with the parsed object, or with the reason why there is none."""
     if request.schema is None:
         return done if done.text.strip() else replace(done, error="the model said nothing")
     try:

@@ -1,9 +1,9 @@
-"""The generator's part without a language model: the bundled per-passage reader, seconded by the answering model.
+"""The generator without a language model: the bundled per-passage reader, with the answering model as second opinion.
 
 The roles of Lee et al. 2025 (core.models.language.roles.Generator): relaxing leaves the query as it is; interpreting a passage is one call of the reader
 over it (Eq. 8), which may abstain, and a minimal edit of the query that tells this passage from the others; the answering model has looked at all
 passages together once before, and the agreement of both with the question (core.models.ranking.passage_signals) says how sure an interpretation is.
-What is not sure is an abstention with its reason.  An interpretation's answer is always a span of its passage.
+A passage below the threshold abstains, with the reason.  An interpretation's answer is always a span of its passage.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from core import types as t
 from core.clarification.edits import Edit, Place, propose_edits
 from core.errors import InputError
 from core.models.language.roles import Claim, Run
-from core.models.ranking.passage_signals import Asked, View, Weighing, best_reading, look
+from core.models.ranking.passage_signals import PassageView, QuestionSignals, Weighing, answerer_views, best_reading
 from core.models.ranking.signal_weights import signals_of
 from core.models.span.answerer import SpanAnswerer, load_answerer
 from core.models.span.reader import PassageReader, Readout, load_reader
 from core.settings import Settings
 from core.text import normalize_answer, overlapping
 
-AT_A_TIME = 5  # passages a batch: small enough that a person sees the grid fill
-CANDIDATES = 6  # spans of a passage that either model names
-EDITS_ASKED = 2  # edits of an interpretation that are asked back
-RIVALS_ASKED = 3  # passages of other interpretations over which an edit is asked back
-RIVALS = 12  # other passages that an edit must tell its own from, while their answers are not known
+AT_A_TIME = 5  # passages per batch: small enough to show progress in the grid
+CANDIDATES = 6  # spans per passage from each model
+EDITS_ASKED = 2  # edits tested per interpretation
+RIVALS_ASKED = 3  # passages of other interpretations used in that test
+RIVALS = 12  # other passages that an edit must differ from while their answers are unknown
 
 
 @dataclass(frozen=True)
-class Sureness:
+class Thresholds:
     """Probabilities, by default those of core.models.ranking.signal_weights.  Below `abstain_below` a passage abstains; from `verified_above` on an interpretation needs
-    no other one beside it.  Raises InputError for what is no probability."""
+    no other one beside it.  Raises InputError for what is not a probability."""
 
     abstain_below: float
     verified_above: float
@@ -46,7 +46,7 @@ class Sureness:
 
 
 class ReaderGenerator:
-    """Implements `Generator`.  Safe to share between runs: each model takes its callers in turn."""
+    """Implements `Generator`.  Can be shared between runs: each model serves one caller at a time."""
 
     name = "bundled reader"
 
@@ -54,7 +54,7 @@ class ReaderGenerator:
         self,
         reader: PassageReader,
         answerer: SpanAnswerer,
-        sureness: Sureness,
+        sureness: Thresholds,
         weighing: Weighing,
         about: Mapping[str, Any] | None = None,
     ) -> None:
@@ -69,7 +69,7 @@ class ReaderGenerator:
         }
 
     def relax(self, query: str, run: Run) -> str:
-        """Eq. 6 as the identity: the retriever's words and vectors already reach every meaning of a short question."""
+        """Eq. 6 as the identity: retrieval already covers every meaning of a short question."""
         return query
 
     # ------------------------------------------------------------ Eq. 8
@@ -80,19 +80,19 @@ class ReaderGenerator:
     def interpret_found(
         self, query: str, found: Sequence[t.RetrievedPassage], run: Run
     ) -> Iterator[tuple[int, t.Interpretation]]:
-        """`interpret` with what the retriever says of each passage, which is feedback too."""
+        """`interpret` with the retriever's scores, which are signals too."""
         if not found:
             return
         run.check()
         passages = [f.passage for f in found]
         views, trouble = self._look(query, found, run)
-        asked = Asked(query, views)
+        asked = QuestionSignals(query, views)
         for first in range(0, len(passages), AT_A_TIME):
             run.check()
             some = range(first, min(first + AT_A_TIME, len(passages)))
             if run.left <= 0:
                 for i in some:
-                    why = "the run's time was over before this passage was read"
+                    why = "the time limit was reached before this passage was read"
                     run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0, why))
                     yield i, t.Interpretation(passages[i].id, failed=why)
                 continue
@@ -103,19 +103,19 @@ class ReaderGenerator:
                     views[i] = replace(views[i], abstain=readout.abstain_probability, reader=readout.candidates)
                     yield i, self._interpretation(asked, i, views, trouble)
 
-    def _look(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> tuple[list[View], str]:
-        """The answering model's view of all passages, in one call; with what went wrong, "" where nothing did."""
+    def _look(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> tuple[list[PassageView], str]:
+        """(the answering model's spans of all passages from one call, the error or "")."""
         started, error = time.perf_counter(), ""
         try:
-            views = look(self.answerer, query, found, CANDIDATES)
-        except Exception as e:  # the reader alone can go on
-            error = _told(e)
-            views = [View(f) for f in found]
-        run.count(t.ModelCalled("second look", len(found), 0, 0, time.perf_counter() - started, error))
+            views = answerer_views(self.answerer, query, found, CANDIDATES)
+        except Exception as e:  # the reader can continue alone
+            error = _message(e)
+            views = [PassageView(f) for f in found]
+        run.count(t.ModelCalled("second answerer_views", len(found), 0, 0, time.perf_counter() - started, error))
         return views, error
 
     def _read(self, query: str, passages: Sequence[t.Passage], run: Run) -> list[Readout | str]:
-        """One reader call a passage, computed together; where that fails each is read alone, and what fails is its error in words."""
+        """One readout per passage, computed in one batch; if that fails, each passage is read alone, and a failure gives its error message."""
         started = time.perf_counter()
         found: list[Readout | str] = []
         try:
@@ -125,18 +125,18 @@ class ReaderGenerator:
                 try:
                     found += self.reader.read(query, [passage], CANDIDATES)
                 except Exception as e:
-                    found.append(_told(e))
+                    found.append(_message(e))
         took = (time.perf_counter() - started) / max(1, len(passages))
         for one in found:
             run.count(t.ModelCalled("interpret", 1, 0, 0, took, one if isinstance(one, str) else ""))
         return found
 
-    def _interpretation(self, asked: Asked, at: int, views: Sequence[View], trouble: str) -> t.Interpretation:
+    def _interpretation(self, asked: QuestionSignals, at: int, views: Sequence[PassageView], trouble: str) -> t.Interpretation:
         view, query = views[at], asked.question
         passage = view.found.passage
         best, probability = best_reading(self.weighing, view, asked.passage(at, view), query)
         if best is None or best.candidate.evidence is None:
-            return t.Interpretation(passage.id, abstained="the reader found nothing in this passage that could be an answer")
+            return t.Interpretation(passage.id, abstained="the reader found no possible answer in this passage")
         answer = best.candidate.text
         if probability < self.sureness.abstain_below:
             why = _why_not(answer, view, best.signals["kind"], probability)
@@ -157,8 +157,8 @@ class ReaderGenerator:
     def distinguish(
         self, query: str, interpretations: Sequence[t.Interpretation], passages: Sequence[t.Passage], run: Run
     ) -> list[tuple[t.Interpretation, bool]]:
-        """The final interpretations with the edits that tell them from one another, and whether the answering model, asked the edited question over
-        the passage and those of others, returns the answer.  One interpretation keeps the query as it is."""
+        """The final interpretations with questions that distinguish them, and whether the answering model, asked such a question over the passage
+        and those of others, returns the answer.  A single interpretation keeps the query."""
         by_id = {p.id: p for p in passages}
         places = [_place(i, by_id) for i in interpretations]
         if len(interpretations) == 1 and (own := places[0]) is not None:
@@ -200,8 +200,8 @@ class ReaderGenerator:
                 top = proposal.candidates[0] if proposal.candidates else None
                 sure = top is not None and top.probability > proposal.eoi_probability
                 out.append(bool(sure and top and overlapping(top.text, interpretations[n].answer)))
-        except Exception as e:  # the edits stand as they are, unasked
-            error, out = _told(e), [False] * len(jobs)
+        except Exception as e:  # the edits are kept untested
+            error, out = _message(e), [False] * len(jobs)
         read = sum(len(ps) for _, _, ps in jobs)
         run.count(t.ModelCalled("round trip", read, 0, 0, time.perf_counter() - started, error))
         return out
@@ -209,7 +209,7 @@ class ReaderGenerator:
     # ------------------------------------------------------------ Eq. 10 and 20
 
     def verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
-        """A claim holds where the reader, asked its question over one of its passages, gives its answer and does not abstain."""
+        """A claim holds if the reader gives its answer to its question from one of its passages."""
         out: list[bool | None] = []
         for claim in claims:
             run.check()
@@ -221,17 +221,17 @@ class ReaderGenerator:
     def _verdicts(self, claim: Claim, run: Run) -> list[Readout | str]:
         started = time.perf_counter()
         if run.left <= 0:
-            return ["the run's time was over"]
+            return ["the time limit was reached"]
         try:
             found: list[Readout | str] = list(self.reader.read(claim.question, claim.passages, 1))
         except Exception as e:
-            found = [_told(e)]
+            found = [_message(e)]
         error = next((f for f in found if isinstance(f, str)), "")
         run.count(t.ModelCalled("verify", len(claim.passages), 0, 0, time.perf_counter() - started, error))
         return found
 
     def answer(self, question: str, passages: Sequence[t.Passage], run: Run) -> str | None:
-        """The likeliest span of the passages from which the reader does not abstain."""
+        """The likeliest span of the passages on which the reader does not abstain."""
         run.check()
         found = [r.best for r in self._read(question, passages, run) if isinstance(r, Readout) and r.best is not None]
         return max(found, key=lambda c: c.probability).text if found else None
@@ -246,24 +246,24 @@ def _differ(a: t.Interpretation, b: t.Interpretation) -> bool:
     return normalize_answer(a.answer) != normalize_answer(b.answer)
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:300]
 
 
-def _why_not(answer: str, view: View, kind: float, probability: float) -> str:
-    """Why a passage abstains, in words."""
+def _why_not(answer: str, view: PassageView, kind: float, probability: float) -> str:
+    """Why a passage abstains."""
     said = answer if len(answer) <= 60 else f"{answer[:59]}…"
     if kind == 0:
-        return f"the best reading, '{said}', is not the kind of answer that the question asks for"
+        return f"the best span, '{said}', is not the kind of answer that the question asks for"
     if not view.reader or view.abstain > view.reader[0].probability:
         return f"the reader finds no answer here ({view.abstain:.0%} sure)"
-    return f"the best reading, '{said}', is not sure enough ({probability:.0%})"
+    return f"the best span, '{said}', is not likely enough ({probability:.0%})"
 
 
-def load_reader_generator(settings: Settings, sureness: Sureness | None = None) -> ReaderGenerator:
-    """`sureness` None: the reader's own thresholds.  Raises CheckpointError where the bundled weights are missing or damaged."""
+def load_reader_generator(settings: Settings, sureness: Thresholds | None = None) -> ReaderGenerator:
+    """`sureness` None: the reader's thresholds.  Raises CheckpointError if the bundled weights are missing or damaged."""
     signals = signals_of(settings.reader)
-    sureness = sureness or Sureness(signals.abstain_below, signals.verified_above)
+    sureness = sureness or Thresholds(signals.abstain_below, signals.verified_above)
     reader, digest = load_reader(settings.reader, settings.device)
     answerer, second = load_answerer(settings.answerer, settings.device)
     about = {"reader": settings.reader, "reader_digest": digest, "answerer": settings.answerer, "answerer_digest": second}

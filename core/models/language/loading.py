@@ -12,7 +12,7 @@ class NoLanguageModelError(InputError):
 
 
 def language_model_needed(settings: Settings) -> str:
-    """Empty when a language model is configured, else what to set."""
+    """Empty if a language model is configured, else what to set."""
     if settings.lm_url or settings.lm_local:
         return ""
     return (
@@ -22,7 +22,7 @@ def language_model_needed(settings: Settings) -> str:
 
 
 def load_generator(settings: Settings) -> Generator:
-    """The language model of the settings where there is one, else the bundled reader.  Raises InputError, CheckpointError."""
+    """The language model of the settings if there is one, else the bundled reader.  Raises InputError, CheckpointError."""
     if not language_model_needed(settings):
         return load_language_generator(settings)
     from core.models.language.extractive import load_reader_generator
@@ -31,7 +31,7 @@ def load_generator(settings: Settings) -> Generator:
 
 
 def require_language_model(settings: Settings) -> None:
-    """Raises NoLanguageModelError where none is configured, InputError for an address that is none or unsafe.  Asks nobody."""
+    """Raises NoLanguageModelError if none is configured, InputError for an invalid or unsafe address.  Contacts nothing."""
     if why := language_model_needed(settings):
         raise NoLanguageModelError(why)
     if settings.lm_url and settings.lm_url != SCRIPTED:
@@ -41,7 +41,7 @@ def require_language_model(settings: Settings) -> None:
 
 
 def load_language_generator(settings: Settings) -> LanguageGenerator:
-    """Raises NoLanguageModelError, InputError for a wrong address, LanguageModelError where the endpoint has to be asked for its model and
+    """Raises NoLanguageModelError, InputError for a wrong address, LanguageModelError if the endpoint must list its models and
     does not answer, CheckpointError."""
     require_language_model(settings)
     from core.models.language.prompted import load

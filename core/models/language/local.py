@@ -20,14 +20,14 @@ from core.errors import CheckpointError
 from core.models.encoders.device import pick_device
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.language.batch import TOO_LATE
-from core.models.language.endpoint import understood
+from core.models.language.endpoint import parse_completion
 from core.models.language.roles import Completion, Request
 
 STOPPED = "the run was stopped"
 
 
 class _Halt(StoppingCriteria):  # type: ignore[misc]
-    """Ends generation at the deadline or when a person stops the run; asked at each token."""
+    """Ends generation at the deadline or when a person stops the run; checked at each token."""
 
     def __init__(self, deadline: float, cancelled: Callable[[], bool]) -> None:
         self.deadline, self.cancelled, self.why = deadline, cancelled, ""
@@ -39,7 +39,7 @@ class _Halt(StoppingCriteria):  # type: ignore[misc]
 
 
 class LocalModel:
-    """Callers of several threads take turns, a batch each."""
+    """Thread-safe: one batch at a time."""
 
     def __init__(self, model: Any, tokenizer: Any, name: str, batch: int = 8) -> None:
         """`model` stands on its device, in eval mode; `tokenizer` pads at the left."""
@@ -51,13 +51,13 @@ class LocalModel:
             "dtype": str(model.dtype).removeprefix("torch."),
         }
         self._lock = threading.Lock()
-        # its own special tokens, which text from outside must not contain; one-character ones are punctuation
+        # special tokens, which untrusted text must not contain; single characters are punctuation
         self._special = [s for s in {*tokenizer.all_special_tokens, *tokenizer.get_added_vocab()} if len(s) > 1]
 
     def stream(
         self, requests: Sequence[Request], deadline: float, cancelled: Callable[[], bool] = lambda: False
     ) -> Iterator[tuple[int, Completion]]:
-        """See core.models.language.roles.LanguageModel.  Prompts of like length go together, the longest first: what does not fit shows at once."""
+        """See core.models.language.roles.LanguageModel.  Prompts of similar length share a batch, longest first, so that one that does not fit fails early."""
         prompts = [self.prompt(r) for r in requests]
         lengths = [len(ids) for ids in self.tokenizer(prompts, add_special_tokens=False)["input_ids"]] if prompts else []
         most = self._context()
@@ -66,7 +66,7 @@ class LocalModel:
             room = most - requests[i].max_tokens
             if lengths[i] > room:
                 error = (
-                    f"the prompt has {lengths[i]} tokens; the model reads at most {most} with the answer: use fewer passages"
+                    f"the prompt has {lengths[i]} tokens; the model's limit including the answer is {most}: use fewer passages"
                 )
                 yield i, Completion(error=error, prompt_tokens=lengths[i])
             else:
@@ -82,30 +82,32 @@ class LocalModel:
                 if len(group) == 1:
                     yield (
                         group[0],
-                        Completion(error="the device has too little memory for this prompt", prompt_tokens=lengths[group[0]]),
+                        Completion(
+                            error="the device does not have enough memory for this prompt", prompt_tokens=lengths[group[0]]
+                        ),
                     )
                 else:  # again in halves
                     order, size = [*group, *order], max(1, len(group) // 2)
                 continue
             for i, completion in zip(group, done):
-                yield i, completion if completion.error else understood(completion, requests[i])
+                yield i, completion if completion.error else parse_completion(completion, requests[i])
 
     def prompt(self, request: Request) -> str:
-        """The text that the model continues: by its chat template; without one as plain turns."""
+        """The model's input: from its chat template, or plain turns without one."""
         turns = [{"role": m.role, "content": self._clean(m.text)} for m in request.messages]
         if not getattr(self.tokenizer, "chat_template", None):
             spoken = "".join(f"{t['role'].capitalize()}: {t['content']}\n\n" for t in turns)
             return f"{spoken}Assistant:"
         try:
             return self._templated(turns)
-        except Exception:  # a template that knows no system turn (jinja2.TemplateError): its words go before the first question
+        except Exception:  # a template without system turns (jinja2.TemplateError): prepend the text to the first question
             if turns[0]["role"] != "system" or len(turns) < 2:
                 raise
             merged = {"role": "user", "content": f"{turns[0]['content']}\n\n{turns[1]['content']}"}
             return self._templated([merged, *turns[2:]])
 
     def _templated(self, turns: list[dict[str, str]]) -> str:
-        """`enable_thinking`: templates of reasoning models leave it out; others don't know the name and don't mind."""
+        """`enable_thinking`: turns off thinking in reasoning models; other templates ignore it."""
         text = self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True, enable_thinking=False)
         return str(text)
 
@@ -115,7 +117,7 @@ class LocalModel:
         return text
 
     def _context(self) -> int:
-        """Tokens of prompt and answer together."""
+        """Maximum number of tokens of prompt and answer."""
         stated = getattr(self.model.config, "max_position_embeddings", None) or getattr(self.model.config, "n_positions", None)
         return min(int(stated or 1 << 20), int(min(self.tokenizer.model_max_length, 1 << 20)))
 
@@ -165,7 +167,7 @@ class LocalModel:
 
 @lru_cache(maxsize=1)
 def load_local(name: str, device: str = "auto", batch: int = 8) -> LocalModel:
-    """Loads a model once.  Raises CheckpointError for a folder or name that holds none, InputError for a device that is not here."""
+    """Loads a model once.  Raises CheckpointError for a folder or name without one, InputError for an unavailable device."""
     place = pick_device(device)
     path = Path(name).expanduser()
     source = str(path) if path.exists() else name
@@ -177,7 +179,7 @@ def load_local(name: str, device: str = "auto", batch: int = 8) -> LocalModel:
         raise CheckpointError(f"AMBISCOPE_LM_LOCAL '{name}' needs a package that is not installed: {error}") from None
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise CheckpointError(
-            f"AMBISCOPE_LM_LOCAL '{name}' is no language model of transformers with safetensors weights: {reason(error)[:300]}"
+            f"AMBISCOPE_LM_LOCAL '{name}' is not a transformers language model with safetensors weights: {reason(error)[:300]}"
         ) from None
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token

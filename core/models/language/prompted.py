@@ -1,7 +1,7 @@
-"""The generator's roles played by a language model: a prompt (core.models.language.prompts), a JSON schema, and what is made of the object that comes back.
+"""The generator's roles played by a language model: a prompt (core.models.language.prompts), a JSON schema, and the conversion of the returned object.
 
-Source: Lee et al. 2025 (VerDICt), sections 3-4, figures 6-9.  What differs from the paper: answers are objects by schema; an interpretation whose answer
-is not made of the passage's words counts as an abstention, since small models answer from memory or repeat the prompt's example.
+Source: Lee et al. 2025 (VerDICt), sections 3-4, figures 6-9.  Differences from the paper: replies are objects by schema; an interpretation whose answer
+is not in the passage's words counts as an abstention, because small models answer from memory or repeat the prompt's example.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from core.models.language.roles import (
     Run,
 )
 from core.settings import Settings
-from core.text import content_words, find_spans, words
+from core.text import content_words, find_spans, word_tokens
 from core.types import Evidence, Interpretation, ModelCalled, Passage
 
 MOST_QUESTION_CHARS = 400
 MOST_ANSWER_CHARS = 300
-LONG = 4  # a list of interpretations may take so many times the tokens of one answer
+LONG = 4  # token limit of a list of interpretations, relative to one answer
 
 _TEXT = {"type": "string"}
-_SHORT = {"type": "string", "maxLength": 120}  # small models go on for ever
+_SHORT = {"type": "string", "maxLength": 120}  # small models do not stop
 _MAYBE = {"type": ["string", "null"]}
 _NUMBERS = {"type": "array", "items": {"type": "integer"}}
 
@@ -46,7 +46,7 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
     "interpret": _object({"question": _MAYBE, "answer": _MAYBE, "reason": _SHORT}, "question", "answer"),
     "verify": _object({"supported": {"type": "boolean"}}, "supported"),
     "supporting": _object({"passages": _NUMBERS}, "passages"),
-    # two at least are asked for; fewer are taken
+    # the prompt asks for at least two; fewer are accepted
     "pseudo_interpretations": _object({"questions": {"type": "array", "items": _TEXT, "minItems": 2}}, "questions"),
     "clarify_long": _object({"interpretations": {"type": "array", "items": _ROW}}, "interpretations"),
     "answer": _object({"answer": _MAYBE}, "answer"),
@@ -56,7 +56,7 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
 
 
 def _at_most(schema: dict[str, Any], n: str | None) -> dict[str, Any]:
-    """The schema with its lists ending at n items, where the prompt says so: a server that holds to it stops a model that repeats itself."""
+    """The schema with lists limited to n items, as in the prompt: servers that enforce it stop a model that repeats itself."""
     if n is None:
         return schema
     return {**schema, "properties": {name: _ending(one, int(n)) for name, one in schema["properties"].items()}}
@@ -67,7 +67,7 @@ def _ending(one: dict[str, Any], most: int) -> dict[str, Any]:
 
 
 class PromptedGenerator:
-    """Every role over one language model.  Safe to share between runs: what belongs to a run is in its Run."""
+    """Every role over one language model.  Can be shared between runs, whose state is in Run."""
 
     def __init__(self, model: LanguageModel, max_tokens: int = 256) -> None:
         self.model, self.max_tokens = model, max_tokens
@@ -89,7 +89,7 @@ class PromptedGenerator:
         return Request(turns, _at_most(SCHEMAS[role], values.get("n")), self.max_tokens * longer, role)
 
     def _stream(self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run) -> Iterator[tuple[int, Completion]]:
-        """`jobs`: number of passages and the prompt's values.  Each call is counted as it ends."""
+        """`jobs`: number of passages and the prompt's values.  Each call is counted when it ends."""
         requests = [self._request(role, values) for _, values in jobs]
         for index, c in self.model.stream(requests, run.deadline, run.cancelled):
             run.count(ModelCalled(role, jobs[index][0], c.prompt_tokens, c.completion_tokens, c.seconds, c.error))
@@ -114,7 +114,7 @@ class PromptedGenerator:
         for index, c in self._stream("interpret", jobs, run):
             said, passage = c.parsed, passages[index]
             if c.error or said is None:
-                yield index, Interpretation(passage.id, failed=c.error or "the model said nothing that can be read")
+                yield index, Interpretation(passage.id, failed=c.error or "the model's reply cannot be read")
             else:
                 yield index, _interpretation(said, passage)
 
@@ -138,7 +138,7 @@ class PromptedGenerator:
         found = [_line(q, MOST_QUESTION_CHARS) for q in said["questions"]] if said else []
         unlike: dict[str, str] = {}
         for q in found:
-            unlike.setdefault(" ".join(words(q)), q)
+            unlike.setdefault(" ".join(word_tokens(q)), q)
         return [q for key, q in unlike.items() if key][:n]
 
     def supporting(self, questions: Sequence[str], passages: Sequence[Passage], run: Run) -> list[frozenset[int] | None]:
@@ -160,7 +160,7 @@ class PromptedGenerator:
     # ------------------------------------------------------------ the judge's roles (figures 7 and 9)
 
     def match(self, query: str, written: Sequence[str], known: Sequence[str], run: Run) -> list[bool] | None:
-        """Eq. 17: for each known interpretation whether one of the written ones asks the same; None where the call failed."""
+        """Eq. 17: for each known interpretation whether one of the written ones asks the same; None if the call failed."""
         if not written or not known:
             return [False] * len(known)
         said = self._one("match", 0, run, question=as_line(query), written=list_as_data(written), known=list_as_data(known))
@@ -168,7 +168,7 @@ class PromptedGenerator:
         return list(covered) if len(covered) == len(known) else None
 
     def deduplicate(self, query: str, questions: Sequence[str], run: Run) -> list[int] | None:
-        """Figure 9: the indexes of the questions to keep, rising; None where the call failed or would keep none."""
+        """Figure 9: the indexes of the questions to keep, ascending; None if the call failed or would keep none."""
         if len(questions) < 2:
             return list(range(len(questions)))
         said = self._one("deduplicate", 0, run, question=as_line(query), written=list_as_data(questions))
@@ -176,15 +176,15 @@ class PromptedGenerator:
 
 
 def _line(text: str, limit: int) -> str:
-    """One line; "" for what is longer than `limit` characters: half a question or answer is none."""
+    """The text in one line; "" if longer than `limit` characters, because a truncated question or answer is useless."""
     shown = " ".join(as_data(text, 2 * limit).split()).strip()
     return shown if len(shown) <= limit else ""
 
 
 def _made_of(answer: str, text: str) -> bool:
-    """True if the passage's words make the answer: as a run, or each of its content words for itself; yes and no stand for themselves."""
-    have = set(words(as_data(text)))
-    wanted = content_words(answer) or words(answer)
+    """True if the answer is in the passage, as a phrase or as separate content words; yes and no always count."""
+    have = set(word_tokens(as_data(text)))
+    wanted = content_words(answer) or word_tokens(answer)
     return bool(find_spans(text, answer)) or wanted in (["yes"], ["no"]) or (bool(wanted) and all(w in have for w in wanted))
 
 
@@ -196,7 +196,7 @@ def _interpretation(said: Mapping[str, Any], passage: Passage) -> Interpretation
             passage.id, abstained=_line(said.get("reason") or "", 200) or "the model gives no question and answer"
         )
     if not _made_of(answer, passage.text):
-        return Interpretation(passage.id, abstained=f"the model's answer '{answer[:80]}' does not stand in the passage")
+        return Interpretation(passage.id, abstained=f"the model's answer '{answer[:80]}' is not in the passage")
     place = _place(answer, passage)
     return Interpretation(passage.id, question, place.text if place else answer, evidence=place)
 
@@ -208,7 +208,7 @@ def _place(answer: str, passage: Passage) -> Evidence | None:
 
 
 def _placed(row: Mapping[str, Any], passages: Sequence[Passage]) -> Interpretation | None:
-    """A row of a long-context answer with the passage that holds its answer: the cited one where it does, else the first that does."""
+    """A row of a long-context answer with the passage that holds its answer: the cited one if it does, else the first that does."""
     question, answer = _line(row["question"], MOST_QUESTION_CHARS), _line(row["answer"], MOST_ANSWER_CHARS)
     if not question or not answer:
         return None
@@ -227,7 +227,7 @@ def _placed(row: Mapping[str, Any], passages: Sequence[Passage]) -> Interpretati
 def load(settings: Settings) -> LanguageGenerator:
     """The generator over the language model of the settings; one model for all callers with the same settings.
 
-    Raises InputError for a wrong address, LanguageModelError when the endpoint has to be asked for its model and does not answer, CheckpointError.
+    Raises InputError for a wrong address, LanguageModelError if the endpoint must list its models and does not answer, CheckpointError.
     """
     if settings.lm_url == SCRIPTED:
         from core.models.language.scripted import ScriptedLanguageModel

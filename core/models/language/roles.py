@@ -1,11 +1,11 @@
-"""The generator's part in grounded disambiguation: protocols of a language model and of the roles that systems give it.
+"""Protocols of a language model and of the generator's roles in grounded disambiguation.
 
-Source: Lee et al. 2025 (VerDICt), sections 3-4; the equation of each role stands in its docstring.  Two kinds of generator exist: one over a
+Source: Lee et al. 2025 (VerDICt), sections 3-4; the docstring of each role names its equation.  Two kinds of generator exist: one over a
 language model (core.models.language.prompted) plays every role; the bundled extractive reader plays those of `Generator` alone, so
 that `verdict` runs where no language model is configured.  core.models.language.loading chooses by the settings.
 
-Every role takes a `Run`: what must stop it (a deadline, a person), and where each call is counted.  No role raises for a call that failed:
-the failure is in what it returns and in `Run.calls`.  Whether enough of them succeeded is decided in one place, `Run.demand`.
+Every role takes a `Run`, which can stop it (deadline, cancellation) and counts its calls.  A failed call raises nothing: it is reported in
+the return value and in `Run.calls`.  `Run.demand` decides whether enough calls succeeded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from core.types import Interpretation, ModelCalled, Passage
 
 SCRIPTED = "scripted:"  # in AMBISCOPE_LM_URL: the test double of core.models.language.scripted
 Role = Literal["system", "user", "assistant"]
-# roles that a run can do without: the query stays as it is, a claim unverified, an edit unasked
+# optional roles: without them the query stays as it is, a claim is not verified, an edit is not tested
 SPARED = frozenset({"relax", "verify", "second look", "round trip", "deduplicate"})
 
 
@@ -43,12 +43,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What came of a request.  `error` is empty when it succeeded; `parsed` is the object where a schema was given, else None."""
+    """The result of a request.  `error` is empty if it succeeded; `parsed` is the object if a schema was given, else None."""
 
     text: str = ""
     parsed: dict[str, Any] | None = None
     error: str = ""
-    prompt_tokens: int = 0  # as the model counted them; estimated from characters where it did not
+    prompt_tokens: int = 0  # as counted by the model, else estimated from characters
     completion_tokens: int = 0
     seconds: float = 0.0
 
@@ -62,15 +62,15 @@ class LanguageModel(Protocol):
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What decides its words, as plain JSON values; never a key."""
+        """What determines its output, as plain JSON values; never a key."""
         ...
 
     def stream(
         self, requests: Sequence[Request], deadline: float, cancelled: Callable[[], bool]
     ) -> Iterator[tuple[int, Completion]]:
-        """Each request's index and completion, as each is ready; every index comes exactly once.
+        """Yields each request's index and completion as soon as it is ready; every index exactly once.
 
-        `deadline`: value of time.monotonic() after which nothing is waited for.  A request that failed, timed out or was cancelled is a
+        `deadline`: value of time.monotonic() after which the call stops waiting.  A request that failed, timed out or was cancelled is a
         Completion with an error; nothing is raised for it.
         """
         ...
@@ -86,20 +86,17 @@ def complete(
 
 @dataclass
 class Run:
-    """One run of one system: its deadline, whether a person stopped it, and every call that was made for it (Table 1).
-
-    A generator is shared by many runs; a Run belongs to one.
-    """
+    """One run of one system: its deadline, cancellation, and all its calls (Table 1).  A generator is shared by runs; a Run is not."""
 
     deadline: float  # value of time.monotonic()
     cancelled: Callable[[], bool] = lambda: False
     calls: list[ModelCalled] = field(default_factory=list)
-    remembered: set[str] = field(default_factory=set)  # roles of which an answer was kept from an earlier run
+    remembered: set[str] = field(default_factory=set)  # roles with a cached reply from an earlier run
     _told: int = 0
 
     @classmethod
     def of(cls, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> Run:
-        """A run that may last `seconds` from now."""
+        """A run with `seconds` from now until its deadline."""
         return cls(time.monotonic() + seconds, cancelled)
 
     @property
@@ -116,13 +113,13 @@ class Run:
         self.calls.append(call)
 
     def events(self) -> Iterator[ModelCalled]:
-        """The calls counted since the last time: a system yields them after each role it used."""
+        """The calls counted since the last call of this method; a system yields them after each role."""
         while self._told < len(self.calls):
             self._told += 1
             yield self.calls[self._told - 1]
 
     def demand(self, spared: frozenset[str] = SPARED) -> None:
-        """Raises LanguageModelError when every call of some role failed: what comes of such a run says nothing about the question.
+        """Raises LanguageModelError if every call of a role failed: such a run says nothing about the question.
 
         `spared`: roles that may fail.
         """
@@ -134,8 +131,8 @@ class Run:
                 n = "its one call" if len(calls) == 1 else f"all of {listed(len(calls), 'call')}"
                 raise LanguageModelError(f"the language model failed at '{role}' ({n}): {calls[-1].error}")
 
-    def settle(self) -> Iterator[ModelCalled]:
-        """What a system yields when a role has done its work: the calls counted since the last time.
+    def finish_role(self) -> Iterator[ModelCalled]:
+        """What a system yields after each role: the calls counted since the last time.
 
         Raises CancelledError when a person stopped the run, LanguageModelError as `demand`.
         """
@@ -146,7 +143,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is to be verified: that the passages support `answer` as an answer to `question`."""
+    """To verify: that the passages support `answer` as an answer to `question`."""
 
     question: str
     answer: str
@@ -155,62 +152,62 @@ class Claim:
 
 @runtime_checkable
 class Generator(Protocol):
-    """The roles that `verdict`, the judge and a picked interpretation need."""
+    """The roles that `verdict`, the judge and a chosen interpretation need."""
 
     @property
     def name(self) -> str:
-        """What a person sees: "SmolLM2 at 127.0.0.1:8123", "bundled reader"."""
+        """The displayed name: "SmolLM2 at 127.0.0.1:8123", "bundled reader"."""
         ...
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What SystemInfo remembers: model, prompt versions, digests; plain JSON values, never a key."""
+        """For SystemInfo: model, prompt versions, digests; plain JSON values, never a key."""
         ...
 
     def relax(self, query: str, run: Run) -> str:
-        """Eq. 6: the query in words that reach every meaning.  The query itself when the call failed."""
+        """Eq. 6: the query reworded to cover every meaning.  The query itself if the call failed."""
         ...
 
     def interpret(self, query: str, passages: Sequence[Passage], run: Run) -> Iterator[tuple[int, Interpretation]]:
-        """Eq. 8, one call a passage, in parallel: each passage's index with an interpretation, an abstention (`abstained` says why) or a
-        failure (`failed` says why), as each is ready.  Every index comes exactly once, unless the run is stopped."""
+        """Eq. 8, one call a passage, in parallel: yields each passage's index with an interpretation, an abstention (reason in `abstained`)
+        or a failure (reason in `failed`) as soon as it is ready.  Every index exactly once, unless the run is stopped."""
         ...
 
     def verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
-        """Eq. 10 and 20: whether each claim's passages support it; None where the call failed."""
+        """Eq. 10 and 20: whether each claim's passages support it; None if the call failed."""
         ...
 
     def answer(self, question: str, passages: Sequence[Passage], run: Run) -> str | None:
-        """One short answer read from the passages; None where they hold none or the call failed."""
+        """One short answer read from the passages; None if they hold none or the call failed."""
         ...
 
 
 @runtime_checkable
 class LanguageGenerator(Generator, Protocol):
-    """What `dtv` and `rac` need besides: roles that only a language model can play."""
+    """What `dtv` and `rac` need as well: roles that only a language model can play."""
 
     def pseudo_interpretations(self, query: str, n: int, run: Run) -> list[str]:
-        """Eq. 1: at most n readings of the query, made without any passage.  Empty when the call failed."""
+        """Eq. 1: at most n interpretations of the query, written without any passage.  Empty when the call failed."""
         ...
 
     def supporting(self, questions: Sequence[str], passages: Sequence[Passage], run: Run) -> list[frozenset[int] | None]:
-        """Eq. 3's Verify, one call a question over all passages: the indexes of those that answer it; None where the call failed."""
+        """Eq. 3's Verify, one call a question over all passages: the indexes of those that answer it; None if the call failed."""
         ...
 
     def clarify_long(self, query: str, passages: Sequence[Passage], run: Run, most: int = 10) -> list[Interpretation] | None:
-        """Eq. 4 and 13: at most `most` interpretations and answers from one long-context call; `passage_id` is empty where no passage given holds
+        """Eq. 4 and 13: at most `most` interpretations and answers from one long-context call; `passage_id` is empty if no passage given holds
         the answer.  None when the call failed."""
         ...
 
 
 @runtime_checkable
 class ComparesQuestions(Protocol):
-    """What a judge may ask besides; who lacks it leaves it to the words."""
+    """Optional roles of a judge; without them, questions are compared by their words."""
 
     def match(self, query: str, written: Sequence[str], known: Sequence[str], run: Run) -> list[bool] | None:
-        """Eq. 17: for each known interpretation whether one of the written ones asks the same; None where the call failed."""
+        """Eq. 17: for each known interpretation whether one of the written ones asks the same; None if the call failed."""
         ...
 
     def deduplicate(self, query: str, questions: Sequence[str], run: Run) -> list[int] | None:
-        """Figure 9: the indexes of the questions to keep, rising; None where the call failed."""
+        """Figure 9: the indexes of the questions to keep, ascending; None if the call failed."""
         ...

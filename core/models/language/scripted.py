@@ -1,6 +1,6 @@
-"""A language model that answers from rules, in milliseconds: for tests of everything around a model, over the real prompts and parsing.
+"""A language model that answers from rules, in milliseconds: for tests of everything around a model, with the real prompts and parsing.
 
-It is no model.  `table` maps a role to what is said for it: a text, or a function of the request.  Other roles are answered by a rule: each capitalised
+It is not a model.  `table` maps a role to its reply: a text, or a function of the request.  Other roles are answered by a rule: each capitalised
 name or year of a passage that the question does not contain is an answer, and a passage without one is abstained from.
 """
 
@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from core.models.language.endpoint import understood
+from core.models.language.endpoint import parse_completion
 from core.models.language.roles import Completion, Request
-from core.text import words
+from core.text import word_tokens
 
 Rule = str | Callable[[Request], str]
 _NAME = re.compile(r"\b[A-Z][a-z]+(?:\s+[A-Z][a-z]+)*|\b\d{4}\b")
@@ -44,7 +44,7 @@ class ScriptedLanguageModel:
             text = rule if isinstance(rule, str) else rule(request) if rule else _by_rule(request)
             asked = " ".join(m.text for m in request.messages)
             done = Completion(text, None, "", len(asked.split()), len(text.split()), 0.001)
-            yield index, understood(done, request)
+            yield index, parse_completion(done, request)
 
 
 def question_of(request: Request) -> str:
@@ -58,8 +58,8 @@ def passages_of(request: Request) -> list[tuple[int, str, str]]:
 
 
 def _names(text: str, question: str) -> list[str]:
-    known = set(words(question))
-    return [n for n in dict.fromkeys(_NAME.findall(text)) if not set(words(n)) <= known]
+    known = set(word_tokens(question))
+    return [n for n in dict.fromkeys(_NAME.findall(text)) if not set(word_tokens(n)) <= known]
 
 
 def _by_rule(request: Request) -> str:
@@ -71,7 +71,7 @@ def _by_rule(request: Request) -> str:
         if (found := _names(text, question))
     ]
     said: dict[str, dict[str, Any]] = {
-        "relax": {"query": " ".join(w for w in words(question) if w not in ("who", "when", "what", "which", "the"))},
+        "relax": {"query": " ".join(w for w in word_tokens(question) if w not in ("who", "when", "what", "which", "the"))},
         "interpret": {**rows[0], "reason": ""} if rows else {"question": None, "answer": None, "reason": "no name in it"},
         "verify": {"supported": bool(rows)},
         "supporting": {"passages": [row["passage"] for row in rows]},

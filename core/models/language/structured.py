@@ -1,8 +1,8 @@
-"""The JSON object in what a language model said: tolerant of what models do to JSON, strict about what is incomplete.
+"""Extracts the JSON object from a language model's reply: tolerant of malformed JSON, strict about incomplete values.
 
-Read are: text, code fences and reasoning around the object, single or curly quotes, Python's True, False and None, keys without quotes, commas too
-many, line breaks in strings, an object cut off at its end.  A member that was cut counts as not said: half an answer is no answer.  (This is why no
-repairing library is used: they close a cut string and hand it out as whole.)
+Accepted: text, code fences and reasoning around the object, single or curly quotes, Python's True, False and None, keys without quotes, extra
+commas, line breaks in strings, a truncated object.  A truncated member counts as missing.  (This is why no JSON repair library is used: they
+close a truncated string and return it as complete.)
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _CONSTANTS = {"true": True, "false": False, "null": None, "none": None}
-_CUT = object()  # a value that its text breaks off in
+_CUT = object()  # a truncated value
 DEEPEST = 20
-MOST_TRIED = 30  # places where an object may begin: each costs a pass over the text
+MOST_TRIED = 30  # possible starts of an object; each costs a pass over the text
 
 
 class _Reader:
@@ -29,13 +29,13 @@ class _Reader:
         self.text, self.at = text, at
 
     def blanks(self) -> str:
-        """The next character that is no blank, "" at the end."""
+        """The next character that is not white space, "" at the end."""
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
         return self.text[self.at : self.at + 1]
 
     def value(self, depth: int = 0) -> Any:
-        """Raises ValueError for what is no value."""
+        """Raises ValueError for anything else."""
         first = self.blanks()
         if not first:
             return _CUT
@@ -65,7 +65,7 @@ class _Reader:
         raise ValueError(f"no JSON value at character {self.at}")
 
     def string(self, closing: str) -> Any:
-        """Ends at a quote after which the object may go on: models forget to escape quotes inside."""
+        """Ends at a quote after which the object can continue: models forget to escape quotes."""
         out: list[str] = []
         self.at += 1
         while self.at < len(self.text):
@@ -123,7 +123,7 @@ class _Reader:
         return out
 
     def items(self, depth: int) -> Any:
-        """Of a list that was cut: its whole items; none at all is not the same as an empty list."""
+        """The complete items of a truncated list; none at all differs from an empty list."""
         out: list[Any] = []
         self.at += 1
         while (c := self.blanks()) and c != "]":
@@ -138,8 +138,8 @@ class _Reader:
 
 
 def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The first object in the text that fits the schema: its properties alone, each of its type.  Of the JSON schema read are `properties`
-    with `type` and `items`, and `required`.
+    """The first object in the text that fits the schema, with only its properties, each of its type.  Supports `properties` with `type` and
+    `items`, and `required`.
 
     Raises FormatError that says what is missing.
     """
@@ -154,17 +154,17 @@ def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         except (ValueError, RecursionError) as error:
             problems.append(f"the model's JSON can't be read ({error})")
             continue
-        if isinstance(found, list) and lists:  # the bare list instead of the object that holds it
+        if isinstance(found, list) and lists:  # a bare list instead of the object that should contain it
             found = {lists[0]: found}
         if not isinstance(found, dict):
-            problems.append("the model's JSON breaks off")
+            problems.append("the model's JSON is truncated")
             continue
         fitted = {n: v for n, p in properties.items() if n in found and (v := _fit(found[n], p)) is not _CUT}
         missing = [n for n in schema.get("required", ()) if n not in fitted]
         if not missing:
             return fitted
         problems.append(f"the model's JSON object lacks {', '.join(missing)}, or has another kind of value there")
-    nothing = "the model's words hold no JSON object" if said.strip() else "the model said nothing"
+    nothing = "the model's reply contains no JSON object" if said.strip() else "the model said nothing"
     raise FormatError(problems[0] if problems else nothing)
 
 
@@ -174,7 +174,7 @@ def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _fit(value: Any, schema: Mapping[str, Any]) -> Any:
-    """The value as the schema's type, _CUT where it is none: "yes" for a truth value, "3" for a number and "null" for nothing are taken."""
+    """The value converted to the schema's type, else _CUT; "yes" is accepted as a boolean, "3" as a number and "null" as null."""
     kinds = _types(schema)
     bare = value.strip().strip(".").lower() if isinstance(value, str) else ""
     if value is None or ("null" in kinds and isinstance(value, str) and bare in ("", "null", "none", "n/a")):

@@ -1,1 +1,1 @@
-"""What ranks passages jointly: the scorers of tree decoding, and the network of the trained one."""
+"""Joint passage reranking: the scorers for tree decoding, and the trained network."""

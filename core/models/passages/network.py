@@ -1,9 +1,9 @@
-"""The trained reranker of joint passage ranking: a small decoder over encoder states that points at the next passage, given those picked.
+"""The trained joint passage reranker: a small decoder over encoder states that points at the next passage, given those already picked.
 
 Source: Min et al. 2021 (JPR), section 3.1.  Theirs is a T5-3B whose encoder reads question and passage and whose decoder writes passage numbers;
-here the encoder is the per-passage reader's, whose states are there once it has read, and a pointer over the passages takes the place of the numbers.
-What the reader says of a passage, less what the picked ones say already (`ReaderScorer`), is added to the pointer's score: an
-untrained network ranks as that scorer does.
+here the encoder is the per-passage reader's, whose states are already computed, and a pointer over the passages replaces the numbers.
+The reader's score of a passage, discounted by the picked ones (`ReaderScorer`), is added to the pointer's score, so an untrained network ranks like
+that scorer.
 
 Legend: T picked passages, N passages of the pool, S width of their states, d model width.
 """
@@ -29,7 +29,7 @@ KIND = "passages"
 
 @dataclass(frozen=True)
 class JointConfig:
-    """`reader`: digest of the reader whose states it was trained on."""
+    """`reader`: digest of the reader that computed the training states."""
 
     reader: str
     states: int = 1152
@@ -46,7 +46,7 @@ class JointNetwork(nn.Module):
         d = config.width
         self.norm = nn.LayerNorm(config.states)
         self.enter = nn.Linear(config.states, d)
-        self.known = nn.Linear(1, d)  # what the reader thinks of a passage while nothing is picked
+        self.known = nn.Linear(1, d)  # the reader's score of a passage before anything is picked
         self.start = nn.Parameter(torch.randn(d) * 0.02)
         layer = nn.TransformerDecoderLayer(
             d, config.heads, 2 * d, config.dropout, activation="gelu", batch_first=True, norm_first=True
@@ -54,15 +54,15 @@ class JointNetwork(nn.Module):
         self.decoder = nn.TransformerDecoder(layer, config.layers, nn.LayerNorm(d))
         self.point = nn.Linear(d, d)
         self.key = nn.Linear(d, d)
-        self.alone = nn.Linear(d, 1)  # of a passage, whatever is picked
+        self.alone = nn.Linear(d, 1)  # score of a passage, independent of the picks
         self.trust = nn.Parameter(torch.ones(()))  # weight of the reader's own score
         for last in (self.point, self.alone):
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
 
     def forward(self, states: Tensor, unpicked: Tensor, worth: Tensor, picked: Tensor) -> Tensor:
-        """(N,) logits of the next passage after the prefix `picked` (T,), from states (N, S) and the reader's log worth (N,) of each passage
-        before anything was picked and now."""
+        """(N,) logits of the next passage after the prefix `picked` (T,), from states (N, S) and the reader's log scores (N,) of
+        the passages before any pick and now."""
         passages = self.enter(self.norm(states)) + self.known(unpicked[:, None])  # (N, d)
         prefix = torch.cat([self.start[None], passages[picked]])  # (T + 1, d)
         future = torch.triu(torch.full((len(prefix),) * 2, float("-inf"), device=states.device), diagonal=1)
@@ -75,7 +75,7 @@ class JointNetwork(nn.Module):
 def load_joint(name: str, reader_digest: str) -> tuple[JointNetwork, str]:
     """(network in eval mode, digest of its weights) of a bundled name or a folder.
 
-    Raises CheckpointError where there is none, it is damaged, or it was trained on another reader's states.
+    Raises CheckpointError if it is missing, damaged, or was trained on another reader's states.
     """
     folder = named_folder(name, KIND)
     if folder is None:

@@ -1,8 +1,9 @@
 """Autoregressive rerankers: how likely a passage is the next one to pick, given those picked.
 
 Source: Min et al. 2021 (JPR), section 3.1.  Theirs is a trained T5-3B that decodes passage numbers and is rewarded for passages with new answers.
-`TrainedScorer` has a small decoder trained so (core.models.passages.network); the others are not trained for it.  `ReaderScorer` reads every passage once and discounts what the picked passages say already; `AnswererScorer` asks an answering model,
-an encoder-decoder for instance, for an answer other than those of the picked passages (P([EOI]) says that a passage has none).
+`TrainedScorer` has a small decoder trained for this (core.models.passages.network).  The others are untrained: `ReaderScorer` reads every passage
+once and discounts answers that the picked passages already give; `AnswererScorer` asks an answering model for an answer other than those of the
+picked passages (P([EOI]): the passage has none).
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from core.models.span.reader import Readout
 from core.text import normalize_answer, overlapping
 from core.types import BatchAnsweringModel, RetrievedPassage
 
-CANDIDATES = 3  # readings of a passage that count
+CANDIDATES = 3  # readings per passage that count
 LEAST = 1e-6
 JOBS = 16
 
 
 def _log_shares(worth: Sequence[float], temperature: float) -> list[float]:
-    """log of worth ** (1 / temperature), normalised; -inf nowhere, so that every passage can be picked at last."""
+    """log of worth ** (1 / temperature), normalised; never -inf, so that every passage can be picked eventually."""
     logs = [math.log(max(LEAST, w)) / temperature for w in worth]
     top = max(logs)
     total = top + math.log(sum(math.exp(v - top) for v in logs))
@@ -34,7 +35,7 @@ def _log_shares(worth: Sequence[float], temperature: float) -> list[float]:
 
 
 class ReaderScorer:
-    """`diversity` in 0..1: share of a passage's worth that it loses when the picked ones give its answer already (0: plain ranking)."""
+    """`diversity` in 0..1: the share of its score that a passage loses if the picked ones already give its answer (0: no diversification)."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class ReaderScorer:
         self.diversity, self.temperature = diversity, temperature
 
     def worth(self, passage: int, path: Sequence[int]) -> float:
-        """The likeliest answer of a passage that the picked ones do not give, times the prior."""
+        """The probability of a passage's likeliest answer, discounted if the picked passages give it, times the prior."""
         return float(self._worths(path)[passage])
 
     def _worths(self, path: Sequence[int]) -> NDArray[np.float64]:
@@ -70,7 +71,7 @@ class ReaderScorer:
         return worths
 
     def log_worth(self, path: Sequence[int]) -> list[float]:
-        """Of each passage, whether it is picked or not."""
+        """Log score of each passage, picked or not."""
         found: list[float] = np.log(np.maximum(LEAST, self._worths(path))).tolist()
         return found
 
@@ -86,7 +87,7 @@ class ReaderScorer:
 
 
 class TrainedScorer:
-    """A JointNetwork over a pool: states (N, S) of its passages, and what the reader thinks of them."""
+    """A JointNetwork over a pool: states (N, S) of its passages, and the reader's scores."""
 
     def __init__(self, network: JointNetwork, states: Tensor, reader: ReaderScorer) -> None:
         self.network, self.states, self.reader = network, states, reader
@@ -104,7 +105,7 @@ class TrainedScorer:
 
 
 class AnswererScorer:
-    """Each passage for itself is asked for an answer beside those of the path: worth is P(some new answer) = 1 - P([EOI])."""
+    """Asks each passage separately for an answer other than those of the path; its score is P(some new answer) = 1 - P([EOI])."""
 
     def __init__(self, model: BatchAnsweringModel, question: str, passages: Sequence[RetrievedPassage]) -> None:
         self.model, self.question, self.passages = model, question, passages

@@ -1,1 +1,1 @@
-"""What orders and checks candidates: their features, the reranker, second readings, and the verifiers."""
+"""Reranking and verifying candidates: features, the reranker, second readings, and the verifiers."""

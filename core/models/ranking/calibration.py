@@ -1,8 +1,8 @@
-"""Calibrated probabilities: how often what a system says of a candidate, or of [EOI], is true.
+"""Calibrated probabilities of candidates and of [EOI].
 
-Platt scaling (Platt 1999, "Probabilistic outputs for support vector machines") over the log odds that the system gives, since neither is a probability
-of that kind: a step's softmax shares one whole among all right answers, and a thresholded reader multiplies two softmaxes.  One calibration belongs to one
-system with its weights.  `python -m core train calibration` fits them on held-out questions and writes them beside the weights.
+Platt scaling (Platt 1999, "Probabilistic outputs for support vector machines") over the system's log odds, because its
+scores are not probabilities of being right: a step's softmax is shared by all right answers, and a thresholded reader multiplies two softmaxes.  A
+calibration belongs to one system and its weights.  `python -m core train calibration` fits it on held-out questions and writes it next to the weights.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from core import renamed
+from core import deprecated
 from core.errors import CheckpointError
 from core.types import Candidate
 
 FILE = "calibration.json"
 LEAST = 1e-6  # of a probability, so that its log odds are finite
-# what may be known where a probability is calibrated: the log odds that the system gives it, those of [EOI] at that step, and whether there are answers already
+# signals of a calibration: the candidate's log odds, those of [EOI] at that step, and whether there are answers already
 SIGNALS = ("odds", "end", "later")
 
 
@@ -32,7 +32,7 @@ def log_odds(p: float) -> float:
 
 @dataclass(frozen=True)
 class Platt:
-    """P = 1 / (1 + exp(-(bias + sum of weight x signal))).  A signal that is not named has no weight."""
+    """P = 1 / (1 + exp(-(bias + sum of weight x signal))).  Missing signals have weight 0."""
 
     weights: Mapping[str, float]
     bias: float
@@ -43,10 +43,10 @@ class Platt:
                 f"the calibration has signals that this version does not know ({', '.join(unknown)}); fit it again"
             )
         if not all(math.isfinite(v) for v in (*self.weights.values(), self.bias)):
-            raise CheckpointError("the calibration has a weight that is no number; fit it again")
+            raise CheckpointError("the calibration has a weight that is not a number; fit it again")
         if self.weights.get("odds", 0.0) <= 0:
             raise CheckpointError(
-                "the calibration turns the order of the candidates round (the weight of odds is not above 0); fit it again"
+                "the calibration reverses the order of the candidates (the weight of odds is not above 0); fit it again"
             )
 
     def __call__(self, signals: Mapping[str, float]) -> float:
@@ -56,15 +56,15 @@ class Platt:
 
 @dataclass(frozen=True)
 class Calibration:
-    """`answer`: that a candidate is right; `end`: that no right answer is left (None for a system that does not say [EOI])."""
+    """`answer`: P(a candidate is right); `end`: P(no right answer is left), None for a system without [EOI]."""
 
     answer: Platt
     end: Platt | None = None
     fitted_on: str = ""  # in words
-    weights: str = ""  # digest of the weights that it was fitted with
+    weights: str = ""  # digest of the weights it was fitted for
 
     def candidates(self, candidates: Sequence[Candidate], eoi: float = 0.0, later: bool = False) -> tuple[Candidate, ...]:
-        """The candidates of a step, in their order, with the probability that each is right."""
+        """The candidates of a step, in order, with calibrated probabilities."""
         known = {"end": log_odds(eoi), "later": float(later)}
         return tuple(replace(c, probability=self.answer({**known, "odds": log_odds(c.probability)})) for c in candidates)
 
@@ -76,12 +76,12 @@ class Calibration:
 
 
 def read_calibration(folder: Path, name: str, weights: str) -> Calibration | None:
-    """The calibration of a system over the weights of a folder; None where there is none, or where it was fitted with other weights.
+    """The calibration of a system over the weights of a folder; None if there is none, or where it was fitted with other weights.
 
-    `name`: of the system, with what else decides its probabilities; `weights`: their digest.  Raises CheckpointError for a damaged file.
+    `name`: of the system and the options that affect its probabilities; `weights`: their digest.  Raises CheckpointError for a damaged file.
     """
     known = _read(folder)
-    found = known.get(name) or known.get(renamed.CALIBRATIONS.get(name, ""))
+    found = known.get(name) or known.get(deprecated.CALIBRATIONS.get(name, ""))
     if found is None:
         return None
     try:
@@ -93,7 +93,7 @@ def read_calibration(folder: Path, name: str, weights: str) -> Calibration | Non
 
 
 def write_calibration(folder: Path, name: str, calibration: Calibration) -> Path:
-    """Puts one calibration into a folder's file; those of other systems stay."""
+    """Writes one calibration to a folder's file; those of other systems are kept."""
     path = folder / FILE
     body = {**_read(folder), name: asdict(calibration)}
     folder.mkdir(parents=True, exist_ok=True)
@@ -121,5 +121,5 @@ def _damaged(folder: Path, error: Exception) -> CheckpointError:
 
 
 def describe(calibration: Calibration | None) -> dict[str, Any] | None:
-    """What a prediction remembers of it, as plain JSON values."""
+    """What a prediction stores of it, as plain JSON values."""
     return None if calibration is None else asdict(calibration)

@@ -1,9 +1,9 @@
-"""RECTIFY's verifier: how likely is an answer, given only the passages that speak for it?
+"""RECTIFY's verifier: the probability of an answer, given only its supporting passages.
 
 Source: Shao and Huang 2022, "Answering Open-Domain Multi-Answer Questions via a Recall-then-Verify Framework", sections 3.2-3.3: evidence is
-aggregated for each candidate, and the verifier judges each candidate for itself.  Theirs is a T5-3B FiD that decodes "right" or "wrong" from all
-evidence.  `SpanEvidence` is the trained verifier (core.models.ranking.verifier), which reads each place of the evidence that says the candidate; the most
-telling place counts.  `AnswererEvidence` asks the answering model over the evidence, which nobody trained for it.
+aggregated for each candidate, and the verifier judges each candidate on its own.  Theirs is a T5-3B FiD that decodes "right" or "wrong" from all
+evidence.  `SpanEvidence` uses the trained verifier (core.models.ranking.verifier) on each occurrence of the candidate in the evidence and takes the
+highest probability.  `AnswererEvidence` asks the answering model over the evidence, untrained for this.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEAST = 1e-6
 
 @dataclass(frozen=True)
 class Recalled:
-    """A candidate with its aggregated evidence, the most telling passage first.  Its probability is that of the recalling reader, summed over
+    """A candidate with its aggregated evidence, strongest passage first.  Its probability is the recalling reader's, summed over
     passages: P(passage | question) P(span | question, passage, not abstaining)."""
 
     candidate: Candidate
@@ -31,7 +31,7 @@ class Recalled:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verified:
     recalled: Recalled
     probability: float
 
@@ -39,8 +39,8 @@ class Verdict:
 def recall(passages: Sequence[RetrievedPassage], readouts: Sequence[Readout], surplus: int, evidence: int) -> list[Recalled]:
     """Surplus candidates, passage by passage, each with at most `evidence` passages that hold its words; equal texts are one candidate.
 
-    Passages come in the order of what the reader gave the candidate there; those that hold its words unread follow by the reader's
-    willingness to answer from them.
+    Passages are ordered by the reader's probability of the candidate; passages that only contain its words follow, ordered by the
+    reader's probability of having an answer.
     """
     shares = relevances(readouts)
     said: dict[str, dict[int, Candidate]] = {}
@@ -62,7 +62,7 @@ def recall(passages: Sequence[RetrievedPassage], readouts: Sequence[Readout], su
 
 
 def probability_of(answer: str, candidates: Sequence[Candidate]) -> float:
-    """What a proposal gives an answer: its own probability, or that of readings that contain it or are contained in it."""
+    """An answer's probability in a proposal: its own, or that of candidates that contain it or are contained in it."""
     key = normalize_answer(answer)
     same = [c.probability for c in candidates if normalize_answer(c.text) == key]
     return same[0] if same else max((c.probability for c in candidates if overlapping(c.text, answer)), default=0.0)
@@ -84,9 +84,9 @@ class AnswererEvidence:
 
 
 class SpanEvidence:
-    """The trained verifier's probability of a candidate at the place of its evidence that tells most."""
+    """The trained verifier's highest probability of a candidate over the occurrences in its evidence."""
 
-    def __init__(self, verifier: Judges) -> None:
+    def __init__(self, verifier: SpanScorer) -> None:
         self.verifier = verifier
 
     def judge(self, question: str, recalled: Sequence[Recalled]) -> list[float]:
@@ -98,7 +98,7 @@ class SpanEvidence:
         return [1 / (1 + math.exp(-max(b, -50.0))) for b in best]
 
 
-class Judges(Protocol):
+class SpanScorer(Protocol):
     def judge(self, question: str, spans: Sequence[tuple[Passage, int, int]]) -> list[float]:
         """A logit for each span, (passage, first character, end)."""
         ...
@@ -111,20 +111,20 @@ class Evidence(Protocol):
 
 
 def _places(recalled: Recalled, passage: Passage) -> list[tuple[int, int]]:
-    """Where a passage says a candidate: the place that the reader read, else the first that holds its words."""
+    """Occurrences of a candidate in a passage: the one that the reader chose, else the first."""
     read = recalled.candidate.evidence
     if read is not None and read.passage_id == passage.id:
         return [(read.start, read.end)]
     return find_spans(passage.text, recalled.candidate.text)[:1]
 
 
-def verify(verifier: Evidence | None, question: str, recalled: Sequence[Recalled], mix: float) -> list[Verdict]:
-    """A verdict for each candidate, in order: the geometric mean of the verifier's probability on the aggregated evidence (weight 1 - `mix`) and of
+def verify(verifier: Evidence | None, question: str, recalled: Sequence[Recalled], mix: float) -> list[Verified]:
+    """The probability of each candidate, in order: the geometric mean of the verifier's probability on the aggregated evidence (weight 1 - `mix`) and of
     the reader's over all passages (weight `mix`).  `verifier` None: the reader's alone."""
     if verifier is None or mix == 1:
-        return [Verdict(r, r.candidate.probability) for r in recalled]
+        return [Verified(r, r.candidate.probability) for r in recalled]
     given = verifier.judge(question, recalled)
-    return [Verdict(r, mixed(g, r.candidate.probability, mix)) for r, g in zip(recalled, given)]
+    return [Verified(r, mixed(g, r.candidate.probability, mix)) for r, g in zip(recalled, given)]
 
 
 def mixed(verified: float, read: float, mix: float) -> float:

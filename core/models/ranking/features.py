@@ -1,7 +1,7 @@
-"""What is known of each candidate of a step: signals of the answering model, the per-passage reader, the retriever and the wording.
+"""Features of a step's candidates, from the answering model, the per-passage reader, the retriever and the wording.
 
-`Seen` is made once a question: the reader's readouts, the passages' words and the passage signals of
-core.models.ranking.passage_signals do not change from step to step.  `Seen.step` gives one row of features a candidate; the names are FEATURES.
+`QuestionFeatures` is created once per question, because the readouts and the passage signals of core.models.ranking.passage_signals do not change
+between steps.  `QuestionFeatures.step` gives one row of features per candidate; their names are in FEATURES.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.clarification.edits.shared import evidence_sentence
-from core.models.ranking.passage_signals import Asked, View, kind, wording
+from core.models.ranking.passage_signals import PassageView, QuestionSignals, kind, wording
 from core.models.ranking.second_reading import with_readings
 from core.models.ranking.units import unit_alike
 from core.models.span.reader import PassageReader, Readout
-from core.text import contains_tokens, content_words, find_spans, normalize_answer, overlapping, words
+from core.text import contains_tokens, content_words, find_spans, normalize_answer, overlapping, word_tokens
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
 
-SPANS = 6  # of a passage that the reader names
-UNJUDGED = -12.0  # log odds of a candidate that no passage shows
-LEAST = 1e-6  # probability below which candidates count alike
+SPANS = 6  # spans per passage from the reader
+UNJUDGED = -12.0  # log odds of a candidate without evidence
+LEAST = 1e-6  # lowest probability
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]  # texts -> unit vectors (n, d)
 Read = Callable[[str, Sequence[RetrievedPassage]], Sequence[Readout]]  # question, passages -> a readout each
 Judge = Callable[
@@ -38,16 +38,16 @@ OF_STEP = (
     "similarity",  # cosine of question and passage
     "below_best_passage",  # that cosine - the best passage's
     "sentence",  # cosine of the question and the candidate's sentence with the passage's title
-    "kind",  # does the answer fit the question word
-    "like_previous",  # is it of the shape of the answers so far (0 at the first step)
-    "unit_like_previous",  # is it measured in what they are measured in (core.models.ranking.units)
+    "kind",  # whether the answer fits the question word
+    "like_previous",  # whether it looks like the answers so far (0 at the first step)
+    "unit_like_previous",  # whether its unit is theirs (core.models.ranking.units)
     "length",  # words, at most 8
     "in_title",
-    "asked_again",  # share of its words that the question has
-    "support",  # other passages that hold it, at most 3
-    "passage_taken",  # its passage holds an answer found before
+    "asked_again",  # share of its words that are in the question
+    "support",  # other passages that contain it, at most 3
+    "passage_taken",  # its passage contains a previous answer
     "first_step",
-    "previous",  # answers found before, at most 6
+    "previous",  # number of previous answers, at most 6
 )
 OF_READER = (
     "reader",  # log probability of this text in its passage
@@ -57,18 +57,25 @@ OF_READER = (
     "reader_abstains",  # log probability that its passage does not answer
     "reader_abstains_less",  # that less the least of all passages
 )
-OF_PASSAGE = ("covered", "covered_less_than_best", "title_covers", "title_run", "title_whole", "names")  # passage_signals.Asked
+OF_PASSAGE = (
+    "covered",
+    "covered_less_than_best",
+    "title_covers",
+    "title_run",
+    "title_whole",
+    "names",
+)  # passage_signals.QuestionSignals
 OF_WORDING = ("long", "small_first", "who_small", "joined", "sentence_covers")  # passage_signals.wording
-OF_PREVIOUS = (  # against the answers so far; 0 at the first step, and where no passage holds one of them
-    "sentence_like_previous",  # cosine of the candidate's sentence and the nearest of theirs: further answers stand in like sentences
+OF_PREVIOUS = (  # relative to the answers so far; 0 at the first step, and if no passage contains one of them
+    "sentence_like_previous",  # cosine of the candidate's sentence and the nearest of theirs: further answers are in similar sentences
     "title_like_previous",  # share of words that the titles have in common, the best
     "reader_below_previous",  # log probability of the reader - the best of theirs
     "covered_below_previous",  # share of the question's words that the passage covers - the best of theirs
     "similarity_below_previous",
 )
-OF_VERIFIER = (  # core.models.ranking.verifier; all 0 where none is at hand
+OF_VERIFIER = (  # core.models.ranking.verifier; all 0 where none is available
     "verifier",  # its log odds that the span answers the question
-    "verifier_log",  # its log probability: sure is sure
+    "verifier_log",  # its log probability
     "verifier_below_best",  # log odds - those of the step's best candidate
 )
 FEATURES = OF_STEP + OF_READER + OF_PASSAGE + OF_WORDING + OF_PREVIOUS + OF_VERIFIER
@@ -80,7 +87,7 @@ def shape(text: str) -> tuple[bool, bool, bool]:
 
 
 def _alike(answer: str, previous: Sequence[str]) -> float:
-    """-1 to 1: share of the traits of `shape` in which the answer agrees with the previous answers; 0 where there are none."""
+    """-1 to 1: share of the traits of `shape` in which the answer agrees with the previous answers; 0 if there are none."""
     if not previous:
         return 0.0
     own = shape(answer)
@@ -93,15 +100,15 @@ def _log(probability: float) -> float:
 
 
 @dataclass(frozen=True)
-class Held:
-    """The passage in which an answer found before stands, and the reader's log probability of it there."""
+class AnswerSource:
+    """A previous answer's passage, and the reader's log probability of the answer there."""
 
     passage_id: str
     reader: float
 
 
-class Seen:
-    """One question over its passages."""
+class QuestionFeatures:
+    """The features of one question over its passages."""
 
     def __init__(
         self, question: str, passages: Sequence[RetrievedPassage], embed: Embed, read: Read, judge: Judge | None = None
@@ -111,19 +118,19 @@ class Seen:
         self.readouts = {r.passage.id: r for r in read(question, passages)}
         self.least_abstaining = min((_log(r.abstain_probability) for r in self.readouts.values()), default=0.0)
         self.best_similarity = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
-        self.tokens = {p.passage.id: words(p.passage.text) for p in passages}
-        views = [View(p, *self._read(p.passage.id)) for p in passages]
-        asked = Asked(question, views)
+        self.tokens = {p.passage.id: word_tokens(p.passage.text) for p in passages}
+        views = [PassageView(p, *self._read(p.passage.id)) for p in passages]
+        asked = QuestionSignals(question, views)
         self.signals = {v.found.passage.id: asked.passage(rank, v) for rank, v in enumerate(views)}
         self.asked = set(content_words(question))
-        self.titles = {key: frozenset(words(p.passage.title)) for key, p in self.passages.items()}
+        self.titles = {key: frozenset(word_tokens(p.passage.title)) for key, p in self.passages.items()}
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._places: dict[str, list[str]] = {}
-        self._holders: dict[str, Held | None] = {}
+        self._holders: dict[str, AnswerSource | None] = {}
         self._verdicts: dict[Evidence, float] = {}
 
     def _near(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(texts, d); what was embedded at an earlier step is not embedded again."""
+        """Unit vectors (texts, d), cached over steps."""
         new = [t for t in dict.fromkeys(texts) if t not in self._vectors]
         if new:
             self._vectors |= zip(new, self.embed(new))
@@ -132,14 +139,14 @@ class Seen:
     def _holding(self, answer: str) -> list[str]:
         """Ids of the passages with these words."""
         if answer not in self._places:
-            said = words(answer)
+            said = word_tokens(answer)
             self._places[answer] = [key for key, text in self.tokens.items() if contains_tokens(text, said)]
         return self._places[answer]
 
-    def _held(self, answer: str) -> Held | None:
-        """Where an answer found before stands: of the passages that hold it, the one where the reader is surest."""
+    def _held(self, answer: str) -> AnswerSource | None:
+        """The source of a previous answer: of the passages that contain it, the one with the highest reader probability."""
         if answer not in self._holders:
-            held = [Held(key, self._reader(answer, key)["reader"]) for key in self._holding(answer)]
+            held = [AnswerSource(key, self._reader(answer, key)["reader"]) for key in self._holding(answer)]
             self._holders[answer] = max(held, key=lambda h: (h.reader, self._similarity(h.passage_id)), default=None)
         return self._holders[answer]
 
@@ -151,8 +158,8 @@ class Seen:
         readout = self.readouts.get(passage_id)
         return (readout.abstain_probability, readout.candidates) if readout else (1.0, ())
 
-    def widened(self, previous: Sequence[str], proposal: Proposal) -> Proposal:
-        """The proposal with the reader's second readings, whose features `step` gives too."""
+    def with_second_readings(self, previous: Sequence[str], proposal: Proposal) -> Proposal:
+        """The proposal with the reader's second readings, which `step` also supports."""
         return with_readings(proposal, self.readouts.values(), previous)
 
     def step(self, previous: Sequence[str], proposal: Proposal) -> NDArray[np.float64]:
@@ -187,7 +194,7 @@ class Seen:
         return np.array(rows)
 
     def _odds(self, candidates: Sequence[Candidate]) -> list[float]:
-        """The verifier's log odds of each candidate; a span that was judged at an earlier step is not judged again."""
+        """The verifier's log odds of each candidate, cached over steps."""
         if self.judge is None:
             return [0.0] * len(candidates)
         places = [c.evidence for c in candidates if c.evidence is not None and c.evidence.passage_id in self.passages]
@@ -199,7 +206,7 @@ class Seen:
     def _candidate(self, candidate: Candidate, previous: Sequence[str], taken: set[str]) -> dict[str, float]:
         own = self.passages.get(candidate.evidence.passage_id) if candidate.evidence else None
         similarity = self._similarity(own.passage.id if own is not None else "")
-        said = words(candidate.text)
+        said = word_tokens(candidate.text)
         content = content_words(candidate.text) or said
         holding = len(self._holding(candidate.text))
         signals = self.signals[own.passage.id] if own is not None else dict.fromkeys(OF_PASSAGE, 0.0)
@@ -210,7 +217,7 @@ class Seen:
             "like_previous": _alike(candidate.text, previous),
             "unit_like_previous": unit_alike(candidate.text, previous),
             "length": min(8.0, len(said)),
-            "in_title": float(own is not None and contains_tokens(words(own.passage.title), said)),
+            "in_title": float(own is not None and contains_tokens(word_tokens(own.passage.title), said)),
             "asked_again": sum(w in self.asked for w in content) / max(1, len(content)),
             "support": float(min(3, max(0, holding - 1))),
             "passage_taken": float(own is not None and own.passage.id in taken),
@@ -220,7 +227,7 @@ class Seen:
         }
 
     def _beside(
-        self, candidate: Candidate, row: Mapping[str, float], before: Sequence[Held], alike: NDArray[np.float32]
+        self, candidate: Candidate, row: Mapping[str, float], before: Sequence[AnswerSource], alike: NDArray[np.float32]
     ) -> dict[str, float]:
         if not before:
             return dict.fromkeys(OF_PREVIOUS, 0.0)
@@ -253,7 +260,7 @@ class Seen:
             return candidate.text
         return _titled(found.passage, candidate.evidence.start)
 
-    def _sentence_of(self, item: tuple[str, Held]) -> str:
+    def _sentence_of(self, item: tuple[str, AnswerSource]) -> str:
         answer, held = item
         passage = self.passages[held.passage_id].passage
         return _titled(passage, next((start for start, _ in find_spans(passage.text, answer)), 0))

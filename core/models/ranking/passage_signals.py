@@ -1,11 +1,11 @@
-"""What tells a good reading of a passage from a bad one, where no language model can be asked.
+"""Signals that distinguish good readings of a passage from bad ones without a language model.
 
-Verified diversification (Lee et al. 2025, section 4.1) keeps an interpretation only where retriever and generator both speak for it.  Without a
-language model that feedback is made of small signals: how near the retriever found the passage to the question, whether its title names what was
-asked about, and what two readers with different training say (the per-passage reader, which may abstain, and the answering model, which reads all
-passages in one softmax).  A logistic regression weighs those of the passage (does it speak of a meaning of the question?), a conditional logit those of
-its spans against one another and against none (which is the answer, if it does?); the product is the probability of an interpretation.  The weights
-lie beside the reader's (core.models.ranking.signal_weights).
+Verified diversification (Lee et al. 2025, section 4.1) keeps an interpretation only if retriever and generator both support it.  Without a
+language model, this feedback consists of small signals: the similarity of passage and question, whether the title names what was
+asked about, and the outputs of two readers with different training (the per-passage reader, which may abstain, and the answering model, which reads all
+passages in one softmax).  A logistic regression weighs the signals of a passage (does it address a meaning of the question?), a conditional logit those
+of its spans (which is the answer, if any?); the product is the probability of an interpretation.  The weights are stored
+next to the reader's (core.models.ranking.signal_weights).
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from core.models.ranking.units import NUMBER
 from core.models.span.answerer import SpanAnswerer
 from core.models.span.model import to_candidate, top_spans
 from core.models.span.rows import Rows
-from core.text import content_words, normalize_answer, overlapping, words
+from core.text import content_words, normalize_answer, overlapping, word_tokens
 from core.types import Candidate, RetrievedPassage
 
-LEAST = -12.0  # log probability of what a model did not name at all
-UNKNOWN_DISTANCE = -0.15  # of cosines, where no retriever saw the passage: that of a middling passage of its own corpus
-_STEM = 5  # letters of a word that are compared: endings aside
+LEAST = -12.0  # log probability of spans that a model did not return
+UNKNOWN_DISTANCE = -0.15  # cosine difference if no retriever scored the passage: typical for a passage of its corpus
+_STEM = 5  # letters of a word that are compared, to ignore endings
 _HOW_MUCH = re.compile(r"\bhow (many|much|tall|long|old|deep|high|far|fast|big|large|heavy|wide|often)\b", re.IGNORECASE)
 _SMALL = frozenset("of de van von der den la le du di da the and al ibn bin".split())  # inside names of people
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PassageView:
     """One passage as the two models see it.  `reader`: probabilities in this passage, the likeliest first; `answerer`: spans of this passage
-    with log probabilities over all passages, the likeliest first.  Empty while a model has not read it."""
+    with log probabilities over all passages, the likeliest first.  Empty until a model has read it."""
 
     found: RetrievedPassage
     abstain: float = 1.0
@@ -49,7 +49,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One candidate answer of one passage with its signals, by name."""
+    """A candidate answer of a passage with its signals, by name."""
 
     candidate: Candidate
     signals: Mapping[str, float]
@@ -65,11 +65,11 @@ class Weighing:
     nothing: float
 
     def relevance(self, signals: Mapping[str, float]) -> float:
-        """That the passage speaks of some meaning of the question."""
+        """P(the passage addresses some meaning of the question)."""
         return _sigmoid(self.passage_bias + sum(w * signals[name] for name, w in self.passage.items()))
 
     def right(self, found: Sequence[Reading]) -> list[float]:
-        """Of each span of one passage that it is the answer, if the passage speaks of a meaning: a softmax with `nothing`."""
+        """For each span of a passage, P(it is the answer | the passage addresses a meaning): a softmax with `nothing`."""
         logits = [sum(w * r.signals[name] for name, w in self.reading.items()) for r in found]
         most = max([*logits, self.nothing])
         parts = [math.exp(z - most) for z in logits]
@@ -86,8 +86,8 @@ def _sigmoid(z: float) -> float:
     return 1 / (1 + math.exp(-z)) if z >= 0 else math.exp(z) / (1 + math.exp(z))
 
 
-def look(answerer: SpanAnswerer, question: str, found: Sequence[RetrievedPassage], limit: int) -> list[View]:
-    """The answering model's first step over all passages in one softmax: of each passage its `limit` best spans.  The reader's part is empty."""
+def answerer_views(answerer: SpanAnswerer, question: str, found: Sequence[RetrievedPassage], limit: int) -> list[PassageView]:
+    """The answering model's first step over all passages in one softmax: the `limit` best spans of each passage.  The reader's part is empty."""
     scored = answerer.score_many([(question, found, ())])[0]
     total = float(torch.logsumexp(torch.cat([scored.spans.reshape(-1), torch.tensor([scored.eoi])]), 0))
     rows, views = scored.rows, []
@@ -95,11 +95,13 @@ def look(answerer: SpanAnswerer, question: str, found: Sequence[RetrievedPassage
         own = [r for r, passage in enumerate(rows.passage) if passage == i]
         part = Rows([], [], [i] * len(own), [rows.offsets[r] for r in own], [], [])
         spans = top_spans(scored.spans[own], part, limit) if own else []
-        views.append(View(one, answerer=tuple((to_candidate(s, one.passage, 0.0), s.logit - total) for s in spans)))
+        views.append(PassageView(one, answerer=tuple((to_candidate(s, one.passage, 0.0), s.logit - total) for s in spans)))
     return views
 
 
-def best_reading(weighing: Weighing, view: View, passage: Mapping[str, float], question: str) -> tuple[Reading | None, float]:
+def best_reading(
+    weighing: Weighing, view: PassageView, passage: Mapping[str, float], question: str
+) -> tuple[Reading | None, float]:
     """The likeliest reading of a passage and the probability of the interpretation; (None, 0) where neither model names a span."""
     found = readings(question, view)
     if not found:
@@ -108,22 +110,22 @@ def best_reading(weighing: Weighing, view: View, passage: Mapping[str, float], q
     return best, right * weighing.relevance(passage)
 
 
-class Asked:
-    """The question's words against the retrieved passages: what the signals of each passage are measured by."""
+class QuestionSignals:
+    """The question's words relative to the retrieved passages, from which each passage's signals are computed."""
 
-    def __init__(self, question: str, views: Sequence[View]) -> None:
+    def __init__(self, question: str, views: Sequence[PassageView]) -> None:
         self.question = question
-        self.words = [w[:_STEM] for w in words(question)]
+        self.words = [w[:_STEM] for w in word_tokens(question)]
         self.content = {w[:_STEM] for w in content_words(question)}
         self.named = {w.lower()[:_STEM] for w in re.findall(r"(?<!^)\b[A-Z][\w-]*", question)} & self.content
         self.most = max((_covered(self.content, _both(v)) for v in views), default=0.0)
         self.best = max((logp for v in views for _, logp in v.answerer), default=LEAST)
         self.nearest = max((v.found.similarity for v in views if v.found.similarity is not None), default=None)
 
-    def passage(self, rank: int, view: View) -> dict[str, float]:
+    def passage(self, rank: int, view: PassageView) -> dict[str, float]:
         """Signals of one passage, `rank` from 0."""
         title = view.found.passage.title
-        base = [w[:_STEM] for w in words(split_title(title)[0]) if w not in ("the", "a", "an")]
+        base = [w[:_STEM] for w in word_tokens(split_title(title)[0]) if w not in ("the", "a", "an")]
         covered = _covered(self.content, _both(view))
         similarity = view.found.similarity
         far = UNKNOWN_DISTANCE if similarity is None or self.nearest is None else similarity - self.nearest
@@ -145,8 +147,8 @@ class Asked:
         }
 
 
-def readings(question: str, view: View) -> list[Reading]:
-    """The spans that either model names, equal texts once, each with its signals."""
+def readings(question: str, view: PassageView) -> list[Reading]:
+    """The spans of both models, without duplicates, each with its signals."""
     read_first = normalize_answer(view.reader[0].text) if view.reader else ""
     said_first = normalize_answer(view.answerer[0][0].text) if view.answerer else ""
     most = view.answerer[0][1] if view.answerer else LEAST
@@ -173,7 +175,7 @@ def readings(question: str, view: View) -> list[Reading]:
 
 
 def wording(question: str, candidate: Candidate, text: str) -> dict[str, float]:
-    """How a span of the passage `text` is written, and what of the question its sentence has."""
+    """Signals of a span's wording in the passage `text`, and of its sentence's overlap with the question."""
     tokens = candidate.text.split()
     asked = {w[:_STEM] for w in content_words(question)}
     who = question.lower().lstrip().startswith("who")
@@ -187,7 +189,7 @@ def wording(question: str, candidate: Candidate, text: str) -> dict[str, float]:
     }
 
 
-def _merged(view: View) -> list[Candidate]:
+def _merged(view: PassageView) -> list[Candidate]:
     found: dict[str, Candidate] = {}
     for candidate in (*view.reader, *(c for c, _ in view.answerer)):
         key = normalize_answer(candidate.text)
@@ -196,7 +198,7 @@ def _merged(view: View) -> list[Candidate]:
     return list(found.values())
 
 
-def _both(view: View) -> str:
+def _both(view: PassageView) -> str:
     return f"{view.found.passage.title} {view.found.passage.text}"
 
 
@@ -205,13 +207,13 @@ def _log(probability: float) -> float:
 
 
 def _covered(asked: set[str], text: str) -> float:
-    """Share of the asked words that the text has; 0 where nothing was asked."""
-    have = {w[:_STEM] for w in words(text)}
+    """The share of the asked words that are in the text; 0 without any."""
+    have = {w[:_STEM] for w in word_tokens(text)}
     return sum(w in have for w in asked) / len(asked) if asked else 0.0
 
 
 def _run(a: Sequence[str], b: Sequence[str]) -> int:
-    """Length of the longest run of words that both have.
+    """The length of the longest common run of words.
 
     >>> _run(["west", "side", "story"], ["who", "saw", "side", "story"])
     2
@@ -224,7 +226,7 @@ def _run(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 def kind(question: str, answer: str) -> float:
-    """1 where the answer is of the kind that the question asks for, 0 where it cannot be, 0.5 where the question does not say.
+    """1 if the answer is of the kind that the question asks for, 0 if it cannot be, 0.5 if the question does not say.
 
     >>> kind("When did the dam open?", "1971"), kind("Who built it?", "1971"), kind("How deep is it?", "the north shore")
     (1.0, 0.0, 0.0)

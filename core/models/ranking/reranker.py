@@ -1,12 +1,11 @@
-"""Reranking: a log-linear model over what the answering model, the reader, the retriever and the wording say of each candidate of a step.
+"""Reranking: a log-linear model over features of each candidate of a step (core.models.ranking.features).
 
 The span model finds nearly every answer among its eight best candidates but ranks some fluent wrong ones above them, and its [EOI] is badly
 calibrated.  So each step's candidates, and the reader's second readings of their places (core.models.ranking.second_reading), get a new score,
-w . f(candidate), [EOI] the score 0, and one softmax over both decides as before (Sun et al. 2023, section 3.2: the loop itself is unchanged).  The
-weights are fitted by `python -m core train reranker` and lie beside the model's.
-There are sets for two kinds of passages: of ten passages that a retriever found most say nothing, while passages that a question brings were chosen
-by somebody, and the same signals mean other things there.  For each kind there is one with what the verifier says (core.models.ranking.verifier) and one
-without it, for where its base is not installed.
+w . f(candidate), [EOI] the score 0, and one softmax over both decides (the loop of Sun et al. 2023, section 3.2, is unchanged).  The
+weights are fitted by `python -m core train reranker` and are stored next to the model's.
+There are separate weights for retrieved passages, most of which are irrelevant, and for passages that come with the question, which somebody selected.
+For each there is a version with the verifier's features (core.models.ranking.verifier) and one without, in case its base is not installed.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from core import disk, renamed
+from core import deprecated, disk
 from core.errors import CheckpointError
-from core.models.ranking.features import FEATURES, OF_VERIFIER, Embed, Judge, Read, Seen
+from core.models.ranking.features import FEATURES, OF_VERIFIER, Embed, Judge, QuestionFeatures, Read
 from core.text import normalize_answer
 from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 
 Kind = Literal["retrieved", "own", "retrieved_verified", "own_verified"]
-# where the passages are from (found in a corpus, or brought by the question), and whether the verifier is asked
+# whether passages were retrieved or came with the question, and whether the verifier is used
 KINDS: tuple[Kind, ...] = get_args(Kind)
-DEFAULT_SYSTEM = "ambiscope"  # whose files have no name of a system
+DEFAULT_SYSTEM = "ambiscope"  # its files have no system name
 
 
 def file_of(kind: Kind, system: str = DEFAULT_SYSTEM) -> str:
@@ -47,7 +46,7 @@ def file_of(kind: Kind, system: str = DEFAULT_SYSTEM) -> str:
 class Weights:
     """`mean` and `scale` standardise the features; `bias` belongs to every candidate, [EOI] has 0.  A feature that is not named has no weight.
 
-    `first`: added to the weights at the first step, where the question is which answer is best; later it is whether there is another one.
+    `first`: added to the weights at the first step, which chooses the best answer; later steps decide whether there is another.
     """
 
     weights: Mapping[str, float]
@@ -55,7 +54,7 @@ class Weights:
     scale: Mapping[str, float]
     bias: float
     fitted_on: str = ""  # in words, for the model card and the trace
-    first: Mapping[str, float] = field(default_factory=dict)  # empty: the same weights at every step
+    first: Mapping[str, float] = field(default_factory=dict)  # empty: same weights at every step
 
     def __post_init__(self) -> None:
         for part in (self.weights, self.mean, self.scale, self.first or self.weights):
@@ -64,9 +63,9 @@ class Weights:
                     f"the reranker has features that this version does not know ({', '.join(odd)}); fit it again"
                 )
             if not all(math.isfinite(v) for v in part.values()):
-                raise CheckpointError("the reranker has a weight that is no number; fit it again")
+                raise CheckpointError("the reranker has a weight that is not a number; fit it again")
         if not math.isfinite(self.bias) or not all(self.scale.values()):
-            raise CheckpointError("the reranker has a scale of 0 or a bias that is no number; fit it again")
+            raise CheckpointError("the reranker has a scale of 0 or a bias that is not a number; fit it again")
 
     @property
     def asks_verifier(self) -> bool:
@@ -84,8 +83,8 @@ class Weights:
 
 
 def read_weights(folder: Path, kind: Kind = "retrieved", system: str = DEFAULT_SYSTEM) -> Weights | None:
-    """A system's reranker beside a checkpoint's weights, or None where there is none.  Raises CheckpointError for a damaged one."""
-    if (path := renamed.find_file(folder, file_of(kind, system))) is None:
+    """A system's reranker beside a checkpoint's weights, or None if there is none.  Raises CheckpointError for a damaged one."""
+    if (path := deprecated.find_file(folder, file_of(kind, system))) is None:
         return None
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
@@ -103,7 +102,7 @@ def write_weights(folder: Path, weights: Weights, kind: Kind = "retrieved", syst
 
 
 def rerank(proposal: Proposal, scores: NDArray[np.float64]) -> Proposal:
-    """One softmax over the candidates' scores and [EOI]'s 0.  Equal normalised texts never occur twice in a proposal."""
+    """Applies one softmax over the candidates' scores and [EOI]'s 0.  A proposal has no duplicates after normalisation."""
     if not len(scores):
         return replace(proposal, eoi_probability=1.0)
     top = max(0.0, float(scores.max()))
@@ -117,7 +116,7 @@ def rerank(proposal: Proposal, scores: NDArray[np.float64]) -> Proposal:
 
 @runtime_checkable
 class Guided(Protocol):
-    """A loop that reads next where the reranker's best candidates stand (core.models.span.fast_loop)."""
+    """A loop that next reads the passages of the reranker's best candidates (core.models.span.fast_loop)."""
 
     def judged(self, candidates: Sequence[Candidate], scores: Sequence[float]) -> None:
         """The candidates of the step just proposed and their scores, in that order."""
@@ -125,34 +124,34 @@ class Guided(Protocol):
 
 
 class RerankedAnswerer:
-    """An answering model, or a loop over one, whose candidates are scored anew.  What was seen of the last question is kept for its next step."""
+    """An answering model, or a loop over one, with rescored candidates.  Features of the last question are cached for its next step."""
 
     def __init__(self, model: AnsweringModel, weights: Weights, embed: Embed, read: Read, judge: Judge | None = None) -> None:
         self.model, self.weights, self.embed, self.read, self.judge = model, weights, embed, read, judge
-        self._last: tuple[tuple[str, tuple[RetrievedPassage, ...]], Seen] | None = None
+        self._last: tuple[tuple[str, tuple[RetrievedPassage, ...]], QuestionFeatures] | None = None
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         seen = self._seen(question, passages)
-        proposal = seen.widened(previous, self.model.propose(question, passages, previous))
+        proposal = seen.with_second_readings(previous, self.model.propose(question, passages, previous))
         features = seen.step(previous, proposal)
         scores = self.weights.scores(features)
-        proposal = self._told(proposal, features)
+        proposal = self._with_scores(proposal, features)
         if isinstance(self.model, Guided):
             self.model.judged(proposal.candidates, scores.tolist())
         return rerank(proposal, scores)
 
-    def _told(self, proposal: Proposal, features: NDArray[np.float64]) -> Proposal:
+    def _with_scores(self, proposal: Proposal, features: NDArray[np.float64]) -> Proposal:
         """Each candidate with the model's own probability and, where a verifier is asked, the verifier's."""
         odds = features[:, FEATURES.index("verifier")] if self.judge else [None] * len(proposal.candidates)
         said = [None if o is None else 1 / (1 + math.exp(-o)) for o in odds]
         told = (replace(c, model=c.probability, verifier=v) for c, v in zip(proposal.candidates, said))
         return replace(proposal, candidates=tuple(told))
 
-    def _seen(self, question: str, passages: Sequence[RetrievedPassage]) -> Seen:
-        key, last = (question, tuple(passages)), self._last  # read once: another thread may ask another question
+    def _seen(self, question: str, passages: Sequence[RetrievedPassage]) -> QuestionFeatures:
+        key, last = (question, tuple(passages)), self._last  # read once: another thread may change it
         if last is not None and last[0] == key:
             return last[1]
-        seen = Seen(question, passages, self.embed, self.read, self.judge)
+        seen = QuestionFeatures(question, passages, self.embed, self.read, self.judge)
         self._last = key, seen
         return seen
 
@@ -163,7 +162,7 @@ def correct(candidate: Candidate, gold: Sequence[Sequence[str]]) -> bool:
 
 
 def describe(weights: Weights) -> dict[str, Any]:
-    """What a prediction remembers of the reranker, as plain JSON values."""
+    """What a prediction stores of the reranker, as plain JSON values."""
 
     def rounded(part: Mapping[str, float]) -> dict[str, float]:
         return {n: round(v, 4) for n, v in part.items()}

@@ -1,7 +1,7 @@
-"""Second readings: where the per-passage reader's best span of a passage stands in the place of a candidate but is another text, it is a candidate too.
+"""Second readings: the per-passage reader's best span of a passage becomes a candidate if it overlaps a candidate but differs from it.
 
-The answering model reads all passages beside a prompt, the reader each one for itself and was trained on many more spans: where the one says "Seán
-Lester of Ireland", the other says "Seán Lester".  The reader's spans at other places are not taken.
+The answering model reads all passages beside a prompt, the reader reads each separately and was trained on many more spans: when the one says "Seán
+Lester of Ireland", the other says "Seán Lester".  The reader's spans at other places are ignored.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def _meets(span: Evidence, places: Sequence[Evidence]) -> bool:
 
 
 def with_readings(proposal: Proposal, readouts: Iterable[Readout], previous: Sequence[str]) -> Proposal:
-    """The proposal with up to MOST second readings behind its candidates, those that the reader is surest of first.
+    """The proposal with up to MOST second readings added at the end, likeliest first.
 
-    The answering model did not rank them, so each gets half the probability of its last candidate; a reranker judges them by what else is known.
-    What shares words with `previous` was given already.
+    The answering model did not rank them, so each gets half the probability of its last candidate; a reranker uses other features.
+    Spans that share words with `previous` are left out.
     """
     places = [c.evidence for c in proposal.candidates if c.evidence is not None]
     have = {normalize_answer(c.text) for c in proposal.candidates}

@@ -1,6 +1,6 @@
-"""Weights and thresholds of core.models.ranking.passage_signals: signals.json beside the reader's weights, fitted by `python -m core train signals`.
+"""Weights and thresholds of core.models.ranking.passage_signals: signals.json next to the reader's weights, fitted by `python -m core train signals`.
 
-A reader without one is weighed by the bundled reader's.
+A reader without this file uses the bundled reader's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from core import disk, json_io
 from core.errors import AmbiscopeError, CheckpointError
 from core.models.finding import BUNDLED, named_folder
-from core.models.ranking.passage_signals import LEAST, Asked, View, Weighing, readings
+from core.models.ranking.passage_signals import LEAST, PassageView, QuestionSignals, Weighing, readings
 from core.types import Candidate, Passage, RetrievedPassage
 
 FILE = "signals.json"
@@ -24,8 +24,8 @@ FILE = "signals.json"
 
 @dataclass(frozen=True)
 class Signals:
-    """`abstain_below`, `verified_above`: probabilities; below the first a passage abstains, from the second on an interpretation needs no other one
-    beside it.  `figures`: cross-validated on what it was `fitted_on`."""
+    """`abstain_below`, `verified_above`: probabilities; below the first, a passage abstains; from the second on, an interpretation needs no
+    support from another.  `figures`: cross-validated on what it was `fitted_on`."""
 
     weighing: Weighing
     abstain_below: float
@@ -41,7 +41,7 @@ def signals_of(reader: str) -> Signals:
 
 
 def read_signals(folder: Path) -> Signals:
-    """Read once for each state of the file.  Raises CheckpointError where it is missing or damaged."""
+    """Cached until the file changes.  Raises CheckpointError if it is missing or damaged."""
     path = folder / FILE
     try:
         stat = path.stat()
@@ -69,12 +69,12 @@ def _check(found: Signals) -> None:
     of_passage, of_reading = _names()
     for part, names in ((found.weighing.passage, of_passage), (found.weighing.reading, of_reading)):
         if odd := sorted(set(part) ^ names):
-            raise ValueError(f"its signals are not those of this version: {', '.join(odd)}")
+            raise ValueError(f"it has other signals than this version: {', '.join(odd)}")
     numbers = {**found.weighing.passage, **found.weighing.reading}
     numbers |= {"passage_bias": found.weighing.passage_bias, "nothing": found.weighing.nothing}
     for name, value in numbers.items():
         if not _is_number(value):
-            raise ValueError(f"{name} is no number")
+            raise ValueError(f"{name} is not a number")
     for name in ("abstain_below", "verified_above"):
         if not (_is_number(value := getattr(found, name)) and 0 <= value <= 1):
             raise ValueError(f"{name} is {value!r}; it must be between 0 and 1")
@@ -86,11 +86,11 @@ def _is_number(value: Any) -> bool:
 
 def _names() -> tuple[set[str], set[str]]:
     """The signals of a passage, and those of a reading, as this version computes them."""
-    view = View(
+    view = PassageView(
         RetrievedPassage(Passage("", "", "a"), 1, 0.0), reader=(Candidate("b", 1.0),), answerer=((Candidate("b", 1.0), LEAST),)
     )
     (reading,) = readings("", view)
-    return set(Asked("", [view]).passage(0, view)), set(reading.signals)
+    return set(QuestionSignals("", [view]).passage(0, view)), set(reading.signals)
 
 
 def write_signals(folder: Path, found: Signals) -> Path:

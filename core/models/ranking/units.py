@@ -1,4 +1,4 @@
-"""Numbers and units of measurement in answers: a height is answered in metres or feet, so "89 km/h" beside "26 metres" is no further answer."""
+"""Numbers and units in answers: a height is given in metres or feet, so "89 km/h" is not a further answer after "26 metres"."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = {
     "voltage": "volt volts",
     "temperature": "degree degrees",
 }
-SYMBOLS = {  # behind a digit only: V is a king's number too
+SYMBOLS = {  # only after a digit: V is also a Roman numeral
     **dict.fromkeys(("m", "km", "cm", "mm", "ft", "mi"), "length"),
     **dict.fromkeys(("s", "min", "h"), "time"),
     **dict.fromkeys(("g", "kg", "t", "lb", "oz"), "mass"),
@@ -37,7 +37,7 @@ _SYMBOL = re.compile(r"(?<=\d) ?(°?[a-z]{1,3})(?![a-z/])")
 
 
 def measured_in(text: str) -> frozenset[str]:
-    """The kinds of the units of a text that has a number, in digits or in words; empty where it names none.
+    """The kinds of the units of a text that has a number, in digits or in words; empty if it names none.
 
     >>> sorted(measured_in("26 metres")), sorted(measured_in("12 km/h")), sorted(measured_in("$5")), sorted(measured_in("4 V"))
     (['length'], ['speed'], ['money'], ['voltage'])
@@ -52,7 +52,7 @@ def measured_in(text: str) -> frozenset[str]:
 
 
 def unit_alike(answer: str, previous: Sequence[str]) -> float:
-    """-1 to 1: with how many of the previous answers it shares its kinds of unit, less with how many it does not; 0 where none of them all has a unit.
+    """-1 to 1: the share of previous answers with the same kinds of unit, minus the share without; 0 if none has a unit.
 
     >>> unit_alike("89 km/h", ["26 metres", "47 metres"]), unit_alike("89 m", ["26 metres"]), unit_alike("Ada", ["Bob"])
     (-1.0, 1.0, 0.0)

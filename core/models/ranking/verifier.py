@@ -1,4 +1,4 @@
-"""The verifier: does this span of this passage answer the question?  A stronger encoder than the answering model's, asked about a few candidates only.
+"""The verifier: does a span of a passage answer the question?  A stronger encoder than the answering model's, used only for a few candidates.
 
 Recall-then-verify (Shao and Huang 2022, section 3.3) with a cross-encoder; RECONSIDER (Iyer et al. 2021) reranks a reader's spans so.  It reads the
 sentences around a candidate (core.models.ranking.verifier_rows), not the passage: a third of the tokens.
@@ -20,7 +20,7 @@ from core.errors import CheckpointError
 from core.models.encoders.device import OnDevice, pick_device
 from core.models.encoders.mpnet import load_mpnet
 from core.models.encoders.packaged import packaged_folder
-from core.models.encoders.precision import native_bf16, quick
+from core.models.encoders.precision import bf16_autocast, native_bf16
 from core.models.encoders.word_pieces import WordPieces
 from core.models.finding import WEIGHTS, find_verifier, read_config
 from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
@@ -29,17 +29,17 @@ from core.models.span.checkpoints import digest
 from core.types import Passage
 
 BATCH = 16  # windows encoded together
-UNREAD = -12.0  # logit of a span that does not fit into a window's tokens
+UNREAD = -12.0  # logit of a span that does not fit into a window
 
 
 class SpanVerifier:
-    """A merged VerifierNetwork with its tokenizer on a device.  Calls from several threads take turns."""
+    """A merged VerifierNetwork with its tokenizer on a device.  Thread-safe: one call at a time."""
 
     def __init__(self, network: VerifierNetwork, tokenizer: Any, device: str = "auto") -> None:
         self.config, self.tokenizer = network.config, tokenizer
         self.network = network
         self._place = OnDevice("the verifier", network, pick_device(device))
-        if native_bf16(self._place.device):  # else every call casts all matrices anew
+        if native_bf16(self._place.device):  # otherwise every call would cast all matrices again
             for module in self.network.encoder.modules():
                 if isinstance(module, torch.nn.Linear):
                     module.to(torch.bfloat16)
@@ -62,7 +62,7 @@ class SpanVerifier:
 
         def forward(part: slice) -> None:
             batch, kept = collate_windows(self.tokenizer, [w for w, _ in windows[part]], self.config.max_tokens)
-            with quick(self._place.device):
+            with bf16_autocast(self._place.device):
                 logits = self.network(batch.to(self._place.device))[0].cpu().tolist() if kept else []
             for (i, j), logit in zip(kept, logits):
                 out[windows[part.start + i][1][j]] = logit
@@ -107,7 +107,7 @@ def _damaged(folder: Path, error: Exception) -> CheckpointError:
 
 
 def load_verifier(name: str = "default", device: str = "auto") -> tuple[SpanVerifier, str]:
-    """(verifier, digest of its weights).  Loaded once; new weights in the folder are loaded anew.  Raises CheckpointError, also where the package of
+    """(verifier, digest of its weights).  Loaded once; new weights in the folder are reloaded.  Raises CheckpointError, also if the package of
     its base is not installed."""
     folder = find_verifier(name)
     base = packaged_folder(_config(folder).base)

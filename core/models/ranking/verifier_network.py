@@ -1,4 +1,4 @@
-"""The verifier's network: an encoder of which only low-rank differences are trained and stored, and a head that judges spans.
+"""The verifier's network: an encoder with trained low-rank updates, and a head that scores spans.
 
 Legend: B windows, L tokens a window, d model width, S spans of all windows.
 """
@@ -16,7 +16,7 @@ from core.models.encoders.mpnet import MPNet
 
 @dataclass(frozen=True)
 class VerifierConfig:
-    """`trained_layers`: of the encoder, counted from the top; the others are the base's own."""
+    """`trained_layers`: of the encoder, from the top; the others are the base's."""
 
     base: str = "mpnet"
     rank: int = 16
@@ -56,7 +56,7 @@ class VerifierNetwork(nn.Module):
         adapt(encoder, config.trained_layers, config.rank)
         width = encoder.config.hidden_size
         self.head = nn.Sequential(nn.Linear(3 * width, config.hidden), nn.GELU(), nn.Linear(config.hidden, 1))
-        self.edges = nn.Linear(width, 2)  # for training: where would an answer start and end?
+        self.edges = nn.Linear(width, 2)  # for training: where an answer starts and ends
 
     def forward(self, batch: WindowBatch) -> tuple[Tensor, Tensor]:
         """((S,) logits: is the span an answer to its window's question?, (B, L, 2) scores of each token as an answer's first and last)."""

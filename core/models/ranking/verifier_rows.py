@@ -1,4 +1,4 @@
-"""Windows of passages for the verifier: the sentences around a candidate, behind the question and the passage's title.
+"""Windows of passages for the verifier: the sentences around a candidate, after the question and the passage's title.
 
 A row is `<s> question </s></s> title : sentences </s>`.  Candidates of one window share its encoding.
 """
@@ -18,7 +18,7 @@ from core.models.span.rows import JOIN, clip, pad
 
 PAD = 1  # of MPNet's vocabulary
 MAX_QUESTION_TOKENS = 48
-SLACK = 25  # words that one endless sentence may have beyond a window's
+SLACK = 25  # words that a long sentence may have beyond the window
 _WORD = re.compile(r"\S+")
 
 
@@ -34,7 +34,7 @@ class Window:
 
 def window_bounds(text: str, start: int, end: int, words: int) -> tuple[int, int]:
     """(start, end) of the sentences that hold the characters from `start` to `end`, and of their neighbours while all have at most `words` words,
-    earlier ones first: what a pronoun stands for comes before it.  Of an endless sentence, the words around the candidate.
+    earlier ones first, because a pronoun refers back.  For an overlong sentence, the words around the candidate.
 
     >>> text = "Ada was born in 1815. She died in 1852. A moon is named after her."
     >>> text[slice(*window_bounds(text, 34, 38, 9))]

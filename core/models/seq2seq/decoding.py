@@ -1,4 +1,4 @@
-"""One pass, all answers: an encoder-decoder writes `answer ; answer ; answer`, by greedy decoding, sampling or diverse beams.
+"""One-pass decoding of answer sets: an encoder-decoder writes `answer ; answer ; answer`, by greedy decoding, sampling or diverse beams.
 
 Sources: Fusion-in-Decoder (Izacard and Grave 2021) and SpanSeqGen (Min et al. 2020, section 5) as one-pass readers of answer sets; the decoding variants
 and their settings are those of AmbigPrompt's Table 5 and appendix (nucleus sampling: Holtzman et al. 2020; diverse beam search: Vijayakumar et al. 2018)
@@ -28,11 +28,11 @@ SEPARATOR = ";"
 
 
 @dataclass(frozen=True)
-class Writing:
+class SequenceDecoding:
     """`sequences`: samples or beams a question; greedy decoding has one.  `end_bias`: added to the logit of the end of the sequence.
 
-    Diverse beams are as many groups of one beam, each punished by `diversity` for a token for every earlier group that took it at the
-    same place.  `max_tokens`: of a sequence; 0: what the network was made for.
+    Diverse beams are groups of one beam each; a token is penalised by `diversity` for every earlier group that chose it at the same
+    position.  `max_tokens`: of a sequence; 0: the network's default.
     """
 
     method: Method = "greedy"
@@ -57,14 +57,14 @@ class Writing:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenSequence:
     """One sequence: token ids without the end, and log probabilities of each under the model itself (no temperature, no bias)."""
 
     ids: tuple[int, ...]
     log_probabilities: tuple[float, ...]
 
 
-def _pick(logits: Tensor, writing: Writing, generators: Sequence[torch.Generator]) -> Tensor:
+def _pick(logits: Tensor, writing: SequenceDecoding, generators: Sequence[torch.Generator]) -> Tensor:
     """(B, K) tokens from logits (B, K, V)."""
     if writing.method == "greedy":
         return logits.argmax(-1)
@@ -72,7 +72,7 @@ def _pick(logits: Tensor, writing: Writing, generators: Sequence[torch.Generator
     if writing.method == "diverse-beam":
         scores = logits.log_softmax(-1)
         taken: list[Tensor] = []
-        for k in range(scores.shape[1]):  # each group sees what the groups before it took
+        for k in range(scores.shape[1]):  # each group sees the choices of the earlier groups
             own = scores[:, k].clone()
             for token in taken:
                 own.scatter_add_(1, token[:, None], own.new_full((own.shape[0], 1), -writing.diversity))
@@ -83,16 +83,16 @@ def _pick(logits: Tensor, writing: Writing, generators: Sequence[torch.Generator
     if writing.method == "top-k":
         kept = torch.arange(p.shape[-1], device=p.device) < writing.top_k
         values = order.values * kept
-    else:  # the smallest set whose mass reaches top_p: what comes after that mass goes, the first never
+    else:  # keep the smallest set whose mass reaches top_p, at least the first token
         values = order.values.masked_fill(order.values.cumsum(-1) - order.values >= writing.top_p, 0.0)
-    # drawn on the CPU, a generator a question: the same samples on every device and in every batch
+    # sampled on the CPU with one generator per question: the same samples on every device and in every batch
     drawn = torch.stack([torch.multinomial(values[b].float().cpu(), 1, generator=g)[:, 0] for b, g in enumerate(generators)])
     return order.indices.gather(-1, drawn.to(p.device)[..., None])[..., 0]
 
 
 def write(
-    network: Any, tokenizer: Any, states: Tensor, mask: Tensor, writing: Writing, keys: Sequence[str]
-) -> list[list[Written]]:
+    network: Any, tokenizer: Any, states: Tensor, mask: Tensor, writing: SequenceDecoding, keys: Sequence[str]
+) -> list[list[WrittenSequence]]:
     """`sequences` sequences for each question of the batch.  `keys`: texts that seed the sampling, one a question."""
     k = 1 if writing.method == "greedy" else writing.sequences
     end, pad = int(tokenizer.eos_token_id), int(tokenizer.pad_token_id)
@@ -105,7 +105,7 @@ def write(
     cache = network.repeat_cache(out.past_key_values, k)
     states, mask = fan_out(states, k), fan_out(mask, k)
     logits = fan_out(out.logits[:, -1].float(), k).clone()  # (B * K, V)
-    logits[:, end] = float("-inf")  # an empty sequence answers nothing
+    logits[:, end] = float("-inf")  # no empty sequences
     open_ = torch.ones(questions * k, dtype=torch.bool, device=states.device)
     tokens: list[Tensor] = []
     gained: list[Tensor] = []
@@ -128,12 +128,12 @@ def write(
     return [[_cut(ids[b][j], each[b][j], end) for j in range(k)] for b in range(questions)]
 
 
-def _cut(ids: Sequence[int], gained: Sequence[float], end: int) -> Written:
+def _cut(ids: Sequence[int], gained: Sequence[float], end: int) -> WrittenSequence:
     n = next((i for i, token in enumerate(ids) if token == end), len(ids))
-    return Written(tuple(ids[:n]), tuple(gained[:n]))
+    return WrittenSequence(tuple(ids[:n]), tuple(gained[:n]))
 
 
-def read_answers(tokenizer: Any, written: Written) -> list[tuple[str, float]]:
+def read_answers(tokenizer: Any, written: WrittenSequence) -> list[tuple[str, float]]:
     """(answer, probability of its own tokens) for each answer of a sequence, in order; empty ones are left out."""
     out: list[tuple[str, float]] = []
     parts: list[tuple[list[int], float]] = [([], 0.0)]
@@ -161,7 +161,7 @@ def merge(sequences: Sequence[Sequence[tuple[str, float]]]) -> list[tuple[str, f
         for text, probability in sequence:
             if not (key := normalize_answer(text)):
                 continue
-            # the same answer first: one that links two groups ("dd db" beside "dd" and "db") must not put it into both
+            # equal answers first: one that links two groups ("dd db" with "dd" and "db") must not join both
             group = next((g for g in groups if key in g), None)
             if group is None:
                 group = next((g for g in groups if any(overlapping(key, other) for other in g)), None)
@@ -180,12 +180,12 @@ def merge(sequences: Sequence[Sequence[tuple[str, float]]]) -> list[tuple[str, f
 
 
 def _plain(text: str) -> str:
-    """The text without accents, character by character, so that offsets stay; what changes its length stays as it is."""
+    """The text without accents, character by character, so that offsets stay valid; characters that would change the length are kept."""
     return "".join(base if len(base := unicodedata.normalize("NFD", c)[:1]) == 1 else c for c in text)
 
 
 def surface(text: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
-    """Where an answer of an uncased model stands, case and accents aside: its text as the passage writes it."""
+    """The first occurrence of an uncased model's answer, ignoring case and accents, with the text of the passage."""
     for p in passages:
         for start, end in find_spans(_plain(p.passage.text), _plain(text)):
             return Evidence(p.passage.id, start, end, p.passage.text[start:end])
@@ -193,23 +193,23 @@ def surface(text: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
 
 
 def shown(text: str, passages: Sequence[RetrievedPassage], uncased: bool) -> str:
-    """An uncased model's answer in the words of the first passage that has it."""
+    """An uncased model's answer as the first passage that has it writes it."""
     found = surface(text, passages) if uncased else None
     return " ".join(found.text.split()) if found else text
 
 
 def join_passages(passages: Sequence[Passage]) -> Passage:
-    """SpanSeqGen's input: all passages in one, each behind its title; the first one's title is the title."""
+    """SpanSeqGen's input: all passages joined into one, each after its title; the title is that of the first."""
     first, *rest = passages
     parts = [first.text, *(f"{p.title} : {p.text}" if p.title else p.text for p in rest)]
     return Passage(first.id, first.title, " ".join(parts))
 
 
 class Writer:
-    """Writes answer sets with the network, tokenizer and lock of a FidAnswerer.  `joined`: tokens of all passages read as one row (0: a row each)."""
+    """Writes answer sets with the network, tokenizer and lock of a FidAnswerer.  `joined`: tokens of all passages joined in one row (0: one row each)."""
 
-    def __init__(self, answerer: Any, writing: Writing | None = None, joined: int = 0) -> None:
-        self.answerer, self.writing, self.joined = answerer, writing or Writing(), joined
+    def __init__(self, answerer: Any, writing: SequenceDecoding | None = None, joined: int = 0) -> None:
+        self.answerer, self.writing, self.joined = answerer, writing or SequenceDecoding(), joined
         self.uncased = bool(getattr(answerer.tokenizer, "do_lower_case", False)) or getattr(answerer.network, "uncased", False)
 
     def write_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage]]]) -> list[list[Candidate]]:
@@ -236,9 +236,9 @@ class Writer:
 def match_end_bias(
     mean_answers: Callable[[float], float], target: float, low: float = -12.0, high: float = 0.0, within: float = 0.05
 ) -> float:
-    """FiD-multi: the bias of the end of the sequence at which the mean number of answers is `target`, by bisection.
+    """FiD-multi: finds the end-of-sequence bias at which the mean number of answers is `target`, by bisection.
 
-    `mean_answers(bias)` falls as the bias rises.  Raises InputError when the target lies outside what the two ends give.
+    `mean_answers(bias)` falls as the bias rises.  Raises InputError if the target is outside the range between `low` and `high`.
     """
     most, least = mean_answers(low), mean_answers(high)
     if not least - within <= target <= most + within:

@@ -2,7 +2,7 @@
 
 Source: Sun et al. 2023, sections 2.2, 3.1 and 3.2.  [EOI] is a token; P([EOI]) is its probability at the first decoding position.  The paper
 decodes greedily; here the few likeliest first tokens are each continued greedily, in one batch, so that a step has candidates to choose from.
-The first candidate that greedy decoding would give is among them.  Legend: B questions, K candidates, S = P + N * L states, T tokens.
+The greedy answer is among them.  Legend: B questions, K candidates, S = P + N * L states, T tokens.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from torch import Tensor, nn
 
 from core import disk
 from core.errors import CheckpointError, StorageError
-from core.evidence import occurrences
 from core.models.encoders.device import pick_device
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.transformers_lock import TRANSFORMERS
@@ -36,17 +35,17 @@ from core.models.seq2seq.network import fan_out as _fan_out
 from core.models.seq2seq.released import load_released
 from core.models.seq2seq.small import load_small
 from core.models.span.answerer import shares_words
-from core.text import find_spans, normalize_answer
+from core.text import find_spans, normalize_answer, occurrences
 from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
 
-DETAILS = "fid.json"  # our own part of a checkpoint, beside transformers' config.json
+DETAILS = "fid.json"  # our part of a checkpoint, next to transformers' config.json
 PROMPTS = "prompts.safetensors"  # learned prompts, where prompting="learned"
-MOST_EXTRA = 8  # first tokens looked at beyond the candidates, one for each previous answer
+MOST_EXTRA = 8  # additional first tokens, one for each previous answer
 
 
 @dataclass(frozen=True)
 class Generation:
-    """`eoi_bias` is added to [EOI]'s logit at the first position (negative: stop later); `repeats`: as of core.models.span.answerer.Decoding."""
+    """`eoi_bias` is added to [EOI]'s logit at the first position (negative: stop later); `repeats`: as in core.models.span.answerer.Decoding."""
 
     candidates: int = 4
     eoi_bias: float = 0.0
@@ -54,7 +53,7 @@ class Generation:
 
 
 def locate(answer: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
-    """The first place where the answer stands.  A short word or number (under 4 characters) counts where only one passage has it."""
+    """The first occurrence of the answer.  A short word or number (under 4 characters) counts only if exactly one passage has it."""
     if found := occurrences(answer, passages, 1):
         return found[0]
     spans = [(p.passage, span) for p in passages for span in find_spans(p.passage.text, answer)]
@@ -65,10 +64,10 @@ def locate(answer: str, passages: Sequence[RetrievedPassage]) -> Evidence | None
 
 
 class FidAnswerer:
-    """An AnsweringModel.  Calls from several threads take turns."""
+    """An AnsweringModel.  Thread-safe: one call at a time."""
 
     def __init__(self, network: Any, tokenizer: Any, device: str = "auto", generation: Generation | None = None) -> None:
-        """`network`: a FidNetwork, or what has its calls (core.models.seq2seq.small)."""
+        """`network`: a FidNetwork, or one with the same methods (core.models.seq2seq.small)."""
         self.device = pick_device(device)
         self.network = network.to(self.device).eval()
         self.tokenizer, self.config = tokenizer, network.config
@@ -82,9 +81,9 @@ class FidAnswerer:
     def propose_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage], Sequence[str]]]) -> list[Proposal]:
         texts = [(question, [(p.passage.title, p.passage.text) for p in found], previous) for question, found, previous in jobs]
         autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
-        # what was given before may be likely still, and is dropped: look further by as many
+        # previous answers may still be likely and are dropped: look at as many more
         wanted = [self.generation.candidates + min(len(previous), MOST_EXTRA) for _, _, previous in jobs]
-        with self.lock, torch.inference_mode(), autocast:  # the tokenizer, too, serves one thread at a time
+        with self.lock, torch.inference_mode(), autocast:  # the tokenizer is not thread-safe either
             batch = self.network.collate(self.tokenizer, texts)
             states, mask = self.network.encode(batch.to(self.device))
             sequences, probabilities, eoi = self._generate(states, mask, max(wanted))
@@ -103,7 +102,7 @@ class FidAnswerer:
         first[:, network.eoi] += self.generation.eoi_bias
         first = first.softmax(-1)
         eoi = first[:, network.eoi].clone()
-        first[:, [network.eoi, end, int(self.tokenizer.pad_token_id)]] = 0.0  # neither of them begins an answer
+        first[:, [network.eoi, end, int(self.tokenizer.pad_token_id)]] = 0.0  # none of them can begin an answer
         k = min(k, first.shape[1] - 3)
         probability, token = first.topk(k)  # (B, K)
         total, token = probability.log().reshape(-1), token.reshape(-1, 1)  # (B * K,)
@@ -141,14 +140,14 @@ class FidAnswerer:
             else:
                 shown, before = kept.get(key, (text, 0.0))
                 kept[key] = (shown, before + probability)
-        # what shares words with a previous answer cannot be chosen, so its mass leaves the distribution
+        # candidates that share words with a previous answer cannot be chosen, so their mass is removed
         rest = max(1.0 - dropped, eoi, sum(p for _, p in kept.values()), 1e-9)
         best = sorted(kept.values(), key=lambda item: -item[1])[: self.generation.candidates]
         return Proposal(tuple(Candidate(text, min(1.0, p / rest), locate(text, passages)) for text, p in best), eoi / rest)
 
 
 def add_eoi(model: Any, tokenizer: Any) -> int:
-    """The id of [EOI], which is added to the tokenizer and the embeddings where they lack it.  Its vectors start as the mean of all."""
+    """The id of [EOI]; added to tokenizer and embeddings if missing, with the mean of all vectors."""
     known = tokenizer.get_vocab().get(EOI)
     if known is None:
         tokenizer.add_special_tokens({"additional_special_tokens": [EOI]}, replace_extra_special_tokens=False)
@@ -165,14 +164,14 @@ def add_eoi(model: Any, tokenizer: Any) -> int:
 
 
 def make_fid(model: Any, tokenizer: Any, config: FidConfig | None = None, eoi: int = -1) -> FidNetwork:
-    """A network around a transformers encoder-decoder; [EOI] is added where it is missing.  `eoi`: the token that stands for it (-1: its own)."""
+    """A network around a transformers encoder-decoder; [EOI] is added if it is missing.  `eoi`: the token that stands for it (-1: its own)."""
     eoi = add_eoi(model, tokenizer) if eoi < 0 else eoi
-    tokenizer.model_max_length = 1 << 30  # lengths are ours to bound; silences a warning that does not apply
+    tokenizer.model_max_length = 1 << 30  # lengths are limited elsewhere; silences a warning
     return FidNetwork(model, config or FidConfig(), eoi)
 
 
 def save_fid(network: nn.Module, folder: Path, about: dict[str, Any] | None = None, *, tokenizer: Any) -> None:
-    """Writes weights (safetensors), tokenizer and our details.  Files are replaced whole, so that a kill leaves the old ones.
+    """Writes weights (safetensors), tokenizer and our details.  Files are replaced atomically, so that a kill leaves the old ones.
 
     Raises StorageError: then nothing was changed.
     """
@@ -190,7 +189,7 @@ def save_fid(network: nn.Module, folder: Path, about: dict[str, Any] | None = No
     except (OSError, SafetensorError, StorageError) as error:
         reason = disk.why(error, folder)
         shutil.rmtree(writing, ignore_errors=True)
-        raise StorageError(f"{folder} cannot be written ({reason}); what was there is as it was") from error
+        raise StorageError(f"{folder} cannot be written ({reason}); the existing files are unchanged") from error
     folder.mkdir(parents=True, exist_ok=True)
     for file in sorted(writing.iterdir()):
         file.replace(folder / file.name)
@@ -198,7 +197,7 @@ def save_fid(network: nn.Module, folder: Path, about: dict[str, Any] | None = No
 
 
 def _own_file(where: str, name: str) -> Path | None:
-    """A file of ours in a folder or, for a hub name, in the hub's cache; None where the checkpoint has none."""
+    """One of our files in a folder or, for a hub name, in the hub's cache; None if the checkpoint lacks it."""
     if Path(where).is_dir():
         return Path(where) / name if (Path(where) / name).exists() else None
     with TRANSFORMERS:
@@ -209,7 +208,7 @@ def _own_file(where: str, name: str) -> Path | None:
 
 
 def _is_t5(file: Path) -> bool:
-    """Whether a file of weights is to be read by core.models.seq2seq.released: a bare state dict, or one beside a T5's config.json."""
+    """Whether core.models.seq2seq.released reads this file of weights: a bare state dict, or one next to a T5's config.json."""
     config = file.parent / "config.json"
     return file.suffix == ".pt" or not config.exists() or json.loads(config.read_text()).get("model_type") == "t5"
 
@@ -220,7 +219,7 @@ def _is_small(where: str) -> bool:
 
 
 def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
-    """(network, tokenizer) from a folder or the hub.  `config`: use it instead of the stored one.  Raises CheckpointError."""
+    """(network, tokenizer) from a folder or the hub.  `config`: replaces the stored one.  Raises CheckpointError."""
     where = find_fid(name)
     try:
         if _is_small(where):
@@ -254,15 +253,15 @@ def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
     return network.eval(), tokenizer
 
 
-_LOADING = threading.Lock()  # two threads that ask for the same weights load them once
+_LOADING = threading.Lock()  # so that two threads load the same weights only once
 
 
-@lru_cache(maxsize=2)  # such weights are large: an answering model and a rewriter
+@lru_cache(maxsize=2)  # large weights: an answering model and a rewriter
 def _loaded(where: str, files: object, device: str, prompting: Any) -> tuple[FidAnswerer, str]:
-    """One network for all who ask for these weights; `files` changes when the folder's files do, so that they are loaded anew."""
+    """One network per set of weights; `files` changes with the folder's files, so that they are reloaded."""
     network, tokenizer = load_network(where)
     if prompting is not None and prompting != network.config.prompting:
-        # an ablation is of the paper's mechanism, whatever the weights were trained with
+        # ablations always use the paper's mechanism
         network, tokenizer = load_network(where, replace(network.config, prompting=prompting, attention="paper"))
     sha = sha256()
     for key, tensor in sorted(network.state_dict().items()):
@@ -272,7 +271,7 @@ def _loaded(where: str, files: object, device: str, prompting: Any) -> tuple[Fid
 
 
 def _files(where: str) -> tuple[tuple[str, int, int, int], ...]:
-    """Name, size, time and number of each file of a folder; nothing for a hub name."""
+    """Name, size, time and inode of each file of a folder; empty for a hub name."""
     path = Path(where)
     if not path.exists():
         return ()
@@ -285,7 +284,7 @@ def load_fid(
 ) -> tuple[FidAnswerer, str]:
     """(answerer, first 16 hex digits of the sha256 of its weights).  `prompting`: another mechanism than the stored one (ablations).
 
-    Loaded once; the generation is the caller's own, and new files in the folder are loaded anew.  `name` is a folder (trained here, or of
+    Weights are loaded once and again when the files change; the generation settings are the caller's.  `name` is a folder (trained here, or of
     transformers), a name under checkpoints/, or a hub name.  Raises CheckpointError.
     """
     where = find_fid(name)

@@ -20,9 +20,9 @@ from core.models.interleaving import Kind, use_interleaving
 from core.models.span.network import Prompting
 from core.models.span.rows import clip, pad, prompt_text
 
-# what a network was trained to write: one answer or [EOI], the whole answer set, or a disambiguated question
+# the trained output: one answer or [EOI], the whole answer set, or a disambiguated question
 Target = Literal["step", "spliced", "question"]
-IGNORED = -100  # label of positions that add nothing to the loss, as everywhere in transformers
+IGNORED = -100  # label of positions without a loss, as in transformers
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class FidConfig:
     learned_steps: int = 8  # prompting="learned": one prompt for each step
     learned_tokens: int = 16
     target: Target = "step"
-    template: Literal["fid", "ambigprompt"] = "fid"  # how a row reads: as in FiD's code, or in AmbigPrompt's
+    template: Literal["fid", "ambigprompt"] = "fid"  # the text of a row: as in FiD's code or in AmbigPrompt's
     # the paper's equations, or what the authors' code computes, for weights trained with it (core.models.interleaving)
     attention: Kind = "paper"
 
@@ -91,7 +91,7 @@ def row_texts(question: str, passages: Sequence[tuple[str, str]], previous: Sequ
 def collate_fid(
     tokenizer: Any, config: FidConfig, jobs: Sequence[tuple[str, Sequence[tuple[str, str]], Sequence[str]]]
 ) -> FidBatch:
-    """One batch of jobs (question, passages, previous answers); questions with fewer passages are filled up with rows of padding."""
+    """One batch of jobs (question, passages, previous answers); questions with fewer passages get rows of padding."""
     count = 1 + max(len(passages) for _, passages, _ in jobs)
     ids: list[list[int]] = []
     p = 0
@@ -102,7 +102,7 @@ def collate_fid(
         ids += [first, *others, *([[]] * (count - 1 - len(passages)))]
         p = max(p, len(first))
     length = max(len(row) for row in ids)
-    if config.prompting == "learned":  # row 0 must hold the learned prompt
+    if config.prompting == "learned":  # row 0 must have room for the learned prompt
         length = max(length, config.learned_tokens)
     return FidBatch(
         input_ids=pad(ids, length, int(tokenizer.pad_token_id)),
@@ -119,7 +119,7 @@ def fan_out(x: Tensor, k: int) -> Tensor:
 
 
 def _own_config(encoder: nn.Module) -> None:
-    """Gives the encoder a config of its own: BART's stacks share one, and the decoder must keep its own attention."""
+    """Gives the encoder its own config: BART's stacks share one, and the decoder must keep its attention."""
     shared: Any = encoder.config
     own = copy.deepcopy(shared)
     for module in encoder.modules():
@@ -130,17 +130,17 @@ def _own_config(encoder: nn.Module) -> None:
 class FidNetwork(nn.Module):
     """`forward` gives the decoder's logits (B, T, vocabulary).  `eoi` is the id of [EOI].
 
-    Raises ValueError when the encoder's attention cannot be exchanged (transformers' attention interface is not used by it).
+    Raises ValueError if the encoder does not use transformers' attention interface.
     """
 
     def __init__(self, model: Any, config: FidConfig, eoi: int) -> None:
         super().__init__()
         with TRANSFORMERS:
             from transformers.modeling_outputs import BaseModelOutput
-        self._states = BaseModelOutput  # what its decoder takes an encoder's states in
+        self._states = BaseModelOutput  # the type in which the decoder takes encoder states
         encoder = model.get_encoder()
         if not encoder._can_set_attn_implementation():
-            raise ValueError(f"the attention of {type(encoder).__name__} cannot be exchanged; use a T5 or BART model")
+            raise ValueError(f"the attention of {type(encoder).__name__} cannot be replaced; use a T5 or BART model")
         _own_config(encoder)
         use_interleaving(encoder, config.attention)
         self.model = model
@@ -189,7 +189,7 @@ class FidNetwork(nn.Module):
         return torch.cat([states[:, 0, :p], x], dim=1), torch.cat([mask[:, 0, :p], mask[:, 1:].flatten(1)], dim=1)
 
     def _one_by_one(self, batch: FidBatch) -> tuple[Tensor, Tensor]:
-        """`encode` of each question for itself, without the padding that the others brought: the authors' attention reads that, too."""
+        """Encodes each question separately, without the padding of the others, which the authors' attention would read."""
         found = []
         for first in range(0, len(batch.input_ids), batch.rows):
             mask = batch.mask[first : first + batch.rows]
@@ -213,7 +213,7 @@ class FidNetwork(nn.Module):
 
     @staticmethod
     def repeat_cache(cache: Any, k: int) -> Any:
-        """Each question K times in a row; a view where B is 1: the passages' keys are not copied K times."""
+        """Repeats each question K times; a view if B is 1, so that the passages' keys are not copied."""
         for layer in cache.cross_attention_cache.layers:
             layer.keys, layer.values = fan_out(layer.keys, k), fan_out(layer.values, k)
         cache.self_attention_cache.batch_repeat_interleave(k)

@@ -1,16 +1,16 @@
-"""Weights of FiD and AmbigPrompt in the form in which their authors release or save them, brought into the names of transformers' T5.
+"""Weights in the formats of FiD's and AmbigPrompt's authors, converted to the names of transformers' T5.
 
 - FiD (github.com/facebookresearch/FiD, src/model.py): a folder with `config.json` and `pytorch_model.bin`; the encoder is wrapped, and so is each of
   its blocks: `encoder.encoder.block.0.module.layer...`.  Trained with transformers 3.0, whose decoder had a relative position bias in its
   first cross attention.  Later versions of T5 have none, and it is left out here as transformers leaves it out: it is constant from the
   decoder's own position on, so that only the scores of the first few source tokens change.
 - AmbigPrompt (github.com/sunnweiwei/AmbigPrompt, train.py): a file `N.pt` with the bare state dict of a T5, perhaps behind `module.`; wrapped names
-  are taken too.  Its [EOI] is no token of its own but the text "[EOI]", whose first token stands for it here.  Such weights run with the attention that
+  are taken too.  Its [EOI] is not a token but the text "[EOI]", whose first token represents it here.  Such weights run with the attention that
   they were trained with (core.models.interleaving.authors_attention), one question at a time.  Everything trained here runs with the paper's.
 
 `python -m benchmarks.authors` compares both with reference values: of the authors' code, and of transformers' T5.
 
-Files are read with `weights_only=True`: tensors, no code.  What has no place in the network, and what the network lacks, is named.
+Files are read with `weights_only=True`: tensors, no code.  Unexpected and missing weights are reported by name.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from core.models.encoders.transformers_lock import TRANSFORMERS
 from core.models.seq2seq.network import FidConfig
 from core.types import EOI
 
-TOKENIZER = "t5-base"  # what both were trained with, where the folder brings none
-# copies of the embeddings, and the bias that T5 no longer has
+TOKENIZER = "t5-base"  # used by both, if the folder has none
+# copies of the embeddings, and a bias that T5 no longer has
 LEFT_OUT = re.compile(
     r"^(encoder\.embed_tokens\.weight|decoder\.embed_tokens\.weight|decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight)$"
 )
@@ -52,7 +52,7 @@ def plain_name(name: str) -> str:
 
 
 def read_weights(file: Path) -> dict[str, Tensor]:
-    """The tensors of a file under their own names.  Raises CheckpointError for a damaged file and one that holds more than tensors."""
+    """The tensors of a file under their own names.  Raises CheckpointError for a damaged file or one with more than tensors."""
     try:
         raw = torch.load(file, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, OSError, EOFError, ValueError) as error:
@@ -67,7 +67,7 @@ def read_weights(file: Path) -> dict[str, Tensor]:
 
 
 def plain_tensors(raw: Mapping[str, Tensor], file: Path) -> dict[str, Tensor]:
-    """Under T5's names.  Raises CheckpointError where encoder blocks are named in more than one form, or two names are one."""
+    """Tensors under T5's names.  Raises CheckpointError for mixed or colliding names."""
     blocks = [n.removeprefix("module.") for n in raw if ".block." in n and not n.removeprefix("module.").startswith("decoder.")]
     wrapped = [n for n in blocks if _WRAPPED.match(n)]
     if 0 < len(wrapped) < len(blocks):
@@ -84,7 +84,7 @@ def plain_tensors(raw: Mapping[str, Tensor], file: Path) -> dict[str, Tensor]:
 
 
 def infer_config(tensors: Mapping[str, Tensor], file: Path) -> Any:
-    """T5's shape read from its tensors, for a file that comes without config.json.  Raises CheckpointError for what is no T5."""
+    """T5's shape read from its tensors, for a file that comes without config.json.  Raises CheckpointError for what is not a T5."""
     with TRANSFORMERS:
         from transformers import T5Config
 
@@ -96,9 +96,9 @@ def infer_config(tensors: Mapping[str, Tensor], file: Path) -> Any:
         wide = tensors[f"encoder.block.0.layer.1.DenseReluDense.wi{'_0' if gated else ''}.weight"]
     except KeyError as error:
         some = ", ".join(sorted(tensors)[:3])
-        raise CheckpointError(f"{file} is no T5 of FiD or AmbigPrompt: {error} is missing (it holds {some}, ...)") from None
+        raise CheckpointError(f"{file} is not a T5 of FiD or AmbigPrompt: {error} is missing (it holds {some}, ...)") from None
     if not any(name.startswith("decoder.block.0.") for name in tensors):
-        raise CheckpointError(f"{file} is no T5 of FiD or AmbigPrompt: it has no decoder.block.0")
+        raise CheckpointError(f"{file} is not a T5 of FiD or AmbigPrompt: it has no decoder.block.0")
     for name, tensor in (
         ("shared.weight", shared),
         (f"{first}.q.weight", q),
@@ -107,11 +107,11 @@ def infer_config(tensors: Mapping[str, Tensor], file: Path) -> Any:
     ):
         if tensor.ndim != 2 or not all(tensor.shape):
             raise CheckpointError(
-                f"{file} is no T5 of FiD or AmbigPrompt: {name} has the shape {tuple(tensor.shape)}, not two sizes"
+                f"{file} is not a T5 of FiD or AmbigPrompt: {name} has the shape {tuple(tensor.shape)}, not two sizes"
             )
     if q.shape[0] % bias.shape[1]:
         raise CheckpointError(
-            f"{file} is no T5: {first}.q.weight has {q.shape[0]} rows, which {bias.shape[1]} heads do not divide"
+            f"{file} is not a T5: {first}.q.weight has {q.shape[0]} rows, which {bias.shape[1]} heads do not divide"
         )
 
     def layers(stack: str) -> int:
@@ -136,7 +136,7 @@ def infer_config(tensors: Mapping[str, Tensor], file: Path) -> Any:
 
 
 def load_t5(file: Path) -> tuple[Any, FidConfig]:
-    """The T5 of a file in either form, and how it reads rows.  Raises CheckpointError, for what does not fit with the names that do not."""
+    """The T5 of a file in either form, and how it reads rows.  Raises CheckpointError naming weights that do not fit."""
     with TRANSFORMERS:
         from transformers import T5Config, T5ForConditionalGeneration
 
@@ -161,8 +161,8 @@ def load_t5(file: Path) -> tuple[Any, FidConfig]:
     ]
     if missing or unknown or shapes:
         parts = [("missing", missing), ("unknown", unknown), ("of another shape", shapes)]
-        told = "; ".join(f"{len(names)} {what}: {', '.join(names[:3])}" for what, names in parts if names)
-        raise CheckpointError(f"{file} does not fit a T5 of its {'config.json' if described.exists() else 'shape'}: {told}")
+        details = "; ".join(f"{len(names)} {what}: {', '.join(names[:3])}" for what, names in parts if names)
+        raise CheckpointError(f"{file} does not fit a T5 of its {'config.json' if described.exists() else 'shape'}: {details}")
     model.load_state_dict(given, strict=False)
     model.tie_weights()
     if file.suffix == ".pt":  # AmbigPrompt
@@ -173,7 +173,7 @@ def load_t5(file: Path) -> tuple[Any, FidConfig]:
 
 @dataclass(frozen=True)
 class Released:
-    """`eoi`: the token that stands for [EOI], -1 where the tokenizer is to get one.  `config`: how its authors read questions and passages."""
+    """`eoi`: the token that represents [EOI]; -1: add one to the tokenizer.  `config`: how its authors read questions and passages."""
 
     model: Any
     tokenizer: Any
@@ -182,21 +182,21 @@ class Released:
 
 
 def load_released(file: Path) -> Released:
-    """Raises CheckpointError, for what does not fit with the names that do not."""
+    """Raises CheckpointError naming weights that do not fit."""
     model, config = load_t5(file)
     own = any((file.parent / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", "spiece.model"))
     try:
         tokenizer = pretrained("AutoTokenizer", str(file.parent) if own else TOKENIZER, use_fast=True)
     except (OSError, ValueError) as error:
         raise CheckpointError(
-            f"{file} comes without a tokenizer, and '{TOKENIZER}' cannot be loaded ({reason(error)}); put t5-base's tokenizer.json beside it"
+            f"{file} comes without a tokenizer, and '{TOKENIZER}' cannot be loaded ({reason(error)}); put t5-base's tokenizer.json next to it"
         ) from None
     eoi = eoi_as_text(tokenizer) if config.template == "ambigprompt" else -1
     return Released(model, tokenizer, eoi, config)
 
 
 def eoi_as_text(tokenizer: Any) -> int:
-    """The first token of the text "[EOI]", which AmbigPrompt's code writes without adding a token; -1 where that is an unknown token."""
+    """The first token of the text "[EOI]", which AmbigPrompt's code writes without adding a token; -1 if it is unknown."""
     if EOI in tokenizer.get_vocab():
         return int(tokenizer.convert_tokens_to_ids(EOI))
     ids = tokenizer(EOI, add_special_tokens=False)["input_ids"]

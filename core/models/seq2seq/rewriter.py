@@ -1,8 +1,8 @@
-"""Question disambiguation as sequence to sequence: the prompt question, the target answer, the other answers and the passages in, a question out.
+"""Question disambiguation with an encoder-decoder: from the prompt question, the target answer, the other answers and the passages to a question.
 
 Source: Min et al. 2020, section 5 ("generates each question conditioning on the concatenation of the prompt question, the target answer, other answers,
 and the top passages").  The rows are those of core.models.seq2seq.network: the prompt row holds the question and the answers, the target
-first, and each passage is a row of its own.  Candidates are diverse beams; the first of a greedy decoding is among them.
+first, and each passage is a row of its own.  Candidates are diverse beams, including the greedy one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from core.errors import CheckpointError
-from core.models.seq2seq.decoding import Writing, write
+from core.models.seq2seq.decoding import SequenceDecoding, write
 from core.models.seq2seq.fid import load_fid
 from core.text import normalize_answer
 from core.types import Passage
@@ -23,19 +23,19 @@ from core.types import Passage
 Job = tuple[str, str, Sequence[str], Sequence[Passage]]  # prompt question, target answer, other answers, passages
 BEAMS = 3
 MAX_TOKENS = 48  # of a question
-AT_A_TIME = 4  # jobs of one batch
+AT_A_TIME = 4  # jobs per batch
 _WORD = re.compile(r"\w+(?:[-'’]\w+)*")
 
 
 def rewriting_job(
     question: str, answer: str, others: Sequence[str], passages: Sequence[tuple[str, str]]
 ) -> tuple[str, Sequence[tuple[str, str]], list[str]]:
-    """The job of a network's `collate`: the answers stand in the prompt row, the target first."""
+    """A job for a network's `collate`, with the answers in the prompt row, the target first."""
     return question, passages, [answer, *others]
 
 
 def truecase(text: str, sources: Sequence[str]) -> str:
-    """Words of a lower-case text as the sources mostly write them (a capital first letter stays at the front).
+    """The words of a lower-case text in their most frequent case in the sources; the first letter is a capital.
 
     >>> truecase("who played maria in west side story?", ["Who played Maria?", "West Side Story is a film."])
     'Who played Maria in West Side Story?'
@@ -58,11 +58,11 @@ class Seq2SeqRewriter:
 
     def __init__(self, answerer: Any, beams: int = BEAMS) -> None:
         self.answerer = answerer
-        self.writing = Writing("diverse-beam" if beams > 1 else "greedy", beams, max_tokens=MAX_TOKENS)
+        self.writing = SequenceDecoding("diverse-beam" if beams > 1 else "greedy", beams, max_tokens=MAX_TOKENS)
         self.uncased = bool(getattr(answerer.network, "uncased", False))
 
     def rewrite_many(self, jobs: Sequence[Job]) -> list[list[str]]:
-        """Distinct candidates of each job, the likeliest token by token first."""
+        """Distinct candidates of each job, highest mean token probability first."""
         out: list[list[str]] = []
         for i in range(0, len(jobs), AT_A_TIME):
             out += self._rewrite(jobs[i : i + AT_A_TIME])

@@ -1,13 +1,13 @@
-"""The small encoder-decoder: a MiniLM encoder, two thin decoder layers, and copying, so that a model of 12 million weights can write answers.
+"""The small encoder-decoder: a MiniLM encoder, two thin decoder layers and a copy mechanism, 12 million weights in all.
 
 Sources: pointer-generator (See, Liu and Manning 2017, Eq. 8-13); Fusion-in-Decoder (Izacard and Grave 2021) for what the decoder reads;
-interleaved prompting as in AmbigPrompt (Sun et al. 2023).  It has the calls of core.models.seq2seq.network.FidNetwork, so FidAnswerer, FidTask and
-core.models.seq2seq.decoding take either.
+interleaved prompting as in AmbigPrompt (Sun et al. 2023).  It has the methods of core.models.seq2seq.network.FidNetwork, so FidAnswerer, FidTask and
+core.models.seq2seq.decoding accept either.
 
 p(y) = g p_vocabulary(y) + (1 - g) sum of the copy attention over source tokens that are y.  An answer is a run of source tokens, and a small
-decoder learns slowly to go on where it was.  So the copy scores are told what is known exactly: whether the token before a source token is
+decoder learns slowly to resume where it was.  So the copy scores are told what is known exactly: whether the token before a source token is
 the token written last (and the one before that too), and whether a source token was written before.  A span reader's scores for the first and
-the last token of an answer are features as well: the first where an answer begins, the last for the gate, where one may end.
+the last token of an answer are features as well: the start score where an answer begins, the end score in the gate, where one may end.
 Legend: B questions, R rows, L tokens a row, P prompt tokens, S = P + N * L source tokens, T target tokens, d model width, V vocabulary and [EOI].
 """
 
@@ -36,15 +36,15 @@ from core.models.span.network import Prompting
 from core.models.span.rows import clip, pad, passage_rows, prompt_row
 from core.types import EOI
 
-LOWEST = -1e4  # of a score: finite in half precision too
+LOWEST = -1e4  # lowest score: finite in half precision too
 
 
 @dataclass(frozen=True)
 class SmallConfig:
-    """Lengths are in tokens.  `inner`: width of all heads of an attention together.  `max_tokens`: of a passage row, 512 at most.
+    """Lengths are in tokens.  `inner`: total width of an attention's heads.  `max_tokens`: of a passage row, 512 at most.
 
-    `encoder`: a bundled span model whose encoder this one has, unchanged, so that its checkpoint holds the decoder alone; `encoder_digest`
-    says of which weights ("": an encoder of its own).
+    `encoder`: a bundled span model whose unchanged encoder is used, so that the checkpoint holds only the decoder; `encoder_digest`:
+    of its weights ("": own encoder).
     """
 
     base: str = "minilm"  # encoder whose frozen embeddings the checkpoint does not repeat
@@ -77,13 +77,13 @@ class SmallConfig:
 
 
 @dataclass
-class Kept:
-    """What a decoding keeps between calls: the tokens so far (B, T) and what depends on the source alone."""
+class DecoderState:
+    """State between decoding steps: the tokens so far (B, T) and what depends only on the source."""
 
     ids: Tensor
     cross: list[tuple[Tensor, Tensor]]  # keys and values (B, H, S, D) a layer
     keys: Tensor  # (B, S, inner) of the copy scores
-    edges: Tensor  # (B, S, 2) how well an answer may start here, and end
+    edges: Tensor  # (B, S, 2) scores of an answer's start and end
 
 
 class Attention(nn.Module):
@@ -123,7 +123,7 @@ class DecoderLayer(nn.Module):
 
 
 class SmallSeq2Seq(nn.Module):
-    """`forward` gives log probabilities (B, T, V) as logits: their softmax is themselves.  `eoi`, `start`, `end`, `separator`: token ids."""
+    """`forward` gives log probabilities (B, T, V), which can be used as logits.  `eoi`, `start`, `end`, `separator`: token ids."""
 
     def __init__(self, encoder: nn.Module, config: SmallConfig, tokenizer: Any) -> None:
         super().__init__()
@@ -144,8 +144,8 @@ class SmallSeq2Seq(nn.Module):
         self.word_bias = nn.Parameter(torch.zeros(vocabulary + 1))
         self.gate = nn.Linear(width, 1)
         self.query, self.key = nn.Linear(width, config.inner), nn.Linear(width, config.inner)
-        self.edge = nn.Linear(width, 2)  # how well an answer may start at a source token, and end
-        self.close = nn.Parameter(torch.tensor(0.5))  # weight of the end's score in the gate
+        self.edge = nn.Linear(width, 2)  # scores of an answer's start and end at a source token
+        self.close = nn.Parameter(torch.tensor(0.5))  # weight of the end score in the gate
         self.hints = nn.Linear(width, 4)  # state -> weights of the four exact features of a source token
         nn.init.zeros_(self.hints.weight)
         with torch.no_grad():
@@ -165,7 +165,7 @@ class SmallSeq2Seq(nn.Module):
     ) -> FidBatch:
         """One batch of jobs (question, passages, previous answers).  A passage longer than a row becomes several rows.
 
-        `max_tokens`: of the first passage, which is then read in rows as long as the base allows; tokens beyond it are not read.
+        `max_tokens`: of the first passage, which is then read in rows as long as the base allows; further tokens are ignored.
         """
         config = self.config
         if max_tokens:
@@ -221,25 +221,25 @@ class SmallSeq2Seq(nn.Module):
     def decode(self, states: Tensor, mask: Tensor, ids: Tensor, cache: Any = None, keep: bool = False) -> Any:
         """Logits (B, T, V) of the decoder inputs `ids` (B, T); with `keep`, `past_key_values` is what the next call takes as `cache`.
 
-        The few tokens before are read again at each call, which costs less than it would to keep their states; what depends on the
-        source is kept.
+        The previous tokens are few and are read again at each call, which costs less than caching their states; what depends on the source
+        is cached.
         """
         if cache is None:
             cross = [layer.cross.memory(states) for layer in self.layers]  # type: ignore[union-attr, operator]
-            cache = Kept(ids[:, :0], cross, self.key(states), self.edge(states))
+            cache = DecoderState(ids[:, :0], cross, self.key(states), self.edge(states))
         so_far = torch.cat([cache.ids, ids], dim=1)
         logits = self._logits(mask, so_far, cache)[:, -ids.shape[1] :]
         return SimpleNamespace(
-            logits=logits, past_key_values=Kept(so_far, cache.cross, cache.keys, cache.edges) if keep else None
+            logits=logits, past_key_values=DecoderState(so_far, cache.cross, cache.keys, cache.edges) if keep else None
         )
 
     @staticmethod
-    def repeat_cache(cache: Kept, k: int) -> Kept:
+    def repeat_cache(cache: DecoderState, k: int) -> DecoderState:
         """Each question K times in a row."""
         cross = [(fan_out(a, k), fan_out(b, k)) for a, b in cache.cross]
-        return Kept(fan_out(cache.ids, k), cross, fan_out(cache.keys, k), fan_out(cache.edges, k))
+        return DecoderState(fan_out(cache.ids, k), cross, fan_out(cache.keys, k), fan_out(cache.edges, k))
 
-    def _logits(self, mask: Tensor, ids: Tensor, kept: Kept) -> Tensor:
+    def _logits(self, mask: Tensor, ids: Tensor, kept: DecoderState) -> Tensor:
         length, words = ids.shape[1], self._words()
         causal = torch.ones(length, length, dtype=torch.bool, device=ids.device).tril()
         positions = self.position[torch.arange(length, device=ids.device).clamp(max=self.position.shape[0] - 1)]
@@ -251,13 +251,13 @@ class SmallSeq2Seq(nn.Module):
         copied, closing = self._copy(x, mask, ids, kept)  # (B, T, S), (B, T)
         gate = self.gate(x).float() + (self.close * closing)[..., None]  # (B, T, 1)
         written = (self.word(x) @ words.t() + self.word_bias).float().log_softmax(-1) + nn.functional.logsigmoid(gate)
-        # a source token of padding has no weight, so that its index (0) may stand for anything
+        # padding has no weight, so its index (0) does not matter
         source = (mask - 1).clamp(min=0)[:, None].expand(-1, length, -1)
         taken = torch.zeros_like(written).scatter_add(2, source, copied) * torch.sigmoid(-gate)
         return torch.logaddexp(written, taken.clamp(min=1e-9).log())
 
-    def _copy(self, x: Tensor, mask: Tensor, ids: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
-        """(B, T, S) copy attention, 0 at padding and at special tokens, and (B, T) how well an answer may end with what was written last."""
+    def _copy(self, x: Tensor, mask: Tensor, ids: Tensor, kept: DecoderState) -> tuple[Tensor, Tensor]:
+        """(B, T, S) copy attention, 0 at padding and special tokens, and (B, T) scores of an answer's end at the last token written."""
         scores = (self.query(x) @ kept.keys.transpose(1, 2)).float() / math.sqrt(self.config.inner)
         source = mask - 1  # (B, S) token ids, -1 at padding
         before = nn.functional.pad(source[:, :-1], (1, 0), value=-1)
@@ -268,14 +268,14 @@ class SmallSeq2Seq(nn.Module):
         two = one & (second[:, None] == earlier[:, :, None])
         again = (source[:, None] == last[:, :, None]).cumsum(1) > 0
         begins = ((last == self.start) | (last == self.separator))[:, :, None]
-        begun = nn.functional.pad(begins[:, :-1], (0, 0, 1, 0), value=False)  # the token written last is an answer's first
+        begun = nn.functional.pad(begins[:, :-1], (0, 0, 1, 0), value=False)  # the last token written is an answer's first
         weights = self.hints(x).float()  # (B, T, 4)
         exact = (one & ~begins, two & ~begins, again)
         for k, feature in enumerate(exact):
             scores = scores + weights[..., k : k + 1] * feature
         starts, ends = kept.edges.float().unbind(-1)  # (B, S)
         scores = scores + weights[..., 3:] * begins * starts[:, None]
-        here = (source[:, None] == last[:, :, None]) & ~begins  # where the token written last may have been copied from
+        here = (source[:, None] == last[:, :, None]) & ~begins  # places from which the last token may have been copied
         exactly = here & (begun | (before[:, None] == earlier[:, :, None]))
         closing = ends[:, None].expand_as(scores).masked_fill(~exactly, LOWEST).amax(-1)
         closing = closing.masked_fill(~exactly.any(-1), 0.0)
@@ -290,7 +290,7 @@ class SmallSeq2Seq(nn.Module):
         return self.write(*self.encode(batch), labels)
 
     def write(self, states: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
-        """The same from encoder states that are known."""
+        """`forward` from given encoder states."""
         before = labels.new_full((labels.shape[0], 1), self.start)
         inputs = torch.cat([before, labels[:, :-1].masked_fill(labels[:, :-1] == IGNORED, self.end)], dim=1)
         logits: Tensor = self.decode(states, mask, inputs).logits
@@ -308,12 +308,12 @@ def small_tokenizer(base: str) -> Any:
         raise CheckpointError(f"the tokenizer of base model '{base}' cannot be loaded: {error}") from error
     tokenizer.add_special_tokens({"additional_special_tokens": [EOI]}, replace_extra_special_tokens=False)
     tokenizer.eos_token = tokenizer.sep_token
-    tokenizer.model_max_length = 1 << 30  # lengths are ours to bound
+    tokenizer.model_max_length = 1 << 30  # lengths are limited elsewhere
     return tokenizer
 
 
 def make_small(config: SmallConfig | None = None, encoder: Any = None, seed: int = 0) -> tuple[SmallSeq2Seq, Any]:
-    """(network, tokenizer): a new decoder over the base's encoder, or over the one that is given."""
+    """(network, tokenizer): a new decoder over the base's encoder, or over the given one."""
     config = config or SmallConfig()
     tokenizer = small_tokenizer(config.base)
     torch.manual_seed(seed)
@@ -324,8 +324,7 @@ def make_small(config: SmallConfig | None = None, encoder: Any = None, seed: int
 
 
 def from_span(span: Any, config: SmallConfig | None = None, seed: int = 0) -> tuple[SmallSeq2Seq, Any]:
-    """A new decoder over the encoder of a trained SpanNetwork (bundled reader or answerer), which is taken over; where an answer may start and
-    end is too."""
+    """A new decoder over the encoder of a trained SpanNetwork (bundled reader or answerer), with its start and end scores."""
     config = replace(config or SmallConfig(), base=span.config.base)
     network, tokenizer = make_small(config, span.encoder, seed)
     with torch.no_grad():
@@ -335,12 +334,12 @@ def from_span(span: Any, config: SmallConfig | None = None, seed: int = 0) -> tu
 
 
 def with_own_encoder(network: SmallSeq2Seq) -> None:
-    """For a network whose encoder is trained: it is nobody else's any more, and the checkpoint will hold it."""
+    """Marks the encoder as trained here, so that the checkpoint contains it."""
     network.config = replace(network.config, encoder="", encoder_digest="")
 
 
 def _shared_encoder(config: SmallConfig) -> Any:
-    """The encoder of the bundled span model that the configuration names.  Raises CheckpointError where its weights are others by now."""
+    """The encoder of the bundled span model in the configuration.  Raises CheckpointError if its weights have changed."""
     folder = find_checkpoint(config.encoder, config.encoder)
     if (found := digest(folder)) != config.encoder_digest:
         raise CheckpointError(
@@ -357,7 +356,7 @@ def save_small(network: nn.Module, folder: Path, about: dict[str, Any] | None = 
 
 
 def load_small(folder: Path, config: SmallConfig | None = None) -> tuple[SmallSeq2Seq, Any]:
-    """`config`: use it instead of the stored one.  Raises OSError, ValueError, KeyError, TypeError or SafetensorError for what does not fit."""
+    """`config`: replaces the stored one.  Raises OSError, ValueError, KeyError, TypeError or SafetensorError for what does not fit."""
     stored = SmallConfig(**json.loads((folder / "config.json").read_text())["config"])
     tensors = load_file(folder / "model.safetensors")
     network, tokenizer = make_small(config or stored, _shared_encoder(stored) if stored.encoder else None)

@@ -1,1 +1,1 @@
-"""Models whose answers are spans of a passage: network, rows, the per-passage reader, the iterative answerer, its fast loop."""
+"""Models whose answers are spans of a passage: network, rows, per-passage reader, iterative answerer, fast loop."""

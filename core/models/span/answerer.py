@@ -1,7 +1,7 @@
 """SpanAnswerer: AmbigPrompt's answering model with a span head, the bundled default.
 
 One step = one pass over the prompt row and all passage rows (core.models.interleaving), then one softmax over all spans and [EOI].
-Equal spans of several passages add up.  Legend: N passage rows, L tokens a row, W longest answer in tokens.
+The probabilities of equal spans add up.  Legend: N passage rows, L tokens a row, W longest answer in tokens.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from core.models.span.rows import Rows
 from core.text import normalize_answer, overlapping
 from core.types import Candidate, Job, Proposal, RetrievedPassage
 
-READINGS_KEPT = 64  # questions whose reading is remembered
-LEAST = -20.0  # log probability below which the reader has no say: also keeps -inf * 0 out
-EXAMINED = 256  # spans looked at before equal texts are merged; the rest keeps its share of the probability
+READINGS_KEPT = 64  # questions whose reader output is cached
+LEAST = -20.0  # floor of the reader's log probability; also avoids -inf * 0
+EXAMINED = 256  # spans considered before equal texts are merged; the others keep their share of the probability
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Decoding:
     """Added to the logits before the softmax.
 
     `retrieval_prior`: times (cosine of a passage - cosine of the best passage); `eoi_bias`: added to [EOI]'s logit (negative: stop later);
-    `reader_weight`: times the log probability that the per-passage reader gives the span (0: the reader is not asked); `repeats`: what shares words
-    with a previous answer may be proposed too, as in the paper, where the prompt alone keeps the model from it.
+    `reader_weight`: times the per-passage reader's log probability of the span (0: the reader is not used); `repeats`: candidates that share words
+    with a previous answer are allowed, as in the paper, where only the prompt prevents them.
     """
 
     retrieval_prior: float = 8.0
@@ -48,8 +48,8 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Scored:
-    """The networks' view of one job: span scores (N, L, W), the [EOI] score, the rows that they belong to, and the per-passage reader's
-    log probabilities (N, L, W) where it was asked."""
+    """Network outputs for one job: span scores (N, L, W), the [EOI] score, the rows, and the per-passage reader's log probabilities
+    (N, L, W) if it was used."""
 
     spans: torch.Tensor
     eoi: float
@@ -58,7 +58,7 @@ class Scored:
 
 
 def shares_words(answer: str, previous: Sequence[str]) -> bool:
-    """True if the answer is, contains or is contained in a previous one: the same answer read again, longer or shorter."""
+    """True if the answer equals, contains or is contained in a previous one."""
     return any(overlapping(answer, p) for p in previous)
 
 
@@ -80,7 +80,7 @@ class SpanAnswerer(SpanModel):
         ]
 
     def score_many(self, jobs: Sequence[Job]) -> list[Scored]:
-        """What the network says of each job, before decoding."""
+        """Network outputs for each job, before decoding."""
         rows_of = [self.rows(question, [p.passage for p in passages]) for question, passages, _ in jobs]
         prompts = [self.prompt(question, previous) for question, _, previous in jobs]
         batch = collate(rows_of, prompts)
@@ -90,14 +90,14 @@ class SpanAnswerer(SpanModel):
         return [Scored(spans[i, : len(rows)], float(eoi[i]), rows, read[i]) for i, rows in enumerate(rows_of)]
 
     def score_rows(self, question: str, rows: Rows, previous: Sequence[str], read: torch.Tensor | None = None) -> Scored:
-        """What the network says over rows that are made already; `read`: the reader's view of them."""
+        """Network outputs for given rows; `read`: the reader's log probabilities."""
         batch = collate([rows], [self.prompt(question, previous)])
         batch.steps = torch.tensor([len(previous)])
         spans, eoi = self.scores(batch)
         return Scored(spans[0, : len(rows)], float(eoi[0]), rows, read)
 
     def _read(self, jobs: Sequence[Job], rows_of: Sequence[Rows]) -> Sequence[torch.Tensor | None]:
-        """The reader's view of each job; it does not depend on previous answers, so a question's later steps find it in the cache."""
+        """The reader's log probabilities for each job.  They do not depend on previous answers, so later steps use the cache."""
         if self.reader is None or not self.decoding.reader_weight:
             return [None] * len(jobs)
         keys = [(question, tuple((p.passage.id, p.passage.text) for p in passages)) for question, passages, _ in jobs]
@@ -113,22 +113,22 @@ class SpanAnswerer(SpanModel):
 
     @staticmethod
     def decide(scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str], decoding: Decoding) -> Proposal:
-        """Decoding: the prior and the bias, equal texts merged, what shares words with `previous` taken out of the softmax."""
+        """Decoding: adds the prior and the bias, merges equal texts, and removes candidates that share words with `previous` from the softmax."""
         rows = scored.rows
         best = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
         prior = [decoding.retrieval_prior * ((p.similarity if p.similarity is not None else best) - best) for p in passages]
         spans = scored.spans + torch.tensor([prior[i] for i in rows.passage])[:, None, None]
         if scored.read is not None and decoding.reader_weight:
-            length = min(spans.shape[1], scored.read.shape[1])  # beyond the shorter one is padding, where no span stands
+            length = min(spans.shape[1], scored.read.shape[1])  # the rest is padding, without spans
             spans = spans[:, :length] + decoding.reader_weight * scored.read[:, :length].clamp(min=LEAST)
         eoi = scored.eoi + decoding.eoi_bias
         found = top_spans(spans, rows, EXAMINED)
         dropped: list[float] = []
         merged: dict[str, list[float]] = {}
         first: dict[str, Candidate] = {}
-        heads: list[tuple[Span, str]] = []  # the best span of each place in the text, and the answer that it stands for
+        heads: list[tuple[Span, str]] = []  # the best span at each place in the text, and its answer
         for span in found:
-            # "Robert Wise" and "director Robert Wise" are one answer read at one place: the weaker reading supports the stronger one
+            # "Robert Wise" and "director Robert Wise" are one answer at one place: the weaker span supports the stronger one
             head = next(
                 (key for h, key in heads if h.passage == span.passage and h.start < span.end and span.start < h.end), None
             )
@@ -138,12 +138,12 @@ class SpanAnswerer(SpanModel):
             candidate = to_candidate(span, passages[span.passage].passage, 0.0)
             key = normalize_answer(candidate.text)
             heads.append((span, key))
-            if not key or (not decoding.repeats and shares_words(candidate.text, previous)):  # no key: an article alone
+            if not key or (not decoding.repeats and shares_words(candidate.text, previous)):  # no key: only an article
                 dropped.append(span.logit)
                 continue
             merged.setdefault(key, []).append(span.logit)
             first.setdefault(key, candidate)
-        # what shares words with a previous answer, or is no answer, cannot be chosen, so its mass leaves the softmax
+        # candidates that share words with a previous answer, or are empty, cannot be chosen, so their mass is removed
         total = float(torch.logsumexp(torch.cat([spans.reshape(-1), torch.tensor([eoi])]), 0))
         kept = 1.0 - sum(math.exp(logit - total) for logit in dropped)
         kept = max(kept, math.exp(eoi - total), 1e-9)
@@ -160,12 +160,12 @@ _LOADING = threading.Lock()  # two threads that ask for the same weights load th
 
 @lru_cache(maxsize=2)
 def _loaded(folder: Path, weights: str, device: str) -> SpanAnswerer:
-    """One network for all who ask for these weights; `weights` is their digest, so that new weights are loaded anew."""
+    """One network per set of weights; `weights` is their digest, so that new weights are reloaded."""
     return SpanAnswerer(load_span_network(folder), device)
 
 
 def load_answerer(name: str = "default", device: str = "auto", decoding: Decoding | None = None) -> tuple[SpanAnswerer, str]:
-    """(answerer, digest of its weights).  Loaded once; the decoding is the caller's own.  Raises CheckpointError."""
+    """(answerer, digest of its weights).  Weights are loaded once; the decoding settings are the caller's.  Raises CheckpointError."""
     folder = find_checkpoint(name, "answerer")
     weights = digest(folder)
     with _LOADING:

@@ -32,14 +32,14 @@ TICK_NS = 2_000_000_000  # coarser than the time stamps of any file system in us
 def save_network(network: nn.Module, folder: Path, config: dict[str, Any], left_out: tuple[str, ...] = ()) -> None:
     """Half-precision weights without the frozen embeddings, and config.json.
 
-    `left_out`: beginnings of names of weights that another checkpoint holds.
+    `left_out`: prefixes of the names of weights that another checkpoint holds.
     """
     own = {n: t for n, t in network.state_dict().items() if ".embeddings." not in n and not n.startswith(left_out)}
     save_weights(own, folder, config)
 
 
 def save_weights(weights: Mapping[str, torch.Tensor], folder: Path, config: dict[str, Any]) -> None:
-    """These weights in half precision, and config.json.  Files are replaced whole, so that a kill leaves the old ones.  Raises StorageError."""
+    """Writes weights in half precision, and config.json.  Files are replaced atomically, so that a kill leaves the old ones.  Raises StorageError."""
     tensors = {name: tensor.detach().to("cpu", torch.float16).contiguous() for name, tensor in weights.items()}
     disk.write_bytes(folder / WEIGHTS, save(tensors, metadata={"format": "pt"}))
     disk.write_text(folder / "config.json", json.dumps(config, indent=1) + "\n")
@@ -52,7 +52,7 @@ def save_span_network(network: nn.Module, folder: Path, about: dict[str, Any] | 
 
 @dataclass(frozen=True)
 class Training:
-    """What a checkpoint says of its training; empty where it does not."""
+    """What a checkpoint says of its training; empty if it does not."""
 
     prompting: str = "interleaved"
     stage: str = ""  # pretrain (single answers and pseudo answers: the zero-shot setting) or tune
@@ -69,7 +69,7 @@ def training_of(folder: Path) -> Training:
 
 
 def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanNetwork:
-    """`prompting`: use the weights under another mechanism (ablations).  Raises CheckpointError when a file is missing, damaged, or
+    """`prompting`: another mechanism than the stored one (ablations).  Raises CheckpointError when a file is missing, damaged, or
     does not fit the network."""
     try:
         config = SpanConfig(**json.loads((folder / "config.json").read_text())["config"])
@@ -95,12 +95,12 @@ def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanN
     return network.eval()
 
 
-Stamp = tuple[int, int, int]  # time in ns, size in bytes, inode: another one means other content, or a file replaced whole
+Stamp = tuple[int, int, int]  # time in ns, size in bytes, inode: changes with the content or when a file is replaced
 _DIGESTS: dict[Path, tuple[Stamp, str]] = {}
 
 
 def read_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a folder, plain (`model.safetensors`, which counts where both are there) or packed.
+    """The tensors of a folder, from `model.safetensors` (preferred) or `model.packed`.
 
     Raises CheckpointError for damaged packed weights, OSError or SafetensorError for others.
     """
@@ -114,12 +114,12 @@ def _is_packed(folder: Path) -> bool:
 
 
 def digest(folder: Path) -> str:
-    """First 16 hex digits of the sha256 of the weights: what a prediction remembers of its model.  Raises CheckpointError.
+    """First 16 hex digits of the sha256 of the weights, which a prediction stores.  Raises CheckpointError.
 
-    Packed weights have the digest of the file that they were made of: it stands in their header, and loading checks it.
+    Packed weights have the digest of the original file, stored in their header and checked on loading.
 
-    The file is read again when its stamp has changed; a file written within the clock's last tick is not remembered, as a second writing
-    could have the same stamp.
+    The digest is cached until the file's stamp changes; a file written within the clock's last tick is not cached, because another
+    write could have the same stamp.
     """
     path = folder / WEIGHTS
     try:

@@ -1,10 +1,10 @@
-"""AmbigPrompt's loop with less reading: the first step reads every passage, later steps only those that can still hold an answer.
+"""A faster loop for AmbigPrompt: the first step reads every passage, later steps only those that may still hold an answer.
 
 The exact loop of Sun et al. 2023 encodes all N passages at every step, because the prompt changes and every passage sees it.  Here a later step
-encodes the prompt with a few passages only: those where the first step found the best answers that the previous ones do not cover.
-A question's answers are chosen among these passages, and [EOI] is judged over them.  Where a reranker judges the candidates of each step
-(core.models.ranking.reranker), its scores say where to read, not the model's own logits: what it would choose next is read again, and the answers
-are more often those of the exact loop.  One loop object serves one question.
+encodes the prompt with only a few passages: those with the best remaining answers of the first step.
+Answers and [EOI] are chosen over these passages.  Where a reranker judges the candidates of each step
+(core.models.ranking.reranker), its scores select the passages instead of the model's logits, and the answers
+agree more often with the exact loop.  One loop object serves one question.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 @dataclass(frozen=True)
 class Rereading:
     """How many passages a later step reads: `share` of all, at least `least`, but none whose best remaining span is more than `margin` (logits)
-    below the best of all; the first one always.  Under a reranker it is its scores that must not be more than `judged_margin` (log odds) below.
+    below the best of all; always the first.  With a reranker, its scores must not be more than `judged_margin` (log odds) below.
     """
 
     share: float = 0.2
@@ -38,14 +38,14 @@ class Rereading:
 
 
 class _FastLoop:
-    """Keeps the previous answers and the passages of the first step: another question, or answers taken back, begin anew."""
+    """State of a loop: the previous answers and the first step's passages.  Another question, or withdrawn answers, start again."""
 
     def __init__(self, rereading: Rereading | None = None) -> None:
         self.rereading = rereading or Rereading()
         self._begun: tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]] | None = None
 
     def _goes_on(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> bool:
-        """True where this is a later step of the loop that began last; else it begins here."""
+        """True if this is a later step of the current loop; else a new loop starts."""
         key = tuple((p.passage.id, p.passage.text) for p in passages)
         if self._begun is not None:
             asked, before, seen = self._begun
@@ -56,20 +56,20 @@ class _FastLoop:
 
 
 class FastSpanLoop(_FastLoop):
-    """Over a SpanAnswerer: passages in the order of the best span that the first step left them, or of what a reranker says (`judged`)."""
+    """A fast loop over a SpanAnswerer: passages ordered by their best remaining span, or by a reranker's scores (`judged`)."""
 
     def __init__(self, model: SpanAnswerer, rereading: Rereading | None = None) -> None:
         super().__init__(rereading)
         self.model = model
         self._first: Scored | None = None
-        self._judged: list[list[tuple[Candidate, float]]] = []  # of each step, where a reranker says it
+        self._judged: list[list[tuple[Candidate, float]]] = []  # of each step, if there is a reranker
 
     def judged(self, candidates: Sequence[Candidate], scores: Sequence[float]) -> None:
-        """What a reranker says of the last step's candidates: the next step reads the passages of the best ones that are left."""
+        """Receives a reranker's scores of the last step's candidates: the next step reads the passages of the best remaining ones."""
         self._judged.append([(c, float(s)) for c, s in zip(candidates, scores, strict=True)])
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
-        """As SpanAnswerer.propose: equal to it at the first step."""
+        """Like SpanAnswerer.propose, and equal to it at the first step."""
         if not self._goes_on(question, passages, previous) or self._first is None:
             self._judged = []
             (self._first,) = self.model.score_many([(question, passages, previous)])
@@ -85,9 +85,7 @@ class FastSpanLoop(_FastLoop):
         """Indices of the passages that are read again; at least one."""
         assert self._first is not None
         most = self.rereading.count(len(passages))
-        best: dict[
-            str, float
-        ] = {}  # id of a passage -> the score of its best candidate that is left; what a later step says counts
+        best: dict[str, float] = {}  # passage id -> the score of its best remaining candidate, from the latest step
         for step in self._judged:
             said: dict[str, float] = {}
             for candidate, score in step:
@@ -106,7 +104,7 @@ class FastSpanLoop(_FastLoop):
 
 
 def part_of(rows: Rows, at: Sequence[int]) -> Rows:
-    """Some of the rows; `passage` keeps counting all passages."""
+    """A selection of the rows; `passage` still indexes all passages."""
     return Rows(
         [rows.input_ids[i] for i in at],
         [rows.token_type_ids[i] for i in at],
@@ -120,7 +118,7 @@ def part_of(rows: Rows, at: Sequence[int]) -> Rows:
 def remaining(
     scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str], prior: float
 ) -> list[tuple[int, float]]:
-    """(index, logit of the best remaining span) of each passage, the best first; those of whose spans none is left come last, at -inf."""
+    """(index, logit of the best remaining span) of each passage, best first; passages without one come last, with -inf."""
     best = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
     priors = [prior * ((p.similarity if p.similarity is not None else best) - best) for p in passages]
     spans = scored.spans + torch.tensor([priors[i] for i in scored.rows.passage])[:, None, None]
@@ -129,14 +127,14 @@ def remaining(
         if span.passage in logits:
             continue
         text = to_candidate(span, passages[span.passage].passage, 0.0).text
-        if normalize_answer(text) and not shares_words(text, previous):  # an article alone is no answer
+        if normalize_answer(text) and not shares_words(text, previous):  # an article is not an answer
             logits[span.passage] = span.logit
     return sorted(((i, logits.get(i, -math.inf)) for i in range(len(passages))), key=lambda item: (-item[1], item[0]))
 
 
 class FastTextLoop(_FastLoop):
-    """Over an answering model that writes its answers: passages that hold a candidate which is not given yet, then those that hold no
-    answer given so far, each group in the order of retrieval."""
+    """A fast loop over a model that writes its answers: first passages with a candidate that was not given yet, then those without any
+    given answer, each group in retrieval order."""
 
     def __init__(self, model: AnsweringModel, rereading: Rereading | None = None) -> None:
         super().__init__(rereading)
@@ -144,7 +142,7 @@ class FastTextLoop(_FastLoop):
         self._candidates: list[str] = []
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
-        """As the model's propose: equal to it at the first step."""
+        """Like the model's propose, and equal to it at the first step."""
         if not self._goes_on(question, passages, previous):
             self._candidates = []
             read: Sequence[RetrievedPassage] = passages

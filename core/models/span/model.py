@@ -1,4 +1,4 @@
-"""What SpanAnswerer and PassageReader share: base encoder, tokenizer, batches, one lock around the network."""
+"""What SpanAnswerer and PassageReader share: base encoder, tokenizer, batches, and a lock around the network."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def base_folder(name: str) -> str:
     return str(packaged_folder(name)) if name in PACKAGES else name
 
 
-# tokenizers of one base are shared between models, and truncation is a state of theirs: one thread at a time
+# tokenizers of a base are shared between models and are not thread-safe: truncation is part of their state
 _TOKENIZING = threading.Lock()
 
 
 @lru_cache(maxsize=4)
 def load_tokenizer(base: str) -> Any:
-    """What rows are made with.  A plain BERT's word pieces need nothing of transformers."""
+    """The tokenizer of a base.  A plain BERT's word pieces are loaded without transformers."""
     try:
         if fits(folder := base_folder(base)) and (Path(folder) / WORD_PIECES).is_file():
             return WordPieces(folder)
@@ -114,7 +114,7 @@ def collate(rows_of: Sequence[Rows], prompts: Sequence[tuple[list[int], list[int
 
 
 class SpanModel:
-    """A SpanNetwork with its tokenizer on a device.  Calls from several threads take turns."""
+    """A SpanNetwork with its tokenizer on a device.  Thread-safe: one call at a time."""
 
     def __init__(self, network: SpanNetwork, config: SpanConfig, device: str = "auto") -> None:
         self.config = config
@@ -128,7 +128,7 @@ class SpanModel:
         return self._place.device
 
     def rows(self, question: str, passages: Sequence[Passage]) -> Rows:
-        """The rows of all passages; short names of the question are read as what they stand for there."""
+        """The rows of all passages; short names in the question are spelled out as in the passages."""
         pairs = [(p.title, p.text) for p in passages]
         question = spelled_out(question, [f"{title}. {text}" for title, text in pairs])
         with _TOKENIZING:
@@ -139,7 +139,7 @@ class SpanModel:
             return prompt_row(self.tokenizer, question, previous, self.config.max_prompt_tokens)
 
     def scores(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
-        """Span scores and "nothing" scores as float32 on the CPU."""
+        """Span scores and "no answer" scores as float32 on the CPU."""
         with self.lock, torch.inference_mode():
             parts = self._place.run(lambda part: self._forward(batch.questions(part)), len(batch.mask) // batch.rows)
         spans, nothing = zip(*parts, strict=True)
@@ -153,7 +153,7 @@ class SpanModel:
 
 
 def top_spans(scores: Tensor, rows: Rows, limit: int) -> list[Span]:
-    """The `limit` best spans of scores (N, L, W) as characters of their passages; overlapping windows give a span once."""
+    """The `limit` best spans of scores (N, L, W), as characters of their passages; spans in overlapping windows are returned once."""
     _, length, width = scores.shape
     flat = scores.reshape(-1)
     values, index = torch.topk(flat, min(limit, flat.numel()))
@@ -170,7 +170,7 @@ def top_spans(scores: Tensor, rows: Rows, limit: int) -> list[Span]:
 
 
 def span_text(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widens a span over a currency sign before it, a percent sign after it, or a bracket that it opened but did not close."""
+    """Extends a span to a currency sign before it, a percent sign after it, or the bracket that closes one it contains."""
     if start > 0 and text[start - 1] in "$£€¥":
         start -= 1
     if end < len(text) and text[end] == "%":

@@ -1,4 +1,4 @@
-"""The network of SpanAnswerer and PassageReader: an encoder, a span head and one "nothing" score.
+"""The network of SpanAnswerer and PassageReader: an encoder, a span head and a "no answer" score.
 
 Sources: interleaved prompting as in AmbigPrompt (Sun et al. 2023, section 3.1); the answering head reads Cat(E, X) (Eq. 7).  The paper's head
 is a decoder; here start, end and span scores over every passage token and one [EOI] score share ONE softmax, so a step needs no
@@ -24,7 +24,7 @@ Prompting = Literal["interleaved", "separate", "learned"]
 class SpanConfig:
     """`prompting`: the paper's mechanism, or one of its ablations (Table 3).  Lengths are in tokens."""
 
-    base: str = "minilm"  # encoder whose frozen embeddings the checkpoint does not repeat
+    base: str = "minilm"  # encoder; its frozen embeddings are not in the checkpoint
     prompting: Prompting = "interleaved"
     max_tokens: int = 192
     max_prompt_tokens: int = 96
@@ -57,7 +57,7 @@ class RowBatch:
     steps: Tensor | None = None  # (B,) index of the step, for prompting="learned"
 
     def questions(self, part: slice) -> RowBatch:
-        """Some of the questions; R and L stay."""
+        """A slice of the questions; R and L do not change."""
         rows = slice(part.start * self.rows, part.stop * self.rows)
         cut = {k: v[part if k == "steps" else rows] if isinstance(v, Tensor) else v for k, v in self.__dict__.items()}
         return RowBatch(**cut)  # type: ignore[arg-type]
@@ -68,7 +68,7 @@ class RowBatch:
 
 
 class SpanHead(nn.Module):
-    """score(s, e) = start(s) + end(e) + <A h_s, B h_e> / sqrt(span_width) + length(e - s), and one score for "nothing"."""
+    """score(s, e) = start(s) + end(e) + <A h_s, B h_e> / sqrt(span_width) + length(e - s), and one "no answer" score."""
 
     def __init__(self, width: int, config: SpanConfig) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class SpanHead(nn.Module):
         self.length = nn.Parameter(torch.zeros(config.max_answer_tokens))
         self.nothing = nn.Sequential(nn.Linear(2 * width, width), nn.GELU(), nn.Linear(width, 1))
         self.look = nn.Linear(width, width, bias=False)  # prompt state -> query over Cat(E, X)
-        self.recall = nn.MultiheadAttention(width, 4, batch_first=True, bias=False)  # passage tokens look at E
+        self.recall = nn.MultiheadAttention(width, 4, batch_first=True, bias=False)  # passage tokens attend to E
         nn.init.normal_(self.look.weight, std=0.02)
 
     def spans(self, x: Tensor, starts: Tensor, ends: Tensor) -> Tensor:
@@ -90,16 +90,16 @@ class SpanHead(nn.Module):
         pair = self.first(x) @ self.last(x).transpose(1, 2) / math.sqrt(self.config.span_width)  # (rows, L, L)
         full = (pair + edge[..., :1] + edge[..., 1].unsqueeze(1)).float()
         full = full.masked_fill(~(starts.unsqueeze(2) & ends.unsqueeze(1)), float("-inf"))
-        full = nn.functional.pad(full, (0, window), value=float("-inf"))  # so that a band of W leaves no row
+        full = nn.functional.pad(full, (0, window), value=float("-inf"))  # so that a band of W stays within the row
         index = torch.arange(length, device=x.device)[:, None] + torch.arange(window, device=x.device)  # (L, W)
         band = full.gather(2, index.expand(rows, length, window))
         return band + self.length[:window].float()
 
     def remember(self, x: Tensor, e: Tensor, prompt_mask: Tensor) -> Tensor:
-        """Passage tokens (B, S, d) look at the prompt E (B, P, d): the head reads Cat(E, X).
+        """Passage tokens (B, S, d) attend to the prompt E (B, P, d): the head reads Cat(E, X).
 
-        The attention of `recall`, in an order that suits a few keys and many queries: of the queries' and the output's projection only what
-        the H * P keys need is computed.  (Its own call would also import sympy, a second of a start, to check the mask's shape.)
+        Computes `recall` in an order suited to few keys and many queries, with only the projections that the H * P keys need.  (Calling the
+        module would also import sympy, which takes a second, to check the mask's shape.)
         """
         recall = self.recall
         to_q, to_k, to_v = (w.unflatten(0, (recall.num_heads, -1)) for w in recall.in_proj_weight.chunk(3))  # (H, D, d) each
@@ -120,7 +120,7 @@ class SpanHead(nn.Module):
 
 
 class SpanNetwork(nn.Module):
-    """Encoder + head.  `forward` gives span scores (B, N, L, W) and "nothing" scores: (B,) when prompted, (B, N) for the reader."""
+    """Encoder + head.  `forward` gives span scores (B, N, L, W) and "no answer" scores: (B,) when prompted, (B, N) for the reader."""
 
     def __init__(self, encoder: nn.Module, config: SpanConfig) -> None:
         super().__init__()
@@ -151,14 +151,14 @@ class SpanNetwork(nn.Module):
         config: Any = self.encoder.config
         if config.model_type != "bert" or batch.input_ids.device.type != "cpu":
             return False
-        return not (self.training and config.attention_probs_dropout_prob)  # packed rows have no dropout in the attention
+        return not (self.training and config.attention_probs_dropout_prob)  # packed rows support no attention dropout
 
     def _encode_packed(self, batch: RowBatch, rows: int | None) -> Tensor:
-        """The same states as of padded rows, and zeros where there is no token."""
+        """The same states as with padded rows, with zeros at padding."""
         mask = batch.mask
         positions = torch.arange(mask.shape[1]).expand_as(mask)
         out = self.encoder(
-            input_ids=batch.input_ids[mask][None],  # (1, T): the tokens of all rows one after another
+            input_ids=batch.input_ids[mask][None],  # (1, T): the tokens of all rows, concatenated
             token_type_ids=batch.token_type_ids[mask][None],
             position_ids=positions[mask][None],
             packed=Packing(tuple(mask.sum(1).tolist()), rows),
@@ -192,9 +192,9 @@ class SpanNetwork(nn.Module):
         return self.read_off(batch, self.encode(batch))
 
     def read_off(self, batch: RowBatch, states: Tensor) -> tuple[Tensor, Tensor]:
-        """The head's scores over states (B * R, L, d) that `encode` gave."""
+        """The head's scores from states (B * R, L, d) of `encode`."""
         length, width = states.shape[1:]
-        if not batch.prompted:  # the per-passage reader: every row for itself, [CLS] says "nothing here"
+        if not batch.prompted:  # the per-passage reader: each row separately, [CLS] for "no answer"
             spans = self.head.spans(states, batch.starts, batch.ends)
             nothing = self.head.nothing(torch.cat([states[:, 0], states[:, 0]], dim=-1)).squeeze(-1).float()
             return spans.view(-1, batch.rows, *spans.shape[1:]), nothing.view(-1, batch.rows)

@@ -1,9 +1,8 @@
-"""Packed weights: `model.packed`, a float16 safetensors file made smaller without loss.
+"""Packed weights: `model.packed`, a losslessly compressed float16 safetensors file.
 
-The high bytes of float16 numbers (sign, exponent, two bits of the fraction) compress, the low bytes are noise: they are kept apart, and only the
-high ones are compressed.  Weights that were trained on from those of another checkpoint are kept as differences to them, number by number as
-integers of their bits; small differences of either sign become small numbers (zigzag).  Unpacked, the file is the original byte for byte: its sha256
-stands in the header and is checked whenever the file is read.
+The high bytes of float16 numbers (sign, exponent, two bits of the fraction) compress well, the low bytes are noise: they are stored separately, and only the
+high ones are compressed.  Weights fine-tuned from another checkpoint are stored as differences of their bit patterns; zigzag coding maps small
+differences of either sign to small numbers.  Unpacking restores the original byte for byte; its sha256 is in the header and is checked on every read.
 
 Layout: the magic line, a line of JSON (`Header`), the original's own safetensors header, the compressed high bytes, the low bytes.
 """
@@ -29,7 +28,7 @@ MAX_HEADER = 1 << 12  # bytes of the line of JSON
 
 @dataclass(frozen=True)
 class Header:
-    """`sha256` of the original file; `against`: the bundled checkpoint that the numbers are differences to ("" for none); sizes in bytes."""
+    """`sha256` of the original file; `against`: the bundled checkpoint that the differences refer to ("": none); sizes in bytes."""
 
     sha256: str
     against: str
@@ -47,7 +46,7 @@ class Header:
 def pack(original: bytes, against: str = "") -> bytes:
     """The packed form of a safetensors file of float16 weights.
 
-    `against`: a bundled checkpoint that is packed by itself and has weights of the same names and shapes.  Raises CheckpointError, also for
+    `against`: a bundled checkpoint, itself not packed as differences, with the same names and shapes.  Raises CheckpointError, also for
     weights that are not float16.
     """
     head, numbers = _split(original)
@@ -60,13 +59,13 @@ def pack(original: bytes, against: str = "") -> bytes:
 
 
 def read_header(path: Path) -> Header:
-    """Raises CheckpointError for what is no packed file, OSError where it cannot be read."""
+    """Raises CheckpointError for what is no packed file, OSError if it cannot be read."""
     with path.open("rb") as file:
         return _header(file, path)
 
 
 def unpack(path: Path) -> bytes:
-    """The original safetensors file.  Raises CheckpointError where the packed one is damaged, OSError where it cannot be read."""
+    """The original safetensors file.  Raises CheckpointError for damaged packed weights, OSError if they cannot be read."""
     header, original = _decoded(path)
     if hashlib.sha256(original).hexdigest() != header.sha256:
         also = f", or the weights of '{header.against}' that it builds on are others" if header.against else ""
@@ -75,12 +74,12 @@ def unpack(path: Path) -> bytes:
 
 
 def _decoded(path: Path) -> tuple[Header, bytes]:
-    """The header and what the file decodes to, its sum not yet compared.  Raises as `unpack`."""
+    """The header and the decoded file, whose sha256 is not yet checked.  Raises as `unpack`."""
     with path.open("rb") as file:
         header = _header(file, path)
         sizes = (header.head, header.high, header.low)
         if file.tell() + sum(sizes) != path.stat().st_size:
-            raise _damaged(path, f"it has {path.stat().st_size:,} bytes, its header tells of {file.tell() + sum(sizes):,}")
+            raise _damaged(path, f"it has {path.stat().st_size:,} bytes, its header says {file.tell() + sum(sizes):,}")
         head, packed_high, packed_low = (file.read(size) for size in sizes)
     try:
         high = np.frombuffer(zlib.decompress(packed_high, bufsize=max(1, header.low)), np.uint8)
@@ -98,7 +97,7 @@ def _decoded(path: Path) -> tuple[Header, bytes]:
 
 def _header(file: Any, path: Path) -> Header:
     if file.read(len(MAGIC)) != MAGIC:
-        raise _damaged(path, "it does not begin as packed weights do")
+        raise _damaged(path, "it does not start like packed weights")
     try:
         return Header(**json.loads(file.readline(MAX_HEADER)))
     except (ValueError, TypeError) as error:
@@ -116,15 +115,14 @@ def _split(original: bytes) -> tuple[bytes, NDArray[np.uint16]]:
         tensors = json.loads(original[8:size])
         kinds = {about["dtype"] for name, about in tensors.items() if name != "__metadata__"}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"these weights are no safetensors file ({error})") from None
+        raise CheckpointError(f"these weights are not a safetensors file ({error})") from None
     if kinds != {"F16"}:
         raise CheckpointError(f"only float16 weights are packed, not {', '.join(sorted(kinds)) or 'none'}")
     return original[:size], np.frombuffer(original, "<u2", offset=size)
 
 
 def _reference(name: str, head: bytes) -> NDArray[np.uint16]:
-    """The numbers of a bundled checkpoint; the sum of what builds on them is theirs too.  Raises CheckpointError where it is missing, or its tensors
-    are not laid out as `head` says."""
+    """The numbers of a bundled checkpoint.  Raises CheckpointError if it is missing, or its tensors do not match `head`."""
     path = BUNDLED / name / PACKED
     try:
         own, numbers = _split(_decoded(path)[1])

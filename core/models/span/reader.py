@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from core.models.encoders.precision import quick
+from core.models.encoders.precision import bf16_autocast
 from core.models.finding import find_checkpoint
 from core.models.span.checkpoints import digest, load_span_network
 from core.models.span.model import SpanModel, collate, to_candidate, top_spans
@@ -24,7 +24,7 @@ LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Readout:
-    """What one passage says: candidates, the likeliest first, and the probability that it does not answer."""
+    """The reader's output for one passage: candidates, likeliest first, and the probability that it has no answer."""
 
     passage: Passage
     candidates: tuple[Candidate, ...]
@@ -32,13 +32,13 @@ class Readout:
 
     @property
     def best(self) -> Candidate | None:
-        """The best candidate, or None when abstaining is likelier than any one span."""
+        """The best candidate, or None if abstaining is likelier than any span."""
         top = self.candidates[0] if self.candidates else None
         return top if top is not None and top.probability > self.abstain_probability else None
 
     @property
     def answers_probability(self) -> float:
-        """That the passage answers; never 0."""
+        """The probability that the passage has an answer; never 0."""
         return max(LEAST, 1 - self.abstain_probability)
 
 
@@ -53,15 +53,15 @@ def relevances(readouts: Sequence[Readout]) -> list[float]:
 
 class PassageReader(SpanModel):
     def read_pairs(self, pairs: Sequence[tuple[str, Passage]], candidates: int = 5) -> list[Readout]:
-        """One readout for each (question, passage).  A long passage is read in windows; its windows share one softmax with the least
-        willing abstention, so that a window without the answer does not silence the others."""
+        """One readout for each (question, passage).  The windows of a long passage share one softmax with their lowest abstention score, so
+        that a window without the answer does not hide the others."""
         jobs = [self.rows(question, [passage]) for question, passage in pairs]
         out: list[Readout] = []
         for i in range(0, len(jobs), BATCH_ROWS):
             part = jobs[i : i + BATCH_ROWS]
             order = sorted(range(len(part)), key=lambda j: max(len(r) for r in part[j].input_ids))
             answers: dict[int, Readout] = {}
-            for k in range(0, len(order), 16):  # short rows together: padding is work too
+            for k in range(0, len(order), 16):  # similar lengths together, to limit padding
                 group = order[k : k + 16]
                 spans, nothing = self.scores(collate([part[j] for j in group], None))
                 for g, j in enumerate(group):
@@ -76,14 +76,14 @@ class PassageReader(SpanModel):
     def read_states(
         self, question: str, passages: Sequence[Passage], candidates: int = 5
     ) -> tuple[list[Readout], torch.Tensor]:
-        """(readouts, (n, 3 d) states): of each passage those of the row's first token and of the first and last token of its best span."""
+        """(readouts, (n, 3 d) states): for each passage, the states of the row's first token and of its best span's first and last token."""
         readouts: list[Readout] = []
         vectors: list[torch.Tensor] = []
         for k in range(0, len(passages), 16):
             part = passages[k : k + 16]
             jobs = [self.rows(question, [passage]) for passage in part]
             batch = collate(jobs, None)
-            with self.lock, torch.inference_mode(), quick(self.device):
+            with self.lock, torch.inference_mode(), bf16_autocast(self.device):
                 states = self.network.encode(on_device := batch.to(self.device))
                 found = self.network.read_off(on_device, states)
             spans, nothing, states = (x.float().cpu() for x in (*found, states))
@@ -98,7 +98,7 @@ class PassageReader(SpanModel):
         return readouts, torch.stack(vectors) if vectors else torch.zeros(0, 0)
 
     def log_probabilities(self, rows_of: Sequence[Rows]) -> list[torch.Tensor]:
-        """log p(span | question, passage row), (N, L, W) a question, from rows that are made already; -inf where no span may stand."""
+        """log p(span | question, passage row), (N, L, W) a question, from given rows; -inf where no span is allowed."""
         out: list[torch.Tensor] = []
         for k in range(0, len(rows_of), 8):
             part = rows_of[k : k + 8]
@@ -126,7 +126,7 @@ def _loaded(folder: Path, weights: str, device: str) -> PassageReader:
 
 
 def load_reader(name: str = "default", device: str = "auto") -> tuple[PassageReader, str]:
-    """(reader, digest of its weights).  Loaded once; new weights in the folder are loaded anew.  Raises CheckpointError."""
+    """(reader, digest of its weights).  Loaded once, and again when the folder's weights change.  Raises CheckpointError."""
     folder = find_checkpoint(name, "reader")
     weights = digest(folder)
     with _LOADING:

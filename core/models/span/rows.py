@@ -1,7 +1,7 @@
-"""Text to rows of tokens: the prompt row and the passage rows of one question, with what the span head needs to know.
+"""Converts text to rows of tokens: the prompt row and the passage rows of one question, with the positions that the span head needs.
 
 A passage row is `[CLS] question [SEP] title : text [SEP]`, a prompt row `[CLS] question [SEP] answer ; answer [SEP]`.  A long passage becomes
-several overlapping rows.  A span may start and end at word edges of the passage's text only, never in the title.
+several overlapping rows.  Spans start and end only at word boundaries of the passage's text, never in the title.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from torch import Tensor
 from core.text import find_spans
 
 JOIN = " : "  # between title and text
-MOST_TOKENS = 1536  # of one passage: enough for core.text.CHUNK_CHARS characters of a script with a token a character
-TOKEN_CHARS = 32  # more than the average of any text; what lies beyond MOST_TOKENS such tokens is not even tokenised
+MOST_TOKENS = 1536  # of one passage: enough for core.text.CHUNK_CHARS characters at one token per character
+TOKEN_CHARS = 32  # above the average of any text; text beyond MOST_TOKENS such tokens is not tokenised
 
 
 @dataclass(frozen=True)
 class Rows:
-    """L tokens a row.  `passage` is the index of the passage that a row was made of, `offsets` count characters of its text."""
+    """L tokens a row.  `passage` is the index of a row's passage, `offsets` count characters of its text."""
 
     input_ids: list[list[int]]
     token_type_ids: list[list[int]]
@@ -46,7 +46,7 @@ def passage_rows(
     """Rows of all passages, (title, text) each; question cut to `max_question_tokens`, passages split into overlapping windows.
 
     Of a passage at most MOST_TOKENS tokens are read (11 to 14 rows of 192 tokens, by the length of the question), rounded up to whole rows, so
-    that an endless passage cannot exhaust the memory.
+    that an overlong passage cannot exhaust memory.
     """
     question = clip(tokenizer, question, min(max_question_tokens, max_tokens // 2))
     seconds = [(f"{title}{JOIN}{text}" if title else text)[: MOST_TOKENS * TOKEN_CHARS] for title, text in passages]
@@ -107,7 +107,7 @@ def prompt_row(
 
 
 def label_spans(rows: Rows, texts: Sequence[str], aliases: Sequence[str], max_answer_tokens: int) -> list[tuple[int, int, int]]:
-    """All spans (row, first token, last token) of the rows that read as one of the aliases."""
+    """All spans (row, first token, last token) whose text is one of the aliases."""
     found: list[tuple[int, int, int]] = []
     for r, passage in enumerate(rows.passage):
         by_start = {a: i for i, (a, _) in enumerate(rows.offsets[r]) if rows.starts[r][i]}

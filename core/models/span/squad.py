@@ -1,4 +1,4 @@
-"""Extractive readers that others trained, in the format of transformers' question answering: for metrics that are defined by one."""
+"""Third-party extractive readers in the format of transformers' question answering, for metrics that use one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.errors import CheckpointError
 from core.models.encoders.device import pick_device
 from core.models.encoders.pretrained import pretrained, reason
 
-MAX_TOKENS, STRIDE = 384, 128  # of a window, as SQuAD's readers are mostly trained
+MAX_TOKENS, STRIDE = 384, 128  # of a window, as usual for SQuAD readers
 MAX_ANSWER_TOKENS = 30
 
 
@@ -18,7 +18,7 @@ class SquadReader:
     """The best span of a text, or "" where the first token scores higher (SQuAD 2.0: no answer)."""
 
     def __init__(self, name: str, device: str = "auto") -> None:
-        """`name`: a folder or a hub name.  Raises CheckpointError where it cannot be loaded or is no reader."""
+        """`name`: a folder or a hub name.  Raises CheckpointError if it cannot be loaded or is not a reader."""
         try:
             self.tokenizer = pretrained("AutoTokenizer", name, use_fast=True)
             network, found = pretrained("AutoModelForQuestionAnswering", name, output_loading_info=True)
@@ -27,7 +27,7 @@ class SquadReader:
         except Exception as error:  # a hub client fails in a dozen ways
             raise CheckpointError(f"the reader '{name}' cannot be loaded ({type(error).__name__}: {reason(error)})") from error
         if missing := [key for key in found["missing_keys"] if key.startswith("qa_outputs")]:
-            raise CheckpointError(f"'{name}' is no reader: it lacks {missing[0]}; name one that was trained on SQuAD 2.0")
+            raise CheckpointError(f"'{name}' is not a reader: it lacks {missing[0]}; name one that was trained on SQuAD 2.0")
         self.device = pick_device(device)
         self.network: Any = network.to(self.device).eval()
 
@@ -48,7 +48,10 @@ class SquadReader:
         inputs = {k: v.to(self.device) for k, v in encoded.items() if k in self.tokenizer.model_input_names}
         with torch.inference_mode():
             out = self.network(**inputs)
-        best, said = float((out.start_logits[:, 0] + out.end_logits[:, 0]).min()), ""  # the least willing window's "no answer"
+        best, said = (
+            float((out.start_logits[:, 0] + out.end_logits[:, 0]).min()),
+            "",
+        )  # the lowest "no answer" score of a window
         for row, offsets in enumerate(encoded["offset_mapping"].tolist()):
             inside = torch.tensor([part == 1 for part in encoded.sequence_ids(row)])
             if (found := best_span(out.start_logits[row].cpu(), out.end_logits[row].cpu(), inside)) and found[2] > best:
@@ -57,7 +60,7 @@ class SquadReader:
 
 
 def best_span(starts: torch.Tensor, ends: torch.Tensor, inside: torch.Tensor) -> tuple[int, int, float] | None:
-    """(first token, last token, score) of the best span of at most MAX_ANSWER_TOKENS tokens within `inside`; None where nothing is.
+    """(first token, last token, score) of the best span of at most MAX_ANSWER_TOKENS tokens within `inside`; None if nothing is.
 
     >>> best_span(torch.tensor([9.0, 0.0, 2.0, 1.0]), torch.tensor([9.0, 3.0, 0.0, 2.0]), torch.tensor([False, True, True, True]))
     (2, 3, 4.0)

@@ -1,7 +1,7 @@
 """Files -> passages, one streaming interface for every format.
 
-A reader turns a `Source` into rows; what is the same for all formats (cleaning, ids, duplicates, chunks of 100 words or 1,500 characters) happens
-here.  A further format is one function and one entry of `READERS`.
+A reader turns a `Source` into rows; the steps that all formats share (cleaning, ids, duplicates, chunks of 100 words or 1,500 characters) are
+here.  A new format is one function and one entry in `READERS`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ READERS: dict[str, Reader] = {
     ".md": read_markdown,
     ".pdf": read_pdf,
 }
-# control characters would break the row file, a log or a terminal; white space among them is collapsed anyway
+# control characters would break the row file, a log or a terminal; white space is collapsed anyway
 _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
 _DIVIDED = re.compile(
     "(?<=\\w)[\u2010\u00ad]\\s+(?=[^\\W\\d_])|\u00ad"
-)  # U+2010 and the soft hyphen, as typesetters divide; not a plain "-"
+)  # U+2010 and the soft hyphen, used for hyphenation; not a plain "-"
 
 
 def reader_for(path: Path) -> Reader:
@@ -47,7 +47,7 @@ def reader_for(path: Path) -> Reader:
 
 
 def _clean(text: str) -> str:
-    """Control characters out, words joined that were divided at the end of a line, white space collapsed to single blanks."""
+    """Removes control characters, joins words hyphenated at line ends, and collapses white space."""
     return " ".join(_DIVIDED.sub("", text.translate(_CONTROLS)).split())
 
 
@@ -61,9 +61,9 @@ def read_passages(
 ) -> Iterator[Passage]:
     """The passages of a file, in its order, streamed; documents of more than 100 words or 1,500 characters are cut, with ids `id#1`, `id#2`, ...
 
-    `on_reject` hears of every row that is left out.  `taken` says whether an id was used before (by another file, say); without
-    it the ids of this file are remembered.  `tally` is filled while the passages are drawn.
-    Raises InputError for a file that cannot be read or is past a limit, FormatError (a kind of it) for a damaged one.
+    `on_reject` receives every rejected row.  `taken` says whether an id is already used (for instance by another file); by default
+    the ids of this file are checked.  `tally` is filled while passages are read.
+    Raises InputError for a file that cannot be read or exceeds a limit, FormatError (a subclass) for a damaged one.
     """
     reader = reader_for(path)
     source = Source(path, limits, on_reject, tally or Tally())
@@ -90,13 +90,13 @@ def read_passages(
 
 
 def _wrong(identity: str, title: str, text: str) -> str:
-    """Why a row cannot be a passage; empty when it can."""
+    """Why a row cannot be a passage; empty if it can."""
     if not text:
         return "the text is empty"
     if len(identity) > MAX_ID_CHARS:
         return f"the id has {len(identity)} characters; at most {MAX_ID_CHARS} are allowed"
     if identity != _clean(identity):
-        return "the id holds a tab, a control character or repeated white space"
+        return "the id contains a tab, a control character or repeated white space"
     if len(title) > MAX_TITLE_CHARS:
         return f"the title has {len(title)} characters; at most {MAX_TITLE_CHARS} are allowed (are text and title swapped?)"
     return next((problem for part in (identity, title, text) if (problem := text_problem(part))), "")

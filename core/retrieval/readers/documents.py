@@ -31,7 +31,7 @@ def _title(stem: str) -> str:
 def read_text(source: Source) -> Iterator[Row]:
     """The whole file as one document, cut while it is read: chunk n has the id `name#n`, a single chunk the id `name`."""
     words: list[str] = []
-    held: Row | None = None  # the latest chunk: whether the file has a second one decides the id of the first
+    held: Row | None = None  # the latest chunk: the first one's id depends on whether there is a second
     chunks = 0
 
     def cut() -> Row:
@@ -65,7 +65,7 @@ def read_markdown(source: Source) -> Iterator[Row]:
     """Each section as a document, titled `Heading (Document)`; ids `name-n`.  Light markup (links, emphasis, lists) is dropped.
 
     The document is the file's first heading of the first level, or its name: many files have a section "Installation".  A heading without
-    text gives nothing; text before the first heading has the document as title.
+    text is skipped; text before the first heading is titled with the document.
     """
     document = title = _title(source.stem)
     start, fenced, sections, before = 1, False, 0, 0
@@ -125,8 +125,8 @@ def _plain(line: str) -> str:
 def read_pdf(source: Source) -> Iterator[Row]:
     """Each page as a document with the id `name-p3`; pages without readable text are rejected by number.
 
-    The parser runs in a process of its own with bounded memory and time (pdf_pages.py), so a hostile file cannot take the app
-    down.  Raises FormatError when the file is no PDF, damaged or protected by a password.
+    The parser runs in its own process with bounded memory and time (pdf_pages.py), so a malicious file cannot crash the app.
+    Raises FormatError if the file is not a PDF, damaged or protected by a password.
     """
     source.unit = "page"
     argv = [sys.executable, str(PDF_WORKER), str(source.path.resolve()), str(min(source.limits.max_pages, 2**31))]
@@ -157,7 +157,7 @@ def read_pdf(source: Source) -> Iterator[Row]:
                 else:
                     yield Row(number, f"{source.stem}-p{number}", message["title"] or _title(source.stem), message["text"])
         finally:
-            worker.kill()  # a caller may stop drawing pages at any time
+            worker.kill()  # a caller may stop reading at any time
     if not finished:
         where = f"after page {source.tally.read}" if source.tally.read else "before its first page"
         raise FormatError(

@@ -1,4 +1,4 @@
-"""What every reader shares: limits, rejected rows, and bounded reading of lines from a plain or gzipped file."""
+"""Shared by all readers: limits, rejected rows, and bounded reading of lines from a plain or gzipped file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from core.text import storable
 
 MB = 1024 * 1024
 UNLIMITED = 2**62
-UNPACKED_TIMES = 10  # text packs three or four times; more than ten is a bomb
+UNPACKED_TIMES = 10  # text compresses three or four times; more than ten may be a zip bomb
 UTF8_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of a file is read: bytes, lines and pages end the reading with an error, a long line is rejected alone."""
+    """Limits on reading a file: too many bytes, lines or pages are an error; only an overlong line is rejected on its own."""
 
     max_bytes: int  # of the file as it lies on disk
     max_unpacked_bytes: int  # of a gzipped file's content
@@ -37,13 +37,13 @@ class Limits:
 
     @classmethod
     def for_own_files(cls, settings: Settings) -> Limits:
-        """For files that the person at the command line owns: no bound on size, lines and pages."""
+        """For files given on the command line: no limits on size, lines and pages."""
         return cls(UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED, settings.max_line_chars)
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """One row that was left out.  `number` counts lines (pages of a PDF) of the file from 1; 0 with unit "file": the whole file."""
+    """A rejected row.  `number` counts lines (pages of a PDF) of the file from 1; 0 with unit "file": the whole file."""
 
     file: str
     number: int
@@ -56,7 +56,7 @@ class Rejected:
 
 @dataclass(slots=True)
 class Tally:
-    """What became of a file's rows: for tables, `read == blank + header + rejected + documents`."""
+    """Counts of a file's rows; for tables, `read == blank + header + rejected + documents`."""
 
     read: int = 0  # lines or pages
     blank: int = 0
@@ -67,7 +67,7 @@ class Tally:
 
 
 class Row(NamedTuple):
-    """One document as a reader found it, before it is cleaned and cut.  An empty id gets one made of file and line."""
+    """One document as read, before cleaning and chunking.  An empty id is replaced by file name and line."""
 
     number: int
     id: str
@@ -87,7 +87,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """As it can be stored and shown: a name in another encoding has half characters."""
+        """The name for storing and display: lone surrogates of another encoding are replaced."""
         return storable(self.path.name)
 
     @property
@@ -129,7 +129,7 @@ class Source:
         except EOFError as e:
             raise FormatError("the gzip file is truncated; copy it again", file=self.path.name, line=self.tally.read) from e
         except (gzip.BadGzipFile, zlib.error) as e:
-            raise FormatError(f"not a sound gzip file ({e}); pack it again", file=self.path.name) from e
+            raise FormatError(f"not a valid gzip file ({e}); compress it again", file=self.path.name) from e
         except OSError as e:
             raise InputError(f"{self.path.name} cannot be read ({e.strerror or e}); check the file") from e
 
@@ -146,7 +146,9 @@ class Source:
                     "split it, or raise AMBISCOPE_MAX_UPLOAD_LINES"
                 )
             huge = len(raw) > limit
-            while huge and not raw.endswith(b"\n") and (raw := stream.readline(MB)):  # the rest of the line, in bounded pieces
+            while (
+                huge and not raw.endswith(b"\n") and (raw := stream.readline(MB))
+            ):  # skip the rest of the line in bounded pieces
                 taken += len(raw)
                 self._check_unpacked(taken)
             self._check_unpacked(taken)
@@ -175,7 +177,7 @@ class Source:
             self.reject(number, f"not UTF-8 (byte {e.start + 1} is 0x{raw[e.start]:02x}); save the file as UTF-8")
             return None
         if "\0" in text:
-            self.reject(number, "holds a NUL character; the file is binary or damaged")
+            self.reject(number, "contains a NUL character; the file is binary or damaged")
             return None
         if len(text) > self.limits.max_line_chars:
             self.reject(number, self._too_long())

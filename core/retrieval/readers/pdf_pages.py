@@ -1,7 +1,7 @@
-"""`python pdf_pages.py FILE MAX_PAGES`: the pages of a PDF as JSON lines on stdout.  Run as a process of its own by read_pdf.
+"""`python pdf_pages.py FILE MAX_PAGES`: the pages of a PDF as JSON lines on stdout.  Run as a separate process by read_pdf.
 
 Lines: {"page": n, "title": ..., "text": ...}, {"page": n, "damaged": why}, then {"done": pages}; or one {"error": why} or
-{"too_many": pages}.  Memory, time a page and time in all are bounded, since a PDF can ask for any amount of each.
+{"too_many": pages}.  Memory, time per page and total time are limited, because a PDF can require any amount.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main(path: str, max_pages: int) -> None:
     try:
         timer(PAGE_SECONDS)
         reader = PdfReader(path, strict=False)
-        if reader.is_encrypted and not reader.decrypt(""):  # many files have an owner's password only and open with ""
+        if reader.is_encrypted and not reader.decrypt(""):  # many files have only an owner password and open with ""
             return say(error="the PDF is protected by a password; save it without one, then upload it again")
         pages = len(reader.pages)
         if pages > max_pages:
@@ -70,7 +70,7 @@ def main(path: str, max_pages: int) -> None:
     title = ""
     try:
         title = str((reader.metadata.title if reader.metadata else "") or "")[:300]
-    except Exception:  # a damaged title is no reason to lose the pages
+    except Exception:  # a damaged title must not lose the pages
         title = ""
     for number in range(1, pages + 1):
         try:

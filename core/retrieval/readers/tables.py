@@ -14,7 +14,7 @@ MAX_ID_CHARS = 200
 
 
 def _unquoted(field: str) -> str:
-    """A field without its CSV quotes; left alone where the quotes are the text's own ('"Help!" is an album')."""
+    """A field without its CSV quotes; unchanged if the quotes belong to the text ('"Help!" is an album')."""
     if len(field) < 2 or field[0] != '"' or field[-1] != '"':
         return field
     inner = field[1:-1]
@@ -24,8 +24,8 @@ def _unquoted(field: str) -> str:
 def split_row(line: str, columns: int) -> list[str] | None:
     """The fields of one line, CSV quotes undone; None when it does not have `columns` of them.
 
-    A line is a row: psgs_w100.tsv has no line break inside a field, and one quote that is never closed must not swallow the
-    rest of a file, as it does with a CSV parser.
+    One line is one row: psgs_w100.tsv has no line breaks in fields, and an unclosed quote must not consume the rest of the file,
+    as it would with a CSV parser.
     """
     fields = line.split("\t")
     if len(fields) == columns:

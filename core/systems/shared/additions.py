@@ -1,7 +1,7 @@
 """Additions of ours, which no paper has: a candidate reranker with the reader's second readings, and a verifier that it asks.
 
-One stage that every system over spans takes by its option `additions`.  A loop is wrapped: each step's candidates and [EOI] are scored anew
-(core.models.ranking.reranker).  A system that reads once has each of its candidates weighed for itself, with no knowledge of what else it keeps: so
+One stage that every system over spans takes by its option `additions`.  A loop is wrapped: each step's candidates and [EOI] are rescored
+(core.models.ranking.reranker).  A system that reads once has each of its candidates weighed on its own, with no knowledge of what else it keeps: so
 what is left between the two is what iterating brings.  Each system has weights of its own for each addition, fitted by `core train reranker`; they
 lie beside the weights of its model, and no system answers with those of another.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from core.models.ranking.features import Judge, Read, Seen
+    from core.models.ranking.features import Judge, QuestionFeatures, Read
     from core.models.ranking.reranker import Kind, Weights
     from core.models.span.reader import Readout
 
@@ -33,7 +33,7 @@ NONE, ALL = "none", "all"
 ADDITIONS = (NONE, "reranker", "verifier")  # verifier: the reranker asks it; the first one is the default
 OF_DEFAULT = (ALL, "verifier", "reranker", NONE)  # all: what is there and can run, as in the default system
 EXAMINED = 12  # candidates that are weighed where a system reads once
-KEPT_FROM = 0.5  # probability that a weighed candidate is right from which on it is kept, where nobody asks for another
+KEPT_FROM = 0.5  # probability that a weighed candidate is right from which on it is kept, if nobody asks for another
 
 
 class Additions:
@@ -65,7 +65,7 @@ class Additions:
         return replace(own, name=f"{system or own.name} {self.kind}", weights=said)
 
     def looping(self, model: t.AnsweringModel) -> t.AnsweringModel:
-        """The answering model, or a loop over one, with its candidates scored anew at each step."""
+        """The answering model, or a loop over one, with its candidates rescored at each step."""
         if self.weights is None or self.parts.embed is None or self.read is None:
             return model
         from core.models.ranking.reranker import RerankedAnswerer
@@ -83,19 +83,19 @@ class Additions:
         additions, the candidates as they are.  `readouts`: the reader's of these passages, where the system has them."""
         if self.weights is None or self.parts.embed is None or self.read is None or not candidates:
             return list(candidates)
-        from core.models.ranking.features import Seen
+        from core.models.ranking.features import QuestionFeatures
 
         read = self.read if readouts is None else lambda *_: readouts
-        seen = Seen(question, passages, self.parts.embed, read, self.judge)
+        seen = QuestionFeatures(question, passages, self.parts.embed, read, self.judge)
         weighable, features = examined(seen, candidates)
         scores = self.weights.scores(features).tolist()
         found = [replace(c, probability=1 / (1 + math.exp(-max(-700.0, z)))) for c, z in zip(weighable, scores)]
         return sorted(found, key=lambda c: -c.probability)
 
 
-def examined(seen: Seen, candidates: Sequence[t.Candidate]) -> tuple[Sequence[t.Candidate], NDArray[np.float64]]:
+def examined(seen: QuestionFeatures, candidates: Sequence[t.Candidate]) -> tuple[Sequence[t.Candidate], NDArray[np.float64]]:
     """(the best EXAMINED candidates and the reader's second readings, their features)."""
-    proposal = seen.widened((), t.Proposal(tuple(candidates[:EXAMINED]), 0.0))
+    proposal = seen.with_second_readings((), t.Proposal(tuple(candidates[:EXAMINED]), 0.0))
     return proposal.candidates, seen.step((), proposal)
 
 

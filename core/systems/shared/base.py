@@ -56,7 +56,7 @@ class Parts:
     retrieval: Mapping[str, str] = field(
         default_factory=dict
     )  # retriever mode, index kind and encoder; empty without a retriever
-    # cosines of a question and passages that it brings itself; None where no encoder is at hand
+    # cosines of a question and passages that it brings itself; None if no encoder is available
     similarity: Callable[[str, Sequence[t.Passage]], Sequence[float]] | None = None
     embed: Callable[[Sequence[str]], Any] | None = None  # texts -> unit vectors (n, d) of the corpora's encoder
 
@@ -142,7 +142,7 @@ def _by_key(answers: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def brought(
+def as_retrieved(
     question: str, passages: Sequence[t.Passage], similarity: Callable[[str, Sequence[t.Passage]], Sequence[float]] | None
 ) -> list[t.RetrievedPassage]:
     """Passages that a question brings, in their order, as a system sees them: with their cosines where there are several to compare."""
@@ -154,7 +154,7 @@ def retrieve(question: t.Question, parts: Parts, k: int) -> t.PassagesRetrieved:
     """The question's own passages, or the k best of the corpus.  Raises NothingRetrievedError when there are none."""
     started = time.perf_counter()
     if question.passages is not None:
-        found = brought(question.text, question.passages, parts.similarity)
+        found = as_retrieved(question.text, question.passages, parts.similarity)
     elif parts.retriever is None:
         raise InputError("the question brings no passages and no corpus is open; choose a corpus")
     else:

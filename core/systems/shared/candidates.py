@@ -10,9 +10,8 @@ from core import types as t
 from core.clarification.clarifiers import Clarifier
 from core.clarification.round_trip import Read
 from core.errors import CancelledError, InputError
-from core.evidence import occurrences
 from core.systems.shared.stopping import CALIBRATED, OF_READERS, Place, Selection
-from core.text import normalize_answer
+from core.text import normalize_answer, occurrences
 
 if TYPE_CHECKING:
     from core.models.span.reader import PassageReader, Readout
@@ -63,7 +62,7 @@ def choose(candidates: Sequence[t.Candidate], question: t.Question, threshold: f
 def selection(options: Mapping[str, Any], checkpoint: str, place: Place, threshold: float) -> Selection:
     """How a system that reads once keeps answers, from its options `stop` and `calibration`.
 
-    `checkpoint`: name of the weights beside which its calibration lies.  Raises InputError where the rule needs a calibration and there is none,
+    `checkpoint`: name of the weights beside which its calibration lies.  Raises InputError if the rule needs a calibration and there is none,
     CheckpointError.
     """
     stop = options["stop"]

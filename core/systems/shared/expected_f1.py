@@ -2,7 +2,7 @@
 
 Sources: Lewis 1995, "Evaluating and optimizing autonomous text classification systems" (where candidates are right independently of one another, the
 best set of a size holds the most probable ones, so that only the sizes need be compared); Ye, Chai, Lee and Chieu 2012, "Optimizing F-measures: a tale
-of two approaches", section 4 (the expectation by the distribution of counts).  An empty set where nothing is right has the F1 1, as there.
+of two approaches", section 4 (the expectation by the distribution of counts).  An empty set if nothing is right has the F1 1, as there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from core.errors import InputError
 
 
 def counts(probabilities: Sequence[float]) -> list[float]:
-    """P(exactly j of the candidates are right) for j = 0..n: the Poisson binomial distribution.  Raises InputError for what is no probability.
+    """P(exactly j of the candidates are right) for j = 0..n: the Poisson binomial distribution.  Raises InputError for what is not a probability.
 
     >>> counts([0.5, 0.5])
     [0.25, 0.5, 0.25]
@@ -42,7 +42,7 @@ def expected_f1(kept: Sequence[float], left: Sequence[float]) -> float:
 
 def most_expected(candidates: Sequence[float], given: Sequence[float] = (), least: int = 0) -> int:
     """How many of the candidates to keep beside what is `given` and stays: the number of the most probable ones at which the expected F1 is
-    highest, the smallest such number.  `least`: keep so many at any rate, given ones included, where there are as many.
+    highest, the smallest such number.  `least`: keep so many in any case, given ones included, where there are as many.
 
     >>> most_expected([0.9, 0.6, 0.1]), most_expected([0.6, 0.1], given=[1.0]), most_expected([0.1, 0.1])
     (2, 1, 0)

@@ -10,13 +10,12 @@ from typing import Any
 
 from core import types as t
 from core.errors import CancelledError, LanguageModelError
-from core.evidence import occurrences
 from core.models.encoders.memory import trimmed
 from core.models.language.loading import load_language_generator
 from core.models.language.roles import Generator as Generates
 from core.models.language.roles import LanguageGenerator, Run
 from core.systems.shared.base import Options, Parts, check_question, effective_settings, retrieve
-from core.text import normalize_answer
+from core.text import answer_key, normalize_answer, occurrences
 
 
 def distinct(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretation]:
@@ -24,7 +23,7 @@ def distinct(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretati
     seen: set[tuple[str, str]] = set()
     out = []
     for i in interpretations:
-        key = (normalize_answer(i.question), normalize_answer(i.answer) or i.answer)
+        key = (normalize_answer(i.question), answer_key(i.answer))
         if i.answer and i.question and not i.abstained and not i.failed and key not in seen:
             seen.add(key)
             out.append(i)
@@ -32,7 +31,7 @@ def distinct(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretati
 
 
 @dataclass
-class _Kept:
+class _Answer:
     """One distinct answer and the interpretations that gave it."""
 
     text: str
@@ -54,19 +53,19 @@ def conclude(
     Answers that a person pinned stand first, banned ones are left out; `passed` says whether an interpretation passed a round trip.
     An interpretation without a probability (a language model gives none) gets an equal share.
     """
-    banned = {normalize_answer(b) for b in question.banned}
-    kept = {normalize_answer(p) or p: _Kept(p, True) for p in question.pinned}
+    banned = {answer_key(b) for b in question.banned}
+    answers = {answer_key(p): _Answer(p, True) for p in question.pinned}
     chosen: list[t.Interpretation] = []
     share = 1 / max(1, len(interpretations))
     for i in interpretations:
-        key = normalize_answer(i.answer) or i.answer
-        if key in banned or (key not in kept and len(kept) >= max_answers):
+        key = answer_key(i.answer)
+        if key in banned or (key not in answers and len(answers) >= max_answers):
             continue
         i = i if i.probability > 0 else replace(i, probability=share)
-        kept.setdefault(key, _Kept(i.answer)).members.append(i)
+        answers.setdefault(key, _Answer(i.answer)).members.append(i)
         chosen.append(i)
     shown: list[str] = []
-    for answer in kept.values():
+    for answer in answers.values():
         own = list(dict.fromkeys(i.evidence for i in answer.members if i.evidence is not None))
         found = [
             e
@@ -78,7 +77,7 @@ def conclude(
         step = t.Step(len(shown) + 1, tuple(shown), "", () if answer.pinned else (candidate,), candidate, 0.0, 0.0)
         shown.append(answer.text)
         yield t.StepFinished(step, t.Answer(answer.text, probability, (*own, *found), len(shown), answer.pinned))
-    for answer in kept.values():
+    for answer in answers.values():
         for i in answer.members[:1]:
             ok = passed(i)
             note = "" if ok else "the round trip was not passed, or this system asks none"
@@ -108,7 +107,7 @@ class GroundedSystem(ABC):
 
     @abstractmethod
     def find(self, question: t.Question, run: Run) -> Generator[t.Event, None, Found]:
-        """Yields the events up to the conclusion, and `run.settle()` after each role that it goes on from.  Raises NothingRetrievedError."""
+        """Yields the events up to the conclusion, and `run.finish_role()` after each role that it goes on from.  Raises NothingRetrievedError."""
 
     def search(self, question: t.Question, query: str, k: int) -> t.PassagesRetrieved:
         """The question's own passages, else the k best for the query.  Raises NothingRetrievedError."""
@@ -122,7 +121,7 @@ class GroundedSystem(ABC):
         run = Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
         try:
             found = yield from self.find(question, run)
-            yield from run.settle()
+            yield from run.finish_role()
             yield from conclude(
                 question, found.interpretations, found.passages, self.options.max_answers, found.why, lambda i: bool(i.verified)
             )

@@ -1,4 +1,4 @@
-"""The frame of a system that is no loop over one answering model: passages, answers in whatever way, disambiguated questions, the end.
+"""The frame of a system that is not a loop over one answering model: passages, answers in whatever way, disambiguated questions, the end.
 
 A system of this kind says how it finds answers (`find`) and, where it needs to, which passages it reads (`passages`).
 """

@@ -47,7 +47,7 @@ class Place:
     def find(self, checkpoint: str, stop: str, wanted: str) -> Calibration | None:
         """The calibration that a system answers with.  `checkpoint`: name of the weights; `stop` and `wanted`: the options `stop` and `calibration`.
 
-        Raises InputError where the rule needs a calibration and there is none, CheckpointError.
+        Raises InputError if the rule needs a calibration and there is none, CheckpointError.
         """
         folder = named_folder(checkpoint, self.kind)
         found = read_calibration(folder, self.name, self.weights) if folder is not None and wanted == "on" else None
@@ -82,7 +82,7 @@ class LoopEnd:
         calibration: Calibration | None = None,
         place: Place = Place(),
     ) -> LoopEnd:
-        """`stop_above`: a person's value of `threshold`, which chooses that rule.  Raises InputError where one was chosen that has no value."""
+        """`stop_above`: a person's value of `threshold`, which chooses that rule.  Raises InputError if one was chosen that has no value."""
         if stop_above is None:
             return cls(rule, ABOVE, calibration, place)
         if rule == "expected-f1":
@@ -98,7 +98,7 @@ class LoopEnd:
     def why(
         self, given: Sequence[float], candidates: Sequence[Candidate], eoi: float, shown: Sequence[Candidate], left: float
     ) -> str:
-        """Why the loop ends here, in words; empty where it goes on.
+        """Why the loop ends here, in words; empty if it goes on.
 
         `given`: the probabilities of the answers so far; `candidates` and `eoi`: as the model gives them; `shown` and `left`: as `shown` gives them.
         """
@@ -142,8 +142,8 @@ class Selection:
             free = free[: most_expected([c.probability for c in free], [1.0] * len(pinned), LEAST)]
         return [*pinned, *free], calibration.candidates(candidates)
 
-    def words(self) -> str:
-        """What was kept, in words."""
+    def description(self) -> str:
+        """Which answers were kept, for `Finished.why`."""
         return (
             "the answers of the highest expected F1" if self.rule == "expected-f1" else f"every answer above {self.threshold:g}"
         )

@@ -13,7 +13,7 @@ from typing import Any
 from core.disk import plain_or_gz
 from core.errors import InputError
 from core.settings import ROOT
-from core.systems.shared.base import brought
+from core.systems.shared.base import as_retrieved
 from core.training.data.examples import MultiExample, read_multi
 from core.training.data.mixtures import annotated_examples
 from core.types import Passage, RetrievedPassage
@@ -57,7 +57,7 @@ def own_passages(
     engine: Any, files: Sequence[Path], limit: int = 0, seed: int = 0
 ) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
     """(questions with an answer, the passages that each brings), in a random order, since sources follow one another in a file.  Raises FormatError,
-    and InputError where no question is left."""
+    and InputError if no question is left."""
     examples = [e for file in files for e in read_multi(file) if e.gold and e.passages]
     if not examples:
         raise InputError("no question of --multi has an answer and passages of its own")
@@ -66,5 +66,5 @@ def own_passages(
     found: list[Sequence[RetrievedPassage]] = []
     for e in examples:
         passages = [Passage(str(j), title, text) for j, (title, text) in enumerate(e.passages)]
-        found.append(brought(e.question, passages, engine.similarity))
+        found.append(as_retrieved(e.question, passages, engine.similarity))
     return examples, found

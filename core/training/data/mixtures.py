@@ -182,7 +182,7 @@ def clarified_examples(examples: Sequence[MultiExample]) -> list[MultiExample]:
 
 
 def _own_passages(e: MultiExample, number: int) -> list[str]:
-    """Ids of the passages that support one pair; empty where that is not known."""
+    """Ids of the passages that support one pair; empty if that is not known."""
     known = e.extra.get("supporting_of")
     return list(dict.fromkeys(known[number])) if known else []
 

@@ -25,7 +25,7 @@ PASSAGE_CHARS = 1_500
 
 
 @dataclass(frozen=True)
-class Asked:
+class VerifierQuestion:
     """`answering`: indices of the passages in which an alias of `gold` is known to answer; another passage that holds one may or may not."""
 
     question: str
@@ -34,11 +34,11 @@ class Asked:
     answering: frozenset[int]
 
 
-def of_reading(row: Reading) -> Asked:
-    return Asked(row.question, (row.passage,), row.answers, frozenset({0}))
+def of_reading(row: Reading) -> VerifierQuestion:
+    return VerifierQuestion(row.question, (row.passage,), row.answers, frozenset({0}))
 
 
-def of_multi(example: MultiExample) -> Asked:
+def of_multi(example: MultiExample) -> VerifierQuestion:
     """Passages known to support the answers where they are known; else those that are not false or beside the point (RAMDocs' `origin`)."""
     if "supporting" in example.extra:
         answering = frozenset(range(len(example.extra["supporting"])))
@@ -46,11 +46,11 @@ def of_multi(example: MultiExample) -> Asked:
         origin = example.extra.get("origin") or [None] * len(example.passages)
         answering = frozenset(i for i, o in enumerate(origin) if o in (None, "correct"))
     passages = tuple((title, text[:PASSAGE_CHARS]) for title, text in example.passages[:PASSAGES])
-    return Asked(example.question, passages, tuple(a for names in example.gold for a in names), answering)
+    return VerifierQuestion(example.question, passages, tuple(a for names in example.gold for a in names), answering)
 
 
-def judged(asked: Asked, readouts: Sequence[Readout], words: int) -> Judged | None:
-    """The windows of a question, those in which the reader is surest first; None where it has no span.  `readouts`: one for each passage."""
+def judged(asked: VerifierQuestion, readouts: Sequence[Readout], words: int) -> Judged | None:
+    """The windows of a question, those in which the reader is surest first; None if it has no span.  `readouts`: one for each passage."""
     keys = {normalize_answer(a) for a in asked.gold}
     spans: dict[tuple[int, int, int], dict[tuple[int, int], bool]] = {}  # (passage, window) -> span -> right
     surest: dict[tuple[int, int, int], float] = {}
@@ -76,7 +76,9 @@ def judged(asked: Asked, readouts: Sequence[Readout], words: int) -> Judged | No
     return Judged(tuple(windows), tuple(tuple(spans[key].values()) for key in kept)) if kept else None
 
 
-def mine(questions: Iterable[Asked], reader: PassageReader, words: int, log: Callable[[str], None] = print) -> list[Judged]:
+def mine(
+    questions: Iterable[VerifierQuestion], reader: PassageReader, words: int, log: Callable[[str], None] = print
+) -> list[Judged]:
     """Reads every passage once with the reader: about 30 a second on one core."""
     out: list[Judged] = []
     for number, asked in enumerate(questions, 1):

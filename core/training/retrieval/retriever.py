@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from core.errors import InputError
 from core.metrics.retrieval import mrecall_at_k, recall_at_k
-from core.models.encoders.precision import quick
+from core.models.encoders.precision import bf16_autocast
 from core.models.encoders.retriever import RetrieverConfig
 from core.models.encoders.retriever_network import torch_ids
 from core.training.data.chunks import like_with_like, stream
@@ -31,7 +31,7 @@ K = 10  # of the held-out figures
 
 
 @dataclass(frozen=True)
-class Asked:
+class RetrieverExample:
     """A question, and rows of passages: those that answer it, and those that look like it and don't."""
 
     question: str
@@ -61,7 +61,7 @@ class Corpora:
 class RetrieverTask:
     def __init__(
         self,
-        examples: Sequence[Asked],
+        examples: Sequence[RetrieverExample],
         held_out: Sequence[HeldOut],
         corpora: Corpora,
         tokenizer: Any,
@@ -77,7 +77,7 @@ class RetrieverTask:
         rows = self.tokenizer(list(texts), truncation=True, max_length=self.config.max_tokens)["input_ids"]
         return torch_ids(rows, self.tokenizer.pad_token_id)
 
-    def _groups(self, seed: int, chunk: int) -> list[list[Asked]]:
+    def _groups(self, seed: int, chunk: int) -> list[list[RetrieverExample]]:
         return like_with_like(
             self.examples, CHUNK, seed, chunk, lambda e: len(e.question), lambda group, _: len(group) < self.batch
         )
@@ -136,7 +136,7 @@ class RetrieverTask:
         for k in range(0, len(order), 64):
             part = order[k : k + 64]
             ids, mask = self._ids([texts[i] for i in part])
-            with quick(device):
+            with bf16_autocast(device):
                 vectors = network(ids.to(device), mask.to(device)).float().cpu().numpy()
             if out is None:
                 out = np.empty((len(texts), vectors.shape[1]), np.float32)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.datasets.ambignq import load
 from core.errors import InputError
 from core.models.ambiguity import ANY, Lexicon, cues, normal, opening
-from core.text import STOPWORDS, words
+from core.text import STOPWORDS, word_tokens
 from core.types import ReferenceQuestion
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def added(prompt: str, clarified: str) -> str:
     >>> added("when did it come out", "When did it come out in theaters?")
     'in theaters'
     """
-    before, after = words(prompt), words(clarified)
+    before, after = word_tokens(prompt), word_tokens(clarified)
     phrase = after[len(before) :]
     if after[: len(before)] != before or not 1 <= len(phrase) <= LONGEST or all(w in STOPWORDS for w in phrase):
         return ""
@@ -82,7 +82,7 @@ def learn_lexicon(questions: Sequence[ReferenceQuestion]) -> Lexicon:
 
 
 def fit(train: Path, dev: Path | None, encoder: Encoder, seed: int = 0, say: Callable[[str], None] = lambda _: None) -> Fitted:
-    """Raises InputError when the file has questions of one kind only."""
+    """Raises InputError when the file has questions of the same kind only."""
     from sklearn.linear_model import LogisticRegression
 
     questions = [q for q in load(train) if q.annotations]

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from core import disk
 from core.errors import InputError
-from core.models.encoders.precision import quick
+from core.models.encoders.precision import bf16_autocast
 from core.models.span.answerer import SpanAnswerer, shares_words
 from core.models.span.model import collate, load_tokenizer
 from core.models.span.network import SpanConfig, SpanNetwork
@@ -217,7 +217,7 @@ class AnswererTask:
         """F1 answer of whole runs (no retrieval prior) on each held-out set; their mean is the figure.  {} when nothing is held out."""
         assert isinstance(network, SpanNetwork)
         answerer = SpanAnswerer(network, str(next(network.parameters()).device))
-        with quick(answerer.device):  # a held-out figure, not a result: speed counts
+        with bf16_autocast(answerer.device):  # a held-out figure, not a result: speed counts
             figures = {name: run_f1(answerer, examples) for name, examples in self.held_out if examples}
         network.train()
         return {**figures, "figure": sum(figures.values()) / len(figures)} if figures else {}
@@ -256,7 +256,7 @@ def add_pseudo_answers(
         for i in range(0, len(examples), 200):
             part = examples[i : i + 200]
             pairs = [(e.question, Passage(str(j), title, text)) for e in part for j, (title, text) in enumerate(e.passages)]
-            with quick(reader.device):  # samples, not results: speed counts
+            with bf16_autocast(reader.device):  # samples, not results: speed counts
                 readouts = iter(reader.read_pairs(pairs, candidates=1))
             for e in part:
                 best = [next(readouts) for _ in e.passages]

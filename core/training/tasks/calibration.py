@@ -32,7 +32,7 @@ Labelled = list[tuple[dict[str, float], bool]]  # signals, and whether it is so
 
 
 @dataclass(frozen=True)
-class Turn:
+class RecordedStep:
     """One step: the candidates, the likeliest first, and P([EOI]), both as the system gives them; `chosen`: what it went on with."""
 
     candidates: tuple[tuple[str, float], ...]
@@ -41,27 +41,27 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Followed:
+class RecordedRun:
     """A run beyond where it would have stopped.  `references`: the answer set of each annotation."""
 
     id: str
     question: str
     source: str
     references: tuple[AnswerSet, ...]
-    turns: tuple[Turn, ...]
+    turns: tuple[RecordedStep, ...]
 
 
 @dataclass(frozen=True)
-class Asked:
+class CalibrationQuestion:
     id: str
     question: t.Question
     source: str
     references: tuple[AnswerSet, ...]
 
 
-def follow(
-    system: t.AnsweringSystem, questions: Sequence[Asked], file: Path, log: Callable[[str], None] = print
-) -> list[Followed]:
+def record_runs(
+    system: t.AnsweringSystem, questions: Sequence[CalibrationQuestion], file: Path, log: Callable[[str], None] = print
+) -> list[RecordedRun]:
     """The runs of a system, kept in a file as they come and not made again when they are there.  Of a system that reads once, all distinct candidates
     are the one turn.  A question that fails is left out, and said."""
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def follow(
             log(f"{asked.id}: {error}")
             continue
         turns = [
-            Turn(
+            RecordedStep(
                 tuple((c.text, c.probability) for c in e.step.candidates),
                 e.step.eoi_probability,
                 e.answer.text if e.answer else None,
@@ -84,8 +84,8 @@ def follow(
             for e in steps
         ]
         if steps and all(e.step.eoi_probability == 0 for e in steps):
-            turns = [Turn(tuple((e.answer.text, e.answer.probability) for e in steps if e.answer), 0.0, None)]
-        known[asked.id] = Followed(asked.id, asked.question.text, asked.source, asked.references, tuple(turns))
+            turns = [RecordedStep(tuple((e.answer.text, e.answer.probability) for e in steps if e.answer), 0.0, None)]
+        known[asked.id] = RecordedRun(asked.id, asked.question.text, asked.source, asked.references, tuple(turns))
         with file.open("a", encoding="utf-8") as out:
             out.write(json.dumps(asdict(known[asked.id])) + "\n")
         if number % 50 == 0:
@@ -93,20 +93,22 @@ def follow(
     return [known[a.id] for a in questions if a.id in known]
 
 
-def read(file: Path) -> list[Followed]:
-    """The runs of a file of `follow`."""
+def read(file: Path) -> list[RecordedRun]:
+    """The runs of a file of `record_runs`."""
     if not file.exists():
         return []
     return [_followed(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-def _followed(row: Mapping[str, Any]) -> Followed:
-    turns = tuple(Turn(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"]) for turn in row["turns"])
+def _followed(row: Mapping[str, Any]) -> RecordedRun:
+    turns = tuple(
+        RecordedStep(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"]) for turn in row["turns"]
+    )
     references = tuple(tuple(tuple(aliases) for aliases in own) for own in row["references"])
-    return Followed(row["id"], row["question"], row["source"], references, turns)
+    return RecordedRun(row["id"], row["question"], row["source"], references, turns)
 
 
-def labelled(run: Followed, all_candidates: bool = True) -> tuple[Labelled, Labelled]:
+def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, Labelled]:
     """(of candidates whether each is right, of [EOI] whether nothing is left), by the annotation that fits the whole run best.  Without
     `all_candidates` only the best one of each step, which is what a loop gives.
     """
@@ -126,7 +128,7 @@ def labelled(run: Followed, all_candidates: bool = True) -> tuple[Labelled, Labe
 
 
 def fit_platt(rows: Labelled, signals: Sequence[str]) -> Platt:
-    """The logistic regression of what is so on the signals.  Raises InputError where all of it is so, or none of it."""
+    """The logistic regression of what is so on the signals.  Raises InputError if all of it is so, or none of it."""
     from sklearn.linear_model import LogisticRegression
 
     right = [is_so for _, is_so in rows]
@@ -137,7 +139,7 @@ def fit_platt(rows: Labelled, signals: Sequence[str]) -> Platt:
     return Platt({name: float(w) for name, w in zip(signals, model.coef_[0])}, float(model.intercept_[0]))
 
 
-def fit_calibration(runs: Iterable[Followed], fitted_on: str = "", weights: str = "") -> Calibration:
+def fit_calibration(runs: Iterable[RecordedRun], fitted_on: str = "", weights: str = "") -> Calibration:
     """The calibration of one system; `end` where it says [EOI].  Raises InputError."""
     answers: Labelled = []
     ends: Labelled = []
@@ -150,7 +152,7 @@ def fit_calibration(runs: Iterable[Followed], fitted_on: str = "", weights: str 
     return Calibration(answer, fit_platt(ends, ("odds", "later")) if loops else None, fitted_on, weights)
 
 
-def cross_fitted(runs: Sequence[Followed]) -> list[Calibration]:
+def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:
     """For each run a calibration that was fitted without its part of the runs; neighbours are in one part.  Raises InputError."""
     out: dict[int, Calibration] = {}
     for part in np.array_split(range(len(runs)), FOLDS):
@@ -160,7 +162,7 @@ def cross_fitted(runs: Sequence[Followed]) -> list[Calibration]:
     return [out[i] for i in range(len(runs))]
 
 
-def reliable(runs: Sequence[Followed], calibrations: Sequence[Calibration]) -> dict[str, dict[str, float | int | None]]:
+def reliable(runs: Sequence[RecordedRun], calibrations: Sequence[Calibration]) -> dict[str, dict[str, float | int | None]]:
     """The expected calibration error before and after, of the candidates that a rule decides on (a loop's best one of each step) and of [EOI].  `calibrations`: one
     for each run, fitted without it."""
     said: dict[str, list[tuple[float, float, bool]]] = {"answer": [], "[EOI]": []}

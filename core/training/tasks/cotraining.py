@@ -8,7 +8,7 @@ are trained on the full data; then, for every single-answer question with its an
 - Where there are none, and no model asked from nothing gives anything but y, (question, {y}) joins as a question with a single answer.
 - All else is left out.
 
-Deterministic for a seed; a killed run goes on where it was: a model that is trained and labels that are written are not made again.
+Deterministic for a seed; a killed run resumes where it was: a model that is trained and labels that are written are not made again.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def cotrain(
             labels = _labels(folder / "labels.json", lambda models=models: label(models, partial, config.max_answers))  # type: ignore[misc]
             rounds[-1] |= {"several": len(labels.several), "single": len(labels.single), "left_out": _left(labels, partial)}
             log(f"round {number}: {len(labels.several)} questions with agreed answers, {len(labels.single)} with one answer")
-            data = [*full, *labels.examples(partial)]  # labels of an earlier round are made anew
+            data = [*full, *labels.examples(partial)]  # labels of an earlier round are made again
     assert best is not None
     report = {"rounds": rounds, "best": str(best[1].relative_to(out)), "figure": best[0]}
     _write(out / "cotraining.json", report)
@@ -182,4 +182,4 @@ def _claim(file: Path, identity: dict[str, Any]) -> None:
 
 
 def _write(file: Path, value: Any) -> None:
-    disk.write_text(file, json.dumps(value, indent=1) + "\n", "make room and start again to go on")
+    disk.write_text(file, json.dumps(value, indent=1) + "\n", "free some space and start again to resume")

@@ -37,7 +37,7 @@ def usable(e: MultiExample) -> bool:
 
 
 def answer_names(e: MultiExample, rng: random.Random | None = None) -> list[str]:
-    """One name of each answer: one that stands in a passage where there is one."""
+    """One name of each answer: one that stands in a passage if there is one."""
     out = []
     for names in e.gold:
         standing = [n for n in names if any(find_spans(text, n) for _, text in e.passages)] or list(names)

@@ -48,7 +48,7 @@ def target_text(item: Item, rng: random.Random) -> str:
 
 
 def spliced_item(e: MultiExample, size: int, rng: random.Random) -> tuple[Item, str] | None:
-    """A question with all answers that stand in its passages as one target, in the order of their first places; None where none stands."""
+    """A question with all answers that stand in its passages as one target, in the order of their first places; None if none stands."""
     right = {k: v for k, v in e.extra.items() if k != "pseudo"}
     item = sample_item(replace(e, bad=(), extra=right), size, 1.0, rng)
     if item is None or not item.previous:

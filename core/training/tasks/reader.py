@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import InputError
-from core.models.encoders.precision import quick
+from core.models.encoders.precision import bf16_autocast
 from core.models.span.model import collate, load_tokenizer
 from core.models.span.network import RowBatch, SpanConfig
 from core.models.span.rows import Rows, label_spans, passage_rows
@@ -95,7 +95,7 @@ class ReaderTask:
             group = held_out[i : i + 32]
             parts = [passage_rows(self.tokenizer, e.question, [e.passage], self.config.max_tokens) for e in group]
             parts = [Rows(*(getattr(r, f)[:1] for f in Rows.__dataclass_fields__)) for r in parts]
-            with quick(device):
+            with bf16_autocast(device):
                 spans, nothing = network(collate(parts, None).to(device))
             for example, rows, scores, null in zip(group, parts, spans[:, 0].float(), nothing[:, 0].float()):
                 best = int(scores.flatten().argmax())

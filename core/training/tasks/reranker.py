@@ -2,7 +2,7 @@
 
 Of a loop the candidates of every step, labelled by the references, fit a conditional logit with [EOI] as the alternative; its runs are then
 collected too (two rounds, as in dataset aggregation, Ross et al. 2011), since other choices lead to other steps.  Of a system that reads once each
-candidate is a step for itself, so that the same fit is a logistic regression.  The figure is cross-validated by blocks of questions.
+candidate is a step on its own, so that the same fit is a logistic regression.  The figure is cross-validated by blocks of questions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import InputError
-from core.models.ranking.features import FEATURES, Embed, Judge, Read, Seen, read_with
+from core.models.ranking.features import FEATURES, Embed, Judge, QuestionFeatures, Read, read_with
 from core.models.ranking.reranker import Weights, correct, rerank
 from core.models.ranking.verifier import load_verifier
 from core.models.span.reader import load_reader
@@ -71,7 +71,7 @@ class LoopRuns:
     read: Read
     log: Callable[[str], None] = print
     judge: Judge | None = None
-    _seen: dict[int, Seen] = field(default_factory=dict)
+    _seen: dict[int, QuestionFeatures] = field(default_factory=dict)
     _kept: dict[tuple[int, tuple[str, ...]], tuple[Proposal, NDArray[np.float64]]] = field(default_factory=dict)
 
     def step(self, i: int, previous: Sequence[str]) -> tuple[Proposal, NDArray[np.float64]]:
@@ -79,9 +79,9 @@ class LoopRuns:
         if key not in self._kept:
             question = self.examples[i].question
             if i not in self._seen:
-                self._seen[i] = Seen(question, self.passages[i], self.embed, self.read, self.judge)
+                self._seen[i] = QuestionFeatures(question, self.passages[i], self.embed, self.read, self.judge)
             (proposal,) = self.model.propose_many([(question, self.passages[i], list(previous))])
-            proposal = self._seen[i].widened(previous, proposal)
+            proposal = self._seen[i].with_second_readings(previous, proposal)
             self._kept[key] = proposal, self._seen[i].step(previous, proposal)
             if len(self._kept) % 100 == 0:
                 self.log(f"{len(self._kept)} steps read")
@@ -118,7 +118,7 @@ class LoopRuns:
         return out
 
 
-class _Noted(Additions):
+class _Recorder(Additions):
     """Notes what a system would have weighed, and weighs nothing."""
 
     def __init__(self, parts: Parts) -> None:
@@ -137,7 +137,7 @@ class _Noted(Additions):
 
 
 class OnceRuns:
-    """Runs of a system that reads once: its candidates, each weighed for itself."""
+    """Runs of a system that reads once: its candidates, each weighed on its own."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class OnceRuns:
         self._plain: dict[int, float] = {}
         self._kept: list[tuple[Sequence[Candidate], NDArray[np.float64]]] = []
         for _, noting in systems.values():
-            noting.additions = _Noted(noting.parts)
+            noting.additions = _Recorder(noting.parts)
         for i, (example, (corpus, question)) in enumerate(zip(examples, asked)):
             plain, noting = systems[corpus]
             self._plain[i] = answer_f1([a.text for a in answer(plain, question).answers], example.gold)
@@ -167,7 +167,7 @@ class OnceRuns:
                 continue
             ((passages, candidates, readouts),) = found
             how = read if readouts is None else lambda *_, own=readouts: own
-            self._kept.append(examined(Seen(question.text, passages, embed, how, judge), candidates))
+            self._kept.append(examined(QuestionFeatures(question.text, passages, embed, how, judge), candidates))
             if (i + 1) % 20 == 0:
                 log(f"{i + 1} questions read")
 

@@ -21,7 +21,7 @@ from core.consolidation import by_answer
 from core.errors import InputError
 from core.metrics.answers import is_match
 from core.metrics.grounding import harmonic
-from core.models.ranking.passage_signals import Asked, Reading, View, Weighing, look, readings
+from core.models.ranking.passage_signals import PassageView, QuestionSignals, Reading, Weighing, answerer_views, readings
 from core.models.ranking.signal_weights import Signals
 from core.settings import Settings
 from core.training.data.examples import MultiExample
@@ -37,14 +37,16 @@ PRECISE = 0.85
 
 
 @dataclass(frozen=True)
-class Seen:
+class SignalExample:
     """One question as both models saw it."""
 
     example: MultiExample
-    views: list[View]
+    views: list[PassageView]
 
 
-def see(settings: Settings, folders: Sequence[Path], limit: int, log: Callable[[str], None], seed: int = 0) -> list[Seen]:
+def see(
+    settings: Settings, folders: Sequence[Path], limit: int, log: Callable[[str], None], seed: int = 0
+) -> list[SignalExample]:
     """Reads every question's passages with both models, or takes them from the cache of an earlier call with these weights."""
     import torch
 
@@ -64,7 +66,7 @@ def see(settings: Settings, folders: Sequence[Path], limit: int, log: Callable[[
     todo = [(e, p) for e, p in zip(examples, passages) if e.question not in kept]
     with path.open("a", encoding="utf-8") as stream, torch.inference_mode():
         for number, (example, found) in enumerate(todo, 1):
-            views = look(answerer, example.question, found, SPANS)
+            views = answerer_views(answerer, example.question, found, SPANS)
             outs = reader.read(example.question, [f.passage for f in found], SPANS)
             views = [replace(v, abstain=o.abstain_probability, reader=o.candidates) for v, o in zip(views, outs)]
             row = {"question": example.question, "passages": [_to_json(v) for v in views]}
@@ -74,14 +76,14 @@ def see(settings: Settings, folders: Sequence[Path], limit: int, log: Callable[[
             if number % 20 == 0 or number == len(todo):
                 log(f"read {number} of {len(todo)}")
     rows = [(e, kept[e.question]) for e in examples if e.question in kept]
-    return [Seen(e, [_from_json(p, rank) for rank, p in enumerate(row["passages"], 1)]) for e, row in rows]
+    return [SignalExample(e, [_from_json(p, rank) for rank, p in enumerate(row["passages"], 1)]) for e, row in rows]
 
 
 def _span(c: Candidate, value: float) -> list[Any]:
     return [c.text, c.evidence.start if c.evidence else 0, c.evidence.end if c.evidence else 0, value]
 
 
-def _to_json(view: View) -> dict[str, Any]:
+def _to_json(view: PassageView) -> dict[str, Any]:
     p = view.found.passage
     return {
         "id": p.id,
@@ -94,11 +96,11 @@ def _to_json(view: View) -> dict[str, Any]:
     }
 
 
-def _from_json(row: dict[str, Any], rank: int) -> View:
+def _from_json(row: dict[str, Any], rank: int) -> PassageView:
     def candidate(s: list[Any], probability: float) -> Candidate:
         return Candidate(s[0], probability, Evidence(row["id"], s[1], s[2], s[0]))
 
-    return View(
+    return PassageView(
         RetrievedPassage(Passage(row["id"], row["title"], row["text"]), rank, 0.0, row["cos"]),
         row["abstain"],
         tuple(candidate(s, s[3]) for s in row["reader"][:SPANS]),
@@ -121,10 +123,10 @@ class Row:
     right: list[bool]
 
 
-def rows_of(seen: Sequence[Seen]) -> list[Row]:
+def rows_of(seen: Sequence[SignalExample]) -> list[Row]:
     out = []
     for number, one in enumerate(seen):
-        asked = Asked(one.example.question, one.views)
+        asked = QuestionSignals(one.example.question, one.views)
         for rank, view in enumerate(one.views):
             pid = view.found.passage.id
             gold = [g for g, ids in zip(one.example.gold, one.example.extra["supporting_of"]) if pid in ids]
@@ -214,7 +216,7 @@ def held_out(rows: Sequence[Row], questions: int) -> list[Proposed]:
     return out
 
 
-def figures(found: Sequence[Proposed], seen: Sequence[Seen], abstain: float, verified: float) -> dict[str, float]:
+def figures(found: Sequence[Proposed], seen: Sequence[SignalExample], abstain: float, verified: float) -> dict[str, float]:
     """Judged by the annotations, after merging: unclustered interpretations count from `verified` on, others from `abstain` on."""
     precisions, recalls, counts = [], [], []
     by_question: dict[int, list[Proposed]] = {}
@@ -242,7 +244,7 @@ def figures(found: Sequence[Proposed], seen: Sequence[Seen], abstain: float, ver
     return {"abstain_below": abstain, "verified_above": verified, "g_precision": round(precision, 4), "g_recall": round(recall, 4), "g_f1": round(f1, 4), "g_f05": round(f05, 4), "interpretations": round(sum(counts) / len(counts), 2), "silent": round(counts.count(0) / len(counts), 4)}  # fmt: skip
 
 
-def thresholds(found: Sequence[Proposed], seen: Sequence[Seen]) -> tuple[dict[str, float], list[dict[str, float]]]:
+def thresholds(found: Sequence[Proposed], seen: Sequence[SignalExample]) -> tuple[dict[str, float], list[dict[str, float]]]:
     """(the best grounded F1 among the pairs of thresholds with a G-precision of at least PRECISE, or of all where none has it; all of them)."""
     grid = [round(float(x), 2) for x in np.arange(0.1, 0.82, 0.04)]
     table = [figures(found, seen, a, v) for a, v in itertools.product(grid, grid) if v >= a]
@@ -250,7 +252,7 @@ def thresholds(found: Sequence[Proposed], seen: Sequence[Seen]) -> tuple[dict[st
     return max(precise, key=lambda row: row["g_f1"]), table
 
 
-def fit_signals(seen: Sequence[Seen], fitted_on: str = "") -> tuple[Signals, list[dict[str, float]]]:
+def fit_signals(seen: Sequence[SignalExample], fitted_on: str = "") -> tuple[Signals, list[dict[str, float]]]:
     """(weights fitted on all questions with cross-validated thresholds and figures, the figures of every pair of thresholds).
 
     Raises InputError for fewer than 2 x FOLDS questions, and where every passage, or none, speaks of a meaning.

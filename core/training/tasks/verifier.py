@@ -1,6 +1,6 @@
 """Training the verifier: spans of passages that answer a question, against those that a reader takes for answers and that are none.
 
-Each span is judged for itself (binary cross-entropy: a question may have several answers), and the right ones of a question against its wrong ones
+Each span is judged on its own (binary cross-entropy: a question may have several answers), and the right ones of a question against its wrong ones
 (their share of one softmax), which is what the reranker needs of it.  A third loss teaches to read: where in a window an answer would start and end,
 or that there is none (the window's first token), over all its tokens.
 """
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import InputError
-from core.models.encoders.precision import quick
+from core.models.encoders.precision import bf16_autocast
 from core.models.ranking.verifier_network import VerifierConfig, WindowBatch
 from core.models.ranking.verifier_rows import Window, collate_windows
 from core.training.data.chunks import like_with_like, stream
@@ -102,7 +102,7 @@ class VerifierTask:
         best = asked = hits = spans = 0
         for example in self.held_out:
             batch = self._batch([example])
-            with quick(device):
+            with bf16_autocast(device):
                 logits = network(batch.rows.to(device))[0].cpu()
             spans += len(logits)
             hits += int(((logits > 0) == (batch.right > 0.5)).sum())

@@ -23,7 +23,7 @@ from core.datasets import rows
 from core.datasets.lines import Line
 from core.errors import AmbiscopeError, FormatError, InputError, StorageError
 from core.json_io import array_rows, jsonl_rows, opened, read_text
-from core.text import words
+from core.text import word_tokens
 from core.types import ReferenceQuestion
 from storage.exchange.imports.importing import check_file
 from storage.records.checks import MAX_QUESTION_CHARS, check_text, storable
@@ -177,7 +177,7 @@ def _lines(text: str, shown: str) -> list[ReferenceQuestion]:
             continue
         try:
             check_text(question, "the question", limit=MAX_QUESTION_CHARS, empty=False)
-            if not words(question):
+            if not word_tokens(question):
                 raise InputError("it has no words")
             made.append(ReferenceQuestion("", question, ()))
         except InputError as error:

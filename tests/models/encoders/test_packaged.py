@@ -82,7 +82,7 @@ def test_what_is_missing_or_damaged_is_said_and_nothing_is_left(site: Path, wron
     elif wrong == "zip":
         (site / "big-part_003/input/big.zip.003").write_bytes(b"no zip")
     else:
-        model, says = split(sha="0" * 64), "not the one that this version was made with"
+        model, says = split(sha="0" * 64), "not the one that this version expects"
     with pytest.raises(CheckpointError, match=says):
         model.folder()
     assert not list(site.glob("big-unpacked*"))
@@ -119,9 +119,7 @@ def test_weights_are_held_to_their_sum_and_read_once(tmp_path: Path, monkeypatch
     path.write_bytes(WEIGHTS[:-1] + b"!")
     os.utime(path, ns=(1, 1))
     for _ in range(2):  # what is wrong is not remembered
-        with pytest.raises(
-            CheckpointError, match=r"is not the file that this version was made with \(its sha256 is [0-9a-f]{64}\)"
-        ):
+        with pytest.raises(CheckpointError, match=r"is not the file that this version expects \(its sha256 is [0-9a-f]{64}\)"):
             check_sum(path, SHA)
 
 
@@ -135,7 +133,7 @@ def test_the_packaged_encoder_is_checked_at_load(tmp_path: Path, monkeypatch: py
     monkeypatch.setitem(packaged.SUMS, "made-up", SHA)
     assert packaged.packaged_folder("made-up") == model
     (model / "model.safetensors").write_bytes(b"other weights")
-    with pytest.raises(CheckpointError, match="is not the file that this version was made with"):
+    with pytest.raises(CheckpointError, match="is not the file that this version expects"):
         packaged.packaged_folder("made-up")
 
 

@@ -139,7 +139,9 @@ def test_the_trace_tells_which_calls_failed(home: Path, monkeypatch: pytest.Monk
     events: list[t.Event] = []
     with model(FAULTS["500"][0], monkeypatch) as settings:
         system = build("verdict", settings)
-        with pytest.raises(LanguageModelError, match=r"at 'interpret' \(all of 4 calls\): the endpoint said HTTP 500: oops"):
+        with pytest.raises(
+            LanguageModelError, match=r"at 'interpret' \(all of 4 calls\): the endpoint returned HTTP 500: oops"
+        ):
             events.extend(system.run(t.Question(QUESTION)))
         cost = cost_of(fold(t.Question(QUESTION), system.info, events))
     assert (cost.model_calls, cost.failed_calls) == (5, 5)  # relax, and one a passage
@@ -200,10 +202,10 @@ def test_ask_tells_what_failed_in_part(run: Run, monkeypatch: pytest.MonkeyPatch
     with model(half, monkeypatch):
         code, out, _ = run("ask", QUESTION, "--system", "verdict")
         assert code == 0
-        assert "warning: 2 of 5 calls of the model failed; the first one at 'interpret': the endpoint said HTTP 500" in out
+        assert "warning: 2 of 5 calls of the model failed; the first one at 'interpret': the endpoint returned HTTP 500" in out
         calls = json.loads(run("ask", QUESTION, "--system", "verdict", "--json")[1])["calls"]
     assert (calls["made"], calls["failed"]) == (5, 2)
-    assert calls["errors"] == ["the endpoint said HTTP 500: oops"]
+    assert calls["errors"] == ["the endpoint returned HTTP 500: oops"]
 
 
 def question_file(folder: Path, *extra: dict[str, Any]) -> Path:

@@ -74,7 +74,7 @@ def test_an_abstention_says_why() -> None:
 def test_an_answer_that_the_passage_lacks_is_an_abstention() -> None:
     found = one({"question": "Who led it?", "answer": "Harrison Ford", "reason": ""})
     assert (found.answer, found.question) == ("", "")
-    assert "'Harrison Ford' does not stand in the passage" in found.abstained
+    assert "'Harrison Ford' is not in the passage" in found.abstained
 
 
 def test_an_answer_in_other_spelling_is_given_as_the_passage_has_it() -> None:
@@ -87,7 +87,7 @@ def test_an_answer_in_other_spelling_is_given_as_the_passage_has_it() -> None:
 
 def test_a_failure_is_neither_an_answer_nor_an_abstention() -> None:
     found = one("I would rather not.")
-    assert (found.answer, found.abstained, found.failed) == ("", "", "the model's words hold no JSON object")
+    assert (found.answer, found.abstained, found.failed) == ("", "", "the model's reply contains no JSON object")
 
 
 @pytest.mark.parametrize(

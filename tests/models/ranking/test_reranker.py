@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.errors import CheckpointError, InputError
-from core.models.ranking.features import FEATURES, OF_VERIFIER, UNJUDGED, Seen, shape
+from core.models.ranking.features import FEATURES, OF_VERIFIER, UNJUDGED, QuestionFeatures, shape
 from core.models.ranking.reranker import RerankedAnswerer, Weights, file_of, read_weights, rerank, write_weights
 from core.models.span.reader import Readout
 from core.training.data.examples import MultiExample
@@ -60,7 +60,7 @@ def read(question: str, passages: Sequence[RetrievedPassage]) -> list[Readout]:
 
 
 def column(name: str, previous: Sequence[str] = ()) -> list[float]:
-    seen = Seen("Who won the tour?", PASSAGES, embed, read)
+    seen = QuestionFeatures("Who won the tour?", PASSAGES, embed, read)
     return list(seen.step(previous, STEP)[:, FEATURES.index(name)])
 
 
@@ -104,7 +104,7 @@ def test_nothing_is_embedded_twice() -> None:
         asked.extend(texts)
         return embed(texts)
 
-    seen = Seen("Who won the tour?", PASSAGES, counting, read)
+    seen = QuestionFeatures("Who won the tour?", PASSAGES, counting, read)
     seen.step([], STEP)
     seen.step(["Matteo Brisk"], STEP)
     assert len(asked) == len(set(asked))
@@ -118,7 +118,7 @@ def test_what_the_verifier_says_and_that_nothing_is_judged_twice() -> None:
         asked.extend(texts)
         return [2.0 if text == "Matteo Brisk" else -1.0 for text in texts]
 
-    seen = Seen("Who won the tour?", PASSAGES, embed, read, judge)
+    seen = QuestionFeatures("Who won the tour?", PASSAGES, embed, read, judge)
     found = seen.step([], STEP)[:, [FEATURES.index(n) for n in ("verifier", "verifier_log", "verifier_below_best")]]
     assert found[:, 0].tolist() == [-1.0, 2.0, -1.0]
     assert found[:, 1] == pytest.approx([-np.log1p(np.exp(-v)) for v in (-1.0, 2.0, -1.0)])
@@ -132,7 +132,7 @@ def test_what_the_verifier_says_and_that_nothing_is_judged_twice() -> None:
 
 def test_numbers_are_measured_against_the_units_of_the_answers_so_far() -> None:
     heights = Proposal((Candidate("26 metres", 0.4), Candidate("89 km/h", 0.3), Candidate("1999", 0.1)), 0.2)
-    found = Seen("How high is it?", PASSAGES, embed, read).step(["47 metres"], heights)
+    found = QuestionFeatures("How high is it?", PASSAGES, embed, read).step(["47 metres"], heights)
     assert found[:, FEATURES.index("unit_like_previous")].tolist() == [1.0, -1.0, -1.0]
     assert column("unit_like_previous", ["Matteo Brisk"]) == [0.0, 0.0, 0.0]
 
@@ -176,10 +176,10 @@ def test_features_can_be_left_out_of_a_fit() -> None:
 
 def test_features_without_evidence_or_similarity() -> None:
     bare = Proposal((Candidate("Paris", 0.4),), 0.6)
-    found = Seen("Where?", [RetrievedPassage(PASSAGES[0].passage, 1, 0.0)], embed, read).step([], bare)
+    found = QuestionFeatures("Where?", [RetrievedPassage(PASSAGES[0].passage, 1, 0.0)], embed, read).step([], bare)
     assert found.shape == (1, len(FEATURES))
     assert np.isfinite(found).all()
-    assert Seen("Where?", PASSAGES, embed, read).step([], Proposal((), 1.0)).shape == (0, len(FEATURES))
+    assert QuestionFeatures("Where?", PASSAGES, embed, read).step([], Proposal((), 1.0)).shape == (0, len(FEATURES))
 
 
 def test_shape() -> None:

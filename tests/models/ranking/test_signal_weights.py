@@ -12,11 +12,11 @@ from core.cli import main
 from core.errors import CheckpointError, InputError
 from core.models.finding import BUNDLED
 from core.models.ranking.features import FEATURES
-from core.models.ranking.passage_signals import Reading, View
+from core.models.ranking.passage_signals import PassageView, Reading
 from core.models.ranking.reranker import KINDS, Kind, read_weights
 from core.models.ranking.signal_weights import FILE, read_signals, signals_of, write_signals
 from core.training.data.examples import MultiExample
-from core.training.tasks.signals import Seen, fit_signals
+from core.training.tasks.signals import SignalExample, fit_signals
 from core.types import Candidate, Evidence, Passage, RetrievedPassage
 
 # by these weights while they were Python source and rescorer*.json: figures of the benchmarks hold only as long as these do
@@ -83,7 +83,7 @@ def test_a_missing_file_is_said(tmp_path: Path) -> None:
         read_signals(tmp_path)
 
 
-def seen(count: int) -> list[Seen]:
+def seen(count: int) -> list[SignalExample]:
     """Questions about a race: the passage that is about it has the answer, which both models name, beside one that has nothing."""
     out = []
     for i in range(count):
@@ -93,15 +93,17 @@ def seen(count: int) -> list[Seen]:
             Passage(f"w{i}", "Rain", "It fell in Ulm."),
         )
 
-        def view(passage: Passage, text: str, rank: int, sure: float) -> View:
+        def view(passage: Passage, text: str, rank: int, sure: float) -> PassageView:
             start = passage.text.index(text)
             candidate = Candidate(text, sure, Evidence(passage.id, start, start + len(text), text))
-            return View(RetrievedPassage(passage, rank, 0.0, sure), 1 - sure, (candidate,), ((candidate, float(np.log(sure))),))
+            return PassageView(
+                RetrievedPassage(passage, rank, 0.0, sure), 1 - sure, (candidate,), ((candidate, float(np.log(sure))),)
+            )
 
         views = [view(right, name, 1, 0.9 - i / 100), view(wrong, "Ulm", 2, 0.1 + i / 100)]
         passages = ((right.title, right.text), (wrong.title, wrong.text))
         example = MultiExample(f"Who won race {i}?", passages, ((name,),), "made", extra={"supporting_of": [[right.id]]})
-        out.append(Seen(example, views))
+        out.append(SignalExample(example, views))
     return out
 
 

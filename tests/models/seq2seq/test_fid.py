@@ -159,7 +159,7 @@ def test_a_batch_with_one_row_and_short_rows_fits_the_learned_prompt(make_tiny: 
 def test_a_model_whose_attention_cannot_be_exchanged_is_refused(make_tiny: Any) -> None:
     model = make_tiny("t5")
     model.get_encoder()._can_set_attn_implementation = lambda: False
-    with pytest.raises(ValueError, match="cannot be exchanged"):
+    with pytest.raises(ValueError, match="cannot be replaced"):
         FidNetwork(model, FidConfig(), 2)
 
 

@@ -133,7 +133,7 @@ def test_code_in_a_file_is_never_run(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("held", [[1, 2], {"a": 1}, {}, {"weight": torch.zeros(2)}])
 def test_other_files_are_refused(held: Any, tmp_path: Path) -> None:
     torch.save(held, tmp_path / "x.pt")
-    with pytest.raises(CheckpointError, match=r"holds no state dict|is no T5 of FiD or AmbigPrompt"):
+    with pytest.raises(CheckpointError, match=r"holds no state dict|is not a T5 of FiD or AmbigPrompt"):
         load_network(str(tmp_path / "x.pt"))
     (tmp_path / "cut.pt").write_bytes((tmp_path / "x.pt").read_bytes()[:40])
     with pytest.raises(CheckpointError, match=r"cut\.pt cannot be read"):

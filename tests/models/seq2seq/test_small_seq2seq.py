@@ -17,9 +17,9 @@ from core.errors import CheckpointError, InputError
 from core.models import finding
 from core.models.seq2seq import small as small_seq2seq
 from core.models.seq2seq.decoding import (
+    SequenceDecoding,
     Writer,
-    Writing,
-    Written,
+    WrittenSequence,
     join_passages,
     match_end_bias,
     merge,
@@ -290,7 +290,7 @@ TABLE = {
 }
 
 
-def writer(writing: Writing | None = None, joined: int = 0) -> Writer:
+def writer(writing: SequenceDecoding | None = None, joined: int = 0) -> Writer:
     own = word_tokenizer("t5")
     own.add_special_tokens({"additional_special_tokens": [EOI]})
 
@@ -312,7 +312,7 @@ class _Moved:
         return self.value
 
 
-def answers(writing: Writing | None = None) -> list[tuple[str, float]]:
+def answers(writing: SequenceDecoding | None = None) -> list[tuple[str, float]]:
     (found,) = writer(writing).write_many([(QUESTION, PASSAGES)])
     return [(c.text, round(c.probability, 3)) for c in found]
 
@@ -322,31 +322,31 @@ def test_greedy_writes_the_set_with_each_answers_probability() -> None:
 
 
 def test_a_bias_against_the_end_writes_more() -> None:
-    more = [text for text, _ in answers(Writing(end_bias=-3.0))]
+    more = [text for text, _ in answers(SequenceDecoding(end_bias=-3.0))]
     assert more[:2] == ["red", "green"]
-    assert [text for text, _ in answers(Writing(end_bias=3.0))] == ["red"]
+    assert [text for text, _ in answers(SequenceDecoding(end_bias=3.0))] == ["red"]
 
 
 def test_diverse_beams_differ_and_are_merged() -> None:
-    beams = answers(Writing("diverse-beam", 3, diversity=2.0))
+    beams = answers(SequenceDecoding("diverse-beam", 3, diversity=2.0))
     assert {text for text, _ in beams} == {"red", "blue", "green"}
-    assert answers(Writing("diverse-beam", 1)) == answers()
+    assert answers(SequenceDecoding("diverse-beam", 1)) == answers()
 
 
 def test_samples_are_reproducible_and_follow_the_probabilities() -> None:
-    drawn = answers(Writing("nucleus", 64, top_p=1.0))
-    assert drawn == answers(Writing("nucleus", 64, top_p=1.0))
+    drawn = answers(SequenceDecoding("nucleus", 64, top_p=1.0))
+    assert drawn == answers(SequenceDecoding("nucleus", 64, top_p=1.0))
     share = dict(drawn)
     assert 0.4 < share["red"] < 0.85  # 0.6 first, and some after a separator
     assert 0.25 < share["blue"] < 0.55
-    assert dict(answers(Writing("nucleus", 64, top_p=1.0, seed=1))) != share
-    assert "blue" not in dict(answers(Writing("nucleus", 32, top_p=0.5)))
-    assert "blue" not in dict(answers(Writing("top-k", 32, top_k=1)))
-    assert dict(answers(Writing("top-k", 64, top_k=2))).keys() == {"red", "blue", "green"}
+    assert dict(answers(SequenceDecoding("nucleus", 64, top_p=1.0, seed=1))) != share
+    assert "blue" not in dict(answers(SequenceDecoding("nucleus", 32, top_p=0.5)))
+    assert "blue" not in dict(answers(SequenceDecoding("top-k", 32, top_k=1)))
+    assert dict(answers(SequenceDecoding("top-k", 64, top_k=2))).keys() == {"red", "blue", "green"}
 
 
 def test_many_questions_are_written_as_one_by_one() -> None:
-    own = writer(Writing("nucleus", 4, top_p=1.0))
+    own = writer(SequenceDecoding("nucleus", 4, top_p=1.0))
     jobs = [(QUESTION, PASSAGES), ("who ?", PASSAGES[:1])]
     assert own.write_many(jobs) == [own.write_many([job])[0] for job in jobs]
 
@@ -357,11 +357,13 @@ def test_the_model_itself_writes_alike_alone_and_together(make_tiny: Any) -> Non
     jobs = [(QUESTION, TEXTS, ()), ("who ?", TEXTS[:1], ())]
     with torch.inference_mode():
         states, mask = network.encode(network.collate(own, jobs))
-        both = write(network, own, states, mask, Writing("diverse-beam", 3), ["a", "b"])
+        both = write(network, own, states, mask, SequenceDecoding("diverse-beam", 3), ["a", "b"])
         for i, job in enumerate(jobs):
-            alone = write(network, own, *network.encode(network.collate(own, [job])), Writing("diverse-beam", 3), ["a"])
+            alone = write(
+                network, own, *network.encode(network.collate(own, [job])), SequenceDecoding("diverse-beam", 3), ["a"]
+            )
             assert [w.ids for w in alone[0]] == [w.ids for w in both[i]]
-        greedy = write(network, own, states, mask, Writing(), ["a", "b"])
+        greedy = write(network, own, states, mask, SequenceDecoding(), ["a", "b"])
         assert [g[0].ids for g in greedy] == [b[0].ids for b in both]  # the first beam is not punished
 
 
@@ -386,8 +388,8 @@ def test_a_long_row_is_cut_or_read_in_windows(small: tuple[SmallSeq2Seq, Any]) -
 def test_answers_are_read_back(make_tiny: Any) -> None:
     own = word_tokenizer("t5")
     ids = own("red ; the ball ; ;", add_special_tokens=False)["input_ids"]
-    assert [text for text, _ in read_answers(own, Written(tuple(ids), (0.0,) * len(ids)))] == ["red", "the ball"]
-    assert read_answers(own, Written((), ())) == []
+    assert [text for text, _ in read_answers(own, WrittenSequence(tuple(ids), (0.0,) * len(ids)))] == ["red", "the ball"]
+    assert read_answers(own, WrittenSequence((), ())) == []
 
 
 def test_merging_counts_sequences_not_mentions() -> None:
@@ -425,7 +427,7 @@ def test_an_uncased_answer_is_shown_as_the_passage_writes_it() -> None:
 )
 def test_bad_decoding_names_the_value(values: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"{next(iter(values.values()))}; it must be"):
-        Writing(**values)
+        SequenceDecoding(**values)
 
 
 def test_the_end_bias_is_matched_to_a_mean() -> None:

@@ -164,7 +164,7 @@ def test_a_reranker_says_where_to_read_next(answerer: SpanAnswerer, monkeypatch:
 
 
 def test_a_reranker_tells_its_loop(answerer: SpanAnswerer) -> None:
-    class Seen:
+    class QuestionFeatures:
         def __init__(self) -> None:
             self.told: list[tuple[list[str], list[float]]] = []
 
@@ -174,7 +174,7 @@ def test_a_reranker_tells_its_loop(answerer: SpanAnswerer) -> None:
         def judged(self, candidates: Sequence[Candidate], scores: Sequence[float]) -> None:
             self.told.append(([c.text for c in candidates], list(scores)))
 
-    loop = Seen()
+    loop = QuestionFeatures()
     weights = Weights({"log_probability": 1.0}, {"log_probability": 0.0}, {"log_probability": 1.0}, 0.5)
     assert isinstance(loop, Guided)
     assert isinstance(FastSpanLoop(answerer), Guided)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from storage_samples import prediction
 
-from core.disk import claimed
+from core.disk import locked
 from core.errors import AmbiscopeError, CancelledError, ConflictError, FormatError, InputError, NotFoundError, StorageError
 from core.settings import Settings
 from storage.analysis.held_back import question_key
@@ -163,7 +163,7 @@ def test_a_loop_goes_on_where_it_stopped(store: Store, settings: Settings, quest
 def test_two_loops_in_one_folder(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:
     wanted, commands = options(tmp_path, questions), Commands()
     with (
-        claimed(wanted.out, "a loop"),
+        locked(wanted.out, "a loop"),
         ThreadPoolExecutor(1) as other,
         pytest.raises(ConflictError, match=r"loop is in use: a loop in process \d+ on "),
     ):

@@ -136,7 +136,7 @@ def test_gzip_is_read_and_bombs_are_not(store: Store, tmp_path: Path, monkeypatc
     bomb = tmp_path / "bomb.json.gz"
     bomb.write_bytes(gzip.compress(b'[{"question": "' + b"0" * 5_000_000, 9))
     assert bomb.stat().st_size < 10_000
-    with pytest.raises(FormatError, match="packed bytes unpack to more than"):
+    with pytest.raises(FormatError, match="compressed bytes decompress to more than"):
         store.imports.import_file(bomb)
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as made:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from core import renamed
+from core import deprecated
 from core import types as t
 from core.engine import Engine
 from core.errors import CheckpointError, InputError
@@ -84,7 +84,7 @@ def test_a_folder_and_an_option_of_an_earlier_version_mean_what_they_meant(
     copy = tmp_path / "earlier"
     shutil.copytree(checkpoint, copy)
     (copy / file_of("retrieved")).rename(copy / "rescorer.json")
-    renamed._warn.cache_clear()
+    deprecated._warn.cache_clear()
     made = engine(copy, tmp_path)
     assert made.system("ambiscope", own_passages=True).info.settings["reranking"]["bias"] == -50.0
     assert "'rescorer.json' is now called 'reranker.json'" in capsys.readouterr().err

@@ -192,7 +192,7 @@ def test_nothing_retrieved_and_more_wanted_than_there_is() -> None:
         (" \t\n ", "empty"),
         ("who " * 2500, "has 9999 characters; at most 2000"),
         ("?!… -- ", "no letter or digit"),
-        ("who\x00 is it", "the question cannot be read: it holds a NUL character"),
+        ("who\x00 is it", "the question cannot be read: it contains a NUL character"),
         ("who\x7f is it", r"control character \(U\+007F\)"),
         ("who \ud800 is it", "lone surrogate"),
     ],

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _make(args: argparse.Namespace, settings: Settings) -> Made:
-    from core.models.encoders.retriever_network import RetrieverNetwork, load_plain, load_retriever
+    from core.models.encoders.retriever_network import RetrieverNetwork, load_bare_encoder, load_retriever
     from core.models.span.checkpoints import save_weights
     from core.training.retrieval.retriever import RetrieverTask
 
@@ -78,7 +78,7 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
             raise InputError(f"--init is '{args.init}', which is no trained retriever; name a folder of `train retriever`")
         tokenizer, network = load_retriever(folder)
     else:
-        tokenizer, encoder = load_plain(config.base)
+        tokenizer, encoder = load_bare_encoder(config.base)
         network = RetrieverNetwork(encoder, config)
     examples, held, corpora = _questions(args, settings, network.config.untrained)
     say(f"{len(examples)} questions, {len(held)} held out, {len(corpora.texts)} passages")
@@ -103,7 +103,7 @@ def _questions(args: argparse.Namespace, settings: Settings, base: str) -> tuple
     from core.training.data import mixtures
     from core.training.data.examples import read_passages_tsv
     from core.training.data.mining import Miner
-    from core.training.retrieval.retriever import Asked, Corpora, HeldOut
+    from core.training.retrieval.retriever import Corpora, HeldOut, RetrieverExample
 
     engine = Engine(replace(settings, encoder=base))
     rng = random.Random(args.seed)
@@ -129,7 +129,7 @@ def _questions(args: argparse.Namespace, settings: Settings, base: str) -> tuple
         for e in [*train, *mixtures.clarified_examples(train)]:
             right = tuple(rows[i] for i in e.extra["supporting"])
             looks = [i for i, p in zip(e.extra["context"], e.passages) if not has_answer(" ".join(p), _names(e.gold))]
-            examples.append(Asked(e.question, right, tuple(rows[i] for i in looks if rows[i] not in right)))
+            examples.append(RetrieverExample(e.question, right, tuple(rows[i] for i in looks if rows[i] not in right)))
         held += [HeldOut(e.question, e.gold, number) for e in dev]
     if args.passages:
         rows = opened(args.passages, args.passages.name.split(".")[0])
@@ -144,7 +144,7 @@ def _questions(args: argparse.Namespace, settings: Settings, base: str) -> tuple
             holds = {rows[ids[int(i)]]: has_answer(" ".join(miner.passages[int(i)]), answers) for i in found}
             answering = [row for row, held_there in holds.items() if held_there]
             silent = [row for row, held_there in holds.items() if not held_there]
-            examples.append(Asked(question, tuple(answering[:POSITIVES]), tuple(silent[:SILENT])))
+            examples.append(RetrieverExample(question, tuple(answering[:POSITIVES]), tuple(silent[:SILENT])))
     held = rng.sample(held, min(HELD_OUT, len(held)))
     return examples, held, Corpora(texts, np.concatenate(vectors), starts)
 

@@ -1,8 +1,8 @@
-"""Prompts as files with versions, and the only way from text of a corpus or a person into one.
+"""Versioned prompt files, and the only way to insert text of a corpus or a person into them.
 
-A file is a header (`version`, `role`, `source`), then messages, each begun by a line `--- system`, `--- user` or `--- assistant`; `{{name}}` is
-filled in.  What is filled in is data: it stands between tags, the prompt says so, and `as_data` takes from it all that could end a
-tag or a turn.  A change of the wording is a new version: predictions and reports name it.
+A file is a header (`version`, `role`, `source`), then messages, each started by a line `--- system`, `--- user` or `--- assistant`; `{{name}}` is
+filled in.  Inserted text is data: it is placed between tags, the prompt says so, and `as_data` removes everything that could end a
+tag or a turn.  A changed prompt gets a new version, which predictions and reports name.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from core.errors import FormatError
 from core.types import Passage
 
 FOLDER = Path(__file__).resolve().parent
-PASSAGE_CHARS = 4_000  # of one passage in a prompt; a passage of 100 words has about 600
+PASSAGE_CHARS = 4_000  # of one passage in a prompt; 100 words have about 600
 
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 _TURN = re.compile(r"^--- (system|user|assistant)\n", re.MULTILINE)
-# control words in brackets, as some chat templates have them: [INST], [/INST], [TOOL_CALLS], [SYSTEM_PROMPT]
+# control tokens in brackets, as in some chat templates: [INST], [/INST], [TOOL_CALLS], [SYSTEM_PROMPT]
 _BRACKETS = re.compile(r"\[(?=\s*/?\s*[A-Z][A-Z_]{2,}\s*\])")
 _KEPT = "\n\t\u200c\u200d"
 _ANGLES = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›"})
@@ -42,7 +42,7 @@ class Prompt:
     def fill(self, **values: str) -> list[tuple[str, str]]:
         """(role, text) of each message.  `values` come from `as_data`, `passages_as_data` or `list_as_data`, or are numbers.
 
-        Raises KeyError for a hole that is left and for a value that has no hole.
+        Raises KeyError for a missing or an unknown value.
         """
         if wrong := self.holes.symmetric_difference(values):
             raise KeyError(f"prompt {self.name} and its values differ in: {', '.join(sorted(wrong))}")
@@ -72,11 +72,11 @@ def versions() -> Mapping[str, int]:
 
 
 def as_data(text: str, limit: int = PASSAGE_CHARS) -> str:
-    """Text of a corpus, a person or a model as it may stand between the tags of a prompt; at most `limit` characters.
+    """Text of a corpus, a person or a model made safe to insert between the tags of a prompt; at most `limit` characters.
 
-    Angle brackets become ‹ ›, so that no tag of ours and no control token of a chat template (`<|im_end|>`, `</s>`) can be written; control
-    words in square brackets get a blank; characters that show nothing (controls, bidirectional marks, tags of plane 14) are left out, but
-    for the joiners that some scripts write with.
+    Angle brackets become ‹ ›, so that no tag and no control token of a chat template (`<|im_end|>`, `</s>`) can be written; control
+    tokens in square brackets get a space; invisible characters (controls, bidirectional marks, tags of plane 14) are removed, except the
+    joiners that some scripts need.
     """
     shown = "".join(c for c in text[: 2 * limit] if c in _KEPT or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co"))
     return _BRACKETS.sub("[ ", shown.translate(_ANGLES))[:limit].strip()
@@ -88,7 +88,7 @@ def as_line(text: str, limit: int = 500) -> str:
 
 
 def passages_as_data(passages: Sequence[Passage]) -> str:
-    """Each passage between tags of its own, numbered from 1."""
+    """Each passage between its own tags, numbered from 1."""
     return "\n".join(
         f'<passage number="{number}">\nTitle: {as_line(p.title)}\n{as_data(p.text)}\n</passage>'
         for number, p in enumerate(passages, 1)

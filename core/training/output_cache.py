@@ -1,7 +1,7 @@
-"""What models said, kept on disk: many systems over the same questions read each passage once.
+"""A disk cache of model outputs, so that many systems over the same questions read each passage only once.
 
-For training on top of trained weights and for benchmarks: `keeping(file)` puts a cache before the reader, the answering model, the verifier and the
-encoder of this process.  Keys hold the weights and all that a model was given, so that nothing of other weights is found.
+For training on top of trained weights and for benchmarks: `cached_outputs(file)` adds a cache to the reader, the answering model, the verifier and the
+encoder of this process.  Keys contain the weights and all inputs, so that outputs of other weights are never returned.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from core.models.span.answerer import SpanAnswerer
 from core.models.span.reader import PassageReader, Readout
 from core.retrieval.encoder import BertEncoder, Kind, Vectors
 
-MOST = 6  # candidates of a passage that are kept: as many as anything asks for
+MOST = 6  # candidates cached per passage: the most that any caller needs
 
 _weights: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 def weights_of(network: Any) -> str:
-    """A digest of a network's weights as they are in memory."""
+    """A digest of a network's weights in memory."""
     if network not in _weights:
         found = hashlib.sha256()
         for name, value in sorted(network.state_dict().items()):
@@ -54,12 +54,12 @@ def _passages(found: Sequence[t.RetrievedPassage]) -> list[Any]:
     return [(f.passage.id, f.passage.title, f.passage.text, f.similarity) for f in found]
 
 
-class _Kept:
+class _Cache:
     def __init__(self, file: Path) -> None:
         self.values = Judgments(file)
 
     def __call__(self, keys: Sequence[Any], compute: Callable[[list[int]], Sequence[Any]]) -> list[Any]:
-        """The value of each key; `compute`: those at these places, as plain JSON values."""
+        """The value of each key; `compute` gives the missing ones, by position, as plain JSON values."""
         names = [Judgments.key(torch.is_autocast_enabled("cpu"), key) for key in keys]
         known = self.values.get_many(names)
         if missing := [i for i, name in enumerate(names) if name not in known]:
@@ -70,13 +70,13 @@ class _Kept:
 
 
 @contextmanager
-def keeping(file: Path) -> Iterator[None]:
-    """Within it every model of this process asks the file first.  Raises StorageError where the file cannot be used."""
-    kept = _Kept(file)
+def cached_outputs(file: Path) -> Iterator[None]:
+    """A context in which every model of this process uses the cache.  Raises StorageError if the file cannot be used."""
+    cache = _Cache(file)
     read_pairs, propose_many, judge = PassageReader.read_pairs, SpanAnswerer.propose_many, SpanVerifier.judge
-    look, compute = passage_signals.look, BertEncoder._compute
+    views, compute = passage_signals.answerer_views, BertEncoder._compute
 
-    def kept_read(self: PassageReader, pairs: Sequence[tuple[str, t.Passage]], candidates: int = 5) -> list[Readout]:
+    def cached_read(self: PassageReader, pairs: Sequence[tuple[str, t.Passage]], candidates: int = 5) -> list[Readout]:
         if candidates > MOST:
             return read_pairs(self, pairs, candidates)
         keys = [("read", weights_of(self.network), question, p.id, p.title, p.text) for question, p in pairs]
@@ -85,10 +85,10 @@ def keeping(file: Path) -> Iterator[None]:
             found = read_pairs(self, [pairs[i] for i in at], MOST)
             return [[r.abstain_probability, [_said(c) for c in r.candidates]] for r in found]
 
-        rows = kept(keys, fresh)
+        rows = cache(keys, fresh)
         return [Readout(p, tuple(map(_candidate, row[1][:candidates])), row[0]) for row, (_, p) in zip(rows, pairs)]
 
-    def kept_propose(self: SpanAnswerer, jobs: Sequence[t.Job]) -> list[t.Proposal]:
+    def cached_propose(self: SpanAnswerer, jobs: Sequence[t.Job]) -> list[t.Proposal]:
         if self.reader is not None:
             return propose_many(self, jobs)
         own = weights_of(self.network), str(self.decoding)
@@ -97,38 +97,39 @@ def keeping(file: Path) -> Iterator[None]:
         def fresh(at: list[int]) -> list[Any]:
             return [[p.eoi_probability, [_said(c) for c in p.candidates]] for p in propose_many(self, [jobs[i] for i in at])]
 
-        return [t.Proposal(tuple(map(_candidate, row[1])), row[0]) for row in kept(keys, fresh)]
+        return [t.Proposal(tuple(map(_candidate, row[1])), row[0]) for row in cache(keys, fresh)]
 
-    def kept_look(answerer: SpanAnswerer, question: str, found: Sequence[t.RetrievedPassage], limit: int) -> list[Any]:
+    def cached_views(answerer: SpanAnswerer, question: str, found: Sequence[t.RetrievedPassage], limit: int) -> list[Any]:
         def fresh(_: list[int]) -> list[Any]:
-            return [[[(_said(c), log) for c, log in view.answerer] for view in look(answerer, question, found, limit)]]
+            return [[[(_said(c), log) for c, log in view.answerer] for view in views(answerer, question, found, limit)]]
 
-        (rows,) = kept([("look", weights_of(answerer.network), question, _passages(found), limit)], fresh)
+        (rows,) = cache([("look", weights_of(answerer.network), question, _passages(found), limit)], fresh)
         return [
-            passage_signals.View(one, answerer=tuple((_candidate(c), log) for c, log in row)) for one, row in zip(found, rows)
+            passage_signals.PassageView(one, answerer=tuple((_candidate(c), log) for c, log in row))
+            for one, row in zip(found, rows)
         ]
 
-    def kept_judge(self: SpanVerifier, question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
+    def cached_judge(self: SpanVerifier, question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
         own = weights_of(self.network)
         keys = [("judge", own, question, p.id, p.title, p.text, start, end) for p, start, end in spans]
-        return kept(keys, lambda at: judge(self, question, [spans[i] for i in at]))
+        return cache(keys, lambda at: judge(self, question, [spans[i] for i in at]))
 
-    def kept_compute(self: BertEncoder, texts: Sequence[str], kind: Kind) -> Vectors:
+    def cached_compute(self: BertEncoder, texts: Sequence[str], kind: Kind) -> Vectors:
         keys = [("encode", self.name, text) for text in texts]
 
         def fresh(at: list[int]) -> list[Any]:
             return [base64.b64encode(v.tobytes()).decode() for v in compute(self, [texts[i] for i in at], kind)]
 
-        return np.stack([np.frombuffer(base64.b64decode(row), np.float32) for row in kept(keys, fresh)])
+        return np.stack([np.frombuffer(base64.b64decode(row), np.float32) for row in cache(keys, fresh)])
 
     with ExitStack() as changes:
         for owner, name, own in (
-            (PassageReader, "read_pairs", kept_read),
-            (SpanAnswerer, "propose_many", kept_propose),
-            (SpanVerifier, "judge", kept_judge),
-            (BertEncoder, "_compute", kept_compute),
-            (passage_signals, "look", kept_look),
-            (extractive, "look", kept_look),
+            (PassageReader, "read_pairs", cached_read),
+            (SpanAnswerer, "propose_many", cached_propose),
+            (SpanVerifier, "judge", cached_judge),
+            (BertEncoder, "_compute", cached_compute),
+            (passage_signals, "answerer_views", cached_views),
+            (extractive, "answerer_views", cached_views),
         ):
             changes.callback(setattr, owner, name, getattr(owner, name))
             setattr(owner, name, own)

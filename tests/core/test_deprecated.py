@@ -6,28 +6,34 @@ from pathlib import Path
 
 import pytest
 
-from core import renamed
+from core import deprecated
 
 
 @pytest.fixture(autouse=True)
 def fresh() -> None:
-    renamed._warn.cache_clear()
+    deprecated._warn.cache_clear()
 
 
 def test_an_old_option_means_what_it_meant_and_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     now = ("ambiscope", {"additions": "none", "loop": "fast"})
-    assert renamed.current_request("ambigprompt", {"rescoring": "off", "loop": "fast"}) == now
+    assert deprecated.current_request("ambigprompt", {"rescoring": "off", "loop": "fast"}) == now
     assert capsys.readouterr().err == (
-        "warning: option: 'rescoring=off of ambigprompt' is now called 'additions=none of ambiscope'; the next release no longer knows the old name\n"
+        "warning: option: 'rescoring=off of ambigprompt' is now called 'additions=none of ambiscope'; the old name will be removed in the next release\n"
     )
-    assert renamed.current_request("ambigprompt", {"rescoring": "off", "loop": "fast"}) == now
-    assert renamed.current_request("ambigprompt", {"loop": "fast"}) == ("ambigprompt", {"loop": "fast"})  # the paper's method
-    assert renamed.current_request("jpr", {"reranking": "on"}) == ("jpr", {"reranking": "on"})  # which it never had: refused
+    assert deprecated.current_request("ambigprompt", {"rescoring": "off", "loop": "fast"}) == now
+    assert deprecated.current_request("ambigprompt", {"loop": "fast"}) == (
+        "ambigprompt",
+        {"loop": "fast"},
+    )  # the paper's method
+    assert deprecated.current_request("jpr", {"reranking": "on"}) == ("jpr", {"reranking": "on"})  # which it never had: refused
     assert capsys.readouterr().err == ""
 
 
 def test_the_newer_spelling_counts_where_both_are_given() -> None:
-    assert renamed.current_request("ambiscope", {"reranking": "on", "rescoring": "off"}) == ("ambiscope", {"additions": "all"})
+    assert deprecated.current_request("ambiscope", {"reranking": "on", "rescoring": "off"}) == (
+        "ambiscope",
+        {"additions": "all"},
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,14 +47,14 @@ def test_the_newer_spelling_counts_where_both_are_given() -> None:
     ],
 )
 def test_a_stored_run_says_which_system_of_today_it_was(system: str, settings: dict[str, object], now: str) -> None:
-    assert renamed.ran_as(system, settings) == now
+    assert deprecated.current_system(system, settings) == now
 
 
 def test_a_file_is_found_under_its_old_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert renamed.find_file(tmp_path, "reranker_own.json") is None
+    assert deprecated.find_file(tmp_path, "reranker_own.json") is None
     old, new = tmp_path / "rescorer_own.json", tmp_path / "reranker_own.json"
     old.write_text("{}")
-    assert renamed.find_file(tmp_path, new.name) == old
+    assert deprecated.find_file(tmp_path, new.name) == old
     assert f"warning: {tmp_path}: 'rescorer_own.json' is now called 'reranker_own.json'" in capsys.readouterr().err
     new.write_text("{}")
-    assert renamed.find_file(tmp_path, new.name) == new
+    assert deprecated.find_file(tmp_path, new.name) == new
