@@ -256,13 +256,17 @@ CROWDED = {
 }
 
 
+# folders that grow by a file for each entry of a registry: a further system or metric is one file there and one line
+REGISTERED = {"core/systems", "core/metrics"}
+
+
 def test_a_folder_is_one_room() -> None:
     count = Counter(
         str(p.parent.relative_to(ROOT))
         for p in (*MODULES, *BESIDE)
         if p.name not in ("__init__.py", "__main__.py", "conftest.py") and "migrations" not in p.parts
     )
-    crowded = {folder: n for folder, n in count.items() if n > 12}
+    crowded = {folder: n for folder, n in count.items() if n > 12 and folder not in REGISTERED}
     assert crowded.keys() == CROWDED.keys(), crowded
 
 
