@@ -12,12 +12,11 @@ if __name__ != "__main__":
 
     app = st.App(__file__, middleware=server.middleware())
 else:
-    from core.settings import ROOT
     from pages.app import admission, shared, sign_in
+    from pages.guide import brand, tour
 
-    # a file, as Streamlit's own icons for a browser's tab come from another host
-    st.set_page_config(page_title="Ambiscope", page_icon=str(ROOT / "pages" / "app" / "icon.svg"), layout="wide")
     page = shared.navigation()
+    brand.name(page)
     try:
         admission.note_who_comes_through(sign_in.gate)
     except Exception as error:  # whatever it is: who is here is not known
@@ -25,5 +24,7 @@ else:
         st.info("Ambiscope shows nothing until it can read from its database who may do what.")
         st.stop()
     admission.warn()
+    tour.draw(page.url_path)
     with shared.inside_app():
         page.run()
+    brand.footer()

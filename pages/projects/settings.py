@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pandas as pd
 import streamlit as st
 
-from core.errors import AmbiscopeError, CancelledError, InputError
+from core.errors import AmbiscopeError, InputError
 from core.retrieval.library import STARTER
 from core.systems.shared.base import Options
 from pages.annotation.about import STAGES
@@ -16,6 +16,7 @@ from pages.app import shared
 from pages.app.actions import action
 from pages.app.begun import begun, forget
 from pages.app.markup import plain
+from pages.background import jobs
 from pages.projects import system_answers
 from pages.projects.items import ERROR, SAID
 from pages.projects.system_answers import Preannotation
@@ -28,7 +29,6 @@ ORDERS: dict[Order, str] = {
     "uncertainty": "the model's least certain first",
     "disagreement": "where people disagree first",
 }
-LOOK_EVERY = 1.0  # seconds
 
 
 def _names(what: str) -> list[str]:
@@ -181,7 +181,7 @@ def suggestions(project: Project, who: str) -> None:
     )
     running = system_answers.running().get(project.id)
     if running is not None and not running.done:
-        watch(running)
+        jobs.watch("preannotations")
         return
     if running is not None:
         report(running)
@@ -226,39 +226,15 @@ def _begin(project: Project, system: str, k: int, clarify: bool) -> None:
 
 
 @action("manage projects", ERROR)
-def _stop(run: Preannotation) -> None:
-    run.stop()
-
-
-@action("manage projects", ERROR)
-def _close(project: str) -> None:
-    system_answers.running().pop(project, None)
-
-
-@action("manage projects", ERROR)
 def _link(project: Project, who: str) -> None:
     count = shared.store().link_predictions(who, project.id)
     st.session_state[SAID] = f"{count:,} stored predictions linked."
 
 
-@st.fragment(run_every=LOOK_EVERY)
-def watch(run: Preannotation) -> None:
-    """Progress while it runs.  The work goes on when nobody looks."""
-    if run.done:
-        st.rerun()
-    total = "?" if run.total is None else f"{run.total:,}"
-    st.progress(run.share, text=f"{plain(run.system)}: {plain(run.stage)} · {run.answered:,} of {total} answered")
-    st.button("Stop", key="manage.pre.stop", on_click=_stop, args=(run,), icon=":material/stop_circle:")
-
-
 def report(run: Preannotation) -> None:
-    if isinstance(run.error, CancelledError):
-        st.info(plain(run.error))
-    elif run.error is not None:
-        shared.show_error(run.error)
-    else:
+    if not jobs.ended(run):
         st.success(f"{run.answered:,} questions answered by {plain(run.system)}; {run.linked:,} predictions linked.")
     if run.failures:
         st.warning(f"{run.failures:,} questions could not be answered; the first of them:")
         st.dataframe(pd.DataFrame(run.failed, columns=["question", "reason"]), hide_index=True, alt="Questions that failed")
-    st.button("Close this report", key="manage.pre.close", on_click=_close, args=(run.project.id,))
+    jobs.close_button("preannotations", run.project.id)
