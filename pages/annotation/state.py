@@ -16,6 +16,7 @@ from core.annotating.aliases import join_aliases
 from core.annotating.history import History
 from core.errors import AmbiscopeError, FormatError
 from core.types import Passage, RetrievedPassage
+from pages.annotation import place
 from pages.app import shared
 from pages.app.markup import plain
 from storage.records.annotation import (
@@ -120,7 +121,7 @@ def _empty(work_stage: WorkStage, source: ValidationInput | None) -> Any:
 
 def begin(project: Project, task: Task, who: str) -> Work:
     """Opens a leased task with its draft.  Raises the store's errors."""
-    store = shared.store()
+    store = place.store()
     stage = task.stage
     item = store.get_item(task.item, who)
     source = store.validation_input(task.item, who) if stage == "validation" else None
@@ -150,7 +151,7 @@ def _take(work: Work, body: Mapping[str, Any]) -> None:
 
 def _from_submission(work: Work) -> bool:
     """The form that gives what was submitted last, where another program than this page submitted it."""
-    sent = shared.store().submission_history(work.task.item, work.who, work.stage, work.who)
+    sent = place.store().submission_history(work.task.item, work.who, work.stage, work.who)
     if not sent:
         return False
     content = sent[-1].content
@@ -197,7 +198,7 @@ def attempt(work: Work, make: Callable[[], Any], redraw: bool = True) -> None:
 def save(work: Work) -> None:
     """Stores the draft at once.  A failure stays on the screen until a save succeeds."""
     try:
-        draft = shared.store().save_draft(work.task.item, work.who, work.stage, work.body(), work.version)
+        draft = place.store().save_draft(work.task.item, work.who, work.stage, work.body(), work.version)
     except AmbiscopeError as error:
         work.problem = error
         return
@@ -245,11 +246,11 @@ def trouble(work: Work) -> None:
     when = f"{error.theirs.saved:%H:%M:%S} UTC" if error.theirs else "nothing"
     st.warning(f"This draft was changed in another window (saved {when}). Which one goes on?", icon=":material/sync_problem:")
     left, right = st.columns(2)
-    for place, name, form in (
+    for side, name, form in (
         (left, "Here", work.body()["form"]),
         (right, "There", (error.theirs.body if error.theirs else {})),
     ):
-        with place:
+        with side:
             st.caption(name)
             st.markdown(plain("; ".join(texts_of(form))[:1000]) or ":gray[nothing]")
     with st.container(horizontal=True):

@@ -10,9 +10,8 @@ from core.annotating import checks, groups
 from core.annotating.aliases import join_aliases, parse_aliases
 from core.annotating.groups import Group, Sheet, Variant
 from core.errors import AmbiscopeError
-from pages.annotation import bar, search, state
+from pages.annotation import bar, place, search, state
 from pages.annotation.state import Work
-from pages.app import shared
 from pages.app.keys import SUBMIT, legend, take
 from pages.app.markup import changes, plain
 from storage.records.annotation import ValidationWork
@@ -134,8 +133,8 @@ def _return(work: Work) -> None:
     whom = st.session_state.get(work.key("return.whom"))
     reason = str(st.session_state.get(work.key("return.reason")) or "").strip()
     try:
-        shared.store().return_item(work.task.item, str(whom), "generation", reason, work.who)
-        shared.store().release_item(work.task.item, work.who, work.stage)
+        place.store().return_item(work.task.item, str(whom), "generation", reason, work.who)
+        place.store().release_item(work.task.item, work.who, work.stage)
     except AmbiscopeError as error:
         work.problem = error
         return

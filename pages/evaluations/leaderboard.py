@@ -14,7 +14,7 @@ from core.evaluation.summary import failed_calls
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.markup import plain
-from pages.evaluations import judges
+from pages.evaluations import judges, source
 from pages.evaluations.charts.base import SCOPES, shown
 from pages.evaluations.data import csv, metrics_of, names
 from storage.records.results import EvaluationFilter, StoredEvaluation
@@ -24,7 +24,7 @@ MOST = 500  # runs in the table
 
 def filters() -> EvaluationFilter:
     """The sidebar.  Choices come from what is stored."""
-    choices = shared.store().evaluation_choices()
+    choices = source.store().evaluation_choices()
     with st.sidebar:
         st.subheader("Filter the runs")
         text = st.text_input(
@@ -131,7 +131,7 @@ def _delete(key: str, name: str) -> None:
 
 def about(run: StoredEvaluation, name: str) -> None:
     """Everything a run was made with, and its name."""
-    report = shared.store().evaluation_report(run.id)
+    report = source.store().evaluation_report(run.id)
     made = report.get("provenance", {})
     facts = {
         "system": run.system,
@@ -170,7 +170,7 @@ def about(run: StoredEvaluation, name: str) -> None:
     judges.draw([run], {run.id: name})
     with st.expander("Settings of the system"):
         st.json(made.get("settings", {}))
-    if not shared.store().may("change evaluations"):
+    if source.chosen() == source.SHIPPED or not shared.store().may("change evaluations"):
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input("Name of the run", value=run.label, key=f"evaluate.label.{run.id}", max_chars=120)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -86,7 +86,7 @@ class Record:
     title: str  # where there is nothing to draw
     applies: Callable[[Asked, StoredEvaluation], bool]  # whether it can show this run
     empty: str  # what a run must have, for people; {metric} and {scope} are what is chosen
-    draw: Callable[[Asked, Runs], Chart]  # of the runs to which it applies, at least one
+    draw: Callable[[Asked, Runs], Chart]  # of the runs to which it applies: at least one, or a published table
     of: Callable[[Asked], Runs] = the_chosen  # the runs that are looked at
     by_metric: bool = False  # whether it shows the chosen metric
     metrics: tuple[str, ...] = ()  # those that it shows whatever is chosen
@@ -97,7 +97,11 @@ class Record:
         if kept:
             return self.draw(asked, kept)
         said = {"metric": asked.metric, "scope": SCOPES[asked.scope]}
-        return Chart(self.key, self.title.format(**said), None, empty=self.empty.format(**said))
+        empty = self.empty.format(**said)
+        if asked.table is None:
+            return Chart(self.key, self.title.format(**said), None, empty=empty)
+        alone = self.draw(asked, [])  # what a paper reports can be seen before there are own runs
+        return replace(alone, caption=f"{empty}. {alone.caption}".replace(".. ", ". "))
 
 
 def is_share(metric: str) -> bool:
