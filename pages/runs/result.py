@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Set
+from datetime import UTC, date, datetime
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -11,26 +12,19 @@ from streamlit.delta_generator import DeltaGenerator
 from core import types as t
 from core.errors import AmbiscopeError
 from core.evaluation.cost import calls_of, failures
-from core.text import normalize_answer
 from core.trace import to_json
 from pages.app import shared as app
 from pages.app.figures import percent, seconds
 from pages.app.markup import changes, plain, short
-from pages.runs import corrections, interpreted, labels
+from pages.runs import corrections, costs, interpreted, labels, share
 from pages.runs.trace import TraceView, draw_evidence, round_trip
 from storage.records.results import Judgment
 
 
-def common(predictions: list[t.Prediction]) -> Set[str]:
-    """Normalised answers that all predictions have."""
-    sets = [{normalize_answer(a.text) for a in p.answers} for p in predictions]
-    return frozenset.intersection(*map(frozenset, sets)) if sets else frozenset()
-
-
 def draw_result(
-    place: DeltaGenerator, prediction: t.Prediction, saved: str, prefix: str, shared: Set[str] | None = None
+    place: DeltaGenerator, prediction: t.Prediction, saved: str, prefix: str, shared: Set[int] | None = None
 ) -> None:
-    """`saved`: id of the stored prediction, or empty; `shared`: normalised answers of both sides when two are compared."""
+    """`saved`: id of the stored prediction, or empty; `shared`: positions of the answers that the other side has, too, when two are compared."""
     with place:
         _headline(prediction)
         judged: dict[int, list[Judgment]] = {}
@@ -57,6 +51,7 @@ def draw_result(
         corrections.bar(prefix, prediction)
         _keep(prediction, saved, prefix)
         st.subheader("How the answers were found", divider="gray")
+        costs.draw(prediction, prefix)
         view = TraceView(st.container(), prediction.question.text, prefix, shared is not None, prediction.system.name)
         for event in prediction.events:
             view.add(event)
@@ -97,7 +92,7 @@ def _card(
     saved: str,
     prefix: str,
     judgments: list[Judgment],
-    shared: Set[str] | None,
+    shared: Set[int] | None,
 ) -> None:
     wanted = corrections.of(prefix)
     struck = position in wanted.struck
@@ -105,7 +100,7 @@ def _card(
         name = f"~~{plain(answer.text)}~~" if struck else f"**{plain(answer.text)}**"
         badges = ":blue-badge[set by a person]" if answer.pinned else f":gray-badge[{percent(answer.probability)}]"
         if shared is not None:
-            both = normalize_answer(answer.text) in shared
+            both = position in shared
             badges += " :green-badge[:material/join_inner: both]" if both else " :orange-badge[only here]"
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"{position + 1}\\. {name} {badges}", width="content")
@@ -147,6 +142,34 @@ def _keep(prediction: t.Prediction, saved: str, prefix: str) -> None:
             icon=":material/download:",
             on_click="ignore",
         )
+        link = f"{(st.context.url or '').split('?')[0].rstrip('/')}/?prediction={saved}" if saved else ""
+        today = datetime.now(UTC).date()
+        st.download_button(
+            "Markdown",
+            data=share.markdown(prediction, link, today),
+            file_name=f"ambiscope-{saved or 'unsaved'}.md",
+            mime="text/markdown",
+            key=f"{prefix}.markdown",
+            icon=":material/description:",
+            on_click="ignore",
+        )
+        st.download_button(
+            "Card (PNG)",
+            data=_card_of(prediction, link, today, prefix),
+            file_name=f"ambiscope-{saved or 'unsaved'}.png",
+            mime="image/png",
+            key=f"{prefix}.card",
+            icon=":material/image:",
+            on_click="ignore",
+        )
         if saved:
-            base = (st.context.url or "").split("?")[0].rstrip("/")
-            st.code(f"{base}/?prediction={saved}", language=None, wrap_lines=True, width="content")
+            st.code(link, language=None, wrap_lines=True, width="content")
+
+
+def _card_of(prediction: t.Prediction, link: str, day: date, prefix: str) -> bytes:
+    """Painted once a session for each result that is shown: the page is drawn again at each click."""
+    key = f"{prefix}.card.painted"
+    made: tuple[t.Prediction, str, bytes] | None = st.session_state.get(key)
+    if made is None or made[:2] != (prediction, link):
+        made = st.session_state[key] = (prediction, link, share.card(prediction, link, day))
+    return made[2]
