@@ -24,8 +24,11 @@ class Preannotation(Answering, Worker):
         self.title = f"{system}: {project.name}"
         self.start()
 
+    def _tell(self) -> None:
+        self.share = self.part
+
     def work(self) -> None:
-        self.answer_items(lambda: self.stopping)
+        self.answer_items(lambda: self.stopping, self._tell)
 
 
 def running() -> dict[str, Preannotation]:

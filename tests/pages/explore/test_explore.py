@@ -167,8 +167,9 @@ def test_compare_two_runs(app: AppTest, open_app: Open, store: Store) -> None:
     shown = texts(app)
     assert "3 answers" in shown
     assert "1 answer\n" in shown
-    assert shown.count("both") == 2
+    assert shown.count("join_inner: both") == 2
     assert shown.count("only here") == 2
+    assert "1 in both, 2 only left, 0 only right" in shown
     assert store.counts()["prediction"] == 2
     again = open_app(prediction=link(app), other=link(app, "other"))
     assert texts(again).count("only here") == 2
