@@ -9,7 +9,7 @@ import pytest
 from page_helpers import button, texts
 from streamlit.testing.v1 import AppTest
 
-from pages.app import installation as health
+from pages.guide import installation as health
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
