@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.annotation.validating import KEYS_1, KEYS_2
-from pages.annotation.writing import KEYS
 from pages.app.markup import plain
 
 BUTTON = "guide.sheet"
@@ -48,6 +46,9 @@ def _component() -> object:
 
 @st.dialog("Words and keys", width="large")
 def _sheet() -> None:
+    from pages.annotation.validating import KEYS_1, KEYS_2  # late: what Annotate is made of is not needed for the first page
+    from pages.annotation.writing import KEYS
+
     st.markdown("**Words**")
     st.markdown(
         "\n".join(["| word | what it means |", "|---|---|", *(f"| **{plain(w)}** | {plain(m)} |" for w, m in WORDS.items())])
