@@ -47,5 +47,8 @@ def footer() -> None:
             st.page_link("pages/jobs.py", label=f"{running} running: see Jobs", icon=shared.PAGES["jobs"][1])
         sheet.draw()
         version = application_version()
-        if st.button(f"Ambiscope {version}: what is new", key=CHANGELOG, type="tertiary", icon=":material/new_releases:"):
+        if st.button(
+            f"Ambiscope {version.lower()}: what is new", key=CHANGELOG, type="tertiary", icon=":material/new_releases:"
+        ):
             _changelog()
+        sheet.listen()

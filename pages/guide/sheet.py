@@ -74,6 +74,10 @@ def draw() -> None:
     """In the sidebar."""
     if st.button("Words and keys (?)", key=BUTTON, type="tertiary", icon=":material/help:"):
         _sheet()
+
+
+def listen() -> None:
+    """Drawn last: the key `?` presses the button of the sheet from here on."""
     mount = _component()
     if callable(mount):
         mount(key="guide.keys", height=1)

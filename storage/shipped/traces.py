@@ -37,9 +37,10 @@ def passages(folder: Path) -> dict[str, Body]:
 def slim(trace: Body, known: Mapping[str, Body]) -> Body:
     """Of core.trace.to_json of a prediction; `known`: passages that need not be in it."""
     kept = {name: trace[name] for name in ("question", "system", "events")}
-    return _passages_as(
+    slimmed: Body = _passages_as(
         kept, lambda found: found["id"] if isinstance(found, dict) and known.get(found["id"]) == found else found
     )
+    return slimmed
 
 
 def whole(trace: Body, known: Mapping[str, Body]) -> Prediction:
