@@ -97,8 +97,7 @@ def main() -> None:
     if error := st.session_state.pop("evaluate.error", None):
         shared.show_error(error)
     starting.watch()
-    if not source.choose():
-        return
+    source.choose()
     where = leaderboard.filters()
     store = source.store()
     total, runs = store.count_evaluations(where), store.evaluations(leaderboard.MOST, where=where)

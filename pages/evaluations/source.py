@@ -95,21 +95,19 @@ def adopt() -> None:
     st.session_state["evaluate.said"] = f"{count} shipped runs are among the runs of this installation now."
 
 
-def choose() -> bool:
-    """Draws the choice in the sidebar; without own runs the shipped ones are chosen.  False while they are being loaded."""
+def choose() -> None:
+    """Draws the choice in the sidebar; without own runs the shipped ones are chosen.  While they are loaded the page is about own ones."""
     wanted = SHIPPED
     if hidden() or not runs.ARCHIVE.is_file():
         wanted = OWN
     elif shared.store().count_evaluations():
         st.session_state.setdefault(KEY, OWN)
         wanted = str(st.sidebar.segmented_control("Runs", [OWN, SHIPPED], key=KEY, required=True, persist_state="session"))
-    there = wanted == OWN or _there()
-    st.session_state[NOW] = wanted if there else OWN
-    return there is not None
+    st.session_state[NOW] = SHIPPED if wanted == SHIPPED and _there() else OWN
 
 
-def _there() -> bool | None:
-    """None: they are being loaded.  False: they cannot be, and the page says why."""
+def _there() -> bool:
+    """False: they are being loaded, or cannot be, and the page says so."""
     if _file().is_file():
         return True
     running = shared.running(KIND)
@@ -118,7 +116,7 @@ def _there() -> bool | None:
         job.wait(SHORT)
     if not job.done:
         jobs.watch(KIND)
-        return None
+        return False
     running.pop("runs", None)
     return not jobs.ended(job) and _file().is_file()
 

@@ -73,13 +73,18 @@ def test_a_stranger_finds_through_in_fifteen_clicks(address: str, tmp_path: Path
 
         def visit(name: str) -> None:
             """On a narrow screen the sidebar lies over the page: opened and closed again."""
-            bar = page.get_by_test_id("stSidebar")
-            if width < 600 and bar.get_attribute("aria-expanded") != "true":
-                page.get_by_test_id("stExpandSidebarButton").click()
+            opens, closes = (
+                page.get_by_test_id("stExpandSidebarButton"),
+                page.get_by_test_id("stSidebarCollapseButton").locator("button"),
+            )
+            if width < 600 and opens.is_visible():
+                opens.click()
             me.visit(name)
-            if width < 600 and bar.get_attribute("aria-expanded") == "true":
-                page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
-                me.rest()
+            if width < 600:
+                page.wait_for_timeout(600)  # it slides
+                if closes.is_visible():
+                    closes.click()
+                page.wait_for_timeout(600)
 
         page.goto(f"{address}?me=stranger{width}", timeout=WAIT)
         page.get_by_role("heading", name="Explore an ambiguous question").first.wait_for(timeout=WAIT)
