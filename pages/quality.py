@@ -102,11 +102,12 @@ def of_example() -> Quality:
 
 def agreement(filters: Filters) -> None:
     found = reckoned(filters)
-    if not anything(found):
+    defined = any(f.defined for f in (*found.figures, found.verdicts))
+    if not anything(found) or (not defined and st.toggle("Show an example of agreement", key="quality.example.show")):
         found = of_example()
         st.info(
-            "Nothing was annotated or judged here yet. **This is an example:** three invented people on twelve starter questions. It is "
-            "not among your data, and goes away with your first work.",
+            "No two people have annotated or judged the same here yet. **This is an example:** three invented people on twelve starter "
+            "questions. It is not among your data.",
             icon=":material/school:",
         )
     for said in found.truncated:

@@ -54,6 +54,10 @@ def test_one_persons_work_is_told_apart_from_zero(open_app: Callable[..., AppTes
     said = texts(app)
     assert "This is an example" not in said
     assert "No question was annotated by two people yet." in said
+    shown = app.toggle(key="quality.example.show").set_value(True).run()
+    assert not shown.exception
+    assert "This is an example" in texts(shown)
+    app.toggle(key="quality.example.show").set_value(False).run()
     overall = app.dataframe[0].value
     assert set(overall["Value"]) == {"undefined"}
     assert all(overall["Why undefined"])
