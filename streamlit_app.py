@@ -14,11 +14,11 @@ if __name__ != "__main__":
 else:
     from core.settings import ROOT
     from pages.app import admission, shared, sign_in
+    from pages.guide import brand, tour
 
-    # a file, as Streamlit's own icons for a browser's tab come from another host
-    st.set_page_config(page_title="Ambiscope", page_icon=str(ROOT / "pages" / "app" / "icon.svg"), layout="wide")
-    st.html(ROOT / "pages" / "app" / "style.css")
     page = shared.navigation()
+    brand.name(page)
+    st.html(ROOT / "pages" / "app" / "style.css")
     try:
         admission.note_who_comes_through(sign_in.gate)
     except Exception as error:  # whatever it is: who is here is not known
@@ -26,5 +26,7 @@ else:
         st.info("Ambiscope shows nothing until it can read people's permissions from its database.")
         st.stop()
     admission.warn()
+    tour.draw(page.url_path)
     with shared.inside_app():
         page.run()
+    brand.footer()

@@ -7,7 +7,7 @@ import contextlib
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
-from pages.annotation import generation, judging, my_items, search, stage_info, state, submit_bar, validation
+from pages.annotation import generation, judging, my_items, place, practising, search, stage_info, state, submit_bar, validation
 from pages.annotation.state import Work
 from pages.app import shared
 from pages.app.markup import escape
@@ -27,11 +27,17 @@ def _note(name: str, key: str) -> None:
 
 
 def choose() -> tuple[Project, WorkStage] | None:
-    projects = shared.store().projects.projects(state="open", limit=200)
+    if place.practising():
+        practising.bar()
+    projects = place.store().projects.projects(state="open", limit=200)
     if not projects:
-        st.info("There is no open project yet. A manager can create one from a question file.")
-        st.page_link("pages/manage.py", label="Create a project", icon=":material/assignment_ind:")
+        st.info("There is no open project yet. A manager can create one from a question file. Until then you can practise.")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            practising.offer()
+            st.page_link("pages/manage.py", label="Create a project", icon=":material/assignment_ind:")
         return None
+    if not place.practising() and place.practice_file().is_file():
+        practising.offer()
     named = {p.id: p for p in projects}
     ids = list(named)
     wanted = _from_address("project")
@@ -69,7 +75,7 @@ def choose() -> tuple[Project, WorkStage] | None:
 
 def _open(project: Project, stage: WorkStage, who: str) -> Work | None:
     """The work of this tab, or the next item.  Raises the store's errors."""
-    store = shared.store()
+    store = place.store()
     wanted = st.session_state.pop(WANTED, "") or _from_address("item")
     if "item" in st.query_params:
         del st.query_params["item"]
@@ -102,7 +108,7 @@ def _give_back(work: Work) -> None:
     """Another name, project or stage was chosen: an item on which nothing was done is somebody else's to take at once."""
     if work.version == 0 and not work.opened and work.task.state == "leased":
         with contextlib.suppress(AmbiscopeError):
-            shared.store().queue.release_item(work.task.item, work.who, work.stage)
+            place.store().queue.release_item(work.task.item, work.who, work.stage)
 
 
 def draw(work: Work) -> None:
@@ -144,7 +150,7 @@ def main() -> None:
     who = shared.annotator()
     submit_bar.belongs_to(who)
     own = stage_info.draw_progress(project, stage, who)
-    stage_info.draw_guidelines(shared.store().projects.guidelines(project.id), stage, expanded=own.submitted + own.gold == 0)
+    stage_info.draw_guidelines(place.store().projects.guidelines(project.id), stage, expanded=own.submitted + own.gold == 0)
     if st.session_state["annotate.mine"]:
         my_items.draw(project, stage, who)
         return

@@ -11,7 +11,8 @@ from core.retrieval.readers import READERS
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.formatting import seconds
-from pages.app.markup import escape, named
+from pages.app.markup import escape
+from pages.background import jobs
 from pages.corpus import builds as corpus_builds
 from pages.runs.trace import draw_found
 
@@ -154,16 +155,6 @@ def _resume(upload: corpus_builds.Upload) -> None:
 
 
 @action("build corpora", "corpora.error")
-def _stop(build: corpus_builds.Build) -> None:
-    build.stop()
-
-
-@action("build corpora", "corpora.error")
-def _close(name: str) -> None:
-    corpus_builds.running().pop(name, None)
-
-
-@action("build corpora", "corpora.error")
 def _upload() -> None:
     """Callback of the form."""
     name = str(st.session_state.get("corpora.name") or "").strip()
@@ -203,8 +194,7 @@ def upload_form() -> None:
 
 def show_report(build: corpus_builds.Build) -> None:
     name = escape(build.name)
-    if build.error is not None:
-        shared.show_error(build.error)
+    if jobs.ended(build):
         return
     report = build.report
     if report is None:
@@ -227,26 +217,16 @@ def show_report(build: corpus_builds.Build) -> None:
 
 def watch() -> None:
     """Progress of running builds, reports of finished ones.  Goes on after an interruption: the work is done elsewhere."""
-    builds = corpus_builds.running()
-    running = [b for b in builds.values() if not b.done]
-    may_stop = shared.store().may("build corpora")
-    if running:
-        bars = []
-        for build in running:
-            bars.append(st.progress(0.0, text=escape(build.name)))
-            if may_stop:
-                st.button(
-                    f"Stop building {escape(build.name)}", on_click=_stop, args=(build,), key=f"corpora.stop.{build.name}"
-                )
-        while not all(b.done for b in running):
-            for build, bar in zip(running, bars):
-                bar.progress(build.share or 0.0, text=f"{escape(build.name)}: {escape(build.stage)}")
-            next(b for b in [*running, running[-1]] if not b.done or b is running[-1]).wait(POLL_SECONDS)
+    if running := jobs.going("builds"):
+        bars = {name: jobs.bar("builds", name, build) for name, build in running.items()}
+        while going := jobs.going("builds"):
+            for name in bars.keys() & going.keys():
+                jobs.show(bars[name], name, going[name])
+            next(iter(going.values())).wait(POLL_SECONDS)
         st.rerun()
-    for name, build in list(builds.items()):
+    for name, build in list(corpus_builds.running().items()):
         show_report(build)
-        if may_stop:
-            st.button(named("Dismiss", f"the report on {name}"), key=f"corpora.close.{name}", on_click=_close, args=(name,))
+        jobs.close_button("builds", name)
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from core.errors import AmbiscopeError
 from core.evaluation.published import PublishedTable, tables_of
 from pages.app import shared
 from pages.app.markup import escape
-from pages.evaluations import compare, judges, leaderboard, rows, start_form
+from pages.evaluations import compare, judges, leaderboard, rows, source, start_form
 from pages.evaluations.charts.base import SCOPES, ChartRequest
 from pages.evaluations.charts.catalogue import CHARTS, MENU
 from pages.evaluations.data import VIEWS, draw, metrics_of, names
@@ -58,7 +58,7 @@ def charts(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     view = left.selectbox("Chart", MENU, key="evaluate.kind")
     records = [r for r in CHARTS if r.menu == view]
     table = next((_published(right, r.published, metric if r.by_metric else "") for r in records if r.published), None)
-    request = ChartRequest(runs, chosen, called, metric, scope, shared.store(), table)
+    request = ChartRequest(runs, chosen, called, metric, scope, source.store(), table)
     for record in records:
         draw(record.chart(request))
     judged = next((r for r in records if judges.is_judged((metric,) if r.by_metric else r.metrics)), None)
@@ -98,8 +98,9 @@ def main() -> None:
     if error := st.session_state.pop("evaluate.error", None):
         shared.show_error(error)
     start_form.watch()
+    source.choose()
     where = leaderboard.filters()
-    store = shared.store()
+    store = source.store()
     total, runs = store.evaluations.count_evaluations(where), store.evaluations.evaluations(leaderboard.MOST, where=where)
     view = (
         st.segmented_control("View", VIEWS, default=VIEWS[0], required=True, key="evaluate.view", label_visibility="collapsed")
@@ -116,7 +117,10 @@ def main() -> None:
                 "No run is stored yet. Choose Start and store to start one, or to store a run folder made on the command line.",
                 icon=":material/bar_chart_off:",
             )
+            if source.hidden():
+                st.button("Show the shipped runs", key="evaluate.show", on_click=source.show, icon=":material/visibility:")
         return
+    source.about()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         metric = str(st.selectbox("Metric", metrics_of(runs) or ["F1 answer"], key="evaluate.metric", width=260))
         scope = str(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
@@ -10,7 +12,8 @@ from core.types import Prediction, Question
 from pages.app import shared
 from pages.app.markup import escape
 from pages.runs import live, options
-from pages.runs.result import common, draw_result
+from pages.runs import sides as aligned
+from pages.runs.result import draw_result
 from storage.records.results import StoredPrediction
 
 STARTER = "starter"
@@ -71,14 +74,20 @@ def linked() -> list[StoredPrediction]:
 
 def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[live.Run]) -> None:
     """`sides`: prediction, its stored id, prefix of its keys; `runs` those that ended without being saved, in the same places."""
-    both = common([p for p, *_ in sides if p is not None]) if len(sides) > 1 else None
+    found = [p for p, *_ in sides if p is not None]
+    both: tuple[Set[int], ...] | None = None
+    if len(sides) > 1:
+        both = aligned.in_both(found[0].answers, found[1].answers) if len(found) == 2 else (frozenset(), frozenset())
+    if len(found) == 2:
+        aligned.draw(*found)
     places = st.columns(len(sides), gap="medium") if len(sides) > 1 else [st.container()]
     for number, ((prediction, saved, prefix), place) in enumerate(zip(sides, places)):
         if runs:
             with place:
                 live.show_run_error(runs[number])
         if prediction is not None:
-            draw_result(place, prediction, saved, prefix, both, SIDES[number] if len(sides) > 1 else "")
+            shared_answers = None if both is None else both[number]
+            draw_result(place, prediction, saved, prefix, shared_answers, SIDES[number] if len(sides) > 1 else "")
 
 
 def finish(runs: list[live.Run]) -> None:

@@ -8,8 +8,8 @@ import streamlit as st
 from core.errors import AmbiscopeError
 from pages.app import shared
 from pages.app.actions import action
-from pages.app.installation import age, settings_in_force, versions, without_password
 from pages.app.markup import escape
+from pages.guide.installation import age, settings_in_force, versions, without_password
 from storage.records.results import Health
 
 

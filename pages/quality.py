@@ -10,14 +10,13 @@ from typing import Any, cast
 import streamlit as st
 
 from core.errors import AmbiscopeError
-from pages.agreement import tables, training_loop
+from pages.agreement import snapshots, tables, training_loop
 from pages.app import shared
-from pages.app.actions import action
 from pages.app.markup import escape, named
 from storage.analysis.agreement import Quality, quality
 from storage.exchange.filters import Filters
+from storage.shipped import beside, practice
 
-DOWNLOAD_BYTES = 100_000_000  # larger files are fetched from the server's disk
 SAMPLES = 500
 HOLD_SECONDS = 60.0
 
@@ -83,8 +82,34 @@ def computed_quality(filters: Filters) -> Quality:
     return found
 
 
+def anything(found: Quality) -> bool:
+    """Whether somebody wrote or judged something."""
+    return bool(found.types or found.times or found.systems or found.pairs or found.verdict_pairs)
+
+
+def of_example() -> Quality:
+    """The tables of the example that comes with Ambiscope, made once a session."""
+    held = st.session_state.get("quality.example")
+    if held is None:
+        file = shared.settings().home / "shipped" / f"people-{practice.digest()}.db"
+        with st.spinner("Preparing an example"):
+            store = shared.beside(beside.made(file, practice.example))
+            project = store.projects.find_project_named(practice.EXAMPLE)
+            held = quality(store, practice.MAKER, project=project.id if project else "", samples=SAMPLES)
+        st.session_state["quality.example"] = held
+    return cast(Quality, held)
+
+
 def agreement(filters: Filters) -> None:
     found = computed_quality(filters)
+    defined = any(f.defined for f in (*found.figures, found.verdicts))
+    if not anything(found) or (not defined and st.toggle("Show an example of agreement", key="quality.example.show")):
+        found = of_example()
+        st.info(
+            "No two people have annotated or judged the same here yet. **This is an example:** three invented people on twelve starter "
+            "questions. It is not among your data.",
+            icon=":material/school:",
+        )
     for said in found.truncated:
         st.caption(escape(f"Not everything is shown: {said}."))
     overall, people, items, over_time, work, systems = st.tabs(
@@ -135,83 +160,6 @@ def agreement(filters: Filters) -> None:
         )
 
 
-# ---------------------------------------------------------------- snapshots
-
-
-@action("take snapshots", "quality.error")
-def _take(filters: Filters) -> None:
-    """Callback of the form."""
-    state = st.session_state
-    chosen = Filters(
-        annotators=filters.annotators,
-        project=filters.project,
-        since=filters.since,
-        until=filters.until,
-        minimum_agreement=state.get("quality.snapshot.agreement") or None,
-        pseudonyms=bool(state.get("quality.snapshot.pseudonyms")),
-    )
-    note = str(state.get("quality.snapshot.note") or "").strip()
-    made = shared.store().exports.take_snapshot(shared.settings().home / "snapshots", filters=chosen, note=note)
-    state["quality.said"] = f"Snapshot {made.number} was taken."
-
-
-def snapshots(filters: Filters) -> None:
-    store = shared.store()
-    st.markdown(
-        "A snapshot is a copy of what the filters above select, at one moment: a training file, AmbigNQ light and full, preference pairs, CSV "
-        "and Parquet. It has a number and a digest, and never changes."
-    )
-    with st.form("quality.snapshot", border=True):
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            st.text_input("Purpose", key="quality.snapshot.note", max_chars=200, width=300)
-            st.number_input(
-                "Minimum agreement (F1)",
-                min_value=0.0,
-                max_value=1.0,
-                value=0.0,
-                step=0.05,
-                key="quality.snapshot.agreement",
-                width=180,
-                help="Above 0, only questions with two or more annotators whose answer sets agree at least this much are included.",
-            )
-            st.checkbox("Replace people's names with numbers", key="quality.snapshot.pseudonyms")
-        st.form_submit_button("Take snapshot", icon=":material/photo_camera:", on_click=_take, args=(filters,))
-    found = store.exports.snapshots(limit=100)
-    if not found:
-        st.info("There is no snapshot yet.")
-        return
-    rows = [
-        {
-            "Number": s.number,
-            "Taken (UTC)": f"{s.created:%Y-%m-%d %H:%M}",
-            "Questions": s.counts.get("training", {}).get("questions", 0),
-            "Size (MB)": round(s.bytes / 1e6, 2),
-            "Purpose": s.note,
-            "Digest": s.sha256[:16],
-        }
-        for s in found
-    ]
-    st.dataframe(rows, hide_index=True, width="stretch", alt="Snapshots")
-    number = st.selectbox("Download files of snapshot", [s.number for s in found], key="quality.snapshot.number", width=200)
-    try:
-        files = store.exports.snapshot_files(number, shared.settings().home / "snapshots")
-    except AmbiscopeError as error:  # of this one; the others, and the loop, may be whole
-        shared.show_error(error)
-        return
-    with st.container(horizontal=True):
-        for format, path in files.items():
-            if path.stat().st_size > DOWNLOAD_BYTES:
-                st.caption(escape(f"{format}: too large to download here; on the server at {path}"))
-                continue
-            st.download_button(
-                format,
-                shared.read_for_download("take snapshots", path),
-                file_name=f"snapshot-{number:04d}-{path.name}",
-                key=f"quality.file.{number}.{format}",
-                on_click="ignore",
-            )
-
-
 def main() -> None:
     st.header("Quality")
     if said := st.session_state.pop("quality.said", None):
@@ -224,7 +172,7 @@ def main() -> None:
     if not store.may("take snapshots"):  # what managers do is not shown to others
         return
     st.subheader("Snapshots", divider="gray")
-    snapshots(filters)
+    snapshots.draw(filters)
     st.subheader("Training loop", divider="gray")
     training_loop.draw(filters, [s.number for s in store.exports.snapshots(limit=100)])
 

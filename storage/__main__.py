@@ -171,7 +171,7 @@ def _answer(url: str, args: argparse.Namespace) -> Result:
             return engine.system(args.system, args.corpus or project.corpus or None, options, own_passages=own_passages)
 
         run, told = Answering(store, project, args.system, by, build, args.limit), _Said()
-        run.answer_items(said=lambda: told(f"answering: {run.stage}", run.share))
+        run.answer_items(said=lambda: told(f"answering: {run.stage}", run.part))
     if run.failures and not run.answered:
         raise AmbiscopeError(f"every question failed; first failure: '{run.failed[0][0][:80]}': {run.failed[0][1]}")
     body = {

@@ -85,11 +85,7 @@ ARROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "storage.work": (("storage.exchange", "storage.analysis", "storage.store"), ()),
     "storage.exchange": (("storage.work", "storage.analysis", "storage.store"), ()),
     "storage.store": (("storage.analysis", "storage.__main__"), ()),
-    # pages.app knows no page's folder, but for the three kinds of work that run in the background
-    "pages.app": (
-        ("pages",),
-        ("pages.app", "pages.corpus.builds", "pages.evaluations.worker", "pages.projects.system_answers"),
-    ),
+    "pages.app": (("pages",), ("pages.app",)),
 }
 
 
@@ -250,7 +246,6 @@ def test_every_system_resolves_and_is_described(name: str) -> None:
 # folders of more than 12 files, and why they have no rooms
 CROWDED = {
     "core": "what every part of core builds on, one idea a file; a room for them would be called `shared`",
-    "pages/app": "what every page builds on; to be divided once the registries of running work are with their pages",
     "tests/fakes": "one fake or set of samples a file, each used by several folders of tests",
     "tests/systems": "mirrors core/systems, which has a file a system",
 }

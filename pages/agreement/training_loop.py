@@ -14,28 +14,26 @@ from pages.agreement.tables import UNDEFINED
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.markup import escape
-from pages.app.worker import Worker
+from pages.background import jobs
+from pages.background.worker import Worker
 from storage.analysis.loop import LoopOptions, LoopResult, run_loop
 from storage.exchange.filters import Filters
 from storage.store import Store
 
-POLL_SECONDS = 1.0  # seconds
 MOST_MINUTES = 24 * 60
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 
 
 class LoopRun(Worker):
-    """A loop that has begun: `stage`, `share` (0..1, or None), then `result` or `error`."""
+    """A loop that has begun; then `result` or `error`."""
 
     result: LoopResult | None = None
 
     def __init__(self, store: Store, settings: Settings, options: LoopOptions) -> None:
         super().__init__(f"loop-{options.out.name}")
-        self.stage, self.share = "starting", None
+        self.title = options.out.name
         self._store, self._settings, self.options = store, settings, options
         self.start()
-
-    share: float | None
 
     def _progress(self, what: str, share: float | None) -> None:
         self.stage, self.share = what, share
@@ -75,16 +73,6 @@ def _begin(filters: Filters) -> None:
     _loops()["loop"] = LoopRun(shared.servers_store(), settings, options)
 
 
-@action("run the loop", "quality.error")
-def _stop(run: LoopRun) -> None:
-    run.stop()
-
-
-@action("run the loop", "quality.error")
-def _close() -> None:
-    _loops().pop("loop", None)
-
-
 def draw(filters: Filters, snapshots: list[int]) -> None:
     st.markdown(
         "Takes a snapshot of people's judgments and annotations, trains the default model on it, and evaluates the model before and "
@@ -92,8 +80,7 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
     )
     running = _loops().get("loop")
     if running is not None and not running.done:
-        _progress()
-        st.button("Stop training", icon=":material/stop:", on_click=_stop, args=(running,), key="quality.loop.stop")
+        jobs.watch("loops")
         return
     if running is not None:
         _ended(running)
@@ -125,22 +112,10 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
         )
 
 
-@st.fragment(run_every=POLL_SECONDS)
-def _progress() -> None:
-    running = _loops().get("loop")
-    if running is None or running.done:
-        st.rerun()
-        return
-    minutes = running.seconds / 60
-    st.progress(running.share or 0.0, text=f"{escape(running.stage)} · {minutes:.0f} min")
-
-
 def _ended(run: LoopRun) -> None:
-    if run.error is not None:
-        shared.show_error(run.error)
-    elif run.result is not None:
+    if not jobs.ended(run) and run.result is not None:
         result(run.result)
-    st.button("Dismiss", key="quality.loop.close", on_click=_close)
+    jobs.close_button("loops", "loop")
 
 
 def result(made: LoopResult) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import AmbiscopeError
+from pages.annotation import place
 from pages.annotation.stage_info import draw_annotation
 from pages.app import shared
 from pages.app.markup import escape, named, short
@@ -30,7 +31,7 @@ def _open(item: str) -> None:
 
 def draw(project: Project, stage: WorkStage, who: str) -> None:
     page = int(st.session_state.get("annotate.mine.page", 1))
-    tasks = shared.store().queue.tasks(project.id, who, annotator=who, stage=stage, limit=PAGE + 1, offset=(page - 1) * PAGE)
+    tasks = place.store().queue.tasks(project.id, who, annotator=who, stage=stage, limit=PAGE + 1, offset=(page - 1) * PAGE)
     if not tasks:
         st.info("You have not opened any items at this stage yet.")
         return
@@ -56,7 +57,7 @@ def _row(task: Task, who: str) -> None:
 def _compare(task: Task, who: str) -> None:
     with st.expander(named("Compare yours with the final answer set", f"of {task.question}")):
         try:
-            both = shared.store().reviews.mine_and_final(task.item, who)
+            both = place.store().reviews.mine_and_final(task.item, who)
         except AmbiscopeError as error:
             shared.show_error(error)
             return

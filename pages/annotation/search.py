@@ -9,7 +9,7 @@ import streamlit as st
 from core.errors import AmbiscopeError, InputError
 from core.text import find_spans
 from core.types import Passage
-from pages.annotation import state
+from pages.annotation import place, state
 from pages.annotation.state import Work
 from pages.app import shared
 from pages.app.markup import around, escape, highlighted, named, short
@@ -35,7 +35,7 @@ def _read_by_systems(work: Work) -> dict[str, Passage]:
     found: dict[str, Passage] = {}
     for linked in work.item.predictions:
         try:
-            prediction = shared.store().predictions.get_prediction(linked.prediction_id).prediction
+            prediction = place.store().predictions.get_prediction(linked.prediction_id).prediction
         except AmbiscopeError:
             continue
         found |= {p.passage.id: p.passage for p in prediction.passages}
@@ -61,7 +61,7 @@ def _search(work: Work) -> None:
         if len(work.query) > shared.settings().max_question_chars:
             raise InputError("the search is too long; use a few words")
         work.found = shared.engine().corpus(work.project.corpus or None).search(work.query, RESULTS)
-        shared.store().drafts.log_search(work.task.item, work.who, work.stage, work.query)
+        place.store().drafts.log_search(work.task.item, work.who, work.stage, work.query)
     except AmbiscopeError as error:
         work.found, work.problem = None, error
         return
@@ -74,7 +74,7 @@ def open_passage(work: Work, passage: Passage) -> None:
     work.known[passage.id] = passage
     work.count_time()
     try:
-        shared.store().drafts.log_view(work.task.item, work.who, work.stage, passage.id, passage.title)
+        place.store().drafts.log_view(work.task.item, work.who, work.stage, passage.id, passage.title)
     except AmbiscopeError as error:
         work.problem = error
         return

@@ -9,13 +9,13 @@ import streamlit as st
 
 from core.annotating.aliases import join_aliases
 from core.types import Annotation
+from pages.annotation import place
 from pages.annotation.state import Feedback
 from pages.annotation.submit_bar import FEEDBACK
-from pages.app import shared
 from pages.app.formatting import percent
 from pages.app.keyboard import SUBMIT
 from pages.app.markup import changes, escape, without_pictures
-from storage.records.annotation import GenerationWork, JudgingWork
+from storage.records.annotation import GenerationWork, JudgingWork, ValidationWork
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Example, Guidelines, Project, StageProgress
 
@@ -101,7 +101,7 @@ def _example(example: Example, title: str, colour: str) -> None:
 
 def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress:
     """One's own and everybody's, of this stage.  Returns one's own."""
-    store = shared.store()
+    store = place.store()
     mine = store.items.progress(project.id, who, annotator=who, stage=stage)[stage]
     everybody = store.items.submitted(project.id, who, stage)
     share = everybody / mine.slots if mine.slots else 0.0
@@ -120,7 +120,7 @@ def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress
 def unanswered(project: Project, who: str, own: StageProgress) -> int:
     """How many items at least wait for a system's answer, where the queue had none to judge: open ones that are neither one's own
     nor leased by others."""
-    everybody = shared.store().items.progress(project.id, who, stage="judging")["judging"]
+    everybody = place.store().items.progress(project.id, who, stage="judging")["judging"]
     return max(0, everybody.open - everybody.leased - own.submitted - own.over - own.skipped)
 
 
@@ -165,18 +165,18 @@ def draw_feedback() -> bool:
             draw_annotation(annotation, found.question)
         for (system, position), verdict in sorted(feedback.gold.verdicts.items()):
             st.markdown(f"Answer {position + 1} of {escape(system)}: **{escape(verdict)}**")
-    if state.passed is None:
+    if state.needed and state.passed is None:
         st.caption(f"Qualification: {state.done} of {state.needed} done, {state.right} right.")
-    elif state.passed:
+    elif state.needed and state.passed:
         st.caption(f"You are qualified: {state.right} of {state.needed} were right.")
-    else:
+    elif state.needed:
         st.caption(f"{state.right} of {state.needed} were right, which is not enough. Your manager can admit you.")
     st.button("Continue", type="primary", shortcut=SUBMIT, on_click=_continue, key="annotate.go_on")
     return True
 
 
 def _content(content: object, prompt: str) -> None:
-    if isinstance(content, GenerationWork):
+    if isinstance(content, GenerationWork | ValidationWork):
         draw_annotation(content.annotation, prompt)
     elif isinstance(content, JudgingWork):
         for answer in content.answers:

@@ -16,6 +16,7 @@ from core.annotating.aliases import join_aliases
 from core.annotating.history import History
 from core.errors import AmbiscopeError, FormatError
 from core.types import Passage, RetrievedPassage
+from pages.annotation import place
 from pages.app import shared
 from pages.app.markup import escape
 from storage.records.annotation import (
@@ -121,7 +122,7 @@ def _empty(work_stage: WorkStage, source: ValidationInput | None) -> Any:
 
 def begin(project: Project, task: Task, who: str) -> Work:
     """Opens a leased task with its draft.  Raises the store's errors."""
-    store = shared.store()
+    store = place.store()
     stage = task.stage
     item = store.items.get_item(task.item, who)
     source = store.reviews.validation_input(task.item, who) if stage == "validation" else None
@@ -153,7 +154,7 @@ def _take(work: Work, body: Mapping[str, Any]) -> None:
 
 def _from_submission(work: Work) -> bool:
     """The form that gives what was submitted last, where another program than this page submitted it."""
-    sent = shared.store().submissions.submission_history(work.task.item, work.who, work.stage, work.who)
+    sent = place.store().submissions.submission_history(work.task.item, work.who, work.stage, work.who)
     if not sent:
         return False
     content = sent[-1].content
@@ -200,7 +201,7 @@ def attempt(work: Work, make: Callable[[], Any], redraw: bool = True) -> None:
 def save(work: Work) -> None:
     """Stores the draft at once.  A failure stays on the screen until a save succeeds."""
     try:
-        draft = shared.store().drafts.save_draft(work.task.item, work.who, work.stage, work.body(), work.version)
+        draft = place.store().drafts.save_draft(work.task.item, work.who, work.stage, work.body(), work.version)
     except AmbiscopeError as error:
         work.problem = error
         return
@@ -251,11 +252,11 @@ def show_problem(work: Work) -> None:
         icon=":material/sync_problem:",
     )
     left, right = st.columns(2)
-    for place, name, form in (
+    for side, name, form in (
         (left, "This window", work.body()["form"]),
         (right, "Other window", (error.theirs.body if error.theirs else {})),
     ):
-        with place:
+        with side:
             st.caption(name)
             st.markdown(escape("; ".join(texts_of(form))[:1000]) or ":gray[nothing]")
     with st.container(horizontal=True):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from core.errors import AmbiscopeError
-from pages.annotation import state
+from pages.annotation import place, practising, state
 from pages.annotation.state import Feedback, Work
 from pages.app import shared
 from pages.app.keyboard import SUBMIT
@@ -38,7 +38,7 @@ def _submit(work: Work, make: Callable[[Work], Content], blocked: Callable[[], b
     expected = work.source.expected_version if work.source else work.task.version
     body = {**work.body(), "seconds": 0.0, "step": 1}  # if it is reopened, time counts from there
     try:
-        sent = shared.store().submissions.submit(
+        sent = place.store().submissions.submit(
             work.task.item, work.who, work.stage, make(work), seconds=spent, draft_body=body, expected_version=expected
         )
     except SubmissionConflictError as error:
@@ -50,8 +50,8 @@ def _submit(work: Work, make: Callable[[Work], Content], blocked: Callable[[], b
     except AmbiscopeError as error:
         work.problem = error
         return
-    if sent.feedback is not None:
-        st.session_state[FEEDBACK] = Feedback(work.task.question, sent.content, sent.feedback)
+    if (compared := practising.feedback(work, sent)) is not None:
+        st.session_state[FEEDBACK] = Feedback(work.task.question, sent.content, compared)
     late = (
         ""
         if sent.counted or sent.gold
@@ -63,7 +63,7 @@ def _submit(work: Work, make: Callable[[Work], Content], blocked: Callable[[], b
 def _skip(work: Work) -> None:
     reason = str(st.session_state.get(work.key("reason")) or "").strip()
     try:
-        shared.store().queue.skip_item(work.task.item, work.who, work.stage, reason)
+        place.store().queue.skip_item(work.task.item, work.who, work.stage, reason)
     except AmbiscopeError as error:
         work.problem = error
         return
@@ -92,7 +92,7 @@ def reopen() -> None:
         return
     item, stage = last
     try:
-        shared.store().returns.undo(item, shared.annotator(), stage)
+        place.store().returns.undo(item, shared.annotator(), stage)
     except AmbiscopeError as error:
         st.session_state[ERROR] = error
         st.session_state[LAST] = None  # it would fail again

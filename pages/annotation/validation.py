@@ -10,9 +10,8 @@ from core.annotating import checks, groups
 from core.annotating.aliases import join_aliases, parse_aliases
 from core.annotating.groups import Group, Sheet, Variant
 from core.errors import AmbiscopeError
-from pages.annotation import search, state, submit_bar
+from pages.annotation import place, search, state, submit_bar
 from pages.annotation.state import Work
-from pages.app import shared
 from pages.app.keyboard import SUBMIT, capture_keys, legend
 from pages.app.markup import changes, escape, named
 from storage.records.annotation import ValidationWork
@@ -134,8 +133,8 @@ def _return(work: Work) -> None:
     whom = st.session_state.get(work.key("return.whom"))
     reason = str(st.session_state.get(work.key("return.reason")) or "").strip()
     try:
-        shared.store().returns.return_item(work.task.item, str(whom), "generation", reason, work.who)
-        shared.store().queue.release_item(work.task.item, work.who, work.stage)
+        place.store().returns.return_item(work.task.item, str(whom), "generation", reason, work.who)
+        place.store().queue.release_item(work.task.item, work.who, work.stage)
     except AmbiscopeError as error:
         work.problem = error
         return

@@ -9,3 +9,15 @@ def percent(value: float) -> str:
 
 def seconds(value: float) -> str:
     return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
+
+
+def duration(value: float) -> str:
+    """Of long work, in the two largest units that count.
+
+    >>> duration(42.4), duration(61), duration(7_320)
+    ('42 s', '1 min 1 s', '2 h 2 min')
+    """
+    whole = round(value)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"

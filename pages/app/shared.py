@@ -24,6 +24,7 @@ from pages.app import connection, libraries
 from pages.app.markup import escape
 from storage.door import Door
 from storage.people.permissions import Name
+from storage.people.preferences import Preferences
 from storage.people.visitors import Visitor
 from storage.store import Store
 
@@ -38,6 +39,7 @@ PAGES = {
     "corpora": ("Corpora", ":material/library_books:"),
     "manage": ("Manage", ":material/assignment_ind:"),
     "quality": ("Quality", ":material/fact_check:"),
+    "jobs": ("Jobs", ":material/pending_actions:"),
     "health": ("Health", ":material/monitor_heart:"),
 }
 FIRST = "explore"
@@ -113,6 +115,22 @@ def servers_store() -> Store:
     return Store(settings().url)
 
 
+@st.cache_resource(show_spinner=False)
+def _beside(path: str) -> Store:
+    return Store(f"sqlite:///{path}")
+
+
+def beside(file: Path) -> Store:
+    """A database of its own, for what comes with Ambiscope; made if need be.  Whoever opens it has asked `store()` first.  Raises as `servers_store`."""
+    return _beside(str(file))
+
+
+def drop_beside(file: Path) -> None:
+    """Before its file is removed."""
+    beside(file).close()
+    _beside.clear(str(file))
+
+
 def _connection() -> tuple[str, str]:
     return connection.browser(), connection.subject()
 
@@ -182,18 +200,18 @@ def running(kind: str) -> dict[str, Any]:
 SAMPLES = 2000  # of the paired bootstrap and the permutation test
 
 
-def compared(a: str, b: str, metrics: tuple[str, ...], scope: str) -> dict[str, MetricDifference]:
-    """Two stored runs on their common questions.  Raises SignedOutError."""
+def compared(a: str, b: str, metrics: tuple[str, ...], scope: str, runs: Door) -> dict[str, MetricDifference]:
+    """Two runs of the store `runs` on their common questions.  Raises SignedOutError."""
     store().allow("see evaluations")
-    return _compared(a, b, metrics, scope)
+    return _compared(a, b, metrics, scope, runs)
 
 
 @st.cache_data(show_spinner="Comparing", max_entries=64)
-def _compared(a: str, b: str, metrics: tuple[str, ...], scope: str) -> dict[str, MetricDifference]:
-    """A stored run never changes."""
+def _compared(a: str, b: str, metrics: tuple[str, ...], scope: str, _runs: Door) -> dict[str, MetricDifference]:
+    """A stored run never changes, and no two stores have one of the same id."""
     found = {}
     for metric in metrics:
-        values = servers_store().evaluations.paired_values(a, b, metric, multi=scope == "multi")
+        values = _runs.evaluations.paired_values(a, b, metric, multi=scope == "multi")
         found[metric] = compare_values(*values, samples=SAMPLES)
     return corrected(found)
 
@@ -248,6 +266,17 @@ def show_error(error: BaseException) -> None:
     log.error("error %s", number, exc_info=error)
     what = escape(type(error).__name__)
     st.error(f"An unexpected error occurred ({what}). The log has the details under {number}.", icon=":material/error:")
+
+
+def preferred(what: str) -> str:
+    """What this person chose about the app; empty for nothing."""
+    return Preferences(settings().home).get(annotator(), what)
+
+
+def prefer(what: str, value: str) -> None:
+    """Raises StorageError, SignedOutError."""
+    store().allow("ask questions")
+    Preferences(settings().home).put(annotator(), what, value)
 
 
 def annotator() -> str:

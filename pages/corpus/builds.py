@@ -16,7 +16,7 @@ from core.errors import CancelledError, InputError, StorageError
 from core.retrieval.build import BuildReport
 from core.retrieval.readers import READERS
 from pages.app import shared
-from pages.app.worker import Worker
+from pages.background.worker import Worker
 
 NAMES = "names.json"  # corpus and original names of the files, beside them
 _DEVICE = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
@@ -95,18 +95,15 @@ def discard_uploads(home: Path, corpus: str) -> None:
 
 
 class Build(Worker):
-    """A build that has begun: `stage`, `share` (0..1, or None while the total is not known), then `report` or `error`."""
+    """A build that has begun; then `report` or `error`."""
 
     report: BuildReport | None = None
 
     def __init__(self, engine: Engine, upload: Upload, create: Callable[..., BuildReport] | None = None) -> None:
         self.upload, self.name = upload, upload.corpus
         super().__init__(f"build-{self.name}")
-        self.stage, self.share = "starting", None
         self._engine, self._create = engine, create or engine.library.create
         self.start()
-
-    share: float | None
 
     def _progress(self, done: int, total: int, stage: str) -> None:
         self.share = min(1.0, done / total) if total else None

@@ -11,7 +11,7 @@ import streamlit as st
 from core.metrics.significance.compare import MetricDifference
 from pages.app import shared
 from pages.app.markup import escape, short
-from pages.evaluations import judges
+from pages.evaluations import judges, source
 from pages.evaluations.charts.base import ALL, MULTI, SCOPES, Chart, format_score, is_share, layout
 from pages.evaluations.data import draw, metrics_of, names
 from pages.evaluations.rows import question
@@ -29,16 +29,18 @@ def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     ids = [r.id for r in runs]
     left, right = st.columns(2)
     with left:
-        a = st.selectbox("Run A", ids, index=0, format_func=called.__getitem__, key="evaluate.a")
+        first, second = to_begin_with(runs, metric, scope)
+        a = st.selectbox("Run A", ids, index=ids.index(first), format_func=called.__getitem__, key="evaluate.a")
     with right:
         others = [i for i in ids if i != a]
-        b = st.selectbox("Run B", others, index=0, format_func=called.__getitem__, key="evaluate.b")
+        start = others.index(second) if second in others else 0
+        b = st.selectbox("Run B", others, index=start, format_func=called.__getitem__, key="evaluate.b")
     by_id = {r.id: r for r in runs}
     common = [m for m in metrics_of([by_id[a]]) if m in by_id[b].scores]
     if not common:
         st.info("These runs have no metric in common.")
         return
-    found = shared.compared(a, b, tuple(common), scope)
+    found = shared.compared(a, b, tuple(common), scope, source.store())
     if not any(d.comparison.n for d in found.values()):
         st.info("These runs have no question in common. Choose two runs on the same question file.")
         return
@@ -53,6 +55,18 @@ def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
         judges.draw([by_id[a], by_id[b]], called)
     chosen = metric if metric in common else common[0]
     _questions(a, b, chosen, called)
+
+
+def to_begin_with(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> tuple[str, str]:
+    """The two that matter: the newest run of the default system, and the best one of another system over the same questions.  Without them the
+    first two.  `runs`: at least two, the newest first."""
+    default = shared.settings().system
+    ours = next((r for r in runs if r.system == default), None)
+    if ours is None:
+        return runs[0].id, runs[1].id
+    rivals = [r for r in runs if r.system != default and r.questions == ours.questions and r.mean(metric, scope) is not None]
+    best = max(rivals, key=lambda r: r.mean(metric, scope) or 0.0, default=next(r for r in runs if r is not ours))
+    return ours.id, best.id
 
 
 def _metrics(found: Mapping[str, MetricDifference]) -> Chart:
@@ -108,7 +122,7 @@ def _signed(metric: str, value: float | None) -> str:
 
 
 def _questions(a: str, b: str, metric: str, called: Mapping[str, str]) -> None:
-    store = shared.store()
+    store = source.store()
     values_a, values_b = store.evaluations.paired_values(a, b, metric)
     differences = sorted((x - y for x, y in zip(values_a, values_b, strict=True)), reverse=True)
     better, worse = sum(d > 0 for d in differences), sum(d < 0 for d in differences)

@@ -12,10 +12,10 @@ import streamlit as st
 
 from core.metrics.agreement.chance import Figure
 from pages.agreement.tables import UNDEFINED, interval, value, value_with_interval
-from pages.app import shared
 from pages.app.markup import escape
+from pages.evaluations import source
 from pages.evaluations.charts.grounding import GROUNDED
-from storage.analysis.judges import MAX_VERDICTS, JudgeAgreement, judge_agreement, judges_of
+from storage.analysis.judges import MAX_LABELS, JudgeAgreement, judge_agreement, judges_of
 from storage.records.results import StoredEvaluation
 
 JUDGED = ("interpretations", *GROUNDED)  # the metrics that a judge decides (core.metrics.grounding)
@@ -84,7 +84,7 @@ def judges(runs: Sequence[StoredEvaluation]) -> Judges:
     for key in [k for k, (since, _) in held.items() if time.monotonic() - since > HOLD_SECONDS]:
         del held[key]
     if ids not in held:
-        store = shared.store().store_for("see evaluations")
+        store = source.store().store_for("see evaluations")
         found = Judges(judges_of(store, ids), judge_agreement(store, ids[:MOST], samples=SAMPLES))
         held[ids] = time.monotonic(), found
     return held[ids][1]
@@ -151,4 +151,4 @@ def explain(runs: Sequence[StoredEvaluation]) -> None:
             f"Kappa is calculated for the first {MOST} of {len(found.about)} judged runs. Use the filters in the sidebar to see others."
         )
     if found.truncated:
-        st.caption(f"Only people's latest {MAX_VERDICTS:,} judgments are used.")
+        st.caption(f"Only people's latest {MAX_LABELS:,} judgments are used.")

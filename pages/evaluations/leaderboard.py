@@ -15,7 +15,7 @@ from core.evaluation.summary import failed_calls
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.markup import escape
-from pages.evaluations import judges
+from pages.evaluations import judges, source
 from pages.evaluations.charts.base import SCOPES, format_score
 from pages.evaluations.data import csv, metrics_of, names
 from storage.records.results import EvaluationFilter, StoredEvaluation
@@ -25,7 +25,7 @@ MOST = 500  # runs in the table
 
 def filters() -> EvaluationFilter:
     """The sidebar.  Choices come from what is stored."""
-    choices = shared.store().evaluations.evaluation_choices()
+    choices = source.store().evaluations.evaluation_choices()
     with st.sidebar:
         st.subheader("Filter the runs")
         text = st.text_input(
@@ -138,7 +138,7 @@ MADE_ON = ("gpu", "driver", "cuda", "python", "torch", "transformers", "faiss")
 
 def about(run: StoredEvaluation, name: str) -> None:
     """Everything a run was made with, and its name."""
-    report = shared.store().evaluations.evaluation_report(run.id)
+    report = source.store().evaluations.evaluation_report(run.id)
     made = report.get("provenance", {})
     now = current_system(run.system, made.get("settings", {}))
     facts = {
@@ -179,7 +179,7 @@ def about(run: StoredEvaluation, name: str) -> None:
     judges.draw([run], {run.id: name})
     with st.expander("System settings"):
         st.json(made.get("settings", {}))
-    if not shared.store().may("change evaluations"):
+    if source.chosen() == source.SHIPPED or not shared.store().may("change evaluations"):
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input("Run name", value=run.label, key=f"evaluate.label.{run.id}", max_chars=120)

@@ -9,10 +9,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import AmbiscopeError
-from core.trace import prediction_from_json
 from pages.app import shared
 from pages.app.formatting import percent, seconds
 from pages.app.markup import escape, short
+from pages.evaluations import source
 from pages.evaluations.charts.base import format_score
 from pages.evaluations.charts.errors import BUCKETS
 from pages.runs.trace import TraceView
@@ -34,7 +34,7 @@ def rows(run: StoredEvaluation) -> None:
             width=280,
         )
         failed = st.checkbox("Failed questions only", key=f"evaluate.failed.{run.id}")
-    store, only = shared.store(), True if failed else None
+    store, only = source.store(), True if failed else None
     total = store.evaluations.count_evaluation_rows(run.id, bucket=bucket, failed=only)
     if not total:
         st.info("No question of this run matches." if run.n else "This run was stored without its questions.")
@@ -83,7 +83,7 @@ def _labels(found: Sequence[EvaluationRow]) -> Callable[[object], str]:
 
 def question(place: DeltaGenerator, run_id: str, question_id: str, prefix: str, *, narrow: bool) -> None:
     """One question of a run: what was wanted, what was said, and how it came about where the run kept traces."""
-    store = shared.store()
+    store = source.store()
     row = store.evaluations.evaluation_row(run_id, question_id)
     with place:
         st.markdown(f"**{escape(row.question)}**")
@@ -100,7 +100,7 @@ def question(place: DeltaGenerator, run_id: str, question_id: str, prefix: str, 
         wrong = [f"{BUCKETS[name]} {count}" for name, count in row.errors.items() if count]
         if wrong:
             st.caption(f"Errors: {escape(', '.join(wrong))}")
-        _trace(store.evaluations.find_evaluation_trace(run_id, question_id), prefix, narrow)
+        _trace(run_id, question_id, prefix, narrow)
 
 
 def _answers(row: EvaluationRow) -> None:
@@ -117,16 +117,16 @@ def _answers(row: EvaluationRow) -> None:
         st.caption(seconds(row.seconds))
 
 
-def _trace(body: dict[str, object] | None, prefix: str, narrow: bool) -> None:
-    if body is None:
-        st.caption(
-            "This run has no traces. To see each step, evaluate with --traces, or turn on Save traces when you start an evaluation here."
-        )
-        return
+def _trace(run_id: str, question_id: str, prefix: str, narrow: bool) -> None:
     try:
-        prediction = prediction_from_json(body)
+        prediction = source.trace(run_id, question_id)
     except AmbiscopeError as error:
         shared.show_error(error)
+        return
+    if prediction is None:
+        st.caption(
+            "This run has no traces. To see each step, evaluate with --traces, or turn on Save traces under Start and store."
+        )
         return
     view = TraceView(st.container(), prediction.question.text, prefix, narrow, prediction.system.name)
     for event in prediction.events:

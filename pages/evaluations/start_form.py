@@ -11,13 +11,15 @@ import streamlit as st
 
 from core.datasets import load
 from core.datasets.catalogue import DATASETS, downloaded
-from core.errors import CancelledError, InputError, StorageError
+from core.errors import InputError, StorageError
 from core.evaluation.folder import RunState, run_states
 from core.evaluation.plan import JUDGES, EvaluationPlan
 from core.text import listed
 from pages.app import shared
 from pages.app.actions import action
+from pages.app.formatting import duration
 from pages.app.markup import escape, named
+from pages.background import jobs
 from pages.corpus.builds import safe_names
 from pages.evaluations import worker
 from pages.evaluations.worker import Evaluation, folder_for
@@ -134,78 +136,37 @@ def tags(text: str) -> dict[str, object]:
 def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
     """Raises InputError where this folder is being worked on, NotAllowedError.  The run goes on when who began it has left."""
     shared.store().allow("run evaluations")
-    jobs = worker.running()
-    running = jobs.get(folder.name)
+    runs = worker.running()
+    running = runs.get(folder.name)
     if running is not None and not running.done:
         raise InputError(f"the run {folder.name} is already running")
-    jobs[folder.name] = Evaluation(shared.engine(), shared.servers_store, plan, folder, label)
+    runs[folder.name] = Evaluation(shared.engine(), shared.servers_store, plan, folder, label)
 
 
 # ---------------------------------------------------------------- watching
 
 
-@st.fragment(run_every=1.0)
-def _progress() -> None:
-    """Looks once a second while something runs; then the whole page is drawn again."""
-    jobs = [job for job in worker.running().values() if not job.done]
-    for job in jobs:
-        share = job.count / job.total if job.total else 0.0
-        stage = "stopping after this question" if job.stopping else job.stage
-        st.progress(min(1.0, share), text=f"{escape(job.name)}: {escape(stage)} · {job.seconds:.0f} s")
-    if not jobs:
-        st.rerun()
-
-
 def watch() -> None:
     """Running evaluations with a button to stop each, and what became of those that ended."""
-    jobs = worker.running()
-    running = {name: job for name, job in jobs.items() if not job.done}
-    may = shared.store().may("run evaluations")
-    if running:
-        _progress()
-        for name, job in running.items() if may else ():
-            st.button(
-                f"Stop {escape(job.name)}",
-                on_click=_stop,
-                args=(job,),
-                key=f"evaluate.stop.{name}",
-                icon=":material/stop_circle:",
-            )
-    for name, job in [(n, j) for n, j in jobs.items() if j.done]:
-        if isinstance(job.error, CancelledError):
-            st.info(escape(job.error), icon=":material/stop_circle:")
-        elif job.error is not None:
-            shared.show_error(job.error)
-        elif job.result is not None:
+    if jobs.going("evaluations"):
+        jobs.watch("evaluations")
+    for name, job in [(n, j) for n, j in worker.running().items() if j.done]:
+        if not jobs.ended(job) and job.result is not None:
             st.success(
-                f"{escape(job.name)} is stored: {job.result.n} questions in {job.seconds:.0f} s.", icon=":material/check:"
+                f"{escape(job.title)} is stored: {job.result.n} questions in {duration(job.seconds)}.", icon=":material/check:"
             )
             for trouble in job.problems:
                 st.warning(escape(trouble), icon=":material/warning:")
-        if not may:
-            continue
         with st.container(horizontal=True):
-            if job.error is not None:
+            if job.error is not None and shared.store().may("run evaluations"):
                 st.button(
-                    named("Resume", job.name),
+                    named("Resume", job.title),
                     key=f"evaluate.again.{name}",
                     on_click=_resume,
                     args=(name,),
                     icon=":material/play_arrow:",
                 )
-            st.button(
-                named("Dismiss", f"the message on {job.name}"), key=f"evaluate.close.{name}", on_click=_close, args=(name,)
-            )
-
-
-@action("run evaluations", "evaluate.error")
-def _stop(job: Evaluation) -> None:
-    job.stop()
-
-
-@action("run evaluations", "evaluate.error")
-def _close(name: str) -> None:
-    worker.running().pop(name, None)
+            jobs.close_button("evaluations", name)
 
 
 @action("run evaluations", "evaluate.error")
@@ -229,7 +190,7 @@ def _store_folder(path: Path) -> None:
 
 def folders() -> None:
     """Run folders of the command line under AMBISCOPE_HOME: to store, or to go on with."""
-    running = {name for name, job in worker.running().items() if not job.done}
+    running = jobs.going("evaluations")
     found = [s for s in run_states(shared.settings().runs_dir) if s.name not in running]
     if not found:
         st.caption("There are no run folders. `python -m core evaluate --out FOLDER` creates one.")

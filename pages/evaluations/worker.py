@@ -11,7 +11,7 @@ from core.engine import Engine
 from core.errors import CancelledError
 from core.evaluation.plan import EvaluationPlan, run_plan
 from pages.app import shared
-from pages.app.worker import Worker
+from pages.background.worker import Worker
 from storage.results.run_folders import ImportedRun, import_run
 from storage.store import Store
 
@@ -30,7 +30,7 @@ def folder_for(runs_dir: Path, plan: EvaluationPlan) -> Path:
 
 
 class Evaluation(Worker):
-    """`count` of `total` questions are done; `stage` says what it is doing; `result` is set when the run is stored."""
+    """`result` is set when the run is stored."""
 
     result: ImportedRun | None = None
     problems: Sequence[str] = ()  # what went wrong in a run that is stored all the same
@@ -38,16 +38,12 @@ class Evaluation(Worker):
     def __init__(self, engine: Engine, store: Callable[[], Store], plan: EvaluationPlan, folder: Path, label: str = "") -> None:
         super().__init__(f"evaluate-{folder.name}")
         self.plan, self.folder, self.label = plan, folder, label
-        self.stage, self.count, self.total = "loading the model and the questions", 0, 0
+        self.title, self.stage = label or folder.name, "loading the model and the questions"
         self._engine, self._store = engine, store
         self.start()
 
-    @property
-    def name(self) -> str:
-        return self.label or self.folder.name
-
     def _progress(self, done: int, total: int) -> None:
-        self.count, self.total, self.stage = done, total, f"{done:,} of {total:,} questions"
+        self.share, self.stage = done / total if total else None, f"{done:,} of {total:,} questions"
         if self.stopping and done < total:
             raise CancelledError(_STOPPED)
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pandas as pd
 import streamlit as st
 
-from core.errors import AmbiscopeError, CancelledError, InputError
+from core.errors import AmbiscopeError, InputError
 from core.retrieval.library import STARTER
 from core.systems.shared.base import Options
 from pages.annotation.stage_info import STAGES
@@ -16,6 +16,7 @@ from pages.app import shared
 from pages.app.actions import action
 from pages.app.edit_conflicts import loaded_version, reload_fields
 from pages.app.markup import escape
+from pages.background import jobs
 from pages.projects import system_answers
 from pages.projects.items import ERROR, MESSAGE
 from pages.projects.system_answers import Preannotation
@@ -28,7 +29,6 @@ ORDERS: dict[Order, str] = {
     "uncertainty": "Least certain first",
     "disagreement": "Most disagreement first",
 }
-POLL_SECONDS = 1.0  # seconds
 
 
 def _names(what: str) -> list[str]:
@@ -187,7 +187,7 @@ def suggestions(project: Project, who: str) -> None:
     )
     running = system_answers.running().get(project.id)
     if running is not None and not running.done:
-        watch(running)
+        jobs.watch("preannotations")
         return
     if running is not None:
         report(running)
@@ -232,37 +232,13 @@ def _begin(project: Project, system: str, k: int, clarify: bool) -> None:
 
 
 @action("manage projects", ERROR)
-def _stop(run: Preannotation) -> None:
-    run.stop()
-
-
-@action("manage projects", ERROR)
-def _close(project: str) -> None:
-    system_answers.running().pop(project, None)
-
-
-@action("manage projects", ERROR)
 def _link(project: Project, who: str) -> None:
     count = shared.store().intake.link_predictions(who, project.id)
     st.session_state[MESSAGE] = f"{count:,} stored predictions linked."
 
 
-@st.fragment(run_every=POLL_SECONDS)
-def watch(run: Preannotation) -> None:
-    """Progress while it runs.  The work goes on when nobody looks."""
-    if run.done:
-        st.rerun()
-    total = "?" if run.total is None else f"{run.total:,}"
-    st.progress(run.share, text=f"{escape(run.system)}: {escape(run.stage)} · {run.answered:,} of {total} answered")
-    st.button("Stop", key="manage.pre.stop", on_click=_stop, args=(run,), icon=":material/stop_circle:")
-
-
 def report(run: Preannotation) -> None:
-    if isinstance(run.error, CancelledError):
-        st.info(escape(run.error))
-    elif run.error is not None:
-        shared.show_error(run.error)
-    else:
+    if not jobs.ended(run):
         st.success(f"{run.answered:,} questions answered by {escape(run.system)}; {run.linked:,} predictions linked.")
     if run.failures:
         st.warning(f"{run.failures:,} questions could not be answered. The first ones:")
@@ -271,4 +247,4 @@ def report(run: Preannotation) -> None:
             hide_index=True,
             alt="Questions that could not be answered, with the reason",
         )
-    st.button("Dismiss", key="manage.pre.close", on_click=_close, args=(run.project.id,))
+    jobs.close_button("preannotations", run.project.id)

@@ -6,13 +6,13 @@ from core import types as t
 from core.engine import Engine
 from core.systems.shared.base import Options
 from pages.app import shared
-from pages.app.worker import Worker
+from pages.background.worker import Worker
 from storage.analysis.answering import Answering
 from storage.records.projects import Project
 from storage.store import Store
 
 
-class Preannotation(Worker, Answering):
+class Preannotation(Answering, Worker):
     """`storage.analysis.answering.Answering` in a thread that the page watches."""
 
     def __init__(self, engine: Engine, store: Store, project: Project, system: str, by: str, options: Options) -> None:
@@ -21,10 +21,14 @@ class Preannotation(Worker, Answering):
 
         Worker.__init__(self, f"preannotate-{project.id[:8]}")
         Answering.__init__(self, store, project, system, by, build)
+        self.title = f"{system}: {project.name}"
         self.start()
 
+    def _tell(self) -> None:
+        self.share = self.part
+
     def work(self) -> None:
-        self.answer_items(lambda: self.stopping)
+        self.answer_items(lambda: self.stopping, self._tell)
 
 
 def running() -> dict[str, Preannotation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Set
+from datetime import UTC, date, datetime
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -12,20 +13,13 @@ from core import types as t
 from core.deprecated import current_system
 from core.errors import AmbiscopeError
 from core.evaluation.cost import calls_of, failures
-from core.text import normalize_answer
 from core.trace import to_json
 from pages.app import shared as app
 from pages.app.formatting import percent, seconds
 from pages.app.markup import changes, escape, named, short
-from pages.runs import corrections, interpreted, labels
+from pages.runs import corrections, costs, interpreted, labels, share
 from pages.runs.trace import TraceView, draw_evidence, round_trip
 from storage.records.results import Judgment
-
-
-def common(predictions: list[t.Prediction]) -> Set[str]:
-    """Normalised answers that all predictions have."""
-    sets = [{normalize_answer(a.text) for a in p.answers} for p in predictions]
-    return frozenset.intersection(*map(frozenset, sets)) if sets else frozenset()
 
 
 def draw_result(
@@ -33,11 +27,11 @@ def draw_result(
     prediction: t.Prediction,
     saved: str,
     prefix: str,
-    shared: Set[str] | None = None,
+    shared: Set[int] | None = None,
     side: str = "",
 ) -> None:
-    """`saved`: id of the stored prediction, or empty; where two are compared, `shared`: the normalised answers of both, and `side`: which
-    of them this is, for the names of its buttons."""
+    """`saved`: id of the stored prediction, or empty; where two are compared, `shared`: positions of the answers that the other has, too, and
+    `side`: which of them this is, for the names of its buttons."""
     with place:
         _headline(prediction)
         judged: dict[int, list[Judgment]] = {}
@@ -64,6 +58,7 @@ def draw_result(
         corrections.bar(prefix, prediction)
         _keep(prediction, saved, prefix, side)
         st.subheader("How the answers were found", divider="gray")
+        costs.draw(prediction, prefix)
         view = TraceView(st.container(), prediction.question.text, prefix, shared is not None, prediction.system.name)
         for event in prediction.events:
             view.add(event)
@@ -109,7 +104,7 @@ def _card(
     saved: str,
     prefix: str,
     judgments: list[Judgment],
-    shared: Set[str] | None,
+    shared: Set[int] | None,
     side: str,
 ) -> None:
     wanted, sided = corrections.corrections_of(prefix), f"{answer.text}{side}"
@@ -118,7 +113,7 @@ def _card(
         name = f"~~{escape(answer.text)}~~" if struck else f"**{escape(answer.text)}**"
         badges = ":blue-badge[added by a person]" if answer.pinned else f":gray-badge[{percent(answer.probability)}]"
         if shared is not None:
-            both = normalize_answer(answer.text) in shared
+            both = position in shared
             badges += " :green-badge[:material/join_inner: both sides]" if both else " :orange-badge[this side only]"
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"{position + 1}\\. {name} {badges}", width="content")
@@ -165,6 +160,34 @@ def _keep(prediction: t.Prediction, saved: str, prefix: str, side: str) -> None:
             icon=":material/download:",
             on_click="ignore",
         )
+        link = f"{(st.context.url or '').split('?')[0].rstrip('/')}/?prediction={saved}" if saved else ""
+        today = datetime.now(UTC).date()
+        st.download_button(
+            named("Markdown", side),
+            data=share.markdown(prediction, link, today),
+            file_name=f"ambiscope-{saved or 'unsaved'}.md",
+            mime="text/markdown",
+            key=f"{prefix}.markdown",
+            icon=":material/description:",
+            on_click="ignore",
+        )
+        st.download_button(
+            named("Card (PNG)", side),
+            data=_card_of(prediction, link, today, prefix),
+            file_name=f"ambiscope-{saved or 'unsaved'}.png",
+            mime="image/png",
+            key=f"{prefix}.card",
+            icon=":material/image:",
+            on_click="ignore",
+        )
         if saved:
-            base = (st.context.url or "").split("?")[0].rstrip("/")
-            st.code(f"{base}/?prediction={saved}", language=None, wrap_lines=True, width="content")
+            st.code(link, language=None, wrap_lines=True, width="content")
+
+
+def _card_of(prediction: t.Prediction, link: str, day: date, prefix: str) -> bytes:
+    """Painted once a session for each result that is shown: the page is drawn again at each click."""
+    key = f"{prefix}.card.painted"
+    made: tuple[t.Prediction, str, bytes] | None = st.session_state.get(key)
+    if made is None or made[:2] != (prediction, link):
+        made = st.session_state[key] = (prediction, link, share.card(prediction, link, day))
+    return made[2]

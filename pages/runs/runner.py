@@ -16,7 +16,7 @@ from core.engine import Engine
 from core.errors import CancelledError
 from core.systems.shared.base import Options
 from core.trace import fold
-from pages.app.worker import Worker
+from pages.background.worker import Worker
 
 LEFT_AFTER = 15.0  # seconds without a look after which a run counts as abandoned
 

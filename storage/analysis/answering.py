@@ -54,7 +54,8 @@ class Answering:
         self._store, self._build, self._limit, self._run_id = store, build, limit, uuid.uuid4().hex
 
     @property
-    def share(self) -> float:
+    def part(self) -> float:
+        """How much of it is done, in 0..1."""
         return (self.answered + self.failures) / self.total if self.total else 0.0
 
     def answer_items(self, stopping: Callable[[], bool] = lambda: False, said: Callable[[], None] = lambda: None) -> None:

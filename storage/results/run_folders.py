@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,9 +29,21 @@ def import_run(evaluations: Evaluations, folder: Path, label: str = "") -> Impor
     """
     report = read_report(folder)
     finished = datetime.fromtimestamp((folder / REPORT).stat().st_mtime, UTC)
+    before = evaluations.count_evaluations()
+    saved, name = save_run(evaluations, report, read_traces(folder), label, finished)
+    return ImportedRun(saved, name, len(report["rows"]), evaluations.count_evaluations() > before)
+
+
+def save_run(
+    evaluations: Evaluations,
+    report: Mapping[str, Any],
+    traces: Iterable[tuple[str, Mapping[str, Any]]],
+    label: str = "",
+    finished: datetime | None = None,
+) -> tuple[str, str]:
+    """Stores a run's report and traces, once; returns its id and the name of its system."""
     made = report["provenance"]
     system: dict[str, Any] = made["system"] if isinstance(made.get("system"), dict) else {}
-    before = evaluations.count_evaluations()
     name = str(system.get("name") or "unknown")
     saved = evaluations.save_evaluation(
         system=name,
@@ -40,6 +53,6 @@ def import_run(evaluations: Evaluations, folder: Path, label: str = "") -> Impor
         report=report,
         label=label,
         finished=finished,
-        traces=read_traces(folder),
+        traces=traces,
     )
-    return ImportedRun(saved, name, len(report["rows"]), evaluations.count_evaluations() > before)
+    return saved, name

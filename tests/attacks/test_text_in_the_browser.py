@@ -503,6 +503,7 @@ VIEWS: dict[str, tuple[str, Steps, str]] = {
     "manage: activity": ("manage", activity, "log-name"),
     "quality: systems": ("quality", shown("Systems and judges"), "system"),
     "quality: snapshots": ("quality", nothing, "snapshot-note"),
+    "jobs": ("jobs", nothing, ""),
     "health": ("health", nothing, ""),
 }
 AS_MARKDOWN = {"guideline"}  # a manager's text is drawn as Markdown, without HTML, links to scripts or remote pictures

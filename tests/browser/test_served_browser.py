@@ -20,7 +20,7 @@ from storage.store import Store
 
 pytestmark = MARKS
 WAIT = 90_000  # milliseconds; a busy machine
-PAGES = ("Explore", "Annotate", "Evaluate", "Corpora", "Manage", "Quality", "Health")
+PAGES = ("Explore", "Annotate", "Evaluate", "Corpora", "Manage", "Quality", "Jobs", "Health")
 BELOW = "tools/ambi"
 ROWS = [("p1", "West Side Story", "Natalie Wood played Maria in the film.")]
 

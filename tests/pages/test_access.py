@@ -335,17 +335,18 @@ STRONG = (
         ".unlink",
         ".write_bytes",
     ),
-    *("Build", "Evaluation", "Preannotation", "LoopRun", "import_run", "servers_store", "Store", "_engine"),
+    *("Build", "Evaluation", "Preannotation", "LoopRun", "SnapshotRun", "import_run", "servers_store", "Store", "_engine"),
 )
 # below the pages' callbacks: workers, caches, the gate's own
 BELOW = {
-    *("app/shared.py", "app/server.py", "app/admission.py", "app/worker.py"),
+    *("app/shared.py", "app/server.py", "app/admission.py", "background/worker.py"),
     *("corpus/builds.py", "evaluations/worker.py", "projects/system_answers.py", "runs/runner.py"),
 }
 # functions that only actions, or drawings of one's own work, call
 KNOWN = {
     "app/sign_in.py": {"gate"},  # st.stop
     "runs/live.py": {"drop", "stop"},  # runs of this tab
+    "background/jobs.py": {"stop"},  # asks itself, as each kind of work has its own action
     "evaluations/start_form.py": {"begin", "_received"},  # asks itself; writes what an action was given
 }
 

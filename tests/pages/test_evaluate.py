@@ -18,10 +18,11 @@ from streamlit.testing.v1 import AppTest
 
 from core.evaluation.published import PublishedTable, published, tables_of
 from core.settings import Settings
-from pages.evaluations import start_form, worker
+from pages.evaluations import source, start_form, worker
 from pages.evaluations.charts.base import Chart, ChartRequest
 from pages.evaluations.charts.catalogue import CHARTS, MENU
 from pages.evaluations.data import VIEWS, csv, names
+from storage.people.preferences import Preferences
 from storage.store import Store
 
 Open = Callable[..., AppTest]
@@ -108,7 +109,8 @@ def fine(app: AppTest) -> AppTest:
 # ---------------------------------------------------------------- empty, one, many
 
 
-def test_an_empty_database_says_what_to_do(open_app: Open) -> None:
+def test_an_empty_database_says_what_to_do(open_app: Open, settings: Settings) -> None:
+    Preferences(settings.home).put("me", source.PREFERENCE, source.HIDDEN)
     app = fine(open_app("evaluate"))
     assert "No run is stored yet" in texts(app)
     for view in VIEWS:

@@ -270,7 +270,7 @@ def test_suggestions_in_the_background(corpus: str, open_app: Open, store: Store
     assert all(store.items.get_item(i.id, "me").predictions for i in items)
     assert len(store.submissions.suggestions(items[0].id, "me")) == 3
     assert store.items.progress(project.id, "me")["generation"].submitted == 0
-    click(app, "manage.pre.close")
+    click(app, "manage.close", project.id)
     click(app, "manage.pre.go")  # nothing is left to answer
     again = system_answers.running()[project.id]
     assert again.wait(TIMEOUT)

@@ -36,12 +36,31 @@ def fill(store: Store) -> None:
         annotate(store, store.predictions.get_prediction(other).question_id, who, t.Annotation("none"))
 
 
-def test_an_empty_store_is_told_apart_from_zero(open_app: Callable[..., AppTest]) -> None:
+def test_without_own_work_an_example_is_shown_and_says_so(open_app: Callable[..., AppTest], store: Store) -> None:
+    app = open_app("quality")
+    assert not app.exception
+    assert "This is an example" in texts(app)
+    assert "There is no snapshot yet." in texts(app)
+    assert set(app.dataframe[0].value["Value"]) != {"undefined"}
+    assert not [
+        name for name, count in store.maintenance.counts().items() if count and name in ("annotator", "question", "prediction")
+    ]
+    app.selectbox(key="quality.project").set_value("").run()
+    assert not app.exception
+
+
+def test_one_persons_work_is_told_apart_from_zero(open_app: Callable[..., AppTest], store: Store) -> None:
+    key = store.predictions.save_prediction(predict(QUESTION))
+    store.labels.judge(key, 0, "me", "correct")
     app = open_app("quality")
     assert not app.exception
     said = texts(app)
+    assert "This is an example" not in said
     assert "No question has been annotated by two people yet." in said
-    assert "There is no snapshot yet." in said
+    shown = app.toggle(key="quality.example.show").set_value(True).run()
+    assert not shown.exception
+    assert "This is an example" in texts(shown)
+    app.toggle(key="quality.example.show").set_value(False).run()
     overall = app.dataframe[0].value
     assert set(overall["Value"]) == {"undefined"}
     assert all(overall["Why undefined"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -86,7 +86,7 @@ class Record:
     title: str  # where there is nothing to draw
     applies: Callable[[ChartRequest, StoredEvaluation], bool]  # whether it can show this run
     empty: str  # what a run must have, for people; {metric} and {scope} are what is chosen
-    draw: Callable[[ChartRequest, Runs], Chart]  # of the runs to which it applies, at least one
+    draw: Callable[[ChartRequest, Runs], Chart]  # of the runs to which it applies: at least one, or a published table
     of: Callable[[ChartRequest], Runs] = chosen_runs  # the runs that are looked at
     by_metric: bool = False  # whether it shows the chosen metric
     metrics: tuple[str, ...] = ()  # those that it shows whatever is chosen
@@ -97,7 +97,11 @@ class Record:
         if kept:
             return self.draw(request, kept)
         said = {"metric": request.metric, "scope": SCOPES[request.scope]}
-        return Chart(self.key, self.title.format(**said), None, empty=self.empty.format(**said))
+        empty = self.empty.format(**said)
+        if request.table is None:
+            return Chart(self.key, self.title.format(**said), None, empty=empty)
+        alone = self.draw(request, [])  # what a paper reports can be seen before there are own runs
+        return replace(alone, caption=f"{empty}. {alone.caption}".replace(".. ", ". "))
 
 
 def is_share(metric: str) -> bool:

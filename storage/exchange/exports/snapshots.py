@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -80,9 +80,17 @@ class Exports(Part):
     # ------------------------------------------------------------ snapshots
 
     def take_snapshot(
-        self, folder: Path, *, filters: Filters | None = None, formats: Sequence[str] = SNAPSHOT_FORMATS, note: str = ""
+        self,
+        folder: Path,
+        *,
+        filters: Filters | None = None,
+        formats: Sequence[str] = SNAPSHOT_FORMATS,
+        note: str = "",
+        progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Snapshot:
         """Writes the next number's folder under `folder`: a file of each format, all of the same moment, and manifest.json.
+
+        `progress` hears before each file how many of how many are written; what it raises ends the snapshot, and nothing is left.
 
         The files are read-only, and the database keeps the digest of the manifest, which holds theirs.  Raises InputError for unknown
         formats or filters, StorageError when the disk refuses; then there is no such number.
@@ -96,7 +104,7 @@ class Exports(Part):
         draft = draft_name(folder / "snapshot")
         try:
             draft.mkdir(parents=True)
-            files, seen = self._snapshot_files(draft, formats, chosen)
+            files, seen = self._snapshot_files(draft, formats, chosen, progress)
             return self._publish(folder, draft, files, seen, note)
         except OSError as e:
             raise StorageError(f"{folder}: the snapshot cannot be written ({why(e, folder)}); nothing was left behind") from e
@@ -105,13 +113,14 @@ class Exports(Part):
                 _delete(draft)
 
     def _snapshot_files(
-        self, draft: Path, formats: Iterable[str], chosen: Filters
+        self, draft: Path, formats: Sequence[str], chosen: Filters, progress: Callable[[int, int], None]
     ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         files = []
         with self.reading() as session:
             check_filters(session, chosen)
             names = Names(session, chosen.pseudonyms)
-            for name in formats:
+            for done, name in enumerate(formats):
+                progress(done, len(formats))
                 path = draft / f"{name}{self.formats[name].suffix}"
                 with replacing(path) as writer:
                     counts = write_rows(session, self.formats[name], writer, chosen, names)

@@ -17,8 +17,8 @@ from core.systems.shared.base import Options
 from pages.runs import runner
 from pages.runs.candidates import bar, candidates_note, candidates_table
 from pages.runs.corrections import Corrections, corrected, options_of
-from pages.runs.result import common
 from pages.runs.runner import Plan, Run
+from pages.runs.sides import in_both
 
 
 def answers(*texts: str) -> tuple[t.Answer, ...]:
@@ -57,10 +57,7 @@ def test_options_of_a_prediction() -> None:
 
 
 def test_agreement_is_of_normalised_answers() -> None:
-    def prediction(*texts: str) -> t.Prediction:
-        return t.Prediction(t.Question("q"), t.SystemInfo("s"), answers(*texts), (), (), (), 0.0, ())
-
-    assert common([prediction("The Beatles", "Wings"), prediction("beatles!", "Queen")]) == {"beatles"}
+    assert in_both(answers("The Beatles", "Wings"), answers("Queen", "beatles!")) == ({0}, {1})
 
 
 def test_candidates_are_a_table_of_text() -> None:

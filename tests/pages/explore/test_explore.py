@@ -173,30 +173,39 @@ def test_compare_two_runs(app: AppTest, open_app: Open, store: Store) -> None:
     shown = texts(app)
     assert "3 answers" in shown
     assert "1 answer\n" in shown
-    assert shown.count("both") == 2
+    assert shown.count("join_inner: both sides") == 2
     assert shown.count("this side only") == 2
+    assert "1 in both, 2 only left, 0 only right" in shown
     assert store.maintenance.counts()["prediction"] == 2
     again = open_app(prediction=link(app), other=link(app, "other"))
     assert texts(again).count("this side only") == 2
 
 
 def test_the_trace_can_be_downloaded(app: AppTest, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    files: list[bytes] = []
+    files: dict[str, Any] = {}
     import streamlit as st
 
     real = st.download_button
-    monkeypatch.setattr(st, "download_button", lambda label, data, **kw: (files.append(data), real(label, data, **kw))[1])
+
+    def drawn(label: str, data: Any, **kw: Any) -> Any:
+        files.update({label: data})
+        return real(label, data, **kw)
+
+    monkeypatch.setattr(st, "download_button", drawn)
     ask(app)
-    assert prediction_from_json(json.loads(files[-1])) == store.predictions.get_prediction(link(app)).prediction
+    assert prediction_from_json(json.loads(files["Download trace"])) == store.predictions.get_prediction(link(app)).prediction
 
 
 def test_recent_predictions_and_their_filter(app: AppTest) -> None:
     ask(app)
     ask(app, "Basalt forms when?")
-    labels = [e.proto.label for e in app.get("page_link") if e.proto.label]
-    assert [x.replace("\\", "") for x in labels][:2] == ["Basalt forms when?", QUESTION]
+
+    def labels() -> list[str]:
+        return [x.replace("\\", "") for e in app.sidebar.get("page_link") if (x := e.proto.label)]
+
+    assert labels()[:2] == ["Basalt forms when?", QUESTION]
     app.text_input(key="explore.filter").set_value("MARIA").run()
-    assert [e.proto.label.replace("\\", "") for e in app.get("page_link")] == [QUESTION]
+    assert labels() == [QUESTION]
 
 
 def test_another_link_in_the_same_tab(app: AppTest) -> None:

@@ -8,7 +8,7 @@ def page() -> None:
 
     from pages.runs import options
 
-    st.session_state["got"] = options._choices(st.session_state.get("system", "ambiscope"), "explore.first")
+    st.session_state["got"] = options._choices(st.session_state.get("system", "ambiscope"), "explore.first", options._Fields())
 
 
 def test_a_choice_is_passed_on_when_it_is_not_the_default() -> None:

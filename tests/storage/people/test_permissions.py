@@ -228,9 +228,9 @@ def test_what_is_the_operators_is_no_sessions(house: tuple[Store, dict[str, Visi
         with pytest.raises(NotAllowedError, match="local operator"):
             getattr(getattr(door, part), name)
     with pytest.raises(AttributeError):
-        door.people._change  # noqa: B018
+        door.people.people._change  # noqa: B018
     with pytest.raises(AttributeError):
-        door.people.export  # type: ignore[attr-defined]  # noqa: B018
+        door.people.people.export  # type: ignore[attr-defined]  # noqa: B018
     for name in ("database", "close", "gated", "_compose", "upgraded_from"):
         with pytest.raises(AttributeError):
             getattr(door, name)

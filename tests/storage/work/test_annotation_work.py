@@ -456,7 +456,7 @@ def test_each_item_has_its_answer_while_the_next_one_is_asked(store: Store) -> N
     run = Answering(store, made, "fid", "Mia", lambda own: System(), limit=3)
     run.answer_items()
     assert seen == [0, 1, 1]
-    assert (run.total, run.answered, run.linked, run.failures, run.share) == (3, 2, 2, 1, 1.0)
+    assert (run.total, run.answered, run.linked, run.failures, run.part) == (3, 2, 2, 1, 1.0)
     assert run.failed == [("Who played part 1?", "it cannot be read")]
     again = Answering(store, made, "fid", "Mia", lambda own: System())
     with pytest.raises(CancelledError, match="kept"):

@@ -7,13 +7,18 @@ import time
 
 
 class Worker:
-    """Subclasses compute in `work` and publish what the page draws.  `error` is set before `done`.  Stopping is a request:
-    `work` asks `stopping` where it can leave off."""
+    """Subclasses compute in `work` and publish what the page draws: `stage` says what is being done, `share` (0..1) how much of it is,
+    None while nobody knows.  `error` is set before `done`.  Stopping is a request: `work` asks `stopping` where it can leave off."""
+
+    title: str = ""  # for people; empty: the name under which it is kept
+    stage: str = "starting"
+    share: float | None = None
 
     def __init__(self, name: str) -> None:
         self.error: Exception | None = None
         self._stop, self._done = threading.Event(), threading.Event()
         self._begun, self._ended = time.monotonic(), None
+        self._first: tuple[float, float] | None = None  # seconds and share when the share was first known
         self._thread = threading.Thread(target=self._run, daemon=True, name=name[:40])
 
     _ended: float | None
@@ -52,3 +57,13 @@ class Worker:
     @property
     def seconds(self) -> float:
         return (self._ended or time.monotonic()) - self._begun
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that the rest takes at the speed so far; None while nothing can be said.  What an earlier run had done does not count."""
+        share, now = self.share, self.seconds
+        if self.done or share is None:
+            return None
+        since, from_ = self._first = self._first or (now, share)
+        gained, took = share - from_, now - since
+        return took * (1.0 - share) / gained if gained > 0 and took >= 1.0 else None

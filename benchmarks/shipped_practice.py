@@ -1,0 +1,42 @@
+"""The default system's answers to the twelve questions of the practice project, with their traces, packed into data/shipped/.
+
+python -m benchmarks.shipped_practice [--system NAME] [--out FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.engine import Engine
+from core.settings import Settings
+from core.systems.shared.base import Options
+from core.trace import fold, to_json
+from core.types import Question
+from storage.shipped import practice
+from storage.shipped.traces import passages, slim, write
+
+MOST_BYTES = 300_000
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--system", default=Settings().system)
+    parser.add_argument("--out", type=Path, default=practice.PREDICTIONS)
+    args = parser.parse_args(argv)
+    settings = Settings.from_env()
+    system = Engine(settings).system(args.system, "starter", Options(max_answers=settings.max_answers))
+    known, rows = passages(practice.STARTER), []
+    for reference in practice.questions():
+        question = Question(reference.question, id=reference.id)
+        prediction = fold(question, system.info, system.run(question))
+        rows.append(slim(to_json(prediction), known))
+        print(f"{question.text} {', '.join(a.text for a in prediction.answers)}", flush=True)
+    print(f"{len(rows)} predictions, {write(rows, args.out, MOST_BYTES):,} bytes: {args.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

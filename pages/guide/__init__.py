@@ -1,0 +1,1 @@
+"""What tells people where they are: name and version, words and keys, and the tour of a first visit."""

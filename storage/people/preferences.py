@@ -1,0 +1,43 @@
+"""What each person chose about the app itself, as a small file of the home: whether the tour was seen, what is hidden."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from core.disk import write_json
+from core.errors import AmbiscopeError
+from core.json_io import read
+
+FILE = "preferences.json"
+_LOCK = threading.Lock()
+
+
+class Preferences:
+    """Of the home `folder`.  A damaged file counts as empty: nothing hangs on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / FILE
+
+    def _all(self) -> dict[str, dict[str, str]]:
+        if not self._file.is_file():
+            return {}
+        try:
+            found = read(self._file)
+        except AmbiscopeError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def get(self, who: str, what: str) -> str:
+        """Empty where nothing was chosen."""
+        mine = self._all().get(who)
+        return str(mine.get(what, "")) if isinstance(mine, dict) else ""
+
+    def put(self, who: str, what: str, value: str) -> None:
+        """Raises StorageError when the disk refuses."""
+        with _LOCK:
+            known = self._all()
+            mine = known.get(who)
+            known[who] = {**(mine if isinstance(mine, dict) else {}), what: value}
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            write_json(self._file, known)

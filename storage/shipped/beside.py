@@ -1,0 +1,37 @@
+"""Databases beside a person's own: each is made whole, or not there."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from core.errors import StorageError
+from storage.store import Store
+
+_LOCKS: dict[Path, threading.Lock] = {}
+
+
+def made(file: Path, fill: Callable[[Store], object]) -> Path:
+    """The database `file`; where it is not there, `fill` makes its content.  Raises StorageError, and what `fill` raises: then nothing is left."""
+    with _LOCKS.setdefault(file, threading.Lock()):
+        if file.is_file():
+            return file
+        draft = file.with_name(f"{file.stem}-{uuid.uuid4().hex[:8]}.part")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with Store(f"sqlite:///{draft}") as store:
+                fill(store)
+            draft.replace(file)
+        except OSError as error:
+            raise StorageError(f"{file} cannot be written ({error.strerror or error}); free some space") from error
+        finally:
+            removed(draft)
+        return file
+
+
+def removed(file: Path) -> None:
+    """The file, and what SQLite keeps beside it."""
+    for path in file.parent.glob(f"{file.name}*"):
+        path.unlink(missing_ok=True)

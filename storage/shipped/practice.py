@@ -1,0 +1,150 @@
+"""Twelve starter questions to practise on, and what three invented people made of them: a project to work in, and an example of agreement.
+
+Both are databases of their own.  Real work is in neither, and nothing of them enters exports or figures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from core.annotating.aliases import parse_aliases
+from core.annotating.labels import Label, QuestionLabel
+from core.datasets.ambignq import load
+from core.settings import ROOT
+from core.text import answer_keys
+from core.types import Annotation, QAPair, ReferenceQuestion
+from storage.door import Door
+from storage.projects.qualification import gold_score
+from storage.records.annotation import (
+    Content,
+    GenerationWork,
+    Gold,
+    GoldFeedback,
+    JudgedAnswer,
+    JudgingSheet,
+    JudgingWork,
+    Qualification,
+)
+from storage.records.enumerations import WorkStage
+from storage.records.projects import THRESHOLDS, Project
+from storage.shipped.traces import passages, read, whole
+from storage.store import Store
+
+SHIPPED, STARTER = ROOT / "data" / "shipped", ROOT / "data" / "starter"
+PEOPLE, PREDICTIONS = SHIPPED / "people.json", SHIPPED / "predictions.jsonl.xz"
+COMMAND = "python -m benchmarks.shipped_practice"
+MAKER = "Ambiscope"  # of the project; nobody works under this name
+PRACTICE, EXAMPLE = "Practice: twelve starter questions", "Example: three invented people on twelve starter questions"
+ANSWERED = 4  # questions of the practice project that two people have answered already: they wait for validation
+
+
+def digest() -> str:
+    """Names what is made of the shipped files."""
+    return hashlib.sha256(PEOPLE.read_bytes() + PREDICTIONS.read_bytes()).hexdigest()[:12]
+
+
+@cache
+def _people() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(PEOPLE.read_text(encoding="utf-8"))
+    return found
+
+
+def questions() -> list[ReferenceQuestion]:
+    """With their references, in the order of the file."""
+    wanted = _people()["questions"]
+    return [q for q in load(STARTER / "questions.json") if q.id in wanted]
+
+
+def called(person: str) -> str:
+    return f"{person} (invented)"
+
+
+def annotation_of(question: str, person: str) -> Annotation:
+    """What a person wrote for the question with this id."""
+    pairs = tuple(QAPair(text, parse_aliases(answer)) for text, answer in _people()["questions"][question][person])
+    return Annotation("single" if len(pairs) == 1 and not pairs[0].question else "multiple", pairs)
+
+
+def practice(store: Store) -> Project:
+    """Makes the project to practise in: to write, to validate and to judge.  Raises StorageError."""
+    asked = questions()
+    project = _project(store, PRACTICE, 2)
+    _write(store, project, asked, ("Ada",))
+    _write(store, project, asked[:ANSWERED], ("Ben",))
+    return project
+
+
+def example(store: Store) -> Project:
+    """Makes the example of agreement.  Raises StorageError."""
+    asked, people = questions(), tuple(_people()["judges"])
+    project = _project(store, EXAMPLE, len(people))
+    _write(store, project, asked, people)
+    for question, item in zip(asked, _items(store, project), strict=True):
+        for person, by in _people()["judges"].items():
+            who = called(person)
+            store.queue.claim_item(item, who, "judging")
+            own = annotation_of(question.id, person)
+            known = (own,) if by == "own" else (*question.annotations, own)
+            content = judged_by(store.reviews.judging_sheet(item, who), known)
+            store.submissions.submit(item, who, "judging", content, seconds=60.0)
+    return project
+
+
+def _project(store: Store, name: str, people: int) -> Project:
+    known = passages(STARTER)
+    predictions = [whole(row, known) for row in read(PREDICTIONS)]
+    for prediction in predictions:
+        store.predictions.save_prediction(prediction, key=f"{name}: {prediction.question.id}: {prediction.system.name}")
+    systems = tuple(dict.fromkeys(p.system.name for p in predictions))
+    project = store.projects.create_project(
+        MAKER,
+        name,
+        stages=("generation", "validation", "judging"),
+        corpus="starter",
+        systems=systems,
+        annotators_per_item=people,
+    )
+    store.intake.add_items(MAKER, project.id, questions())
+    return project
+
+
+def _items(store: Store, project: Project) -> list[str]:
+    return [item.id for item in store.items.items(project.id, MAKER, stage="generation", limit=100)]
+
+
+def _write(store: Store, project: Project, asked: Sequence[ReferenceQuestion], people: Sequence[str]) -> None:
+    for question, item in zip(asked, _items(store, project), strict=False):
+        for person in people:
+            who = called(person)
+            store.queue.claim_item(item, who, "generation")
+            store.drafts.log_view(item, who, "generation", question.annotations[0].pairs[0].passage_ids[0], "")
+            store.submissions.submit(item, who, "generation", GenerationWork(annotation_of(question.id, person)), seconds=60.0)
+
+
+def judged_by(sheet: JudgingSheet, known: Sequence[Annotation]) -> JudgingWork:
+    """Answers that one of the annotations has are correct, others wrong; their questions fit where the answer does."""
+    keys = answer_keys(alias for annotation in known for pair in annotation.pairs for alias in pair.answers)
+    answers = []
+    for answer in (a for side in sheet.sides for a in side.answers):
+        right = bool(answer_keys([answer.text]) & keys)
+        verdict: Label = "correct" if right else "wrong"
+        asked: QuestionLabel | None = None if answer.question is None else "fits" if right else "changes_meaning"
+        answers.append(JudgedAnswer(answer.prediction_id, answer.position, verdict, asked))
+    return JudgingWork(tuple(answers))
+
+
+def feedback(store: Store | Door, item: str, who: str, stage: WorkStage, content: Content) -> GoldFeedback:
+    """How somebody's work compares with the references of a practice question.  Raises as the store's methods."""
+    found = store.items.get_item(item, who)
+    systems = {p.prediction_id: p.system for p in found.predictions}
+    verdicts: dict[tuple[str, int], Label] = {}
+    if stage == "judging":
+        judged = judged_by(store.reviews.judging_sheet(item, who), found.references)
+        verdicts = {(systems[a.prediction_id], a.position): a.verdict for a in judged.answers}
+    gold = Gold(found.references, verdicts, "")
+    score = gold_score(gold, content, systems)
+    return GoldFeedback(score, score >= THRESHOLDS["gold_score"], gold, Qualification(0, 0, 0, True))

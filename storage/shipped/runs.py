@@ -1,0 +1,130 @@
+"""Evaluations that come with Ambiscope: packed into one file of the repository, unpacked into a database of their own.
+
+The file begins with what it was made with (`About`); each further line is a run, its report and its traces (storage.shipped.traces).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+
+from core.errors import FormatError, StorageError
+from core.evaluation.folder import ABOUT, read_report, read_traces
+from core.json_io import read as read_json
+from core.models.finding import BUNDLED
+from core.settings import ROOT
+from core.trace import to_json
+from core.types import Prediction
+from storage.results.run_folders import save_run
+from storage.shipped.traces import Body, passages, read, slim, whole, write
+from storage.store import Store
+
+ARCHIVE = ROOT / "data" / "shipped" / "runs.jsonl.xz"
+MOST_BYTES = 3_000_000
+COMMAND = "python -m benchmarks.shipped_runs data/starter/questions.json data/starter_test/questions.json"
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """`weights`: digest of each bundled checkpoint; `limit`: only the first questions of each file were asked (0: all of them)."""
+
+    commit: str
+    weights: Mapping[str, str]
+    systems: Sequence[str]
+    limit: int
+    runs: int
+
+
+def weights() -> dict[str, str]:
+    """Checkpoint -> digest of what is read of it: its card does not count."""
+    found = {}
+    for folder in sorted(p.parent for p in BUNDLED.glob("*/config.json")):
+        digest = hashlib.sha256()
+        for path in sorted(p for p in folder.iterdir() if p.suffix != ".md"):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        found[folder.name] = digest.hexdigest()[:16]
+    return found
+
+
+def out_of_date(made: Mapping[str, str]) -> list[str]:
+    """The checkpoints that changed since, that came, and that went."""
+    now = weights()
+    return sorted(name for name in now.keys() | made.keys() if now.get(name) != made.get(name))
+
+
+def pack(runs: Sequence[Path], about: About, out: Path, root: Path = ROOT) -> int:
+    """Packs run folders of `python -m core evaluate --traces`; returns the bytes of the file.
+
+    Their questions lie below `root`, beside a passages.tsv.  Raises StorageError for more than MOST_BYTES, and as `read_report` and
+    `read_traces`.
+    """
+    lines: list[Body] = [asdict(about)]
+    for folder in runs:
+        where = Path(str(read_json(folder / ABOUT)["questions"])).resolve().parent.relative_to(root.resolve())
+        known, report = passages(root / where), read_report(folder)
+        report["provenance"]["questions"] = where.name  # each file is called questions.json
+        traces = [[name, slim(trace, known)] for name, trace in dict(read_traces(folder)).items()]
+        lines.append({"folder": where.as_posix(), "report": report, "traces": traces})
+    return write(lines, out, MOST_BYTES)
+
+
+def about(archive: Path | None = None) -> About:
+    """What the file was made with.  Raises FormatError, StorageError."""
+    try:
+        return About(**next(read(archive or ARCHIVE), {}))
+    except TypeError as error:
+        raise FormatError(f"no shipped runs ({error}); get Ambiscope again", file=(archive or ARCHIVE).name) from None
+
+
+def digest(archive: Path | None = None) -> str:
+    """Names what is made of the file.  Raises StorageError where there is none."""
+    try:
+        return hashlib.sha256((archive or ARCHIVE).read_bytes()).hexdigest()[:12]
+    except OSError as error:
+        raise StorageError(f"{archive or ARCHIVE} cannot be read ({error.strerror or error}); get Ambiscope again") from error
+
+
+def load(
+    store: Store,
+    archive: Path | None = None,
+    root: Path = ROOT,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    traced: bool = True,
+) -> int:
+    """Stores every run of the file, each once; returns how many there are.  `traced`: with their traces, which take most of the time.
+
+    Raises FormatError, StorageError, and what `progress` raises.
+    """
+    total, lines = about(archive).runs, read(archive or ARCHIVE)
+    next(lines)
+    known: dict[str, dict[str, Body]] = {}
+    done = 0
+    for run in lines:
+        progress(done, total)
+        where = run["folder"]
+        if traced and where not in known:
+            known[where] = passages(root / where)
+        traces = [(name, to_json(whole(trace, known[where]))) for name, trace in run["traces"]] if traced else []
+        save_run(store.evaluations, run["report"], traces)
+        done += 1
+    return done
+
+
+@lru_cache(maxsize=2)
+def _traces(archive: Path, root: Path, system: str, questions: str) -> tuple[Mapping[str, Body], Mapping[str, Body]]:
+    """The traces of a run, and the passages that they name."""
+    for run in islice(read(archive), 1, None):
+        made = run["report"]["provenance"]
+        if (made["system"]["name"], made["questions"]) == (system, questions):
+            return dict(run["traces"]), passages(root / run["folder"])
+    return {}, {}
+
+
+def trace(system: str, questions: str, question_id: str, archive: Path | None = None, root: Path = ROOT) -> Prediction | None:
+    """Of one question of the shipped run of `system` over `questions`; None where there is none.  Raises FormatError, StorageError."""
+    found, known = _traces(archive or ARCHIVE, root, system, questions)
+    return whole(found[question_id], known) if question_id in found else None

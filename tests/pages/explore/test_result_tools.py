@@ -1,0 +1,113 @@
+"""Around a result: two sides aligned by answer, time by part, tokens, Markdown and card, settings that differ."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from datetime import date
+
+import pytest
+from annotate_helpers import predict
+from page_helpers import QUESTION, ask, button, texts
+from PIL import Image
+from streamlit.testing.v1 import AppTest
+
+from core import types as t
+from core.evaluation.cost import times_of
+from pages.runs import costs, share, sides
+from storage.store import Store
+
+Open = Callable[..., AppTest]
+DAY = date(2026, 1, 31)
+
+
+def answer(text: str, *read: str) -> t.Answer:
+    return t.Answer(text, 0.5, tuple(t.Evidence("p", 0, len(r), r) for r in read))
+
+
+def test_answers_are_aligned_by_any_spelling() -> None:
+    left = [answer("The Beatles"), answer("Wings"), answer("8 March"), answer("x")]
+    right = [answer("Queen"), answer("March 8", "8 March"), answer("beatles!"), answer("Beatles")]
+    assert sides.align(left, right) == [(0, 2), (2, 1), (1, None), (3, None), (None, 0), (None, 3)]
+    assert sides.in_both(left, right) == ({0, 2}, {1, 2})
+    assert sides.align([], []) == []
+    assert sides.align([], right[:1]) == [(None, 0)]
+
+
+def test_two_stored_runs_stand_side_by_side(corpus: str, open_app: Open, store: Store) -> None:
+    first = store.predictions.save_prediction(predict(QUESTION, ("Natalie Wood", "Rachel Zegler")))
+    second = store.predictions.save_prediction(predict(QUESTION, ("natalie wood", "Carol Lawrence"), system="other"))
+    app = open_app(prediction=first, other=second)
+    assert not app.exception
+    shown = texts(app)
+    assert "1 in both, 1 only left, 1 only right" in shown
+    rows = [line for line in shown.splitlines() if line.startswith("| :")]
+    assert [("Natalie Wood" in r, "both" in r) for r in rows] == [(True, True), (False, False), (False, False)]
+    assert shown.count("only here") == 2
+
+
+def test_time_by_part_adds_up() -> None:
+    info, passage = t.SystemInfo("s"), ()
+    step = t.Step(1, (), "", (), None, 1.0, 0.5)
+    clarified = t.QuestionClarified(t.Clarification("a", "b", True), 0.25)
+    events: tuple[t.Event, ...] = (
+        t.PassagesRetrieved(passage, 0.125, "q"),
+        t.StepFinished(step, None),
+        clarified,
+        t.ModelCalled("interpret", 1, 10, 1, 3.0),
+        t.ModelCalled("verify", 1, 10, 1, 1.0),
+        t.Finished(2.0, "done"),
+    )
+    made = t.Prediction(t.Question("q"), info, (), (), (step,), passage, 2.0, events)
+    found = times_of(made)
+    assert sum(found.values()) == pytest.approx(2.0)
+    assert (found["retrieval"], found["rewriting"]) == (0.125, 0.25)
+    assert found["verifying"] == pytest.approx(1.125 / 4)  # the calls ran at the same time: together they took what is left
+    assert costs.calls(made) == "2 model calls: 20 tokens read, 2 written"
+    assert times_of(t.Prediction(t.Question("q"), info, (), (), (), (), 0.0, ())) == {}
+    assert costs.calls(predict(QUESTION)) == ""
+
+
+def test_markdown_says_what_made_it_and_escapes_what_others_wrote() -> None:
+    made = predict(QUESTION, ("**Natalie** [x](javascript:1)", "Rachel Zegler"))
+    text = share.markdown(made, "http://127.0.0.1:8501/?prediction=abc", DAY)
+    assert "**\\*\\*Natalie" in text
+    assert "](javascript" not in text
+    plain = text.replace("\\", "").replace("\u2060", "")
+    assert "# " + QUESTION in plain
+    assert "Evidence: West Side Story (2021 film)" in plain
+    assert "system scripted" in plain
+    assert "2026-01-31" in plain
+    assert "prediction=abc" in plain
+    assert "No answer was found" in share.markdown(predict(QUESTION, ()), "", DAY)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [(), ("Natalie Wood",), tuple(f"answer {n} " + "long words " * 60 for n in range(30)), ("日本語 العربية \U0001f600",)],
+)
+def test_the_card_is_a_picture_of_all_answers(answers: tuple[str, ...]) -> None:
+    made = predict(QUESTION, answers)
+    with Image.open(io.BytesIO(share.card(made, "", DAY))) as found:
+        assert (found.format, found.width) == ("PNG", share.WIDTH)
+        assert found.height > 200 + 30 * len(answers)
+
+
+def test_changed_settings_are_marked_and_reset_together(app: AppTest) -> None:
+    assert "explore.reset" not in [b.key for b in app.button]
+    app.number_input(key="explore.first.max_answers").set_value(3)
+    app.toggle(key="explore.first.clarify").set_value(False).run()
+    assert texts(app).count("changed; default") == 2
+    assert "default: on" in texts(app)
+    button(app, "Reset 2 changed settings").click().run()
+    assert not app.exception
+    assert "changed; default" not in texts(app)
+    assert app.number_input(key="explore.first.max_answers").value == 8
+    assert app.toggle(key="explore.first.clarify").value is True
+
+
+def test_a_result_can_be_taken_away(app: AppTest) -> None:
+    ask(app)
+    labels = [d.label for d in app.get("download_button")]
+    assert {"Download trace", "Markdown", "Card (PNG)"} <= set(labels)
+    assert "Time:" in texts(app)

@@ -1,0 +1,33 @@
+"""Name and version on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from page_helpers import texts
+from streamlit.testing.v1 import AppTest
+
+from pages.app import shared
+from pages.guide import brand
+from pages.guide.installation import application_version
+
+Open = Callable[..., AppTest]
+
+
+@pytest.mark.parametrize("page", shared.PAGES)
+def test_the_version_leads_to_what_is_new(open_app: Open, page: str) -> None:
+    app = open_app(page)
+    assert not app.exception
+    app.button(key=brand.CHANGELOG).click().run()
+    assert not app.exception
+    assert application_version().lower() in app.button(key=brand.CHANGELOG).label
+    assert "Keep a Changelog" in texts(app)
+
+
+def test_the_mark_is_told_apart_from_light_and_dark_pages() -> None:
+    light, dark = brand._logo(False), brand._logo(True)
+    assert light.count("<path") == dark.count("<path") == 1
+    assert all(colour in light and colour not in dark for colour in brand.LIGHT)
+    assert all(colour in dark for colour in brand.DARK)
+    assert "http" not in light.replace("http://www.w3.org/2000/svg", "")

@@ -1,0 +1,152 @@
+"""Evaluate before there are own runs: the shipped ones are shown as such, can be hidden and taken over, and never mix with one's own by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from page_helpers import TIMEOUT, button, texts
+from storage_samples import evaluation_report
+from streamlit.testing.v1 import AppTest
+
+from core.errors import FormatError
+from core.settings import Settings
+from pages.app import shared
+from pages.evaluations import compare, source
+from pages.evaluations.charts.catalogue import MENU
+from storage.people.preferences import Preferences
+from storage.shipped import runs, traces
+from storage.store import Store
+
+pytestmark = pytest.mark.usefixtures("light")
+Open = Callable[..., AppTest]
+
+
+def loaded(open_app: Open) -> AppTest:
+    app = open_app("evaluate")
+    if job := shared.running(source.KIND).get("runs"):
+        assert job.wait(TIMEOUT)
+        app.run()
+    assert not app.exception
+    assert not app.error, [e.value for e in app.error]
+    return app
+
+
+def save(store: Store, label: str, system: str = "mine") -> str:
+    report = evaluation_report()
+    return store.evaluations.save_evaluation(
+        system=system, corpus="c", questions="q.json", metrics=report["scores"], report=report, label=label
+    )
+
+
+def test_evaluate_opens_on_real_runs_that_are_not_ones_own(open_app: Open, store: Store) -> None:
+    app = loaded(open_app)
+    assert "Shipped with Ambiscope" in texts(app)
+    assert runs.about().commit[:7] in texts(app)
+    assert len(app.dataframe[0].value) == runs.about().runs
+    assert store.evaluations.count_evaluations() == 0
+    assert "Delete" not in [b.label for b in app.button]
+
+
+def test_every_chart_has_something_to_draw(open_app: Open) -> None:
+    app = loaded(open_app)
+    app.button_group(key="evaluate.view").set_value("Charts").run()
+    empty = {}
+    for view in MENU:
+        app.selectbox(key="evaluate.kind").set_value(view).run()
+        assert not app.exception, view
+        if not app.get("plotly_chart"):
+            empty[view] = [i.value for i in app.info]
+    assert set(empty) == {"Training-set size"}, empty  # it needs several trainings, and the papers' has no table
+
+
+@pytest.mark.parametrize("view", ["Two runs", "One run"])
+def test_runs_are_looked_into(open_app: Open, view: str) -> None:
+    app = loaded(open_app)
+    app.button_group(key="evaluate.view").set_value(view).run()
+    assert not app.exception
+    assert not app.error
+    key = next(s.key for s in app.selectbox if s.label == "Show a question")
+    box = app.selectbox(key=key)
+    box.select_index(0).run()
+    assert not app.exception
+    assert not app.error
+    assert "has no traces" not in texts(app)
+
+
+def test_hidden_they_stay_hidden_until_they_are_shown_again(open_app: Open, settings: Settings) -> None:
+    app = loaded(open_app)
+    button(app, "Hide").click().run()
+    assert "No run is stored yet" in texts(app)
+    assert "No run is stored yet" in texts(open_app("evaluate"))
+    assert Preferences(settings.home).get("me", source.PREFERENCE) == source.HIDDEN
+    app = button(open_app("evaluate"), "Show the shipped runs").click().run()
+    assert "These runs are not yours" in texts(app)
+
+
+def test_own_runs_are_shown_alone(open_app: Open, store: Store) -> None:
+    save(store, "my own")
+    app = loaded(open_app)
+    assert len(app.dataframe[0].value) == 1
+    assert "These runs are not yours" not in texts(app)
+    app.button_group(key=source.KEY).set_value(source.SHIPPED).run()
+    if job := shared.running(source.KIND).get("runs"):
+        assert job.wait(TIMEOUT)
+        app.run()
+    assert not app.exception
+    assert len(app.dataframe[0].value) == runs.about().runs
+
+
+def test_taken_over_they_are_runs_like_others(
+    open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    about, first = islice(traces.read(runs.ARCHIVE), 2)  # all of them would take their time
+    traces.write([{**about, "runs": 1}, first], tmp_path / "one.xz", runs.MOST_BYTES)
+    monkeypatch.setattr(runs, "ARCHIVE", tmp_path / "one.xz")
+    app = loaded(open_app)
+    button(app, "Add them to mine").click().run()
+    assert not app.exception
+    (taken,) = store.evaluations.evaluations(10)
+    row = store.evaluations.evaluation_rows(taken.id, 1)[0]
+    assert store.evaluations.find_evaluation_trace(taken.id, row.question_id) is not None
+    assert "These runs are not yours" not in texts(app)
+
+
+def test_another_version_replaces_the_database(open_app: Open, settings: Settings) -> None:
+    old = settings.home / "shipped" / "runs-0123.db"
+    old.parent.mkdir(parents=True)
+    old.write_bytes(b"of another version")
+    loaded(open_app)
+    assert [p.name for p in old.parent.glob("*.db")] == [f"runs-{runs.digest()}.db"]
+
+
+def test_runs_that_cannot_be_loaded_are_told_and_the_page_works_on(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(*args: object, **kw: object) -> int:
+        raise FormatError("no shipped runs; get Ambiscope again")
+
+    monkeypatch.setattr(runs, "load", damaged)
+    app = open_app("evaluate")
+    assert not app.exception
+    assert "get Ambiscope again" in app.error[0].value
+    app.button_group(key="evaluate.view").set_value("Start and store").run()
+    assert "Start evaluation" in [b.label for b in app.button]
+
+
+def test_two_runs_opens_on_the_default_system_and_the_best_other_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    monkeypatch.setattr("pages.app.shared.settings", lambda: settings)
+    found = store.evaluations.evaluations
+    for label, system in (("weak", "one-pass"), ("strong", "fid"), ("ours", settings.system)):
+        report = evaluation_report()
+        report["scores"]["F1 answer"] = {"all": {"weak": 0.2, "strong": 0.6, "ours": 0.5}[label], "multi": 0.1}
+        store.evaluations.save_evaluation(
+            system=system, corpus="c", questions="q", metrics=report["scores"], report=report, label=label
+        )
+    kept = {r.id: r.label for r in found(10)}
+    a, b = compare.to_begin_with(found(10), "F1 answer", "all")
+    assert (kept[a], kept[b]) == ("ours", "strong")
+    others = [r for r in found(10) if r.label != "ours"]
+    assert compare.to_begin_with(others, "F1 answer", "all") == (others[0].id, others[1].id)

@@ -1,0 +1,139 @@
+"""Long work in one place: shown with the time it takes, stopped by those who may, closed when it ended; and snapshots as such work."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from page_helpers import TIMEOUT, button, texts
+from streamlit.testing.v1 import AppTest
+
+from core.errors import CancelledError, InputError
+from pages.app import shared
+from pages.background import jobs
+from pages.background.worker import Worker
+from storage.store import Store
+
+Open = Callable[..., AppTest]
+
+
+class Held(Worker):
+    """Goes as far as it is let."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__("held")
+        self.title, self.go_on, self._error = "A long one", threading.Event(), error
+        self.start()
+
+    def work(self) -> None:
+        self.share, self.stage = 0.25, "the first quarter"
+        self.go_on.wait(TIMEOUT)
+        if self.stopping:
+            raise CancelledError("it was stopped; it can go on")
+        if self._error is not None:
+            raise self._error
+
+
+@pytest.fixture
+def held() -> Iterator[Held]:
+    job = Held()
+    shared.running("builds")["films"] = job
+    yield job
+    job.go_on.set()
+    job.wait(TIMEOUT)
+
+
+def progress(app: AppTest) -> str:
+    return str([p.proto.text for p in app.get("progress")]).replace("\\", "")
+
+
+def test_launches_with_nothing_to_do(open_app: Open) -> None:
+    app = open_app("jobs")
+    assert not app.exception
+    assert "Nothing is running" in texts(app)
+
+
+def test_a_job_is_shown_stopped_and_closed_wherever_it_was_started(held: Held, open_app: Open) -> None:
+    app, other = open_app("jobs"), open_app("explore")
+    assert "the first quarter" in progress(app)
+    assert "Index A long one" in texts(app).replace("*", "")
+    assert "1 running: see Jobs" in str([link.proto.label for link in other.get("page_link")])
+    button(app, "Stop A long one").click().run()
+    assert held.stopping
+    assert "stopping" in progress(app)
+    held.go_on.set()
+    assert held.wait(TIMEOUT)
+    app = open_app("jobs")  # after a reload
+    assert "it can go on" in texts(app)
+    button(app, "Close A long one").click().run()
+    assert "Nothing is running" in texts(app)
+    assert not shared.running("builds")
+
+
+def test_what_failed_and_what_ended_is_told(open_app: Open) -> None:
+    shared.running("evaluations")["bad"] = bad = Held(InputError("a wrong question"))
+    shared.running("loops")["loop"] = good = Held()
+    for job in (bad, good):
+        job.go_on.set()
+        assert job.wait(TIMEOUT)
+    shown = texts(open_app("jobs"))
+    assert "a wrong question" in shown
+    assert "Training A long one is on the page Quality" in shown
+
+
+def test_who_may_not_stop_it_sees_it_all_the_same(
+    held: Held, open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.people.add_person("me", "Mia", "manager", "a long password")
+    store.people.add_person("Mia", "Ann", "annotator", "a long password")
+    ann = store.people.sign_in("Ann", "a long password", "")
+    monkeypatch.setattr("pages.app.shared.visitor", lambda: ann)
+    monkeypatch.setattr("pages.app.sign_in.gate", lambda: True)
+    app = open_app("jobs")
+    assert not app.exception
+    assert "the first quarter" in progress(app)
+    assert "Stop A long one" not in [b.label for b in app.button]
+    with pytest.MonkeyPatch.context() as patch:  # nor by calling it
+        patch.setattr("streamlit.session_state", found := {})
+        jobs.stop("builds", "films")
+    assert not held.stopping
+    assert "needs the role manager" in str(found["corpora.error"])
+
+
+def test_time_left_is_reckoned_from_what_was_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that goes on begins far along: what was done before took none of its time."""
+    clock = iter([0.0, 0.0])
+    now = [0.0]
+    monkeypatch.setattr("pages.background.worker.time.monotonic", lambda: next(clock, now[0]))
+    job = Worker("never started")
+    assert job.left is None
+    job.share = 0.5
+    assert job.left is None
+    now[0], job.share = 10.0, 0.6
+    assert job.left == pytest.approx(40.0)
+
+
+def test_a_snapshot_is_taken_in_the_background(open_app: Open, store: Store) -> None:
+    app = open_app("quality")
+    button(app, "Take a snapshot").click().run()
+    assert shared.running("snapshots")["snapshot"].wait(TIMEOUT)
+    app.run()
+    assert not app.exception
+    assert "Snapshot 1 is taken" in texts(app)
+    assert [s.number for s in store.exports.snapshots()] == [1]
+
+
+def test_a_stopped_snapshot_leaves_nothing(store: Store, tmp_path: object) -> None:
+    from pages.agreement.snapshots import SnapshotRun
+    from storage.exchange.filters import Filters
+
+    folder = store.database.path.parent / "snapshots"  # type: ignore[union-attr]
+    run = SnapshotRun.__new__(SnapshotRun)
+    Worker.__init__(run, "snapshot")
+    run._store, run._folder, run._filters, run._note = store, folder, Filters(), ""
+    run.stop()
+    with pytest.raises(CancelledError):
+        run.work()
+    assert not list(folder.iterdir())
+    assert not store.exports.snapshots()

@@ -1,0 +1,181 @@
+"""The runs that come with Ambiscope: packed and unpacked they are the same, small, and of the weights that are here."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+
+from core import types as t
+from core.engine import Engine
+from core.errors import CancelledError, FormatError, StorageError
+from core.evaluation.folder import read_report, read_traces
+from core.evaluation.plan import EvaluationPlan, run_plan
+from core.requirements import check
+from core.retrieval.library import CorpusLibrary
+from core.settings import Settings
+from core.systems import SYSTEMS
+from core.trace import prediction_from_json, to_json
+from storage.shipped import runs, traces
+from storage.store import Store
+
+ROWS = [("p1", "Film", "Anna Alder played Maria in 1961."), ("p2", "Remake", "Clara Cedar played Maria in 2021.")]
+QUESTIONS = [
+    {"id": "q1", "question": "Who played Maria?", "answers": [["Anna Alder"], ["Clara Cedar"]]},
+    {"id": "q2", "question": "When was the film?", "answers": [["1961"]]},
+]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with one folder of questions and passages."""
+    folder = tmp_path / "repository" / "data" / "small"
+    folder.mkdir(parents=True)
+    rows = "".join(f"{i}\t{text}\t{title}\n" for i, title, text in ROWS)
+    (folder / "passages.tsv").write_text("id\ttext\ttitle\n" + rows, encoding="utf-8")
+    (folder / "questions.jsonl").write_text("".join(json.dumps(q) + "\n" for q in QUESTIONS), encoding="utf-8")
+    return tmp_path / "repository"
+
+
+@pytest.fixture
+def run(root: Path, tmp_path: Path) -> Path:
+    """A run folder of the scripted system, with traces."""
+    settings = Settings(home=tmp_path / "home", encoder="hashing", system="scripted", corpus="small")
+    CorpusLibrary(settings).create("small", [root / "data" / "small" / "passages.tsv"])
+    table = {"Who played Maria?": ["Anna Alder", "Clara Cedar"], "When was the film?": ["1961"]}
+    plan = EvaluationPlan(
+        str(root / "data" / "small" / "questions.jsonl"), "scripted", "small", traces=True, extra={"table": table}
+    )
+    run_plan(plan, Engine(settings), tmp_path / "run")
+    return tmp_path / "run"
+
+
+def about(**changes: object) -> runs.About:
+    made = runs.About("0123456789abcdef", runs.weights(), ["scripted"], 0, 1)
+    return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
+
+
+def test_what_is_packed_comes_back(run: Path, root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "runs.jsonl.xz"
+    size = runs.pack([run], about(), out, root)
+    assert size == out.stat().st_size
+    assert runs.about(out) == about()
+    with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
+        assert runs.load(store, out, root) == 1
+        assert runs.load(store, out, root) == 1  # each once
+        (stored,) = store.evaluations.evaluations(10)
+        assert (stored.system, stored.questions, stored.n) == ("scripted", "small", 2)
+        report = read_report(run)
+        assert stored.mean("F1 answer") == pytest.approx(report["scores"]["F1 answer"]["all"], rel=1e-5)
+        for name, trace in read_traces(run):
+            found = store.evaluations.find_evaluation_trace(stored.id, name)
+            assert found is not None
+            wanted = prediction_from_json(traces.rounded(trace))
+            assert prediction_from_json(found) == wanted
+            assert runs.trace("scripted", "small", name, out, root) == wanted
+        assert runs.trace("scripted", "small", "no such question", out, root) is None
+        assert runs.trace("no such system", "small", "q1", out, root) is None
+
+
+def test_a_passage_of_the_corpus_is_named_and_another_one_kept() -> None:
+    known = {"p1": {"id": "p1", "title": "T", "text": "as in the corpus"}}
+    found = tuple(
+        t.RetrievedPassage(t.Passage(i, "T", text), n, 0.5)
+        for n, (i, text) in enumerate([("p1", "as in the corpus"), ("p1x", "of another one")], 1)
+    )
+    prediction = t.Prediction(
+        t.Question("q"),
+        t.SystemInfo("s"),
+        (),
+        (),
+        (),
+        found,
+        0.25,
+        (t.PassagesRetrieved(found, 0.1, "q"), t.Finished(0.25, "done")),
+    )
+    small = traces.slim(to_json(prediction), known)
+    assert [p["passage"] for p in small["events"][0]["passages"]] == [
+        "p1",
+        {"id": "p1x", "title": "T", "text": "of another one"},
+    ]
+    assert traces.whole(small, known) == prediction
+    with pytest.raises(FormatError, match="p1"):
+        traces.whole(small, {})
+
+
+def test_a_file_that_is_too_large_is_not_written(
+    run: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "MOST_BYTES", 100)
+    with pytest.raises(StorageError, match="at most 100"):
+        runs.pack([run], about(), tmp_path / "out.xz", root)
+    assert not (tmp_path / "out.xz").exists()
+
+
+@pytest.mark.parametrize("body", [b"", b"x", lzma.compress(b"{"), lzma.compress(b'{"other": 1}\n')])
+def test_a_damaged_file_is_told(tmp_path: Path, body: bytes) -> None:
+    path = tmp_path / "runs.jsonl.xz"
+    path.write_bytes(body)
+    with pytest.raises(FormatError, match="get Ambiscope again"):
+        runs.about(path)
+    with pytest.raises(StorageError, match="cannot be read"):
+        runs.about(tmp_path / "none.xz")
+
+
+def test_loading_can_be_stopped(run: Path, root: Path, tmp_path: Path) -> None:
+    runs.pack([run], about(), tmp_path / "out.xz", root)
+
+    def stop(done: int, total: int) -> None:
+        raise CancelledError("stopped")
+
+    with Store(f"sqlite:///{tmp_path / 'a.db'}") as store, pytest.raises(CancelledError):
+        runs.load(store, tmp_path / "out.xz", root, stop)
+
+
+# ---------------------------------------------------------------- those of the repository
+
+
+def test_the_shipped_runs_are_of_the_weights_that_are_here() -> None:
+    changed = runs.out_of_date(runs.about().weights)
+    assert not changed, f"checkpoints {', '.join(changed)} changed: make the shipped runs anew: {runs.COMMAND}"
+
+
+def test_out_of_date_names_what_changed() -> None:
+    made = runs.weights()
+    name = next(iter(made))
+    assert runs.out_of_date(made | {name: "0" * 16}) == [name]
+    assert runs.out_of_date({k: v for k, v in made.items() if k != name}) == [name]
+    assert runs.out_of_date(made | {"gone": "0" * 16}) == ["gone"]
+
+
+def test_the_shipped_runs_are_small_and_load(tmp_path: Path) -> None:
+    assert runs.ARCHIVE.stat().st_size <= runs.MOST_BYTES
+    made = runs.about()
+    with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
+        assert runs.load(store, traced=False) == made.runs
+        found = store.evaluations.evaluations(100)
+        assert {r.system for r in found} == set(made.systems)
+        for one in found:
+            row = store.evaluations.evaluation_rows(one.id, 1)[0]
+            found = runs.trace(one.system, one.questions, row.question_id)
+            assert found is not None
+            assert found.question.text == row.question
+
+
+def test_every_system_that_needs_no_more_than_the_repository_is_among_them() -> None:
+    made = runs.about()
+    if made.limit:
+        pytest.skip(f"a sample of the first {made.limit} questions; the whole: {runs.COMMAND}")
+
+    def ready(needs: tuple[str, ...]) -> bool:
+        try:
+            for need in needs:
+                check(need, Settings())
+        except Exception:
+            return False
+        return True
+
+    assert set(made.systems) == {name for name, entry in SYSTEMS.items() if not entry.hidden and ready(entry.needs)}
