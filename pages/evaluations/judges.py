@@ -15,7 +15,7 @@ from pages.agreement.tables import UNDEFINED, interval, value, value_with_interv
 from pages.app import shared
 from pages.app.markup import escape
 from pages.evaluations.charts.grounding import GROUNDED
-from storage.analysis.judges import MAX_VERDICTS, JudgeAgreement, judge_agreement, judges_of
+from storage.analysis.judges import MAX_LABELS, JudgeAgreement, judge_agreement, judges_of
 from storage.records.results import StoredEvaluation
 
 JUDGED = ("interpretations", *GROUNDED)  # the metrics that a judge decides (core.metrics.grounding)
@@ -151,4 +151,4 @@ def explain(runs: Sequence[StoredEvaluation]) -> None:
             f"Kappa is calculated for the first {MOST} of {len(found.about)} judged runs. Use the filters in the sidebar to see others."
         )
     if found.truncated:
-        st.caption(f"Only people's latest {MAX_VERDICTS:,} judgments are used.")
+        st.caption(f"Only people's latest {MAX_LABELS:,} judgments are used.")
