@@ -408,7 +408,7 @@ def test_aliases_of_an_answer_that_was_given_do_not_depend_on_the_order(first: s
         made = annotation_of("a", votes, [], "How fast?")
         assert made is not None
         assert [set(p.answers) for p in made.pairs] == [set(forms)]
-    refused = replace(given, verdict="wrong", updated=MOMENT + timedelta(seconds=9))
+    refused = replace(given, label="wrong", updated=MOMENT + timedelta(seconds=9))
     assert consensus([added, refused], []).answers == ()  # what they no longer hold correct has no aliases
 
 

@@ -174,7 +174,7 @@ def test_the_latest_verdict_on_an_answer_counts() -> None:
     assert annotation_of("a", votes, [], "Q?") is None
     assert annotation_of("a", votes[::-1], [], "Q?") is None
     # a duplicate is no vote, so the earlier one stands
-    assert latest([vote("a", "x", "correct"), vote("a", "X", "duplicate", minutes=9)])["a", "x"].verdict == "correct"
+    assert latest([vote("a", "x", "correct"), vote("a", "X", "duplicate", minutes=9)])["a", "x"].label == "correct"
 
 
 def test_a_duplicate_is_a_further_form_of_the_answer_that_it_says_again() -> None:
@@ -210,7 +210,7 @@ def test_a_duplicate_is_a_further_form_of_the_answer_that_it_says_again() -> Non
 def test_a_duplicate_of_which_it_is_not_known_changes_nothing(others: list[tuple[str, str, str]]) -> None:
     told = [("a", "Natalie Wood", "correct"), *others]
     votes = [vote(*v) for v in told]
-    without = consensus([v for v in votes if v.verdict != "duplicate"], [])
+    without = consensus([v for v in votes if v.label != "duplicate"], [])
     assert consensus([*votes, vote("a", "Wood", "duplicate")], []).answers[0] == without.answers[0] == ("Natalie Wood",)
     if others[0][0] == "a":
         assert annotation_of("a", [*votes, vote("a", "Wood", "duplicate")], [], "Q?") == annotation_of("a", votes, [], "Q?")
@@ -320,7 +320,7 @@ def test_no_answer_is_both_correct_and_negative(votes: list[Vote]) -> None:
     view = consensus(votes, [])
     positives = {alias for group in view.answers for alias in group}
     assert not positives & set(view.negatives)
-    renamed = [Vote({"a": "c", "b": "a", "c": "b"}[v.annotator], v.answer, v.clarified, v.verdict, v.updated) for v in votes]
+    renamed = [Vote({"a": "c", "b": "a", "c": "b"}[v.annotator], v.answer, v.clarified, v.label, v.updated) for v in votes]
     assert consensus(renamed, []) == view  # who said it does not matter
 
 
