@@ -47,9 +47,7 @@ class _NoDowngrade(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
-            raise DownloadError(
-                f"{req.full_url} redirects to an unencrypted address ({newurl[:200]}); nothing was downloaded"
-            )
+            raise DownloadError(f"{req.full_url} redirects to an unencrypted address ({newurl[:200]}); nothing was downloaded")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -147,9 +145,7 @@ def _refuse_page(url: str, response: Any, part: Path) -> None:
     kind = str(response.headers.get("Content-Type", "")).lower()
     if kind.startswith("text/html"):
         part.unlink(missing_ok=True)
-        raise DownloadError(
-            f"{url} returned a web page instead of data (a login, a notice, or it has moved); nothing was kept"
-        )
+        raise DownloadError(f"{url} returned a web page instead of data (a login, a notice, or it has moved); nothing was kept")
 
 
 def _copy(url: str, response: Any, stream: IO[bytes], start: int, total: int | None, progress: Progress | None) -> None:

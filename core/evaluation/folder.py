@@ -97,9 +97,7 @@ def read_report(folder: Path) -> Row:
         raise FormatError("expected an object", file=path.name)
     for name, kind in (("rows", list), ("scores", dict), ("intervals", dict), ("provenance", dict), ("timings", dict)):
         if not isinstance(report.get(name), kind):
-            raise FormatError(
-                "not an evaluation report, or one of another version; evaluate again", file=path.name, field=name
-            )
+            raise FormatError("not an evaluation report, or one of another version; evaluate again", file=path.name, field=name)
     for i, row in enumerate(report["rows"]):
         sound = isinstance(row, dict) and isinstance(row.get("id"), str) and "error" in row
         if not sound or not (row["error"] is not None or isinstance(row.get("metrics"), dict)):

@@ -78,7 +78,11 @@ METRICS = Registry(
 
 # What AmbigQA's script prints, in its order.
 SCORE_METRICS = ("F1 answer", "F1 bleu1", "F1 bleu2", "F1 bleu3", "F1 bleu4", "F1 edit-f1")
-QUESTION_METRICS = (*SCORE_METRICS[1:], "interpretations", "Sufficient%")  # undefined for a system without disambiguated questions
+QUESTION_METRICS = (
+    *SCORE_METRICS[1:],
+    "interpretations",
+    "Sufficient%",
+)  # undefined for a system without disambiguated questions
 COUNT_METRICS = ("answers", "reference answers", "interpretations")  # counts; all others are fractions
 
 

@@ -82,9 +82,7 @@ class PassageWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        with (
-            ExitStack() as all_of_them
-        ):  # closing flushes buffers: if the disk is full, the others are closed all the same
+        with ExitStack() as all_of_them:  # closing flushes buffers: if the disk is full, the others are closed all the same
             for file in (self._rows, self._offsets, self._ids):
                 all_of_them.callback(file.close)
 

@@ -35,7 +35,7 @@ def test_the_second_passage_complements_the_first(answerer: bool) -> None:
     assert {p.passage.id for p in prediction.passages} in ({"a", "c"}, {"b", "c"})
     assert [p.rank for p in prediction.passages] == [1, 2]
     assert [a.text for a in prediction.answers] == ["Natalie Wood", "Carol Lawrence"]
-    assert reader.asked == 4  # the pool was read once; the picked passages were not verified
+    assert reader.asked == 4  # the pool was read once; the picked passages were not read again
     assert len(retriever.queries) == 1
     assert fold(prediction.question, prediction.system, prediction.events) == prediction
 

@@ -146,7 +146,9 @@ class Source:
                     "split it, or raise AMBISCOPE_MAX_UPLOAD_LINES"
                 )
             huge = len(raw) > limit
-            while huge and not raw.endswith(b"\n") and (raw := stream.readline(MB)):  # skip the rest of the line in bounded pieces
+            while (
+                huge and not raw.endswith(b"\n") and (raw := stream.readline(MB))
+            ):  # skip the rest of the line in bounded pieces
                 taken += len(raw)
                 self._check_unpacked(taken)
             self._check_unpacked(taken)

@@ -119,9 +119,7 @@ def test_weights_are_held_to_their_sum_and_read_once(tmp_path: Path, monkeypatch
     path.write_bytes(WEIGHTS[:-1] + b"!")
     os.utime(path, ns=(1, 1))
     for _ in range(2):  # what is wrong is not remembered
-        with pytest.raises(
-            CheckpointError, match=r"is not the file that this version expects \(its sha256 is [0-9a-f]{64}\)"
-        ):
+        with pytest.raises(CheckpointError, match=r"is not the file that this version expects \(its sha256 is [0-9a-f]{64}\)"):
             check_sum(path, SHA)
 
 

@@ -65,8 +65,8 @@ def header(raw: bytes, **changes: object) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (lambda raw: b"", "does not begin"),
-        (lambda raw: b"x" + raw, "does not begin"),
+        (lambda raw: b"", "does not start"),
+        (lambda raw: b"x" + raw, "does not start"),
         (lambda raw: raw[:-1], "its header says"),
         (lambda raw: raw + b"x", "its header says"),
         (lambda raw: raw[:-9] + b"\0" + raw[-8:], "sha256"),
