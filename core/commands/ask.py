@@ -101,7 +101,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.systems.shared.base import Options, answer, check_question
     from core.types import Question
 
-    # before anything is loaded: a bad question should not wait for models
+    # fail before models are loaded
     question = check_question(
         Question(args.question, pinned=tuple(args.pin), banned=tuple(args.ban)), settings.max_question_chars
     )

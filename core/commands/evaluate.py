@@ -79,7 +79,7 @@ def read_pairs(pairs: list[str], flag: str = "--set") -> dict[str, Any]:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Raises AmbiscopeError, after the report is out, when every question failed: nothing was measured."""
+    """Raises AmbiscopeError, after printing the report, if every question failed."""
     from tqdm import tqdm
 
     from core.engine import Engine

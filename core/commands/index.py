@@ -27,7 +27,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _files(paths: list[Path]) -> list[Path]:
-    """Folders stand for the readable files in them, in name order."""
+    """Replaces folders by the readable files in them, in name order."""
     from core.retrieval.readers import READERS
 
     out: list[Path] = []
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     bar = tqdm(unit=" passages", file=sys.stderr, disable=not sys.stderr.isatty())
 
     def progress(done: int, total: int, stage: str) -> None:
-        if bar.disable:  # no terminal: a line now and then
+        if bar.disable:  # no terminal: an occasional line
             if time.monotonic() - said[0] >= SAY_SECONDS:
                 said[0] = time.monotonic()
                 of = f" of {total}" if total else ""

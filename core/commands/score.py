@@ -26,7 +26,7 @@ def add_parser(commands: Any) -> None:
 
 
 def percent(value: float | None) -> str:
-    """An undefined value is shown as such, never as a number."""
+    """A percentage, or "undefined"."""
     return "undefined" if value is None else f"{100 * value:.1f}"
 
 

@@ -1,28 +1,28 @@
-"""Answering systems.  A further system is one file here and one entry in SYSTEMS.
+"""Answering systems.  A new system is one file here and one entry in SYSTEMS.
 
 `target` names a factory `build(parts: Parts, options: Options) -> AnsweringSystem` (core.systems.shared.base).
 """
 
 from core.registry import Entry, Registry
 
-SEQ2SEQ = "encoder-decoder fid"  # bundled; another one by AMBISCOPE_SEQ2SEQ
-GONE = Entry("", "a system that does not exist any more")
-ADDITIONS = ("none", "reranker", "verifier")  # core.systems.shared.additions, which is not imported for a list of names
-LONG = 20  # passages, in place of the fewer of AMBISCOPE_TOP_K: Lee et al. 2025, appendix D
+SEQ2SEQ = "encoder-decoder fid"  # bundled; AMBISCOPE_SEQ2SEQ names another
+GONE = Entry("", "a system that no longer exists")
+ADDITIONS = ("none", "reranker", "verifier")  # as in core.systems.shared.additions, which is too heavy to import here
+LONG = 20  # passages, if AMBISCOPE_TOP_K is lower: Lee et al. 2025, appendix D
 
 SYSTEMS = Registry(
     "system",
     {
         "ambiscope": Entry(
             "core.systems.ambigprompt:build_ambiscope",
-            "finds the answers one by one, each prompted by those before it, until [EOI]; a reranker and a verifier judge the candidates of each step",
+            "finds answers one by one, each prompted with the earlier ones, until [EOI]; a reranker and a verifier score each step's candidates",
             "Sun et al. 2023, section 3, with our additions",
             ("checkpoint answerer",),
             choices={"additions": ("all", "verifier", "reranker", "none"), "loop": ("exact", "fast")},
         ),
         "ambigprompt": Entry(
             "core.systems.ambigprompt:build",
-            "the paper's method alone: the answers one by one, each prompted by those before it, until [EOI]",
+            "the paper's method only: answers one by one, each prompted with the earlier ones, until [EOI]",
             "Sun et al. 2023, section 3",
             ("checkpoint answerer",),
             choices={"additions": ADDITIONS, "loop": ("exact", "fast")},
@@ -36,14 +36,14 @@ SYSTEMS = Registry(
         ),
         "one-pass": Entry(
             "core.systems.one_pass:build",
-            "reads every passage for itself, once, and keeps each answer above a threshold",
+            "reads each passage once, separately, and keeps every answer above a threshold",
             "Min et al. 2020 (thresholded reader); Karpukhin et al. 2020",
             ("checkpoint reader",),
             choices={"additions": ADDITIONS},
         ),
         "verdict": Entry(
             "core.systems.verdict:build",
-            "one retrieval, one interpretation or abstention from each passage, and one kept of those with the same answer (under a language model: of a cluster)",
+            "one retrieval, one interpretation or abstention per passage, then one per answer (with a language model: per cluster)",
             "Lee et al. 2025, section 4",
             ("checkpoint reader", "checkpoint answerer"),
             choices={
@@ -111,7 +111,7 @@ SYSTEMS = Registry(
         ),
         "fid-multi": Entry(
             "core.systems.fid:build_multi",
-            "Fusion-in-Decoder that is made to write more answers: the end of the sequence is less likely",
+            "Fusion-in-Decoder with a less likely end of sequence, so that it writes more answers",
             "Sun et al. 2023, Figure 5",
             (SEQ2SEQ,),
             decoding="longer",
@@ -131,28 +131,28 @@ SYSTEMS = Registry(
         ),
         "rectify": Entry(
             "core.systems.rectify:build",
-            "recalls surplus answers passage by passage, keeps each by a mix of what the recaller and the verifier of its evidence say",
+            "recalls many answers passage by passage, keeps each by the combined probability of the recaller and of a verifier of its evidence",
             "Shao and Huang 2022, section 3",
             ("checkpoint reader", "answering model"),
             choices={"additions": ADDITIONS},
         ),
         "refuel": Entry(
             "core.systems.refuel:build",
-            "asks the disambiguated question of each answer back, for further passages and answers, then verifies",
+            "asks each answer's disambiguated question to find further passages and answers, then verifies",
             "Gao et al. 2021, section 3.3",
             (SEQ2SEQ,),
             choices={"verification": ("by generator", "language-model", "exact-match", "probability", "none")},
         ),
         "jpr": Entry(
             "core.systems.jpr:build",
-            "picks passages that complement one another by tree decoding, then reads those once",
+            "picks complementary passages by tree decoding, then reads them once",
             "Min et al. 2021, section 3",
             ("checkpoint reader",),
             choices={"additions": ADDITIONS, "reranker": ("trained", "reader", "answerer")},
         ),
         "disambig-first": Entry(
             "core.systems.disambig_first:build",
-            "decides whether the question is ambiguous, writes its meanings unread, then answers each",
+            "decides whether the question is ambiguous, writes its meanings without evidence, then answers each",
             "Min et al. 2020, section 5",
             ("checkpoint ambiguity", "checkpoint reader"),
             choices={"writer": ("rewriter", "lexicon")},
@@ -165,13 +165,13 @@ SYSTEMS = Registry(
 
 
 def entry_of(system: str) -> Entry:
-    """What a system declares; an empty entry for one that does not exist any more, so that its stored runs still open."""
+    """A system's entry; an empty one for a system that no longer exists, so that its stored runs still open."""
     entry: Entry = SYSTEMS.get(system, GONE)
     return entry
 
 
 def passages_to_read(system: str, top_k: int) -> int:
-    """How many passages a system reads by default; `top_k`: what the settings say.
+    """The number of passages a system reads by default; `top_k`: the setting.
 
     >>> passages_to_read("verdict", 10), passages_to_read("verdict", 40), passages_to_read("one-pass", 10)
     (20, 40, 10)

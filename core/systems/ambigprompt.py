@@ -1,10 +1,10 @@
-"""AmbigPrompt with its trained models, and the default system, which is the same loop with our additions.
+"""AmbigPrompt with its trained models, and the default system: the same loop with our additions.
 
 Source: Sun et al. 2023, sections 2-3.  `ambigprompt` is the paper's method over the bundled SpanAnswerer, `ambigprompt-seq2seq` over a FidAnswerer with
-encoder-decoder weights: interleaved prompting, the loop, [EOI], whose bias was chosen on held-out questions.  `ambiscope` adds what the paper has not: the stage of
-core.systems.shared.additions, a prior of retrieval, and no answer that shares words with an earlier one.  The loop itself is core.systems.shared.iterative;
+encoder-decoder weights: interleaved prompting, the loop, [EOI], whose bias was chosen on held-out questions.  `ambiscope` adds
+core.systems.shared.additions, a retrieval prior, and a filter of answers that share words with earlier ones.  The loop itself is core.systems.shared.iterative;
 `loop: fast` is core.models.span.fast_loop.  Zero-shot (appendix B.2) is a checkpoint after post-pretraining alone, from single-answer data: name it in
-AMBISCOPE_ANSWERER; a prediction remembers its stage.
+AMBISCOPE_ANSWERER; a prediction stores its stage.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 ROUND_TRIPS = ("answerer", "reader")  # the first one is the default
 LOOPS = ("exact", "fast")
-# of the paper's method: no prior, no filter; the bias of [EOI] by benchmarks.tuning.decoding on practice questions held out from training
+# the paper's method: no prior, no filter; [EOI] bias tuned by benchmarks.tuning.decoding on practice questions held out from training
 PAPERS: dict[str, Any] = {"retrieval_prior": 0.0, "eoi_bias": -2.0, "repeats": True}
 # the ablations of Table 3 are mechanisms that weights are trained under; "trained": the checkpoint's own
 PROMPTINGS = ("trained", "interleaved", "separate", "learned")
 
 
 def _check_prompting(wanted: str, trained: str, checkpoint: str) -> None:
-    """Raises CheckpointError for weights that were trained under another mechanism: they would run, and their answers mean nothing."""
+    """Raises CheckpointError for weights trained with another mechanism: they would run, but give meaningless answers."""
     if wanted not in ("trained", trained):
         raise CheckpointError(
             f"checkpoint '{checkpoint}' was trained with prompting {trained}, not {wanted}; train one with "
@@ -51,7 +51,7 @@ def _loop_options() -> dict[str, Any]:
 
 
 def _rereading(chosen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """(how a fast loop rereads, or None for the exact one; what SystemInfo remembers of it).  Takes the options out of `chosen`."""
+    """(settings of the fast loop, or None for the exact one; their entry in SystemInfo).  Removes the options from `chosen`."""
     from core.models.span.fast_loop import Rereading
 
     loop, share = chosen.pop("loop"), check_share("reread", chosen.pop("reread"))
@@ -60,28 +60,28 @@ def _rereading(chosen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def _end(chosen: dict[str, Any], options: Options, checkpoint: str, place: Place) -> tuple[LoopEnd, dict[str, Any]]:
-    """(when the loop ends, what SystemInfo remembers of it).  Takes the options out of `chosen`.  Raises InputError, CheckpointError."""
+    """(when the loop ends; its entry in SystemInfo).  Removes the options from `chosen`.  Raises InputError, CheckpointError."""
     stop = chosen.pop("stop")
     end = LoopEnd.chosen(options.stop_above, stop, place.find(checkpoint, stop, chosen.pop("calibration")), place)
     return end, {"stop": end.rule, "calibration": describe(end.calibration)}
 
 
 def build(parts: Parts, options: Options) -> AmbigPrompt:
-    """The paper's method.  Raises InputError for an option that it does not have, CheckpointError."""
+    """The paper's method.  Raises InputError for an unknown option, CheckpointError."""
     from core.models.span.answerer import Decoding
 
     return _over_spans("ambigprompt", ADDITIONS, Decoding(**PAPERS), parts, options)
 
 
 def build_ambiscope(parts: Parts, options: Options) -> AmbigPrompt:
-    """The default system: the same with our additions.  Raises InputError for an option that it does not have, CheckpointError."""
+    """The default system: the paper's method with our additions.  Raises InputError for an unknown option, CheckpointError."""
     from core.models.span.answerer import Decoding
 
     return _over_spans("ambiscope", OF_DEFAULT, Decoding(), parts, options)
 
 
 def _over_spans(name: str, additions: tuple[str, ...], default: Decoding, parts: Parts, options: Options) -> AmbigPrompt:
-    """`additions`: the values of that option, the default first; `default`: how candidates are decoded where the options say nothing."""
+    """`additions`: values of that option, default first; `default`: decoding without options."""
     from core.models.finding import find_checkpoint
     from core.models.span.answerer import load_answerer
     from core.models.span.checkpoints import training_of
@@ -94,12 +94,12 @@ def _over_spans(name: str, additions: tuple[str, ...], default: Decoding, parts:
     rereading, loop_used = _rereading(chosen)
     stopping = {option: chosen.pop(option) for option in ("stop", "calibration")}
     decoding = replace(default, **chosen)
-    trained = training_of(find_checkpoint(settings.answerer, "answerer"))  # before weights are loaded for nothing
+    trained = training_of(find_checkpoint(settings.answerer, "answerer"))  # fail before weights are loaded
     _check_prompting(prompting, trained.prompting, settings.answerer)
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
     added = additions_of(name, wanted, parts, (settings.answerer, "answerer"))
     said = asdict(decoding)
-    if not said["repeats"]:  # nothing new, so that calibrations of before are found
+    if not said["repeats"]:  # unchanged key, so that existing calibrations are found
         del said["repeats"]
     used: dict[str, Any] = {"decoding": said, **loop_used, "prompting": trained.prompting, "stage": trained.stage}
     used |= {"additions": wanted}
@@ -127,7 +127,7 @@ def _over_spans(name: str, additions: tuple[str, ...], default: Decoding, parts:
 
 
 def build_seq2seq(parts: Parts, options: Options) -> AmbigPrompt:
-    """Raises InputError for an option that it does not have, CheckpointError."""
+    """Raises InputError for an unknown option, CheckpointError."""
     from core.models.seq2seq.fid import Generation, load_fid
     from core.models.span.fast_loop import FastTextLoop
 

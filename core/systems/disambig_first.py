@@ -1,4 +1,4 @@
-"""Disambig-first: is the question ambiguous, how might it be meant, and then one answer to each meaning.
+"""Disambig-first: decide whether the question is ambiguous, write its possible meanings, then answer each.
 
 Source: Min et al. 2020, section 5 ("Disambig-first"): a BERT classifier, a BART that writes disambiguated questions without any evidence, and a
 single-answer model of NQ-open.  Here: core.models.ambiguity decides; the trained rewriter writes from the question alone, or the lexicon of
@@ -25,8 +25,8 @@ from core.text import normalize_answer, overlapping
 
 DEFAULTS: dict[str, Any] = {
     "writer": ("rewriter", "lexicon"),
-    "ambiguous_above": 0.5,  # P(ambiguous) from which on questions are written
-    "questions": 3.0,  # disambiguated questions at most
+    "ambiguous_above": 0.5,  # least P(ambiguous) for writing questions
+    "questions": 3.0,  # maximum number of disambiguated questions
 }
 
 
@@ -43,7 +43,7 @@ class DisambigFirst(PassageSystem):
         digests: tuple[str, str],
         rewriter: tuple[Write, str] | None = None,
     ) -> None:
-        """`digests`: of the model of ambiguity and of the reader's weights; `rewriter`: who writes, and the digest of its weights (None: the lexicon)."""
+        """`digests`: of the ambiguity model's and the reader's weights; `rewriter`: the writer and its digest (None: the lexicon)."""
         chosen = read_extra(options, "disambig-first", DEFAULTS)
         self.above = check_share("ambiguous_above", chosen["ambiguous_above"])
         self.most = check_count("questions", chosen["questions"], 20)
@@ -53,7 +53,7 @@ class DisambigFirst(PassageSystem):
         if rewriter is not None:
             self.write = rewriter[0]
             used |= {"rewriter": parts.settings.rewriter, "rewriter_digest": rewriter[1]}
-        # no round trip: the disambiguated questions come first, and are told with their answers
+        # no round trip: the disambiguated questions come before the answers
         super().__init__("disambig-first", parts, options, None, (parts.settings.reader, digests[1]), used)
 
     def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
@@ -85,7 +85,7 @@ class DisambigFirst(PassageSystem):
             best = next((c for c in candidates if normalize_answer(c.text) not in banned), None)
             if best is None:
                 continue
-            if any(overlapping(best.text, a) for a in answers):  # two meanings with one answer are one answer
+            if any(overlapping(best.text, a) for a in answers):  # meanings with the same answer give one answer
                 begun = time.perf_counter()
                 continue
             for event in answer_events([best], candidates, 0, read, time.perf_counter() - begun, number, answers):
@@ -101,11 +101,11 @@ class DisambigFirst(PassageSystem):
     def _clarification(answer: str, asked: str, question: str) -> t.Clarification:
         if asked == question:
             return t.Clarification(answer, asked, True, 0, (answer,), "the question stays as it is")
-        return t.Clarification(answer, asked, False, 1, (answer,), "written before anything was read, and not asked back")
+        return t.Clarification(answer, asked, False, 1, (answer,), "written before reading; not verified")
 
 
 def unread(rewriter: Seq2SeqRewriter) -> Write:
-    """The rewriter with nothing but the question: other wordings than the question's own."""
+    """The rewriter given only the question; its output without copies of the question."""
 
     def write(question: str, most: int) -> list[str]:
         (found,) = rewriter.rewrite_many([(question, "", (), ())])
@@ -115,13 +115,13 @@ def unread(rewriter: Seq2SeqRewriter) -> Write:
 
 
 def build(parts: Parts, options: Options) -> DisambigFirst:
-    """Raises InputError for an option that it does not have, CheckpointError."""
-    chosen, settings = read_extra(options, "disambig-first", DEFAULTS), parts.settings  # before weights are loaded for nothing
+    """Raises InputError for an unknown option, CheckpointError."""
+    chosen, settings = read_extra(options, "disambig-first", DEFAULTS), parts.settings  # fail before weights are loaded
     model, digest = load_ambiguity("default", settings.device)
     reader, reader_digest = load_reader(settings.reader, settings.device)
     rewriter = None
     if chosen["writer"] == "rewriter":
         loaded, rewriter_digest = load_rewriter(settings.rewriter, settings.device)
-        beams = max(2, int(chosen["questions"]) + 1)  # one may be the question itself
+        beams = max(2, int(chosen["questions"]) + 1)  # one may be a copy of the question
         rewriter = unread(Seq2SeqRewriter(loaded.answerer, beams)), rewriter_digest
     return DisambigFirst(parts, options, model, reader, (digest, reader_digest), rewriter)

@@ -3,7 +3,7 @@
 Source: Lee et al. 2025 (VerDICt), section 3.2, Eq. 1-4 and appendices B and D, which describe DIVA (In et al. 2024).  As there: 5 passages for each
 pseudo-interpretation, and of their union the best by similarity.  The union is ranked by the sum of the similarities over the searches that found
 a passage (by reciprocal ranks where the retriever has none), so that no passage is embedded again; `--top-k` says how many are kept (paper: 5).
-DIVA answers from memory when verification leaves nothing; here nothing is found then, and said so.  `dtv-unverified` goes from Eq. 2 to Eq. 4.
+DIVA answers from memory if verification leaves nothing; here the run ends without answers.  `dtv-unverified` skips Eq. 3.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DiversifyThenVerify(LanguageSystem):
     def __init__(
         self, name: str, parts: Parts, options: Options, generator: LanguageGenerator | None = None, verify: bool = True
     ) -> None:
-        """Raises InputError for an option that it does not have or a number out of range."""
+        """Raises InputError for an unknown option or a number out of range."""
         chosen = read_extra(options, name, KNOWN)
         for option, most in (("interpretations", 20), ("passages_each", 100)):
             if not 1 <= chosen[option] <= most:
@@ -52,14 +52,14 @@ class DiversifyThenVerify(LanguageSystem):
         questions = self.generator.pseudo_interpretations(question.text, self.imagined, run)  # Eq. 1
         yield from run.finish_role()
         if not questions:
-            raise LanguageModelError("the language model failed at 'pseudo_interpretations': it imagined no question")
+            raise LanguageModelError("the language model failed at 'pseudo_interpretations': it wrote no question")
         yield t.QuestionsImagined(tuple(questions))
         passages = yield from self._universe(question, questions, run)  # Eq. 2
         read = passages
         if self.verify:
             read = yield from self._verified(questions, passages, run)  # Eq. 3
             if not read:
-                why = f"verification left none of {listed(len(passages), 'passage')}: the corpus answers none of the imagined questions"
+                why = f"verification kept none of {listed(len(passages), 'passage')}: the corpus answers none of the pseudo-interpretations"
                 return Found((), tuple(passages), why)
         found = self.generator.clarify_long(question.text, [p.passage for p in read], run, self.options.max_answers)  # Eq. 4
         yield from run.finish_role()
@@ -87,7 +87,7 @@ class DiversifyThenVerify(LanguageSystem):
             run.check()
             try:
                 found = self.search(question, imagined, self.each)
-            except NothingRetrievedError as error:  # the corpus knows nothing of this one; others may find something
+            except NothingRetrievedError as error:  # nothing for this question; others may find passages
                 nothing = error
                 found = t.PassagesRetrieved((), 0.0, imagined)
             searches.append(found.passages)
@@ -97,7 +97,7 @@ class DiversifyThenVerify(LanguageSystem):
             raise nothing
         kept, dropped = passages[: self.options.passages], passages[self.options.passages :]
         if dropped:
-            why = f"the {self.options.passages} nearest to the imagined questions"
+            why = f"the {self.options.passages} nearest to the pseudo-interpretations"
             yield t.PassagesPruned(tuple(p.passage.id for p in kept), tuple(p.passage.id for p in dropped), why)
         return kept
 
@@ -114,12 +114,12 @@ class DiversifyThenVerify(LanguageSystem):
         good = frozenset().union(*(v for v in verdicts if v is not None))
         kept = [p for i, p in enumerate(passages) if i in good]
         dropped = tuple(p.passage.id for i, p in enumerate(passages) if i not in good)
-        yield t.PassagesPruned(tuple(p.passage.id for p in kept), dropped, "those that verification found to answer a question")
+        yield t.PassagesPruned(tuple(p.passage.id for p in kept), dropped, "those verified to answer a question")
         return kept
 
 
 def build(parts: Parts, options: Options) -> DiversifyThenVerify:
-    """Raises InputError for an option that it does not have, NoLanguageModelError, LanguageModelError, CheckpointError."""
+    """Raises InputError for an unknown option, NoLanguageModelError, LanguageModelError, CheckpointError."""
     return DiversifyThenVerify("dtv", parts, options)
 
 

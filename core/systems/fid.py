@@ -19,7 +19,7 @@ from core.systems.shared.base import Options, Parts, read_extra
 from core.systems.shared.clarifying import clarifier_options, make_clarifier
 from core.systems.shared.generative import WrittenAnswers
 
-SAMPLES = 8  # the paper does not say how many samples make a set
+SAMPLES = 8  # number of samples; the paper does not give it
 # chosen on held-out practice questions (benchmarks.quality.fid_multi --limit 120, weights 92ca0ec301f37deb); other weights want another bias
 MULTI_BIAS = -0.375
 VARIANTS: Mapping[str, SequenceDecoding] = {
@@ -29,7 +29,7 @@ VARIANTS: Mapping[str, SequenceDecoding] = {
     "fid-diverse-beam": SequenceDecoding("diverse-beam", 3, temperature=0.8, diversity=0.5),
     "fid-multi": SequenceDecoding(end_bias=MULTI_BIAS),
 }
-# the options that each variant has; the others are not its own
+# options of each variant
 TUNED: Mapping[str, tuple[str, ...]] = {
     "fid": (),
     "fid-nucleus": ("sequences", "top_p", "temperature", "seed"),
@@ -40,7 +40,7 @@ TUNED: Mapping[str, tuple[str, ...]] = {
 
 
 def chosen_decoding(name: str, options: Options) -> tuple[SequenceDecoding, dict[str, Any]]:
-    """(the variant's decoding with the options of a person, how its questions are disambiguated).  Raises InputError."""
+    """(the variant's decoding with the given options, how its questions are disambiguated).  Raises InputError."""
     writing = VARIANTS[name]
     known = {option: getattr(writing, option) for option in TUNED[name]}
     chosen = read_extra(options, name, {**known, **clarifier_options()})
@@ -49,7 +49,7 @@ def chosen_decoding(name: str, options: Options) -> tuple[SequenceDecoding, dict
 
 
 def build(parts: Parts, options: Options, name: str = "fid") -> WrittenAnswers:
-    """Raises InputError for an option that it does not have, CheckpointError."""
+    """Raises InputError for an unknown option, CheckpointError."""
     writing, clarifying = chosen_decoding(name, options)
     settings = parts.settings
     answerer, digest = load_fid(settings.seq2seq, settings.device)

@@ -1,4 +1,4 @@
-"""Joint passage ranking, then one pass: a reranker picks passages that complement one another, a reader answers from those.
+"""Joint passage ranking: a reranker picks complementary passages, and a reader answers from them in one pass.
 
 Source: Min et al. 2021 (JPR), section 3.  A pool is retrieved, `top_k` passages of it are picked by tree decoding (core.retrieval.rerank), and the
 per-passage reader answers from the picked ones in one pass.  Rerankers: core.models.passages.scorers; `trained` is the paper's mechanism at a small size.
@@ -32,7 +32,7 @@ from core.systems.shared.candidates import (
 from core.systems.shared.passage_system import PassageSystem
 from core.systems.shared.stopping import Place, digest_of
 
-KEPT = 8  # questions between retrieval and reading
+KEPT = 8  # cached questions between retrieval and reading
 # threshold and diversity: chosen by benchmarks.tuning.thresholds on the practice questions held out from training
 DEFAULTS: dict[str, Any] = {
     "reranker": ("trained", "reader", "answerer"),
@@ -98,7 +98,7 @@ class Jpr(PassageSystem):
         return [(pick.passage, pick.score, readouts[pick.passage]) for pick in tree_decode(scorer, k, self.beta)]
 
     def passages(self, question: t.Question) -> t.PassagesRetrieved:
-        """The picked passages, ranked by the order of picking, with what retrieving and reranking took."""
+        """The picked passages in order, with the time for retrieval and reranking."""
         started = time.perf_counter()
         k = self.options.passages
         found = retrieve(question, self.parts, max(self.pool, k))
@@ -112,9 +112,9 @@ class Jpr(PassageSystem):
     def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
         yield t.StepStarted(1, (), "")
         begun = time.perf_counter()
-        # the reader read the pool already, passage by passage: reading the picked ones again would say the same
+        # the reader has already read the pool passage by passage
         readouts = self._readouts.pop(tuple(p.passage.id for p in passages), None)
-        if readouts is None:  # many runs at once
+        if readouts is None:  # evicted by other runs
             readouts = self.reader.read(question.text, [p.passage for p in passages])
         candidates = self.additions.weighed(question.text, passages, candidates_of(readouts, "dpr"), readouts)
         kept, shown = self.stopping.keep(candidates, question, self.options.max_answers)
@@ -124,8 +124,8 @@ class Jpr(PassageSystem):
 
 
 def build(parts: Parts, options: Options) -> Jpr:
-    """Raises InputError for an option that it does not have, CheckpointError."""
-    chosen = read_extra(options, "jpr", DEFAULTS)  # before weights are loaded for nothing
+    """Raises InputError for an unknown option, CheckpointError."""
+    chosen = read_extra(options, "jpr", DEFAULTS)  # fail before weights are loaded
     settings = parts.settings
     reader, digest = load_reader(settings.reader, settings.device)
     if chosen["reranker"] == "reader":

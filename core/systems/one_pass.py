@@ -1,4 +1,4 @@
-"""Thresholded reading: every passage is read on its own, once; each answer whose likelihood exceeds a threshold is kept.
+"""Thresholded reading: every passage is read once, separately; every answer above a threshold is kept.
 
 Sources: AmbigQA's thresholded DPR reader (Min et al. 2020, section 5: "valid spans with likelihood larger than a hyperparameter") on DPR's
 reader (Karpukhin et al. 2020, section 6.1).  No answer depends on another.  `dpr-threshold` scores a span as DPR does and its threshold is tuned on held-out questions; `one-pass` is the same reading
@@ -36,7 +36,7 @@ DPR_SCORING: Scoring = "dpr"
 
 
 def chosen_options(options: Options, name: str) -> tuple[Scoring, float, dict[str, Any]]:
-    """(scoring, threshold, additions and when it stops).  Raises InputError for an option that the system does not have and for a value out of range."""
+    """(scoring, threshold, additions and when it stops).  Raises InputError for an unknown option and for a value out of range."""
     tuned = name == "dpr-threshold"
     scorings = (DPR_SCORING, *(s for s in SCORINGS if s != DPR_SCORING)) if tuned else SCORINGS
     known: dict[str, Any] = {"scoring": scorings, "threshold": THRESHOLD, "additions": ADDITIONS, **STOPPING}
@@ -56,7 +56,7 @@ class OnePass(PassageSystem):
         self.scoring, self.threshold, chosen = chosen_options(options, name)
         checkpoint = (parts.settings.reader, digest)
         self.additions = additions_of(name, chosen["additions"], parts, (parts.settings.reader, "reader"))
-        # both systems read alike: what differs is the scoring
+        # both systems read the same way: only the scoring differs
         place = self.additions.place(Place(f"reading {self.scoring}", "reader", digest), name)
         self.stopping = selection(chosen, parts.settings.reader, place, self.threshold)
         ask = ask_each_passage(read_with(reader)) if asks else None
@@ -75,16 +75,16 @@ class OnePass(PassageSystem):
 
 
 def _build(parts: Parts, options: Options, name: str, asks: bool) -> OnePass:
-    chosen_options(options, name)  # before weights are loaded for nothing
+    chosen_options(options, name)  # fail before weights are loaded
     reader, digest = load_reader(parts.settings.reader, parts.settings.device)
     return OnePass(parts, options, reader, digest, name, asks)
 
 
 def build(parts: Parts, options: Options) -> OnePass:
-    """Raises InputError for an option that it does not have, CheckpointError."""
+    """Raises InputError for an unknown option, CheckpointError."""
     return _build(parts, options, "one-pass", asks=False)
 
 
 def build_dpr(parts: Parts, options: Options) -> OnePass:
-    """Raises InputError for an option that it does not have, CheckpointError."""
+    """Raises InputError for an unknown option, CheckpointError."""
     return _build(parts, options, "dpr-threshold", asks=True)

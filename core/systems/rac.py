@@ -28,7 +28,7 @@ class RetrievalAugmentedClarification(LanguageSystem):
     def __init__(
         self, name: str, parts: Parts, options: Options, generator: LanguageGenerator | None = None, tree: bool = False
     ) -> None:
-        """Raises InputError for an option that it does not have or a depth out of range."""
+        """Raises InputError for an unknown option or a depth out of range."""
         chosen = read_extra(options, name, TREE_OPTIONS if tree else KNOWN)
         depth = chosen.get("depth", 1.0)
         if not 1 <= depth <= 4:
@@ -59,7 +59,7 @@ class RetrievalAugmentedClarification(LanguageSystem):
     def _grow(
         self, question: t.Question, passages: tuple[t.RetrievedPassage, ...], roots: list[t.Interpretation], run: Run
     ) -> Generator[t.Event, None, Found]:
-        """Breadth first: prune what a node gave, then ask what each of the valid ones leaves open."""
+        """Breadth first: prune a node's interpretations, then clarify the valid ones further."""
         seen = {p.passage.id: p for p in passages}
         valid: list[t.Interpretation] = []
         known: set[tuple[str, str]] = set()
@@ -90,7 +90,7 @@ class RetrievalAugmentedClarification(LanguageSystem):
     def _expanded(
         self, question: t.Question, node: t.Interpretation, run: Run
     ) -> Generator[t.Event, None, tuple[list[t.Interpretation], tuple[t.RetrievedPassage, ...]] | None]:
-        """A node's own passages and what they say of it; None if nothing was found or the call failed (the trace has the call)."""
+        """(interpretations of a node from its own passages, those passages); None if nothing was found or the call failed."""
         try:
             found = self.search(question, node.question, self.options.passages)
         except NothingRetrievedError:
@@ -106,7 +106,7 @@ class RetrievalAugmentedClarification(LanguageSystem):
     def _pruned(
         self, question: t.Question, nodes: list[t.Interpretation], read: tuple[t.RetrievedPassage, ...], run: Run
     ) -> Generator[t.Event, None, list[t.Interpretation]]:
-        """Each node with what self-verification said; a pruned one as an abstention.  A node whose check failed stays, unverified."""
+        """The nodes after self-verification; a pruned one is an abstention.  A node whose check failed stays unverified."""
         by_id = {p.passage.id: p.passage for p in read}
         everything = tuple(by_id.values())
         claims = [
@@ -131,7 +131,7 @@ def _why(interpretations: int, passages: int) -> str:
 
 
 def build(parts: Parts, options: Options) -> RetrievalAugmentedClarification:
-    """Raises InputError for an option that it does not have, NoLanguageModelError, LanguageModelError, CheckpointError."""
+    """Raises InputError for an unknown option, NoLanguageModelError, LanguageModelError, CheckpointError."""
     return RetrievalAugmentedClarification("rac", parts, options)
 
 

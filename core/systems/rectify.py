@@ -30,7 +30,7 @@ from core.text import normalize_answer, overlapping
 # chosen by benchmarks.tuning.thresholds on the practice questions held out from training
 SURPLUS = 2  # candidates taken from each passage
 EVIDENCE = 3  # passages a candidate is verified on
-MOST = 24  # candidates verified at most, the likeliest ones
+MOST = 24  # maximum number of candidates to verify, likeliest first
 # verifier -> threshold, and weight of the recalling reader in the verdict
 DECIDES = {"trained": (0.1, 0.25), "answerer": (0.05, 0.9), "none": (0.03, 1.0)}
 DEFAULTS: dict[str, Any] = {
@@ -45,7 +45,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def read_options(options: Options) -> dict[str, Any]:
-    """The options, with the threshold and the mix of the chosen verifier where none are given.  Raises InputError."""
+    """The options, with the chosen verifier's default threshold and mix.  Raises InputError."""
     chosen = read_extra(options, "rectify", DEFAULTS)
     usual = dict(zip(("threshold", "mix"), DECIDES[chosen["verifier"]]))
     return chosen | {name: value for name, value in usual.items() if name not in options.extra}
@@ -94,25 +94,25 @@ class Rectify(PassageSystem):
                 continue
             part = next((k.text for k in kept if overlapping(c.text, k.text)), None)
             if part is not None:
-                why = f"it is read as '{part}' already"
+                why = f"it is already part of '{part}'"
             elif c.probability < self.threshold:
                 who = "the verifier gives it" if self.verifier else "the reader gives it"
                 why = f"{who} {c.probability:.0%} on its own evidence, less than {self.threshold:.0%}"
             elif self.stopping.rule == "expected-f1":
-                why = "with it the expected F1 is lower"
+                why = "it would lower the expected F1"
             else:
-                why = f"{self.options.max_answers} answers are enough"
+                why = f"{self.options.max_answers} is the maximum number of answers"
             yield t.AnswerRejected(c.text, why)
         yield from answer_events(kept, shown, len(question.pinned), passages, seconds)
         return f"{len(judged)} candidates verified"
 
 
 def build(parts: Parts, options: Options) -> Rectify:
-    """Where nobody names a verifier and the trained one is off or not installed, the answering model verifies.
+    """By default, the answering model verifies if the trained verifier is off or not installed.
 
-    Raises InputError for an option that it does not have, CheckpointError.
+    Raises InputError for an unknown option, CheckpointError.
     """
-    chosen, settings = read_options(options), parts.settings  # before weights are loaded for nothing
+    chosen, settings = read_options(options), parts.settings  # fail before weights are loaded
     reader, reader_digest = load_reader(settings.reader, settings.device)
     verifier: Evidence | None = None
     digest = ""
@@ -120,7 +120,7 @@ def build(parts: Parts, options: Options) -> Rectify:
         try:
             judge, digest = load_verifier(settings.verifier, settings.device)
             verifier = SpanEvidence(judge)
-        except CheckpointError:  # off, or its base is not installed: a package of 400 MB
+        except CheckpointError:  # off, or its base (400 MB) is not installed
             if "verifier" in options.extra or settings.verifier not in (OFF, "default"):
                 raise
             options = replace(options, extra={**options.extra, "verifier": "answerer"})

@@ -29,21 +29,21 @@ from core.systems.shared.candidates import answer_events, check_count, check_sha
 from core.systems.shared.passage_system import PassageSystem
 from core.text import normalize_answer, overlapping
 
-BY_GENERATOR = "by generator"  # the language model where one is configured, else exact match
-MOST_EVIDENCE = 5  # passages that a claim without evidence of its own is verified on
+BY_GENERATOR = "by generator"  # the language model if configured, else exact match
+MOST_EVIDENCE = 5  # passages for verifying a claim without evidence
 DEFAULTS: dict[str, Any] = {
     # chosen by benchmarks.tuning.thresholds on the practice questions held out from training
-    "threshold": 0.02,  # of the first reading: what joins the set before anything is verified
+    "threshold": 0.02,  # of the first reading, before verification
     "verify_above": 0.02,  # of verification by probability
     "reads": ("fused", "answerer"),
     "verification": (BY_GENERATOR, "language-model", "exact-match", "probability", "none"),
-    "rounds": 2.0,  # turns of the round trip at most
+    "rounds": 2.0,  # maximum number of round trips
     "further": 5.0,  # passages retrieved for a disambiguated question
 }
 
 
 class FusedReader:
-    """Fusion-in-Decoder as a model that proposes all its answers at once; what was answered before changes nothing."""
+    """Fusion-in-Decoder as an AnsweringModel that proposes all answers at once and ignores previous ones."""
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
@@ -64,7 +64,7 @@ class FusedReader:
         most: int | None = None,
         ends: Callable[[str], bool] | None = None,
     ) -> list[list[str]]:
-        """What it writes of each question, in one pass (core.clarification.round_trip.Ask)."""
+        """Its answers to each question, in one pass (core.clarification.round_trip.Ask)."""
         found = [(q, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], ()) for q, passages in pairs]
         return [[c.text for c in proposal.candidates][:most] for proposal in self.propose_many(found)]
 
@@ -78,7 +78,7 @@ class Refuel(PassageSystem):
         digest: str,
         judge: LanguageGenerator | None = None,
     ) -> None:
-        """`judge`: the language model of verification, where one is asked."""
+        """`judge`: the language model for verification, if used."""
         chosen = read_extra(options, "refuel", DEFAULTS)
         if chosen["verification"] == BY_GENERATOR:
             chosen["verification"] = "language-model" if judge is not None else "exact-match"
@@ -86,7 +86,7 @@ class Refuel(PassageSystem):
         self.judge = judge
         if judge is not None:
             chosen["judge"] = dict(judge.about)
-        # what Fusion-in-Decoder writes is its answer set: there is no threshold before verification
+        # Fusion-in-Decoder writes an answer set: no threshold before verification
         self.threshold = 0.0 if fused else check_share("threshold", chosen["threshold"])
         self.verify_above = check_share("verify_above", chosen["verify_above"])
         self.rounds = check_count("rounds", chosen["rounds"], 10)
@@ -103,7 +103,7 @@ class Refuel(PassageSystem):
         )
 
     def _read(self, question: str, passages: Sequence[t.RetrievedPassage]) -> tuple[t.Candidate, ...]:
-        """One pass over the passages together: every answer with its probability, whatever [EOI] says."""
+        """One pass over all passages: every answer with its probability, ignoring [EOI]."""
         return self.model.propose_many([(question, passages, ())])[0].candidates
 
     def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
@@ -134,7 +134,7 @@ class Refuel(PassageSystem):
             if settled:
                 break
         left = yield from self._verify(question, answers, {a: c for a, (c, _) in told.items()}, list(seen.values()))
-        if settled and self.options.clarify:  # the questions that were asked back are those of the set
+        if settled and self.options.clarify:  # reuse the questions of the round trip
             yield from (t.QuestionClarified(*told[a.text]) for a in left if a.text in told)
         dropped = len(answers) - len(left)
         return f"{done} round trip{'' if done == 1 else 's'}, {dropped} answer{'' if dropped == 1 else 's'} dropped by verification"
@@ -147,7 +147,7 @@ class Refuel(PassageSystem):
         seen: dict[str, t.RetrievedPassage],
         step: int,
     ) -> Generator[t.Event, None, tuple[list[t.Answer], int]]:
-        """Each disambiguated question is asked of the corpus and of the model; what it finds beside the known answers joins them.
+        """Searches and reads with each disambiguated question; new answers join the set.
 
         Returns the new answers and the number of the last step.
         """
@@ -176,7 +176,7 @@ class Refuel(PassageSystem):
             took = time.perf_counter() - begun
             if not kept:
                 none = t.Step(
-                    step, known.pinned, c.question, (), None, 0.0, took, "its disambiguated question finds no further answer"
+                    step, known.pinned, c.question, (), None, 0.0, took, "its disambiguated question gives no further answer"
                 )
                 yield t.StepFinished(none, None)
                 continue
@@ -194,7 +194,7 @@ class Refuel(PassageSystem):
         told: dict[str, t.Clarification],
         passages: Sequence[t.RetrievedPassage],
     ) -> Generator[t.Event, None, list[t.Answer]]:
-        """The answers that stand; rejects what fails.  A person's own answers stay."""
+        """The verified answers; others are rejected.  A person's own answers are kept."""
         free = [a for a in answers if not a.pinned]
         if self.verification == "none" or not free:
             return list(answers)
@@ -207,7 +207,7 @@ class Refuel(PassageSystem):
                 given = probability_of(a.text, proposal.candidates)
                 if given < self.verify_above:
                     failed.add(a.text)
-                    why = f"asked over its own evidence the model gives it {given:.0%}, less than {self.verify_above:.0%}"
+                    why = f"over its own evidence the model gives it {given:.0%}, less than {self.verify_above:.0%}"
                     yield t.AnswerRejected(a.text, why)
             return [a for a in answers if a.text not in failed]
         if self.verification == "language-model":
@@ -230,7 +230,7 @@ class Refuel(PassageSystem):
         passages: Sequence[t.RetrievedPassage],
         failed: set[str],
     ) -> Generator[t.Event, None, None]:
-        """Puts what the language model does not find supported by its evidence into `failed`.  Raises LanguageModelError if every call fails."""
+        """Adds answers that the language model finds unsupported to `failed`.  Raises LanguageModelError if every call fails."""
         assert self.judge is not None
         run = Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
         claims = []
@@ -250,8 +250,8 @@ class Refuel(PassageSystem):
 
 
 def build(parts: Parts, options: Options) -> Refuel:
-    """Raises InputError for an option that it does not have, CheckpointError, and what loading a language model raises."""
-    chosen, settings = read_extra(options, "refuel", DEFAULTS), parts.settings  # before weights are loaded for nothing
+    """Raises InputError for an unknown option, CheckpointError, and what loading a language model raises."""
+    chosen, settings = read_extra(options, "refuel", DEFAULTS), parts.settings  # fail before weights are loaded
     model: t.BatchAnsweringModel
     if chosen["reads"] == "fused":
         fid, digest = load_fid(settings.seq2seq, settings.device)

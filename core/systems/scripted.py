@@ -1,6 +1,6 @@
-"""A system that answers from a small table through the real loop: for tests of pages, storage and the command line, in milliseconds.
+"""A test double that answers from a small table through the real loop, in milliseconds.
 
-It is not a model: a question that the table lacks gets the capitalised words of its passages as candidates, with falling probabilities.
+It has no model: a question that the table lacks gets the capitalised words of its passages as candidates, with falling probabilities.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class SpanSeqGen(WrittenAnswers):
 
 
 def build(parts: Parts, options: Options) -> SpanSeqGen:
-    """Raises InputError for an option that it does not have, CheckpointError."""
+    """Raises InputError for an unknown option, CheckpointError."""
     chosen = read_extra(options, "spanseqgen", {"rerank": RERANKERS, "pool": POOL, **clarifier_options()})
     who, pool, settings = chosen.pop("rerank"), check_count("pool", chosen.pop("pool"), 500), parts.settings
     answerer, digest = load_fid(settings.seq2seq, settings.device)

@@ -1,5 +1,5 @@
-"""VerDICt: verified diversification with consolidation.  Relax the query, retrieve once, one interpretation or abstention from each passage,
-one kept of those that mean the same.
+"""VerDICt: verified diversification with consolidation.  Relax the query, retrieve once, propose one interpretation or abstention per
+passage, and keep one of those with the same meaning.
 
 Source: Lee et al. 2025, section 4 and Algorithm 1.  The generator is a language model where one is configured, else the bundled readers
 (core.models.language.extractive).  Under a language model HDBSCAN decides what means the same, and outliers are filtered; with the bundled readers
@@ -26,14 +26,14 @@ from core.systems.shared.grounded import Found, GroundedSystem
 from core.text import listed
 
 BY_GENERATOR = "by generator"
-BY_READER = {"unclustered": "verified", "same_answer": "decides"}  # its answers are spans, and it has verified each as it read
+BY_READER = {"unclustered": "verified", "same_answer": "decides"}  # its answers are spans, verified while reading
 # as in the paper: clusters alone decide, and what lies outside them is an outlier of a noisy passage (section 4.2)
 BY_LANGUAGE_MODEL = {"unclustered": "drop", "same_answer": "ignored"}
 
 
 @runtime_checkable
 class ReadsFound(Protocol):
-    """A generator that can also use what the retriever says of each passage."""
+    """A generator that can also use the retriever's scores."""
 
     def interpret_found(
         self, query: str, found: Sequence[t.RetrievedPassage], run: Run
@@ -42,7 +42,7 @@ class ReadsFound(Protocol):
 
 @runtime_checkable
 class Distinguishes(Protocol):
-    """A generator that words the final interpretations once more, now that all of them are known, and asks each back."""
+    """A generator that rewrites the final interpretations to distinguish them, and tests each."""
 
     def distinguish(
         self, query: str, interpretations: Sequence[t.Interpretation], passages: Sequence[t.Passage], run: Run
@@ -53,7 +53,7 @@ class Verdict(GroundedSystem):
     def __init__(
         self, parts: Parts, options: Options, generator: roles.Generator, how: Consolidation, additions: Additions | None = None
     ) -> None:
-        """`additions` say how sure each interpretation is, in the generator's place."""
+        """`additions`: rescore the interpretations instead of the generator."""
         self.generator, self.how, self.additions = generator, how, additions or Additions(parts)
         super().__init__("verdict", parts, options, generator, {"consolidation": asdict(how), **self.additions.about})
 
@@ -97,14 +97,14 @@ class Verdict(GroundedSystem):
         return Found(tuple(final), retrieved.passages, _why(final, len(proposed), abstained, trouble))
 
     def _weighed(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> Iterator[t.Interpretation]:
-        """The interpretations as they come; where there are additions, all at the end, and those that they give less than KEPT_FROM abstain."""
+        """Yields interpretations as they come; with additions, all at the end, and those below KEPT_FROM abstain."""
         proposed = (one for _, one in self._interpret(query, found, run))
         if not self.additions.on:
             yield from proposed
             return
         all_of_them = list(proposed)
         said = [t.Candidate(i.answer, i.probability, i.evidence) for i in all_of_them if i.answer and i.evidence]
-        best: dict[str, t.Candidate] = {}  # of each passage: its interpretation, or a second reading of the same place
+        best: dict[str, t.Candidate] = {}  # per passage: its interpretation, or a second reading at the same place
         for weighed in self.additions.weighed(query, found, sorted(said, key=lambda c: -c.probability)):
             if weighed.evidence is not None:
                 best.setdefault(weighed.evidence.passage_id, weighed)
@@ -128,7 +128,7 @@ class Verdict(GroundedSystem):
     def _verified(
         self, proposed: list[t.Interpretation], passages: Sequence[t.Passage], run: Run
     ) -> Generator[t.Event, None, list[t.Interpretation]]:
-        """A second look at those that would stand alone, where the generator has not taken one yet and unclustered ones must be verified."""
+        """Verifies interpretations that would be unclustered, if required and not done by the generator."""
         if self.how.unclustered != "verified" or all(i.verified is not None for i in proposed):
             return proposed
         by_id = {p.id: p for p in passages}
@@ -162,14 +162,14 @@ def _why(final: Sequence[t.Interpretation], proposed: int, abstained: int, troub
     unread = f", {len(trouble)} could not be read" if trouble else ""
     source = f"from {listed(proposed, 'passage')} that answered; {abstained} abstained{unread}"
     if not final:
-        return f"no interpretation: what {listed(proposed, 'passage')} proposed was unclustered and not verified; {abstained} abstained{unread}"
+        return f"no interpretation: the interpretations of {listed(proposed, 'passage')} were unclustered and not verified; {abstained} abstained{unread}"
     if len(final) == 1:
         return f"one interpretation: the corpus has one meaning of the question ({source})"
     return f"{len(final)} interpretations {source}"
 
 
 def build(parts: Parts, options: Options) -> Verdict:
-    """Raises InputError for an option that it does not have, CheckpointError, and what loading a language model raises."""
+    """Raises InputError for an unknown option, CheckpointError, and what loading a language model raises."""
     from core.models.language.extractive import ReaderGenerator, Thresholds, load_reader_generator
     from core.models.ranking.signal_weights import signals_of
 
@@ -186,15 +186,13 @@ def build(parts: Parts, options: Options) -> Verdict:
     chosen = read_extra(options, "verdict", known)
     added = additions_of("verdict", chosen.pop("additions"), parts, (parts.settings.reader, "reader"))
     if added.on and "abstain_below" not in options.extra:
-        chosen["abstain_below"] = 0.0  # every reading is weighed
+        chosen["abstain_below"] = 0.0  # every reading is rescored
     sureness = Thresholds(chosen.pop("abstain_below"), chosen.pop("verified_above"))
     if loading.language_model_needed(parts.settings):
         generator: roles.Generator = load_reader_generator(parts.settings, sureness)
     else:
         if added.on:
-            raise InputError(
-                "additions weigh what the bundled readers say, and a language model is configured; use additions=none"
-            )
+            raise InputError("additions rescore the bundled readers, but a language model is configured; use additions=none")
         generator = loading.load_generator(parts.settings)
     usual = BY_READER if isinstance(generator, ReaderGenerator) else BY_LANGUAGE_MODEL
     chosen |= {name: value for name, value in usual.items() if chosen[name] == BY_GENERATOR}

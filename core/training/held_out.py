@@ -1,6 +1,6 @@
 """Held-out figures while training: whole runs of an answering model, many questions advancing together.
 
-For watching a run and for comparing settings; what is reported of a model comes from core.evaluation.run.
+Only for monitoring and comparing settings; reported results come from core.evaluation.run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Losses of the span models.  All take span scores with -inf where no span may stand."""
+"""Losses of the span models.  All take span scores with -inf where no span is allowed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def marginal_loss(spans: Tensor, nothing: Tensor, gold: Tensor, want_nothing: Tensor, weight: Tensor | None = None) -> Tensor:
-    """-log of the summed probability of all gold spans, or of "nothing", in one softmax a group.
+    """-log of the summed probability of all gold spans, or of "no answer", in one softmax per group.
 
     spans (G, M) scores of a group's spans, nothing (G,), gold (G, M) boolean, want_nothing (G,) boolean.  A group is a question for the
     answering model (Eq. 9 and 10 of AmbigPrompt; the sum keeps the answer set unordered) and a passage for the per-passage reader.

@@ -1,7 +1,7 @@
-"""The training loop: resumable, logged, on CPU or CUDA, in bf16 autocast where the device multiplies it natively, several GPUs through accelerate.
+"""The training loop: resumable, logged, on CPU or CUDA, in bf16 autocast where it is native, several GPUs through accelerate.
 
 A run folder holds config.json (settings and what identifies the run's inputs), log.jsonl (losses and held-out figures), state/ (weights, optimizer,
-position) and best/ and last/ (weights only).  The state is saved by the clock, at the end, and at a signal; one run at a time holds the folder.
+position) and best/ and last/ (weights only).  The state is saved at intervals, at the end, and at a signal; the folder is locked by one run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GO_ON = "free some space and start again to resume"
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """`minutes` ends a run by the clock (0: no limit); the learning rate decays linearly over whichever of both ends first."""
+    """`minutes`: time limit (0: none); the learning rate decays linearly until the earlier of both limits."""
 
     steps: int = 10_000
     minutes: float = 0.0
@@ -49,7 +49,7 @@ class TrainConfig:
     evaluate_every: int = 500
     precision: str = "auto"  # bf16 where it is native, else fp32
     device: str = "auto"
-    save_minutes: float = 5.0  # between two saves of the state; 0: after each step
+    save_minutes: float = 5.0  # between saves of the state; 0: after each step
 
     def __post_init__(self) -> None:
         for name in ("steps", "evaluate_every"):
@@ -76,12 +76,12 @@ class Task(Protocol):
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor: ...
 
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """Held-out figures; the one under "figure" decides which weights are the best (higher is better).  {} when nothing is held out."""
+        """Held-out figures; "figure" selects the best weights (higher is better).  {} without held-out data."""
         ...
 
 
 def parameter_groups(network: nn.Module, config: TrainConfig) -> list[dict[str, Any]]:
-    """Embeddings are frozen: the checkpoint need not repeat them, and 22M parameters become 11M.  New weights learn faster."""
+    """Embeddings are frozen, so that the checkpoint can omit them (11M of 22M parameters).  New weights have a higher learning rate."""
     groups: list[dict[str, Any]] = [{"params": [], "lr": config.lr}, {"params": [], "lr": config.head_lr}]
     for name, parameter in network.named_parameters():
         if ".embeddings." in name:
@@ -97,7 +97,7 @@ def _rate(step: int, elapsed: float, config: TrainConfig) -> float:
 
 
 def _claim(out: Path, settings: dict[str, Any]) -> None:
-    """Writes config.json.  Raises InputError when the folder holds the state of a run with other settings."""
+    """Writes config.json.  Raises InputError if the folder has the state of a run with other settings."""
     known = out / "config.json"
     if known.exists() and any((out / name).exists() for name in ("state", "state-before")):
         try:
@@ -107,7 +107,7 @@ def _claim(out: Path, settings: dict[str, Any]) -> None:
         # as they read back from JSON
         ours = {**(now := json.loads(json.dumps(settings))), **now.get("identity", {})}
         theirs = {**earlier, **earlier.get("identity", {})}
-        # how often the state is saved changes nothing of what is learnt
+        # the save interval does not affect training
         other = sorted(n for n in {*ours, *theirs} - {"identity", "save_minutes", "save_every"} if ours.get(n) != theirs.get(n))
         if other or "identity" not in earlier:
             names = ", ".join(other) or "identity"
@@ -116,7 +116,7 @@ def _claim(out: Path, settings: dict[str, Any]) -> None:
 
 
 def _cut(log_file: Path, step: int) -> None:
-    """Leaves the rows up to the saved step: what a kill threw away is logged again when it is trained again."""
+    """Truncates the log to the saved step; later steps are repeated and logged again."""
     if not log_file.exists():
         return
     kept = []
@@ -124,7 +124,7 @@ def _cut(log_file: Path, step: int) -> None:
         try:
             if json.loads(line)["step"] <= step:
                 kept.append(line + "\n")
-        except (ValueError, KeyError, TypeError):  # a row cut by the kill
+        except (ValueError, KeyError, TypeError):  # an incomplete row
             continue
     disk.write_text(log_file, "".join(kept), GO_ON)
 
@@ -149,7 +149,7 @@ def _load(accelerator: Any, state: Path) -> dict[str, Any]:
         SafetensorError,
     ) as error:
         raise CheckpointError(
-            f"{state} is damaged or of another network ({reason(error)}); delete it to train anew, or name another folder with --out"
+            f"{state} is damaged or of another network ({reason(error)}); delete it to start again, or name another folder with --out"
         ) from None
 
 
@@ -161,14 +161,14 @@ def _bf16(config: TrainConfig) -> bool:
 
 
 class _StopRequested(Exception):
-    """Somebody asked the run to end."""
+    """A signal requested the run to stop."""
 
 
 class _Signals:
-    """Hears SIGTERM and SIGINT while it is entered: the first one asks, a second one does what it always did.
+    """Handles SIGTERM and SIGINT in its context: the first requests a stop, the second has its normal effect.
 
-    Python hears signals in the main thread alone; elsewhere nothing changes.  `interruptible` is True while nothing is changed that is saved:
-    then the first signal raises _StopRequested at once.
+    Signals are only handled in the main thread.  While `interruptible` is True (no saved state is changing), the first signal
+    raises _StopRequested at once.
     """
 
     def __init__(self) -> None:
@@ -201,12 +201,12 @@ def fit(
     log: Callable[[str], None] = print,
     identity: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Trains until `steps` or `minutes`; resumes a run folder whose config and identity are the same, and says at which step.  Returns the last
+    """Trains until `steps` or `minutes`; resumes a run folder with the same config and identity.  Returns the last
     log row.  At SIGTERM or SIGINT the step is finished, the state saved, and CancelledError raised.
 
-    `identity`: what else makes this run this run, as JSON values: arguments and digests of input files.  Where nothing is held out, the
-    best weights are the last ones.  Raises InputError when `out` holds a run of another config or identity, ConflictError while another run
-    writes there, CheckpointError when its state cannot be loaded, StorageError when the disk refuses: the state saved last is then whole.
+    `identity`: what else identifies this run, as JSON values: arguments and digests of input files.  Without held-out data, the
+    best weights are the last.  Raises InputError when `out` holds a run of another config or identity, ConflictError while another run
+    writes there, CheckpointError when its state cannot be loaded, StorageError if the disk refuses; the last saved state stays intact.
     """
     from accelerate import Accelerator
     from accelerate.utils import DistributedDataParallelKwargs
@@ -222,7 +222,7 @@ def fit(
 
 
 class _Run:
-    """One training in a folder that it holds: where it stands, its log, its saved state, and the steps."""
+    """One training run in its locked folder: position, log, saved state, and steps."""
 
     def __init__(
         self,
@@ -263,14 +263,14 @@ class _Run:
             if self.step:
                 log(f"resumed at step {self.step} of {config.steps}, after {self.elapsed_before / 60:.1f} minutes of training")
             elif self.log_file.exists():
-                log(f"{out}: an earlier run ended before its state was saved; begins anew")
+                log(f"{out}: an earlier run ended before its state was saved; starting again")
             _cut(self.log_file, self.step)
         self.started, self.saved_at, self.signals = monotonic(), self.elapsed_before, _Signals()
 
     # ---------------------------------------------------------------- the clock and the log
 
     def _agreed(self) -> tuple[float, str]:
-        """Seconds of the whole run on the main process's clock, and the signal that it heard: all processes must agree on rates and on the end."""
+        """The main process's elapsed seconds and signal: all processes must agree on rates and on the end."""
         from accelerate.utils import broadcast_object_list
 
         seconds, heard = broadcast_object_list([self.elapsed_before + monotonic() - self.started, self.signals.name])
@@ -294,7 +294,7 @@ class _Run:
     # ---------------------------------------------------------------- state and weights on disk
 
     def _store(self, now: float) -> None:
-        """Saves the state beside the old one, then in its place: a kill leaves one whole state.  Raises StorageError."""
+        """Saves the state next to the old one, then replaces it: a kill leaves one complete state.  Raises StorageError."""
         from accelerate.utils import gather_object
 
         fresh = self.out / "state-new"
@@ -318,7 +318,7 @@ class _Run:
             RuntimeError,
             SafetensorError,
             StorageError,
-        ) as error:  # torch and safetensors have their own words for a full disk
+        ) as error:  # torch and safetensors raise their own errors for a full disk
             reason = disk.why(error, self.out)
             shutil.rmtree(fresh, ignore_errors=True)
             whole = self.state.exists() or self.aside.exists()
@@ -329,7 +329,7 @@ class _Run:
         self.saved_at = now
 
     def _judge(self, now: float) -> dict[str, Any]:
-        """The log row with held-out figures; the weights are saved where they are the best so far."""
+        """The log row with held-out figures; saves the weights if they are the best so far."""
         self.model.eval()
         self.signals.interruptible = self.accelerator.num_processes == 1
         if self.signals.name and self.signals.interruptible:
@@ -389,7 +389,7 @@ class _Run:
         return self._judge(self._elapsed())
 
     def to_the_end(self) -> dict[str, Any]:
-        """`fit`, with the folder held."""
+        """`fit`, with the folder locked."""
         self.model.train()
         with self.bar, self.signals:
             try:

@@ -65,17 +65,17 @@ def test_no_edit_passes_when_another_passage_gives_the_other_answer() -> None:
     (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, both)
     assert not first.passed
     assert first.returned == ("Natalie Wood", "Carol Lawrence")
-    assert first.why == "over all passages another answer is returned too, or instead"
+    assert first.why == "over all passages, another answer is returned as well or instead"
     assert first.question != QUESTION
 
 
 @pytest.mark.parametrize(
     ("rule", "why"),
     [
-        (lambda q, p: None, "asked this way the reader does not return the answer"),
+        (lambda q, p: None, "for this question, the reader does not return the answer"),
         (
             lambda q, p: {"a": "Natalie Wood", "b": "Carol Lawrence"}.get(p.id),
-            "asked this way the reader returns another answer, too or first",
+            "for this question, the reader also returns another answer",
         ),
     ],
 )
@@ -103,7 +103,7 @@ def test_no_answers_and_no_evidence() -> None:
     assert list(clarify(QUESTION, [], PASSAGES, reader(careful))) == []
     first, second = clarify(QUESTION, [answer("Ann Reinking", None), ANSWERS[1]], PASSAGES, reader(careful))
     assert (first.question, first.passed) == (QUESTION, False)
-    assert "no passage holds this answer" in first.why
+    assert "no passage contains this answer" in first.why
     assert second.passed
 
 
@@ -160,7 +160,7 @@ def test_nothing_is_asked_after_another_answer_was_returned() -> None:
 
     model = Counts(lambda q: ["Natalie Wood", "Carol Lawrence", "Rita Moreno"])
     (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, ask_with(model))
-    assert first.why == "over all passages another answer is returned too, or instead"
+    assert first.why == "over all passages, another answer is returned as well or instead"
     assert max(given for _, given in asked) == 1, "after Carol Lawrence it is decided"
 
 
@@ -171,7 +171,7 @@ def test_a_word_that_is_no_other_answer_may_come_first() -> None:
     assert not second.passed
     never = Chooses(lambda q: ["Carol Lawrence", "Natalie Wood"])
     (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, ask_with(never))
-    assert first.why == "asked this way the reader returns another answer, too or first"
+    assert first.why == "for this question, the reader also returns another answer"
 
 
 def test_where_all_passages_decide_they_are_asked_once() -> None:

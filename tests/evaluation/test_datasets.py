@@ -141,7 +141,7 @@ def test_a_bad_row_is_named_by_line_and_field(row: Any, message: str, tmp_path: 
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("", "the file is empty"), ("hello", "expected questions"), ('{"x": 1}', "'answers'"), ("[]", "holds no question")],
+    [("", "the file is empty"), ("hello", "expected questions"), ('{"x": 1}', "'answers'"), ("[]", "contains no question")],
 )
 def test_a_file_in_no_layout_is_refused(content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "q.json"

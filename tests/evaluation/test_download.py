@@ -124,7 +124,7 @@ def test_a_broken_connection_is_gone_on_with(site: Site, tmp_path: Path) -> None
 
 def test_what_came_is_kept_for_the_next_time(site: Site, tmp_path: Path) -> None:
     site.plan = [send(cut=20_000), send(cut=0)]
-    with pytest.raises(DownloadError, match=r"20,000 bytes came and are kept: run the same command again"):
+    with pytest.raises(DownloadError, match=r"20,000 bytes were kept: run the same command again"):
         get(site, tmp_path)
     assert not (tmp_path / "file").exists()
     site.plan = [send()]

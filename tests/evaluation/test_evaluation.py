@@ -266,7 +266,7 @@ def test_a_run_that_a_person_stopped_is_no_result(tmp_path: Path) -> None:
         def run(self, question: t.Question) -> Iterator[t.Event]:
             yield t.Finished(0.1, "stopped by a person")
 
-    with pytest.raises(CancelledError, match="go on"):
+    with pytest.raises(CancelledError, match="to resume"):
         evaluate(Stopped(TABLE), QUESTIONS, out_dir=tmp_path, bootstrap=10)
     assert not (tmp_path / "rows.jsonl").exists()
 

@@ -73,7 +73,7 @@ def test_a_reader_of_transformers_gives_a_span_or_nothing(folder: Path) -> None:
 
 
 def test_an_encoder_without_its_head_is_no_reader(tiny_bert_folder: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"is no reader: it lacks qa_outputs"):
+    with pytest.raises(CheckpointError, match=r"is not a reader: it lacks qa_outputs"):
         SquadReader(str(tiny_bert_folder), "cpu")
 
 

@@ -158,7 +158,7 @@ AMBIGNQ: list[dict[str, Any]] = [
 ]
 Q = ("Questions", 0, "Parses", 0, "Answers", 0)
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {
-    "asqa: no splits": (lambda: {"train": {}, "dev": {}}, "holds no question|a row needs"),
+    "asqa: no splits": (lambda: {"train": {}, "dev": {}}, "contains no question|a row needs"),
     "asqa: no question": (lambda: _changed(ASQA, "dev", "77", "ambiguous_question", to=""), r"q\.json, field 'dev\.77\.ambiguous_question'.*'77'"),
     "asqa: empty answers": (lambda: _changed(ASQA, "dev", "77", "qa_pairs", 1, "short_answers", to=[]), r"qa_pairs\[1\]\.short_answers"),
     "asqa: no pairs": (lambda: _changed(ASQA, "dev", "77", "qa_pairs", to=[]), "qa_pairs"),

@@ -90,7 +90,7 @@ def test_the_official_script_s_values(score_example: dict[str, Any]) -> None:
 
 BROKEN_REFERENCES = {
     "an object for the list": (lambda r: {"data": r}, "expected a list of questions"),
-    "empty": (lambda r: [], "holds no question"),
+    "empty": (lambda r: [], "contains no question"),
     "a text for a question": (lambda r: [*r, "x"], r"\[2\]"),
     "no id": (lambda r: _without(r, 0, "id"), r"'\[0\]\.id'.*found nothing"),
     "a number for the id": (lambda r: _with(r, 0, "id", 7), r"'\[0\]\.id'.*found a number"),

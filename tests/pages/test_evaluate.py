@@ -286,12 +286,12 @@ def test_failed_questions_are_told_and_a_run_of_nothing_else_is_an_error(
     row = {"question": QUESTION, "answers": [[a] for a in ANSWERS]}
     questions.write_text("".join(json.dumps(row | {"id": i, "passages": []}) + "\n" for i in "ab"))
     app = until(begin(fine(open_app("evaluate"))), lambda a: bool(a.error))
-    assert "every question failed; the first one: the question brings an empty list of passages" in texts(app)
+    assert "every question failed; the first one: the question has an empty list of passages" in texts(app)
     assert store.evaluations.count_evaluations() == 0
     app = button(app, "Dismiss").click().run()
     questions.write_text(json.dumps(row | {"id": "a"}) + "\n" + json.dumps(row | {"id": "b", "passages": []}) + "\n")
     app = fine(until(begin(app), lambda a: "is stored: 2 questions" in texts(a)))
-    assert "1 of 2 questions failed; the first one: the question brings an empty list of passages" in texts(app)
+    assert "1 of 2 questions failed; the first one: the question has an empty list of passages" in texts(app)
 
 
 def test_a_stopped_evaluation_goes_on_where_it_stopped(

@@ -66,7 +66,7 @@ def test_duplicates_and_separators_are_refused(tmp_path: Path) -> None:
         with pytest.raises(FormatError, match="duplicate passage id 'a'"):
             writer.add(ROWS[0])
         for bad in ("x\ty", "x\ny"):
-            with pytest.raises(FormatError, match="neither tab nor line break"):
+            with pytest.raises(FormatError, match="not contain a tab or line break"):
                 writer.add(Passage("q", "t", bad))
 
 

@@ -141,7 +141,7 @@ def test_two_trainings_in_one_folder(tmp_path: Path) -> None:
 def test_an_earlier_run_without_a_state_is_told(tmp_path: Path) -> None:
     with locked(tmp_path, "a training"):
         (tmp_path / "log.jsonl").write_text('{"step": 3, "loss": 1.0}\n{"st')
-    assert go(tmp_path, Steps())[0] == f"{tmp_path}: an earlier run ended before its state was saved; begins anew"
+    assert go(tmp_path, Steps())[0] == f"{tmp_path}: an earlier run ended before its state was saved; starting again"
     assert [json.loads(line)["step"] for line in (tmp_path / "log.jsonl").read_text().splitlines()] == [4]
 
 

@@ -50,7 +50,7 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
 
 
 def _reranker_of(args: argparse.Namespace) -> Callable[[Path], object] | None:
-    """Weights that are trained further keep the rerankers of those they began from: without them they would do worse for that alone."""
+    """Fine-tuned weights keep the rerankers of their initial weights, so that they do not get worse for lack of them."""
     if args.stage != "tune" or not args.init:
         return None
     from core.models.finding import find_checkpoint

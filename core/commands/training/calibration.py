@@ -1,4 +1,4 @@
-"""`python -m core train calibration`: fits how true the probabilities of systems are, on questions that nothing was trained on."""
+"""`python -m core train calibration`: fits calibrations of systems on held-out questions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Writes OUT/KIND/calibration.json, to be put beside the weights of that kind (reader, answerer), and OUT/runs, which a second start does not make again.
+    """Writes OUT/KIND/calibration.json, to be placed next to the weights of that kind (reader, answerer), and OUT/runs, which is reused by later calls.
 
     Raises InputError, CheckpointError.
     """
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def raw_options(name: str) -> Any:
-    """Under which a system goes on beyond its end and says what its model says."""
+    """Options with which a system continues beyond its end with uncalibrated probabilities."""
     from core.systems import SYSTEMS as KNOWN
     from core.systems.shared.base import Options
     from core.training.tasks.calibration import ENOUGH

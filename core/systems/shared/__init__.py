@@ -1,1 +1,1 @@
-"""What several systems share: options and the loop, candidates, clarification, and the frames of each family."""
+"""Shared by several systems: options and the loop, candidates, clarification, and base classes."""

@@ -1,9 +1,9 @@
-"""Additions of ours, which no paper has: a candidate reranker with the reader's second readings, and a verifier that it asks.
+"""Our additions to the papers: a candidate reranker with the reader's second readings, and a verifier for its features.
 
 One stage that every system over spans takes by its option `additions`.  A loop is wrapped: each step's candidates and [EOI] are rescored
 (core.models.ranking.reranker).  A system that reads once has each of its candidates weighed on its own, with no knowledge of what else it keeps: so
-what is left between the two is what iterating brings.  Each system has weights of its own for each addition, fitted by `core train reranker`; they
-lie beside the weights of its model, and no system answers with those of another.
+what is left between the two is what iterating brings.  Each system has its own weights for each addition, fitted by `core train reranker` and
+stored next to its model's weights.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from core.models.span.reader import Readout
 
 NONE, ALL = "none", "all"
-ADDITIONS = (NONE, "reranker", "verifier")  # verifier: the reranker asks it; the first one is the default
-OF_DEFAULT = (ALL, "verifier", "reranker", NONE)  # all: what is there and can run, as in the default system
-EXAMINED = 12  # candidates that are weighed where a system reads once
-KEPT_FROM = 0.5  # probability that a weighed candidate is right from which on it is kept, if nobody asks for another
+ADDITIONS = (NONE, "reranker", "verifier")  # verifier: reranker with verifier features; default first
+OF_DEFAULT = (ALL, "verifier", "reranker", NONE)  # all: everything available, as in the default system
+EXAMINED = 12  # candidates scored in a system that reads once
+KEPT_FROM = 0.5  # default least probability of a kept candidate
 
 
 class Additions:
-    """What a system adds, nothing by default.  `about`: what SystemInfo remembers; `kind`: which weights were found; `folder`: where they lie, or would."""
+    """A system's additions, none by default.  `about`: for SystemInfo; `kind`: of the weights found; `folder`: of the weights."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Additions:
         return self.weights is not None
 
     def place(self, own: Place, system: str = "") -> Place:
-        """Where the calibration of what they give lies, `own` being the system's place without them; `system`: its name, where `own` has another."""
+        """The place of the calibration with additions; `own`: the system's place without them; `system`: its name, if `own` has another."""
         if self.weights is None:
             return own
         said = digest_of(own.weights, self.about["reranking"], self.about["verifier"], self.about["reader_digest"])
@@ -79,8 +79,8 @@ class Additions:
         candidates: Sequence[t.Candidate],
         readouts: Sequence[Readout] | None = None,
     ) -> list[t.Candidate]:
-        """The best EXAMINED candidates and the reader's second readings, each with the probability that it is right, the likeliest first; without
-        additions, the candidates as they are.  `readouts`: the reader's of these passages, where the system has them."""
+        """The best EXAMINED candidates and the reader's second readings, each with the probability that it is right, likeliest first; without
+        additions, the unchanged candidates.  `readouts`: the reader's of these passages, where the system has them."""
         if self.weights is None or self.parts.embed is None or self.read is None or not candidates:
             return list(candidates)
         from core.models.ranking.features import QuestionFeatures
@@ -100,9 +100,9 @@ def examined(seen: QuestionFeatures, candidates: Sequence[t.Candidate]) -> tuple
 
 
 def additions_of(system: str, wanted: str, parts: Parts, checkpoint: tuple[str, str]) -> Additions:
-    """What a system adds.  `wanted`: a value of its option; `checkpoint`: name and kind of the weights that its rerankers lie beside.
+    """A system's additions.  `wanted`: the value of its option; `checkpoint`: name and kind of its model's weights.
 
-    Raises CheckpointError for damaged files and, where one addition is asked for by name, where the system has no weights for it or the verifier cannot run.
+    Raises CheckpointError for damaged files and, if an addition is requested by name but has no weights for this system or cannot run.
     """
     folder = named_folder(*checkpoint)
     if wanted == NONE or parts.embed is None:
@@ -122,7 +122,7 @@ def additions_of(system: str, wanted: str, parts: Parts, checkpoint: tuple[str, 
         if weights.asks_verifier:
             try:
                 verifier, digest = load_verifier(settings.verifier, settings.device)
-            except CheckpointError as error:  # its base is a package of 400 MB, which an installation may lack
+            except CheckpointError as error:  # its base (400 MB) may not be installed
                 if wanted != ALL or settings.verifier != "default":
                     raise
                 kept["verifier_missing"] = str(error)
@@ -134,14 +134,14 @@ def additions_of(system: str, wanted: str, parts: Parts, checkpoint: tuple[str, 
         return Additions(parts, weights, kind, read_with(reader), judge, kept, folder)
     if wanted != ALL:
         raise CheckpointError(
-            f"{system} has no reranker of its own for additions={wanted} beside the {checkpoint[1]} '{checkpoint[0]}'; use additions=none, or fit one "
+            f"{system} has no reranker for additions={wanted} next to the {checkpoint[1]} '{checkpoint[0]}'; use additions=none, or fit one "
             f"with: python -m core train reranker --system {system}"
         )
     return Additions(parts, about=kept, folder=folder)
 
 
 def _order(wanted: str, own: bool) -> list[Kind]:
-    """Which weights to look for: those for questions that bring their passages before those for retrieved ones, with the verifier before without."""
+    """The kinds of weights to try: for questions with their own passages before retrieved ones, with the verifier before without."""
     order: list[Kind] = ["retrieved_verified", "retrieved"]
     if own:
         order = ["own_verified", "own", *order]

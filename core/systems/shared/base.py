@@ -1,4 +1,4 @@
-"""What every system shares: its options, its parts, the iterative loop, and `answer()`, which folds a run's events."""
+"""Shared by every system: options, parts, the iterative loop, and `answer()`, which folds a run's events."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from core.systems.shared.stopping import LoopEnd
 from core.text import answer_key, normalize_answer, text_problem
 from core.trace import fold
 
-TOP_K = 10  # passages to read where neither a person nor an engine says how many
+TOP_K = 10  # default number of passages to read
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may set for a run.  `top_k`: passages to read; None: as many as the system reads by default, at most the whole corpus
-    (the engine says how many).  `stop_above`: a loop stops when P([EOI]) exceeds it; None: as its option `stop` says."""
+    """Options of a run.  `top_k`: passages to read; None: the system's default, at most the whole corpus
+    (set by the engine).  `stop_above`: a loop stops when P([EOI]) exceeds it; None: as its option `stop` says."""
 
     top_k: int | None = None
     max_answers: int = 8
     stop_above: float | None = None
     clarify: bool = True
-    extra: dict[str, Any] = field(default_factory=dict)  # options of one system, by name; read_extra checks them
+    extra: dict[str, Any] = field(default_factory=dict)  # options of one system, by name; checked by read_extra
 
     def __post_init__(self) -> None:
         if self.top_k is not None and self.top_k < 1:
@@ -46,13 +46,13 @@ class Options:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a factory may use.  `retriever` is None when every question brings its own passages."""
+    """What a factory can use.  `retriever` is None if every question has its own passages."""
 
     settings: Settings
     retriever: t.Retriever | None
     corpus: str = ""
     corpus_digest: str = ""
-    cancelled: Callable[[], bool] = lambda: False  # asked between steps; True ends the run
+    cancelled: Callable[[], bool] = lambda: False  # checked between steps; True ends the run
     retrieval: Mapping[str, str] = field(
         default_factory=dict
     )  # retriever mode, index kind and encoder; empty without a retriever
@@ -65,7 +65,7 @@ def read_extra(options: Options, system: str, known: Mapping[str, Any]) -> dict[
     """The value of each option in `known`, which maps names to defaults: a float takes finite numbers, a tuple of words takes one of
     them (the first by default), a mapping takes a mapping.
 
-    Raises InputError for a name that the system does not have and for a value of another kind.
+    Raises InputError for an unknown name or a value of the wrong type.
     """
     for name in options.extra:
         if name not in known:
@@ -98,15 +98,15 @@ def _checked(name: str, value: Any, default: Any) -> Any:
 
 
 def effective_settings(parts: Parts, options: Options, **used: Any) -> dict[str, Any]:
-    """What SystemInfo remembers as plain JSON values: the options, how passages are found, and what the system used of its own.
+    """The settings in SystemInfo, as plain JSON values: the options, how passages are found, and the system's own.
 
-    Defaults are written out, so that a run made under others is not taken for this one.
+    Defaults are included, so that a run with other defaults has other settings.
     """
     return {**asdict(options), "retrieval": dict(parts.retrieval), **used}
 
 
 def one_line(text: str, what: str, limit: int) -> str:
-    """The text in one line, its white space collapsed.  Raises InputError naming `what` for what `text_problem` finds and for more than `limit` characters."""
+    """The text in one line, with white space collapsed.  Raises InputError naming `what` for what `text_problem` finds and for more than `limit` characters."""
     shown = " ".join(text.split())
     if problem := text_problem(shown, line=True):
         raise InputError(f"{what} cannot be read: {problem}; type it again as plain text")
@@ -116,9 +116,9 @@ def one_line(text: str, what: str, limit: int) -> str:
 
 
 def check_question(question: t.Question, limit: int) -> t.Question:
-    """The question with white space collapsed; its pinned and banned answers likewise, without blanks; of equal ones the first stays.
+    """The question with white space collapsed, also in its pinned and banned answers, without empty ones and duplicates.
 
-    Raises InputError for an empty or blank question, an overlong text, one with control characters or half characters, and for an answer that is both
+    Raises InputError for an empty or blank question, an overlong text, one with control characters or lone surrogates, and for an answer that is both
     pinned and banned.
     """
     text = one_line(question.text, "the question", limit)
@@ -145,7 +145,7 @@ def _by_key(answers: Iterable[str]) -> dict[str, str]:
 def as_retrieved(
     question: str, passages: Sequence[t.Passage], similarity: Callable[[str, Sequence[t.Passage]], Sequence[float]] | None
 ) -> list[t.RetrievedPassage]:
-    """Passages that a question brings, in their order, as a system sees them: with their cosines where there are several to compare."""
+    """A question's own passages, in order, as RetrievedPassage; with cosines if there are several."""
     cosines = similarity(question, passages) if similarity and len(passages) > 1 else [None] * len(passages)
     return [t.RetrievedPassage(p, i, 1.0, c) for i, (p, c) in enumerate(zip(passages, cosines, strict=True), 1)]
 
@@ -156,20 +156,20 @@ def retrieve(question: t.Question, parts: Parts, k: int) -> t.PassagesRetrieved:
     if question.passages is not None:
         found = as_retrieved(question.text, question.passages, parts.similarity)
     elif parts.retriever is None:
-        raise InputError("the question brings no passages and no corpus is open; choose a corpus")
+        raise InputError("the question has no passages and no corpus is open; choose a corpus")
     else:
         found = parts.retriever.search(question.text, k)
     if not found and question.passages is not None:
-        raise NothingRetrievedError("the question brings an empty list of passages; add passages to it, or leave the list out")
+        raise NothingRetrievedError("the question has an empty list of passages; add passages to it, or leave the list out")
     if not found:
         raise NothingRetrievedError(
-            f"no passage of corpus '{parts.corpus}' matches the question; use words of the corpus, or choose another corpus"
+            f"no passage of corpus '{parts.corpus}' matches the question; use other words, or choose another corpus"
         )
     return t.PassagesRetrieved(tuple(found), time.perf_counter() - started, question.text)
 
 
 def as_read(question: t.Question, passages: Sequence[t.RetrievedPassage]) -> t.Question:
-    """The question as models read it: short names of things as these passages spell them out (core.short_names)."""
+    """The question with short names spelled out as in these passages (core.short_names)."""
     return replace(question, text=spelled_out(question.text, [f"{p.passage.title}. {p.passage.text}" for p in passages]))
 
 
@@ -188,15 +188,15 @@ def iterate(
     evidence: Callable[[str, Sequence[t.RetrievedPassage]], tuple[t.Evidence, ...]],
     end: LoopEnd,
 ) -> Iterator[t.Event]:
-    """AmbigPrompt's loop (section 3.2): propose, choose, append, until `end` says so, the limit, or nothing is left to choose.
+    """AmbigPrompt's loop (section 3.2): propose, choose, append, until `end` says so, the maximum is reached, or no candidate is left.
 
-    Pinned answers of a person stand first and count as previous answers; banned ones are never chosen, and are shown to the model as
-    previous answers too, so that it looks for others.  Yields a StepFinished for each pinned answer, then a StepStarted and a
-    StepFinished a step; Finished is the caller's to yield.  Raises CancelledError when a person stops the run.
+    A person's pinned answers come first and count as previous answers; banned ones are never chosen, and are also shown to the model as
+    previous answers, so that it looks for others.  Yields a StepFinished for each pinned answer, then a StepStarted and a
+    StepFinished a step; The caller yields Finished.  Raises CancelledError when a person stops the run.
     """
     banned = {normalize_answer(b) for b in question.banned}
     previous: list[str] = []
-    given = [1.0] * len(question.pinned)  # how probable each answer so far is
+    given = [1.0] * len(question.pinned)  # probability of each answer so far
     for text in question.pinned:
         previous.append(text)
         yield t.StepFinished(

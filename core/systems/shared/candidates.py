@@ -1,4 +1,4 @@
-"""What systems share that read passages with a per-passage reader: candidates, the choice among them, and the events of an answer set."""
+"""Shared by systems with a per-passage reader: candidates, the choice among them, and the events of an answer set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STOPPING: dict[str, Any] = {"stop": OF_READERS, "calibration": CALIBRATED}  # op
 
 
 def read_with(reader: PassageReader) -> Read:
-    """The reader as clarification wants it: the best span of each passage, or None where abstaining is likelier."""
+    """The reader for clarification: the best span of each passage, or None if abstaining is likelier."""
 
     def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[tuple[str | None, float]]:
         out: list[tuple[str | None, float]] = []
@@ -35,10 +35,10 @@ def read_with(reader: PassageReader) -> Read:
 
 
 def candidates_of(readouts: Sequence[Readout], scoring: Scoring = "passage", each: int = 2) -> list[t.Candidate]:
-    """Distinct candidates of all passages, the likeliest first; an answer of several passages counts once with its best probability.
+    """Distinct candidates of all passages, the likeliest first; an answer in several passages counts once, with its best probability.
 
     `scoring`: "passage" is P(span | question, passage), abstention included; "dpr" is P(passage | question) P(span | question, passage,
-    not abstaining), so that the passages compete.  `each`: candidates looked at in a passage.
+    not abstaining), so that the passages compete.  `each`: candidates per passage.
     """
     from core.models.span.reader import relevances  # torch
 
@@ -60,9 +60,9 @@ def choose(candidates: Sequence[t.Candidate], question: t.Question, threshold: f
 
 
 def selection(options: Mapping[str, Any], checkpoint: str, place: Place, threshold: float) -> Selection:
-    """How a system that reads once keeps answers, from its options `stop` and `calibration`.
+    """How a system that reads once selects answers, from its options `stop` and `calibration`.
 
-    `checkpoint`: name of the weights beside which its calibration lies.  Raises InputError if the rule needs a calibration and there is none,
+    `checkpoint`: name of the weights beside which its calibration lies.  Raises InputError if the rule needs a missing calibration,
     CheckpointError.
     """
     stop = options["stop"]
@@ -78,9 +78,9 @@ def answer_events(
     first: int = 1,
     before: Sequence[str] = (),
 ) -> Iterator[t.StepFinished]:
-    """One StepFinished for each kept answer; the first one shows the candidates and carries the seconds that they all took together.
+    """One StepFinished for each kept answer; the first has all candidates and the total seconds.
 
-    `pinned`: how many of them a person set; `first`: number of the first step; `before`: answers that stand already.
+    `pinned`: how many of them a person set; `first`: number of the first step; `before`: earlier answers.
     """
     previous = list(before)
     for i, c in enumerate(kept):
@@ -111,14 +111,14 @@ def clarified(
 
 
 def check_share(name: str, value: float) -> float:
-    """A probability from an option.  Raises InputError when it is outside 0..1."""
+    """Checks that an option is a probability.  Raises InputError when it is outside 0..1."""
     if not 0 <= value <= 1:
         raise InputError(f"the option {name} is {value:g}; it must be between 0 and 1")
     return value
 
 
 def check_count(name: str, value: float, most: int) -> int:
-    """A whole number of at least 1 from an option.  Raises InputError."""
+    """Checks that an option is a whole number of at least 1.  Raises InputError."""
     if value != int(value) or not 1 <= value <= most:
         raise InputError(f"the option {name} is {value:g}; it must be a whole number from 1 to {most}")
     return int(value)

@@ -1,4 +1,4 @@
-"""From a system's options to its clarifier: the models that it needs are loaded here, and only those.
+"""Builds a system's clarifier from its options, loading only the models that it needs.
 
 `clarifier`: round-trip, seq2seq or copy (core.clarification.clarifiers); `round_trip`: who is asked the edited question; `verify`: whether the candidates of
 seq2seq pass the round trip first.
@@ -25,7 +25,7 @@ def clarifier_options(round_trips: Sequence[str] = ("reader", "answerer")) -> di
 def make_clarifier(
     chosen: Mapping[str, Any], settings: Settings, wanted: bool = True, model: BatchAnsweringModel | None = None
 ) -> tuple[Clarifier | None, dict[str, Any]]:
-    """(clarifier, what SystemInfo remembers of it).  `chosen`: values of `clarifier_options`; `model`: the system's own answering model, which
+    """(clarifier, its entry in SystemInfo).  `chosen`: values of `clarifier_options`; `model`: the system's own answering model, which
     is asked where `round_trip` is answerer (by default the bundled one).  None, with nothing loaded, where no questions are `wanted`.
 
     Raises CheckpointError.
@@ -49,7 +49,7 @@ def make_clarifier(
 
 
 def asked(who: str, settings: Settings, model: BatchAnsweringModel | None = None) -> tuple[Ask, dict[str, Any]]:
-    """Who is asked the edited question, and what SystemInfo remembers of it.  Raises CheckpointError."""
+    """(the model that answers edited questions, its entry in SystemInfo).  Raises CheckpointError."""
     if who == "reader":
         reader, digest = load_reader(settings.reader, settings.device)
         return ask_each_passage(read_with(reader)), {"round_trip": who, "reader": settings.reader, "reader_digest": digest}

@@ -13,7 +13,7 @@ from core.errors import InputError
 
 
 def counts(probabilities: Sequence[float]) -> list[float]:
-    """P(exactly j of the candidates are right) for j = 0..n: the Poisson binomial distribution.  Raises InputError for what is not a probability.
+    """P(exactly j of the candidates are right) for j = 0..n: the Poisson binomial distribution.  Raises InputError for a value outside 0..1.
 
     >>> counts([0.5, 0.5])
     [0.25, 0.5, 0.25]
@@ -21,7 +21,7 @@ def counts(probabilities: Sequence[float]) -> list[float]:
     out = [1.0]
     for p in probabilities:
         if not 0.0 <= p <= 1.0:
-            raise InputError(f"{p} is no probability; it must be between 0 and 1")
+            raise InputError(f"{p} is not a probability; it must be between 0 and 1")
         out = [(1 - p) * stays + p * grows for stays, grows in zip([*out, 0.0], [0.0, *out])]
     return out
 
@@ -41,12 +41,12 @@ def expected_f1(kept: Sequence[float], left: Sequence[float]) -> float:
 
 
 def most_expected(candidates: Sequence[float], given: Sequence[float] = (), least: int = 0) -> int:
-    """How many of the candidates to keep beside what is `given` and stays: the number of the most probable ones at which the expected F1 is
-    highest, the smallest such number.  `least`: keep so many in any case, given ones included, where there are as many.
+    """How many of the candidates to keep in addition to `given`: the smallest number of the most probable ones with the highest expected
+    F1.  `least`: the minimum, including given ones, if there are enough.
 
     >>> most_expected([0.9, 0.6, 0.1]), most_expected([0.6, 0.1], given=[1.0]), most_expected([0.1, 0.1])
     (2, 1, 0)
-    >>> most_expected([0.1, 0.1], least=1)  # where some answer is known to be right, an empty set is surely wrong
+    >>> most_expected([0.1, 0.1], least=1)  # an empty set is never right if an answer is known to exist
     2
     """
     order = sorted(candidates, reverse=True)

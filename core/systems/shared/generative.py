@@ -1,4 +1,4 @@
-"""What the one-pass generative systems share: one pass of a Writer over the passages, and its answers with their evidence.
+"""Shared by the one-pass generative systems: one pass of a Writer over the passages, and its answers with evidence.
 
 A system decides how passages are read (a row each, or reranked and joined) and how the answer set is decoded; core.systems.fid and
 core.systems.spanseqgen are two.

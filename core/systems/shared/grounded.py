@@ -1,4 +1,4 @@
-"""What systems that end in interpretations share: the frame of a run, and how interpretations become answers."""
+"""Shared by systems with interpretations: the base class, and how interpretations become answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from core.text import answer_key, normalize_answer, occurrences
 
 
 def distinct(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretation]:
-    """Without abstentions, failures and repetitions of both question and answer; the first of equal ones stays."""
+    """The interpretations without abstentions, failures and duplicates of both question and answer."""
     seen: set[tuple[str, str]] = set()
     out = []
     for i in interpretations:
@@ -48,9 +48,9 @@ def conclude(
     passed: Callable[[t.Interpretation], bool] = lambda i: False,
 ) -> Iterator[t.Event]:
     """The final interpretations as events: one StepFinished and one QuestionClarified for each distinct answer, so that every page, metric
-    and export serves them as it serves answers, then InterpretationsChosen.  Finished is the caller's to yield.
+    and export treats them as answers, then InterpretationsChosen.  The caller yields Finished.
 
-    Answers that a person pinned stand first, banned ones are left out; `passed` says whether an interpretation passed a round trip.
+    Pinned answers come first, banned ones are left out; `passed` says whether an interpretation passed a round trip.
     An interpretation without a probability (a language model gives none) gets an equal share.
     """
     banned = {answer_key(b) for b in question.banned}
@@ -80,14 +80,14 @@ def conclude(
     for answer in answers.values():
         for i in answer.members[:1]:
             ok = passed(i)
-            note = "" if ok else "the round trip was not passed, or this system asks none"
+            note = "" if ok else "the round trip failed, or this system has none"
             yield t.QuestionClarified(t.Clarification(answer.text, i.question, ok, why=note), 0.0)
     yield t.InterpretationsChosen(tuple(chosen), why)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a grounded system found: final interpretations, the passages that were read, and in words what there is to say."""
+    """A grounded system's result: final interpretations, the passages read, and a note."""
 
     interpretations: tuple[t.Interpretation, ...]
     passages: tuple[t.RetrievedPassage, ...]
@@ -95,19 +95,19 @@ class Found:
 
 
 class GroundedSystem(ABC):
-    """The frame of a run: its deadline, its stop, its counted calls, its conclusion.  A system says how it finds (`find`)."""
+    """The base class: deadline, cancellation, counted calls and conclusion of a run.  Subclasses implement `find`."""
 
     def __init__(
         self, name: str, parts: Parts, options: Options, generator: Generates, used: Mapping[str, Any] | None = None
     ) -> None:
-        """`used`: what decides the answers besides options and generator, as plain JSON values."""
+        """`used`: other settings that affect the answers, as plain JSON values."""
         self.parts, self.options = parts, options
         settings = effective_settings(parts, options, **(used or {}), generator=dict(generator.about))
         self.info = t.SystemInfo(name, settings, parts.corpus, parts.corpus_digest, generator.name)
 
     @abstractmethod
     def find(self, question: t.Question, run: Run) -> Generator[t.Event, None, Found]:
-        """Yields the events up to the conclusion, and `run.finish_role()` after each role that it goes on from.  Raises NothingRetrievedError."""
+        """Yields the events before the conclusion, and `run.finish_role()` after each role.  Raises NothingRetrievedError."""
 
     def search(self, question: t.Question, query: str, k: int) -> t.PassagesRetrieved:
         """The question's own passages, else the k best for the query.  Raises NothingRetrievedError."""
@@ -130,7 +130,7 @@ class GroundedSystem(ABC):
             yield from run.events()
             why = "stopped by a person"
         except LanguageModelError:
-            yield from run.events()  # the trace tells which calls failed
+            yield from run.events()  # the trace shows which calls failed
             raise
         yield t.Finished(time.perf_counter() - started, why)
 
@@ -146,6 +146,6 @@ class LanguageSystem(GroundedSystem):
         generator: LanguageGenerator | None,
         used: Mapping[str, Any] | None = None,
     ) -> None:
-        """`generator` None: the configured language model.  Raises NoLanguageModelError, LanguageModelError, CheckpointError then."""
+        """`generator` None: the configured language model.  Then raises NoLanguageModelError, LanguageModelError, CheckpointError."""
         self.generator = generator or load_language_generator(parts.settings)
         super().__init__(name, parts, options, self.generator, used)

@@ -1,6 +1,6 @@
 """The iterative system: retrieval, the loop over an answering model, clarification by round trip.
 
-Source: Sun et al. 2023, sections 2-3.  Which model answers is the caller's choice; core.systems.ambigprompt and core.systems.scripted are two.
+Source: Sun et al. 2023, sections 2-3.  The caller chooses the model (core.systems.ambigprompt, core.systems.scripted).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class AmbigPrompt:
         end: LoopEnd | None = None,
         additions: Additions | None = None,
     ) -> None:
-        """`checkpoint`: name and digest of the weights; `used`: what else decides the answers, as plain JSON values; `clarifier`: who
-        disambiguates instead of the round trip with `ask`; `loop`: makes what is asked in `model`'s place, anew for each run (a loop that
-        remembers what it read); `end`: when the loop ends; `additions`: what judges the candidates of each step."""
+        """`checkpoint`: name and digest of the weights; `used`: other settings that affect the answers, as plain JSON values; `clarifier`:
+        replaces the round trip with `ask`; `loop`: creates a stateful replacement of `model` for each run; `end`: when the loop ends;
+        `additions`: rescore the candidates of each step."""
         self.parts, self.options, self.model, self.ask, self.template = parts, options, model, ask, template
         self.additions = additions or Additions(parts)
         judged = self.additions.looping(model)

@@ -1,6 +1,6 @@
-"""The frame of a system that is not a loop over one answering model: passages, answers in whatever way, disambiguated questions, the end.
+"""The base class of systems without a loop over one answering model: passages, answers, disambiguated questions.
 
-A system of this kind says how it finds answers (`find`) and, where it needs to, which passages it reads (`passages`).
+Subclasses implement how answers are found (`find`) and, if needed, which passages are read (`passages`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class PassageSystem(ABC):
         used: Mapping[str, Any] | None = None,
         clarifier: Clarifier | None = None,
     ) -> None:
-        """`ask`: who answers edited questions in the round trip (None: no disambiguated questions); `checkpoint`: name and digest of the
-        weights; `used`: what else decides the answers, as plain JSON values; `clarifier`: who disambiguates instead of the round trip."""
+        """`ask`: answers edited questions in the round trip (None: no disambiguated questions); `checkpoint`: name and digest of the
+        weights; `used`: other settings that affect the answers, as plain JSON values; `clarifier`: replaces the round trip."""
         self.parts, self.options, self.ask = parts, options, ask
         self.clarifier = clarifier or (by_round_trip(ask) if ask is not None else None)
         settings = effective_settings(parts, options, **(used or {}))
@@ -39,14 +39,14 @@ class PassageSystem(ABC):
 
     @abstractmethod
     def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
-        """Yields the events between retrieval and clarification; returns in words why it ended."""
+        """Yields the events between retrieval and clarification; returns why it ended."""
 
     def passages(self, question: t.Question) -> t.PassagesRetrieved:
-        """What is read first.  Raises NothingRetrievedError, InputError."""
+        """The passages to read.  Raises NothingRetrievedError, InputError."""
         return retrieve(question, self.parts, self.options.passages)
 
     def check_cancelled(self) -> None:
-        """Raises CancelledError when a person stopped the run; called between pieces of work."""
+        """Raises CancelledError when a person stopped the run; called between units of work."""
         if self.parts.cancelled():
             raise CancelledError("the run was stopped")
 
@@ -59,7 +59,7 @@ class PassageSystem(ABC):
         yield retrieved
         passages = {p.passage.id: p for p in retrieved.passages}
         answers: dict[str, t.Answer] = {}
-        told: set[str] = set()  # answers whose question the system disambiguated itself
+        told: set[str] = set()  # answers that the system disambiguated itself
         why = "stopped by a person"
         try:
             events = self.find(as_read(question, retrieved.passages), retrieved.passages)

@@ -1,8 +1,8 @@
-"""When an answer set is whole, as a decision: which candidates are worth keeping, given the probability that each is right.
+"""When an answer set is complete: which candidates to keep, given the probability that each is right.
 
-Three rules.  `compare`: the loop of Sun et al. 2023, section 3.2, which ends where [EOI] is likelier than the best candidate.  `threshold`: it ends where the
-probability that nothing is left exceeds a value; a system that reads once keeps what reaches its threshold (Min et al. 2020, section 5).  `expected-f1`: what is
-kept is what has the highest expected F1 (core.systems.shared.expected_f1), which needs calibrated probabilities (core.models.ranking.calibration).
+Three rules.  `compare`: the loop of Sun et al. 2023, section 3.2, which ends if [EOI] is likelier than the best candidate.  `threshold`: it ends if the
+probability that nothing is left exceeds a value; a system that reads once keeps candidates above its threshold (Min et al. 2020, section 5).  `expected-f1`: the set
+with the highest expected F1 is kept (core.systems.shared.expected_f1), which needs calibrated probabilities (core.models.ranking.calibration).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from core.types import Candidate, Question
 Rule = Literal["compare", "threshold", "expected-f1"]
 OF_LOOPS: tuple[Rule, ...] = ("compare", "threshold", "expected-f1")  # the first one is the default
 OF_READERS: tuple[Rule, ...] = ("threshold", "expected-f1")
-CALIBRATED = ("on", "off")  # off: probabilities as the model gives them, for fitting a calibration
-LEAST = 1  # answers of `expected-f1`: no set of references is empty, so an empty set is surely wrong
-ABOVE = 0.5  # of `threshold` in a loop where no other value is given
+CALIBRATED = ("on", "off")  # off: uncalibrated probabilities, for fitting a calibration
+LEAST = 1  # minimum for `expected-f1`: no reference set is empty
+ABOVE = 0.5  # default threshold of a loop
 
 
 def distinct(candidates: Sequence[Candidate], taken: Sequence[str] = ()) -> list[Candidate]:
-    """Those that are no part of a better one or of what is taken, and that hold none: of two readings of one answer one at most is right."""
+    """The candidates that neither contain nor are part of a better one or of `taken`: at most one of two readings of an answer is right."""
     kept: list[Candidate] = []
     for c in candidates:
         if not any(overlapping(c.text, other) for other in (*taken, *(k.text for k in kept))):
@@ -38,35 +38,35 @@ def distinct(candidates: Sequence[Candidate], taken: Sequence[str] = ()) -> list
 
 @dataclass(frozen=True)
 class Place:
-    """Where the calibration of a system lies: beside the weights of `kind`, under `name`; `weights`: a digest of all that decides its probabilities."""
+    """The place of a system's calibration: next to the weights of `kind`, under `name`; `weights`: a digest of all that affects its probabilities."""
 
     name: str = ""
     kind: str = ""
     weights: str = ""
 
     def find(self, checkpoint: str, stop: str, wanted: str) -> Calibration | None:
-        """The calibration that a system answers with.  `checkpoint`: name of the weights; `stop` and `wanted`: the options `stop` and `calibration`.
+        """Loads the system's calibration, if used.  `checkpoint`: name of the weights; `stop` and `wanted`: the options `stop` and `calibration`.
 
-        Raises InputError if the rule needs a calibration and there is none, CheckpointError.
+        Raises InputError if the rule needs a missing calibration, CheckpointError.
         """
         folder = named_folder(checkpoint, self.kind)
         found = read_calibration(folder, self.name, self.weights) if folder is not None and wanted == "on" else None
         if found is None and stop == "expected-f1":
             raise InputError(
-                f"stop=expected-f1 needs calibrated probabilities, and there are none of '{self.name}' for these weights; use another rule, "
+                f"stop=expected-f1 needs calibrated probabilities, but there are none for '{self.name}' with these weights; use another rule, "
                 "leave calibration on, or fit one with: python -m core train calibration"
             )
         return found
 
 
 def digest_of(*parts: object) -> str:
-    """First 16 hex digits of the sha256 of what decides a system's probabilities, as text."""
+    """First 16 hex digits of the sha256 of everything that affects a system's probabilities."""
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class LoopEnd:
-    """When a loop ends.  `above`: of the rule `threshold`; `place`: of its calibration; `repeats`: the model may choose an answer again, which ends it."""
+    """When a loop ends.  `above`: of the rule `threshold`; `place`: of its calibration; `repeats`: the model may repeat an answer, which ends the loop."""
 
     rule: Rule = "compare"
     above: float = ABOVE
@@ -82,15 +82,15 @@ class LoopEnd:
         calibration: Calibration | None = None,
         place: Place = Place(),
     ) -> LoopEnd:
-        """`stop_above`: a person's value of `threshold`, which chooses that rule.  Raises InputError if one was chosen that has no value."""
+        """`stop_above`: a threshold set by a person, which selects that rule.  Raises InputError for a rule without a threshold."""
         if stop_above is None:
             return cls(rule, ABOVE, calibration, place)
         if rule == "expected-f1":
-            raise InputError("a stopping threshold was given and stop=expected-f1, which has none; leave one of them out")
+            raise InputError("a stopping threshold cannot be combined with stop=expected-f1; remove one of them")
         return cls("threshold", stop_above, calibration, place)
 
     def shown(self, candidates: Sequence[Candidate], eoi: float, later: bool) -> tuple[tuple[Candidate, ...], float]:
-        """What a step's candidates and [EOI] are said to be worth: calibrated where that is known."""
+        """The displayed probabilities of a step's candidates and [EOI]: calibrated if possible."""
         if self.calibration is None:
             return tuple(candidates), eoi
         return self.calibration.candidates(candidates, eoi, later), self.calibration.nothing_left(eoi, later)
@@ -98,7 +98,7 @@ class LoopEnd:
     def why(
         self, given: Sequence[float], candidates: Sequence[Candidate], eoi: float, shown: Sequence[Candidate], left: float
     ) -> str:
-        """Why the loop ends here, in words; empty if it goes on.
+        """Why the loop ends here; empty if it continues.
 
         `given`: the probabilities of the answers so far; `candidates` and `eoi`: as the model gives them; `shown` and `left`: as `shown` gives them.
         """
@@ -114,7 +114,7 @@ class LoopEnd:
 
 @dataclass(frozen=True)
 class Selection:
-    """What a system keeps that reads once: pinned answers, then the candidates that its rule takes.  `place`: of its calibration."""
+    """The selection of a system that reads once: pinned answers, then the candidates that its rule keeps.  `place`: of its calibration."""
 
     threshold: float
     rule: Rule = "threshold"
@@ -124,9 +124,9 @@ class Selection:
     def keep(
         self, candidates: Sequence[Candidate], question: Question, most: int
     ) -> tuple[list[Candidate], tuple[Candidate, ...]]:
-        """(what is kept, all candidates), both as they are shown: calibrated where that is known.  `candidates`: the likeliest first.
+        """(kept candidates, all candidates), calibrated if possible.  `candidates`: likeliest first.
 
-        None that is banned is kept, none that is part of another, and no more than `most`, pinned ones included.
+        Keeps no banned candidate, none that is part of another, and at most `most`, including pinned ones.
         """
         banned = {normalize_answer(b) for b in question.banned}
         pinned = [Candidate(p, 1.0) for p in question.pinned]
@@ -149,5 +149,5 @@ class Selection:
         )
 
     def about(self) -> dict[str, Any]:
-        """What SystemInfo remembers."""
+        """The entry in SystemInfo."""
         return {"stop": self.rule, "calibration": describe(self.calibration)}

@@ -1,1 +1,1 @@
-"""From files to training examples: mixtures, mining, statements, chunks, held-out questions."""
+"""Training examples from files: mixtures, mining, statements, chunks, held-out questions."""

@@ -63,7 +63,7 @@ def stream(groups_of: Callable[[int], Sequence[T]], start: int) -> Iterator[tupl
         groups = groups_of(chunk)
         empty = 0 if groups else empty + 1
         if empty == EMPTY:
-            raise InputError("no training question has an answer in the passages it brings; check the training files")
+            raise InputError("no training question has an answer in its passages; check the training files")
         for n, group in enumerate(groups[done:], done + 1):
             yield (chunk * GROUPS + n if n < len(groups) else (chunk + 1) * GROUPS), group
         chunk, done = chunk + 1, 0

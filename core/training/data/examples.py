@@ -85,7 +85,7 @@ def _clean(text: str) -> str:
 
 
 def read_reading(path: Path) -> Iterator[ReadingExample]:
-    """Rows whose answers all fail to occur as whole words in the passage are left out (cut answers teach half words)."""
+    """Rows whose answers all fail to occur as whole words in the passage are left out (truncated answers would be learnt)."""
     for number, row in _lines(path):
         passage = _clean(_need(row, "passage", str, path, number))
         question = _clean(_need(row, "question", str, path, number))
@@ -118,7 +118,7 @@ def read_multi(path: Path) -> Iterator[MultiExample]:
         wrong_keys = {normalize_answer(b) for b in bad}
         gold: dict[str, tuple[str, ...]] = {}
         for aliases in answers:  # ASQA repeats an answer for each disambiguated question
-            kept = tuple(a for a in aliases if normalize_answer(a) not in wrong_keys)  # what was judged wrong is no target
+            kept = tuple(a for a in aliases if normalize_answer(a) not in wrong_keys)  # no targets that were judged wrong
             if kept:
                 gold.setdefault(normalize_answer(kept[0]), kept)
         passages, extra = _supporting_first(passages, row, path, number)

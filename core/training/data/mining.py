@@ -46,9 +46,9 @@ class Miner:
         return found
 
     def _key(self, questions: Sequence[str], k: int) -> str:
-        """16 hex digits that stand for all that neighbours depend on."""
+        """16 hex digits: a digest of all that the neighbours depend on."""
         digest = sha256(json.dumps([list(questions), k]).encode())
-        for passage in self.passages:  # one by one: a whole corpus as one JSON text would not fit beside itself
+        for passage in self.passages:  # one by one, to limit memory
             digest.update(json.dumps(passage).encode())
         return digest.hexdigest()[:16]
 

@@ -1,6 +1,6 @@
 """Trains core.models.ambiguity on AmbigNQ: a logistic regression on question vectors, and the lexicon of phrases that people add.
 
-A question counts as ambiguous where all of its annotations hold several question-answer pairs (AmbigQA's *multi*).
+A question counts as ambiguous if all of its annotations hold several question-answer pairs (AmbigQA's *multi*).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from core.retrieval.encoder import Encoder
 
 LONGEST = 6  # words of a phrase
-LEAST_QUESTIONS = 4  # a phrase is learnt when it was added to so many different questions
-LEAST_CUE = 6  # a cue is learnt when so many ambiguous questions of its opening have it
+LEAST_QUESTIONS = 4  # least number of different questions of a phrase
+LEAST_CUE = 6  # least number of ambiguous questions of a cue
 PER_CUE = 4  # phrases kept for a cue
 SMOOTHING = 5.0
 INVERSE_STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)  # of the regularisation: one is chosen on a tenth of the training questions
@@ -41,7 +41,7 @@ class Fitted:
 
 
 def added(prompt: str, clarified: str) -> str:
-    """The phrase that a disambiguated question appends to its prompt question; "" where it changes anything else.
+    """The phrase that a disambiguated question appends to its prompt question; "" if it changes anything else.
 
     >>> added("when did it come out", "When did it come out in theaters?")
     'in theaters'

@@ -2,7 +2,7 @@
 
 Post-pretraining (Eq. 8-9): single-answer questions; previous answers are sampled from a per-passage reader's pseudo answers, the target is the labelled
 answer.  Tuning (Eq. 10): multi-answer questions; a random subset of the answers is previous, every other answer is a target, and with
-probability lambda all are previous and the target is [EOI].  The loss is the summed probability of all targets, so order plays no part.
+probability lambda all are previous and the target is [EOI].  The loss is -log of the summed probability of all targets, so their order does not matter.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ HELD_OUT = 40  # questions of each held-out set that are run to their end at eac
 class Item:
     """One training step: the targets are what is left of `gold` after `previous`; none left: [EOI].
 
-    `avoid`: nothing is known but that these are wrong.  Then the step asks for any other span, and leaves [EOI] alone.
+    `avoid`: answers only known to be wrong.  Then any other span is a target, and [EOI] gets no gradient.
     """
 
     question: str
@@ -63,7 +63,7 @@ def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random
     supporting = len(e.extra["supporting"]) if "supporting" in e.extra else None
     order = list(range(len(e.passages)))
     rng.shuffle(order)
-    if supporting is not None and rng.random() < 0.7:  # mostly keep the set whole: it is what a retriever brings
+    if supporting is not None and rng.random() < 0.7:  # mostly keep the full set, as from a retriever
         order.sort(key=lambda i: i >= supporting)
     order = _with_a_wrong_one(e, order, size, 0 if supporting is None else supporting)
     order = sorted(order, key=lambda _: rng.random())
@@ -90,7 +90,7 @@ def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random
     given = len(gold) if rng.random() < eoi_share else rng.randrange(len(gold))
     previous = [rng.choice(seen) for _, seen, _ in gold[:given]]
     wrong = [b for b in (*e.bad, *e.extra.get("pseudo", ())) if not shares_words(b, [a for names, _, _ in gold for a in names])]
-    if wrong and rng.random() < 0.2:  # people add wrong answers and models make them: the rest must still be found
+    if wrong and rng.random() < 0.2:  # previous answers may be wrong, and the rest must still be found
         previous.insert(rng.randint(0, len(previous)), rng.choice(wrong))
     return Item(e.question, tuple(passages), tuple(previous), tuple((n, w) for n, _, w in gold[given:]))
 
@@ -214,7 +214,7 @@ class AnswererTask:
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """F1 answer of whole runs (no retrieval prior) on each held-out set; their mean is the figure.  {} when nothing is held out."""
+        """F1 answer of whole runs (no retrieval prior) on each held-out set; their mean is the figure.  {} without held-out data."""
         assert isinstance(network, SpanNetwork)
         answerer = SpanAnswerer(network, str(next(network.parameters()).device))
         with bf16_autocast(answerer.device):  # a held-out figure, not a result: speed counts

@@ -1,4 +1,4 @@
-"""Fitting the calibrations of a system (core.models.ranking.calibration): its runs over questions that nothing was trained on, probabilities as it gives them.
+"""Fits the calibrations of a system (core.models.ranking.calibration) on its runs over held-out questions, with uncalibrated probabilities.
 
 Each step's candidates are labelled by the references: right are those that equal an alias of an answer that was not given yet.  Equal readings of one
 answer count once, the likelier one, as they do where a rule decides (core.systems.shared.stopping.distinct).
@@ -23,7 +23,7 @@ from core.metrics.calibration import reliability
 from core.models.ranking.calibration import Calibration, Platt, log_odds
 from core.systems.shared.stopping import distinct
 
-ENOUGH = 0.85  # P([EOI]) beyond which a loop is not followed: no rule goes on there
+ENOUGH = 0.85  # P([EOI]) at which a recorded run ends: no rule continues there
 FOLDS = 5
 _RIDGE = 1.0  # of LogisticRegression: the inverse strength of its penalty
 
@@ -33,7 +33,7 @@ Labelled = list[tuple[dict[str, float], bool]]  # signals, and whether it is so
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """One step: the candidates, the likeliest first, and P([EOI]), both as the system gives them; `chosen`: what it went on with."""
+    """One step: the candidates, the likeliest first, and P([EOI]), both uncalibrated; `chosen`: the answer it continued with."""
 
     candidates: tuple[tuple[str, float], ...]
     eoi: float
@@ -42,7 +42,7 @@ class RecordedStep:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run beyond where it would have stopped.  `references`: the answer set of each annotation."""
+    """A run continued beyond its normal end.  `references`: the answer set of each annotation."""
 
     id: str
     question: str
@@ -62,8 +62,8 @@ class CalibrationQuestion:
 def record_runs(
     system: t.AnsweringSystem, questions: Sequence[CalibrationQuestion], file: Path, log: Callable[[str], None] = print
 ) -> list[RecordedRun]:
-    """The runs of a system, kept in a file as they come and not made again when they are there.  Of a system that reads once, all distinct candidates
-    are the one turn.  A question that fails is left out, and said."""
+    """Runs a system and caches the runs in a file.  A system that reads once has one step with all distinct candidates.  Failed questions are
+    logged and left out."""
     file.parent.mkdir(parents=True, exist_ok=True)
     trim(file)
     known = {run.id: run for run in read(file)}
@@ -128,7 +128,7 @@ def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, L
 
 
 def fit_platt(rows: Labelled, signals: Sequence[str]) -> Platt:
-    """The logistic regression of what is so on the signals.  Raises InputError if all of it is so, or none of it."""
+    """The logistic regression of the labels on the signals.  Raises InputError if all labels are equal."""
     from sklearn.linear_model import LogisticRegression
 
     right = [is_so for _, is_so in rows]

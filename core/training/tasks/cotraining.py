@@ -5,10 +5,10 @@ are trained on the full data; then, for every single-answer question with its an
 (here y is the first previous answer of the iterative prompt; there it is the prefix of the sequence).
 
 - Answers that more than C / 2 models give besides y are added: (question, {y} + those) joins the full data of the next round.
-- Where there are none, and no model asked from nothing gives anything but y, (question, {y}) joins as a question with a single answer.
+- If there are none, and no model without given answers gives anything but y, (question, {y}) joins as a question with a single answer.
 - All else is left out.
 
-Deterministic for a seed; a killed run resumes where it was: a model that is trained and labels that are written are not made again.
+Deterministic for a seed; a killed run resumes: trained models and written labels are reused.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class CoTraining:
 
 @dataclass(frozen=True)
 class Labels:
-    """What a round made of the partial data; the indices are those of its examples."""
+    """A round's labels of the partial data, by index of example."""
 
     several: dict[int, tuple[str, ...]]  # index -> agreed answers besides the known one
     single: tuple[int, ...]
 
     def examples(self, partial: Sequence[MultiExample]) -> list[MultiExample]:
-        """The partial examples that join the full data."""
+        """The labelled examples to add to the full data."""
         out = []
         for i in sorted({*self.several, *self.single}):
             e, agreed = partial[i], self.several.get(i, ())

@@ -83,7 +83,7 @@ class DisambiguationTask(FidTask):
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """EDIT-F1 of greedy rewriting, given the right answers; their mean is the figure.  {} when nothing is held out."""
+        """EDIT-F1 of greedy rewriting, given the right answers; their mean is the figure.  {} without held-out data."""
         device = str(next(network.parameters()).device)
         rewriter = Seq2SeqRewriter(FidAnswerer(network, self.tokenizer, device), 1)
         figures = {name: rewriting_edit_f1(rewriter, examples, self.size) for name, examples in self.held_out if examples}

@@ -114,7 +114,7 @@ class FidTask:
                 item: Item | None = pseudo_item(example, self.size, rng)
             else:
                 item = sample_item(example, self.size, self.eoi_share, rng)
-            if item is not None and not item.avoid:  # a sequence cannot be told what it is not
+            if item is not None and not item.avoid:  # sequences cannot be trained on wrong answers
                 out.append((item, target_text(item, rng)))
         return out
 
@@ -175,7 +175,7 @@ class FidTask:
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """F1 answer of whole runs on each held-out set; their mean is the figure.  {} when nothing is held out."""
+        """F1 answer of whole runs on each held-out set; their mean is the figure.  {} without held-out data."""
         device = str(next(network.parameters()).device)
         answerer: Any = FidAnswerer(network, self.tokenizer, device, Generation())
         figures = {}

@@ -85,7 +85,7 @@ class ReaderTask:
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """Exact match on held-out rows that have an answer, and the share of rows without one on which the reader abstains.  {} when nothing is held out."""
+        """Exact match on held-out rows that have an answer, and the share of rows without one on which the reader abstains.  {} without held-out data."""
         if not self.held_out:
             return {}
         right = answered = silent = empty = 0

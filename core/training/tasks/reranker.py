@@ -52,11 +52,11 @@ class Runs(Protocol):
     def log(self) -> Callable[[str], None]: ...
 
     def f1(self, ids: Sequence[int], weights: Weights | None) -> dict[int, float]:
-        """F1 of each question under these weights; without, of the system as it is."""
+        """F1 of each question with these weights; without weights, of the unchanged system."""
         ...
 
     def steps(self, ids: Sequence[int]) -> list[Labelled]:
-        """What there was to choose from, as far as it was met."""
+        """The recorded steps of these questions."""
         ...
 
 
@@ -119,7 +119,7 @@ class LoopRuns:
 
 
 class _Recorder(Additions):
-    """Notes what a system would have weighed, and weighs nothing."""
+    """Records the candidates that a system would rescore, without changing them."""
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
@@ -137,7 +137,7 @@ class _Recorder(Additions):
 
 
 class OnceRuns:
-    """Runs of a system that reads once: its candidates, each weighed on its own."""
+    """Runs of a system that reads once, with each candidate scored separately."""
 
     def __init__(
         self,
@@ -282,8 +282,8 @@ def _figures(runs: Runs, scores: dict[int, float]) -> dict[str, float]:
 
 
 def _shifted(runs: Runs, ids: Sequence[int], weights: Weights) -> Weights:
-    """The bias that is best for F1, all and multi alike, on these questions: the middle of three shifts that are best together, since F1 jumps by what
-    single questions do."""
+    """The bias that is best for F1, all and multi alike, on these questions: the middle of the best three consecutive shifts, because F1
+    is sensitive to single questions."""
     tried = [replace(weights, bias=weights.bias + shift) for shift in SHIFTS]
     scores = np.array([sum(_figures(runs, runs.f1(ids, w)).values()) for w in tried])
     return tried[1 + int(np.argmax(np.convolve(scores, np.ones(3), "valid")))]
@@ -306,7 +306,7 @@ def fit_reranker(
         runs.f1(everything, weights)  # collects the steps that these weights lead to
     weights = _shifted(runs, everything, fit_weights(runs.steps(everything), fitted_on, without))
     scores: dict[int, float] = {}
-    for part in np.array_split(everything, FOLDS):  # blocks: neighbours share passages
+    for part in np.array_split(everything, FOLDS):  # blocks, because neighbouring questions share passages
         rest = [i for i in everything if i not in set(part.tolist())]
         own = _shifted(runs, rest, fit_weights(runs.steps(rest), without=without))
         scores |= runs.f1(part.tolist(), own)

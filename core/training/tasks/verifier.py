@@ -1,6 +1,6 @@
-"""Training the verifier: spans of passages that answer a question, against those that a reader takes for answers and that are none.
+"""Trains the verifier: answer spans against wrong spans that a reader would choose.
 
-Each span is judged on its own (binary cross-entropy: a question may have several answers), and the right ones of a question against its wrong ones
+Each span is judged separately (binary cross-entropy: a question may have several answers), and the right ones of a question against its wrong ones
 (their share of one softmax), which is what the reranker needs of it.  A third loss teaches to read: where in a window an answer would start and end,
 or that there is none (the window's first token), over all its tokens.
 """

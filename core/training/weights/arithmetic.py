@@ -1,4 +1,4 @@
-"""What arithmetic on trained weights shares: shares that are checked, folders that are read and written, one command line."""
+"""Shared by arithmetic on trained weights: checks, reading and writing folders, the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mean of two trainings of one network: two sets of weights that were tuned from the same beginning, each with its share.
+"""The weighted mean of two sets of weights of one network.
 
 Source: Wortsman et al. 2022, "Model soups", section 2.  The weights that ship are such means of what a run made and what it began from.
 

@@ -1,4 +1,4 @@
-"""An answering model takes over what its reader has learned since: task arithmetic on the encoder that both share.
+"""Transfers a reader's further training to an answering model: task arithmetic on their shared encoder.
 
 The answering model was started from a reader's weights.  When that reader is trained on, the difference (after - before), times a share, is added to
 the answering model's encoder; heads and all else stay.  Source: Ilharco et al. 2023, "Editing models with task arithmetic", section 2.

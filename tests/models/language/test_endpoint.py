@@ -78,7 +78,7 @@ ACCIDENTS = {
     "deep": (Reply("[" * 100_000), "no JSON"),
     "giant": (Reply(b" " * 3_000_000), "longer than 1024 KiB"),
     "compressed": (Reply(b"\x1f\x8b" + b"x" * 40, content_encoding="gzip"), "compressed"),
-    "redirect": (Reply("", 302, location="http://127.0.0.1:9/steal"), "redirects are not followed"),
+    "redirect": (Reply("", 302, location="http://127.0.0.1:9/steal"), "which is not followed"),
     "refused key": (Reply(json.dumps({"error": {"message": f"bad key {KEY}"}}), 401), "refuses the key"),
     "no such model": (
         Reply(json.dumps({"error": {"message": f"no model for {KEY}"}}), 404),
@@ -372,11 +372,11 @@ def test_an_address_is_taken_as_people_write_it(given: str, expected: str) -> No
         ("http://", "", "host"),
         ("http://me:pass@localhost/v1", "", "AMBISCOPE_LM_KEY"),
         ("http://localhost/v1?key=abc", "", "query"),
-        ("http://localhost:99999/v1", "", "no address"),
-        ("http://[::1/v1", "", "no address"),
+        ("http://localhost:99999/v1", "", "not an address"),
+        ("http://[::1/v1", "", "not an address"),
         ("http://example.org/v1", KEY, "unencrypted"),
         ("http://8.8.8.8/v1", KEY, "unencrypted"),
-        ("https://example.org/v1", "two words", "no key"),
+        ("https://example.org/v1", "two words", "another invalid character"),
     ],
 )
 def test_an_address_that_is_none_or_unsafe_is_refused(url: str, key: str, words: str) -> None:

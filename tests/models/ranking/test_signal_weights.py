@@ -65,8 +65,8 @@ def test_a_reader_has_signals_of_its_own_where_they_lie_beside_it(tmp_path: Path
     [
         ({"abstain_below": 2}, "abstain_below is 2"),
         ({"verified_above": None}, "verified_above is None"),
-        ({"nothing": "much"}, "nothing is no number"),
-        ({"passage": {"rank": 1.0}}, "not those of this version"),
+        ({"nothing": "much"}, "nothing is not a number"),
+        ({"passage": {"rank": 1.0}}, "other signals than this version"),
         ({"passage": 3}, "damaged"),
         (None, "damaged"),
     ],

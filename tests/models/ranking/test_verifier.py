@@ -132,7 +132,7 @@ def test_a_damaged_checkpoint_is_refused(checkpoint: Path, tiny_mpnet_folder: Pa
 def test_a_checkpoint_names_its_base(checkpoint: Path, tiny_mpnet_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = checkpoint / "config.json"
     config.write_text(config.read_text().replace('"base": "mpnet"', '"base": "another"'))
-    with pytest.raises(CheckpointError, match="no package carries a base model 'another'; known are minilm, mpnet"):
+    with pytest.raises(CheckpointError, match="no package has a base model 'another'; available: minilm, mpnet"):
         load_verifier(str(checkpoint), "cpu")
     asked: list[str] = []
 

@@ -142,5 +142,5 @@ def test_other_files_are_refused(held: Any, tmp_path: Path) -> None:
 
 def test_a_missing_tokenizer_is_asked_for(make_tiny: Any, tmp_path: Path) -> None:
     torch.save(make_tiny("t5").state_dict(), tmp_path / "9.pt")
-    with pytest.raises(CheckpointError, match=r"comes without a tokenizer.*put t5-base's tokenizer\.json beside it"):
+    with pytest.raises(CheckpointError, match=r"comes without a tokenizer.*put t5-base's tokenizer\.json next to it"):
         load_network(str(tmp_path / "9.pt"))

@@ -104,7 +104,7 @@ SEARCHED = (
     t.PassagesRetrieved((found("a", 1), found("b", 2)), 0.1, QUESTIONS[0]),
     t.PassagesRetrieved((found("b", 1), found("c", 2)), 0.1, QUESTIONS[1]),
     t.PassagesRetrieved((found("d", 1, "<u>Basalt</u>"),), 0.1, QUESTIONS[2]),
-    t.PassagesPruned(("a", "b", "c"), ("d",), "the 3 nearest to the imagined questions"),
+    t.PassagesPruned(("a", "b", "c"), ("d",), "the 3 nearest to the pseudo-interpretations"),
 )
 
 
@@ -130,7 +130,7 @@ def test_searched_pruned_and_verified() -> None:
         t.QuestionVerified(QUESTIONS[0], ("a",)),
         t.QuestionVerified(QUESTIONS[1], ()),
         t.QuestionVerified(QUESTIONS[2], (), "the language model failed"),
-        t.PassagesPruned(("a",), ("b", "c"), "those that verification found to answer a question"),
+        t.PassagesPruned(("a",), ("b", "c"), "those verified to answer a question"),
     )
     shown = texts(at)
     assert "3 questions · 1 verified · 1 rejected · 1 failed" in shown
@@ -145,13 +145,13 @@ def test_searched_pruned_and_verified() -> None:
     assert {"1 of 4 passages pruned", "2 of 3 passages pruned"} <= set(labels)
     assert "- <u>Basalt</u> :gray-badge[rank 1]" in shown
     assert "- Title b :gray-badge[ranks 1, 2]\n- Title c :gray-badge[rank 2]" in shown
-    assert "Kept: the 3 nearest to the imagined questions. Pruned because they are not among these:" in shown
+    assert "Kept: the 3 nearest to the pseudo-interpretations. Pruned because they are not among these:" in shown
 
 
 def test_without_verification_kept_and_pruned_is_the_last_word() -> None:
     shown = texts(drawn(*SEARCHED, system="dtv-unverified"))
     assert "3 questions · 2 kept · 1 pruned" in shown
-    assert "1 passage found, none of them among the 3 nearest to the imagined questions" in shown
+    assert "1 passage found, none of them among the 3 nearest to the pseudo-interpretations" in shown
 
 
 def test_a_run_that_was_stopped_and_one_with_its_own_passages() -> None:
