@@ -60,7 +60,7 @@ ACTIONS: Mapping[str, Action] = {
         ("save_prediction", "find_prediction", "get_prediction", "recent_predictions"),
     ),
     "judge answers": Action(
-        "label an answer, change or withdraw one's own label; see those of others",
+        "give one's own verdict on an answer, change it, take it back; see those of others",
         "annotator",
         ("judge", "clear_judgment", "judgments"),
     ),
@@ -122,10 +122,10 @@ ACTIONS: Mapping[str, Action] = {
         "validator",
         ("validation_input", "return_item", "items", "people", "annotators"),
     ),
-    "build corpora": Action("upload files and build a corpus from them, stop or resume a build", "manager"),
+    "build corpora": Action("upload files and build a corpus from them, stop or go on with a build", "manager"),
     "delete corpora": Action("delete a corpus with its index", "manager"),
     "run evaluations": Action(
-        "start, stop and resume evaluations; upload question files; store a run", "manager", ("save_evaluation",)
+        "start, stop and go on with evaluations; upload question files; store a run", "manager", ("save_evaluation",)
     ),
     "change evaluations": Action("rename or delete a stored evaluation", "manager", ("label_evaluation", "delete_evaluation")),
     "manage projects": Action(
