@@ -15,7 +15,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
 PAGES = ("explore", "annotate", "evaluate", "corpora", "manage", "quality", "jobs", "health")
-UNEXPECTED = "Something went wrong that should not"
+UNEXPECTED = "An unexpected error occurred"
 TEXTS = (
     "",
     "Who played Maria in West Side Story?",
@@ -84,7 +84,7 @@ class Walk:
     steps: list[str] = field(default_factory=list)
 
     def go(self, length: int) -> None:
-        """Raises AssertionError with the whole walk where a page raised, or said that something went wrong that should not."""
+        """Raises AssertionError with the whole walk where a page raised, or said that an unexpected error occurred."""
         address = self.draw(ADDRESSES)
         page = self.draw(PAGES)
         self._note(f"open {page} {address}")

@@ -4,7 +4,7 @@
 
 Walk n is drawn from the seed n, so that one that failed can be repeated alone (`--first n --walks 1`).  Each begins in a home of its own with
 two projects, predictions and runs (tests/attacks/test_walks.py, which takes 25 walks in the gate and shrinks what fails).  A walk fails where
-a page raises, or says that something went wrong that should not.
+a page raises, or says that an unexpected error occurred.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -30,7 +31,8 @@ def test_every_passage_of_an_answer_is_shown_whole(annotate: Open, store: Store)
     app = annotate(project=project.id)
     fine(app)
     (more,) = [e for e in app.expander if "more passage" in e.label]
-    assert more.label.replace("\\", "").startswith("2 more passages for this answer *answer 1, ")
+    # answers stand in an order drawn for each task
+    assert re.match(r"2 more passages for this answer \*answer [12], ", more.label.replace("\\", ""))
     assert more.proto.expanded
     second = str(more.markdown[0].value).replace("\\", "")
     assert "winning goal." in second

@@ -43,7 +43,7 @@ def test_two_stored_runs_stand_side_by_side(corpus: str, open_app: Open, store: 
     assert "1 in both, 1 only left, 1 only right" in shown
     rows = [line for line in shown.splitlines() if line.startswith("| :")]
     assert [("Natalie Wood" in r, "both" in r) for r in rows] == [(True, True), (False, False), (False, False)]
-    assert shown.count("only here") == 2
+    assert shown.count("this side only") == 2
 
 
 def test_time_by_part_adds_up() -> None:

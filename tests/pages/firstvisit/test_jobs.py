@@ -66,7 +66,7 @@ def test_a_job_is_shown_stopped_and_closed_wherever_it_was_started(held: Held, o
     assert held.wait(TIMEOUT)
     app = open_app("jobs")  # after a reload
     assert "it can go on" in texts(app)
-    button(app, "Close A long one").click().run()
+    button(app, "Dismiss").click().run()
     assert "Nothing is running" in texts(app)
     assert not shared.running("builds")
 
@@ -116,11 +116,11 @@ def test_time_left_is_reckoned_from_what_was_done_here(monkeypatch: pytest.Monke
 
 def test_a_snapshot_is_taken_in_the_background(open_app: Open, store: Store) -> None:
     app = open_app("quality")
-    button(app, "Take a snapshot").click().run()
+    button(app, "Take snapshot").click().run()
     assert shared.running("snapshots")["snapshot"].wait(TIMEOUT)
     app.run()
     assert not app.exception
-    assert "Snapshot 1 is taken" in texts(app)
+    assert "Snapshot 1 was taken" in texts(app)
     assert [s.number for s in store.exports.snapshots()] == [1]
 
 

@@ -48,8 +48,8 @@ def test_submitted_work_is_compared_and_counts_nowhere(practising: AppTest, stor
     assert not app.exception
     shown = texts(app)
     assert "agreement with the reference" in shown
-    assert "The reference" in shown
-    button(app, "Go on").click().run()
+    assert "**Reference**" in shown
+    button(app, "Continue").click().run()
     assert "agreement with the reference" not in texts(app)
     assert counts(store) == {}
 
@@ -62,7 +62,7 @@ def test_leaving_keeps_it_and_removing_removes_it_alone(practising: AppTest, sto
     assert project.name in str(app.selectbox(key="annotate.project").options)
     first = app.session_state["annotate.work"]
     assert first.project.id == project.id
-    button(app, "Go on practising").click().run()
+    button(app, "Continue practising").click().run()
     assert app.session_state["annotate.work"].project.name == practice.PRACTICE
     before = counts(store)
     button(app, "Remove it").click().run()
