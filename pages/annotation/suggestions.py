@@ -38,7 +38,7 @@ def uses(work: Work) -> tuple[SuggestionUse, ...]:
     """What became of each suggestion that was decided on, in their order."""
     actions: dict[tuple[str, int], Action] = {}
     for same in merged_by_answer(work.suggestions):
-        action = form_of.became(work.form, as_offer(same[0]))
+        action = form_of.decision_on(work.form, as_offer(same[0]))
         if action is not None:
             actions.update({(s.prediction_id, s.position): action for s in same})
     return tuple(
@@ -65,7 +65,7 @@ def draw(work: Work) -> None:
     if not work.suggestions:
         return
     lists = merged_by_answer(work.suggestions)
-    states = [form_of.became(work.form, as_offer(same[0])) for same in lists]
+    states = [form_of.decision_on(work.form, as_offer(same[0])) for same in lists]
     left = [number for number, became in enumerate(states) if became is None]
     st.markdown(f"**Suggestions** :gray[from a model: check each against its passage · {len(left)} of {len(lists)} left]")
     with st.container(height=PIXELS if len(left) > TALL else "content", border=False):
