@@ -10,40 +10,21 @@ from collections.abc import Callable
 from core.settings import Settings
 
 
-def _reader(settings: Settings) -> None:
-    from core.models.finding import find_checkpoint
+def _finds(function: str, setting: str, *more: str) -> Callable[[Settings], None]:
+    """A check that calls a function of core.models.finding with a setting's value.  A hub name passes: only loading it shows whether it works."""
 
-    find_checkpoint(settings.reader, "reader")
+    def check(settings: Settings) -> None:
+        from core.models import finding
 
+        getattr(finding, function)(getattr(settings, setting), *more)
 
-def _answerer(settings: Settings) -> None:
-    from core.models.finding import find_checkpoint
-
-    find_checkpoint(settings.answerer, "answerer")
-
-
-def _answering(settings: Settings) -> None:
-    from core.models.finding import find_answering
-
-    find_answering(settings.answerer)
+    return check
 
 
 def _ambiguity(settings: Settings) -> None:
     from core.models.ambiguity import find_ambiguity
 
     find_ambiguity()
-
-
-def _weights(settings: Settings) -> None:
-    from core.models.finding import find_fid
-
-    find_fid(settings.answerer)  # a hub name passes: only loading it shows whether it works
-
-
-def _seq2seq(settings: Settings) -> None:
-    from core.models.finding import find_fid
-
-    find_fid(settings.seq2seq)
 
 
 def _language_model(settings: Settings) -> None:
@@ -53,12 +34,12 @@ def _language_model(settings: Settings) -> None:
 
 
 CHECKS: dict[str, Callable[[Settings], None]] = {
-    "checkpoint reader": _reader,
-    "checkpoint answerer": _answerer,
+    "checkpoint reader": _finds("find_checkpoint", "reader", "reader"),
+    "checkpoint answerer": _finds("find_checkpoint", "answerer", "answerer"),
     "checkpoint ambiguity": _ambiguity,
-    "answering model": _answering,
-    "encoder-decoder answerer-seq2seq": _weights,  # bundled; AMBISCOPE_ANSWERER names another
-    "encoder-decoder fid": _seq2seq,  # bundled; AMBISCOPE_SEQ2SEQ names another
+    "answering model": _finds("find_answering", "answerer"),
+    "encoder-decoder answerer-seq2seq": _finds("find_fid", "answerer"),  # bundled; AMBISCOPE_ANSWERER names another
+    "encoder-decoder fid": _finds("find_fid", "seq2seq"),  # bundled; AMBISCOPE_SEQ2SEQ names another
     "a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL": _language_model,
 }
 

@@ -423,9 +423,3 @@ class CorpusLibrary:
                         shutil.rmtree(gone)
             except OSError as e:
                 raise StorageError(f"corpus '{name}' cannot be deleted ({e.strerror or e}); check {self.folder}") from e
-
-
-def open_corpus(name: str | None = None, settings: Settings | None = None) -> Corpus:
-    """Opens a corpus by name (default: AMBISCOPE_CORPUS) with a library of its own."""
-    settings = settings or Settings.from_env()
-    return CorpusLibrary(settings).open(name or settings.corpus)

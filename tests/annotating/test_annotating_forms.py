@@ -24,22 +24,22 @@ def test_the_first_suggestion_makes_a_single_answer_the_second_several() -> None
         "multiple",
         (QAPair(WOOD.question, ("Natalie Wood",), ("d1",)), QAPair(ZEGLER.question, ("Rachel Zegler",), ("d2", "d3"))),
     )
-    assert [g.became(form, o) for o in (WOOD, ZEGLER)] == ["accepted", "accepted"]
+    assert [g.decision_on(form, o) for o in (WOOD, ZEGLER)] == ["accepted", "accepted"]
 
 
 def test_what_became_of_a_suggestion_follows_from_the_pairs() -> None:
     form = g.accept(g.accept(g.Form(), WOOD), ZEGLER)
     first, second = (p.key for p in form.pairs)
     edited = g.fill(form, first, answers="Natalie Wood | Natasha Gurdin")
-    assert g.became(edited, WOOD) == "edited"
-    assert g.became(g.fill(form, second, question="Who?"), ZEGLER) == "edited"
-    assert g.became(g.delete_pair(form, second), ZEGLER) == "rejected"
-    assert g.became(g.choose(form, "single"), ZEGLER) == "rejected"
-    assert g.became(g.withdraw(form, ZEGLER), ZEGLER) is None
+    assert g.decision_on(edited, WOOD) == "edited"
+    assert g.decision_on(g.fill(form, second, question="Who?"), ZEGLER) == "edited"
+    assert g.decision_on(g.delete_pair(form, second), ZEGLER) == "rejected"
+    assert g.decision_on(g.choose(form, "single"), ZEGLER) == "rejected"
+    assert g.decision_on(g.withdraw(form, ZEGLER), ZEGLER) is None
     assert len(g.withdraw(form, ZEGLER).pairs) == 1
-    assert g.became(g.reject(form, WOOD), WOOD) == "rejected"
+    assert g.decision_on(g.reject(form, WOOD), WOOD) == "rejected"
     assert g.accept(form, WOOD).kind == "multiple"
-    assert g.became(g.Form(), WOOD) is None
+    assert g.decision_on(g.Form(), WOOD) is None
 
 
 def test_another_kind_loses_nothing() -> None:

@@ -112,7 +112,7 @@ def test_no_word_tells_the_answers_apart() -> None:
     answers = [answer("Red", same), answer("blue", same)]
     for clarification in clarify("What colour is basalt?", answers, [same], reader(lambda q, p: "Red")):
         assert (clarification.question, clarification.passed) == ("What colour is basalt?", False)
-        assert "nothing in the evidence is sure" in clarification.why
+        assert "nothing in the evidence distinguishes" in clarification.why
 
 
 def test_the_reader_is_asked_about_the_deciding_passages_first() -> None:

@@ -179,7 +179,7 @@ def test_a_wrong_checksum_keeps_nothing_and_harms_nothing(site: Site, tmp_path: 
 )
 def test_a_web_page_in_the_place_of_data(page: Callable[[Any], None], site: Site, tmp_path: Path) -> None:
     site.plan = [page]
-    with pytest.raises(DownloadError, match="a web page in the place of data"):
+    with pytest.raises(DownloadError, match="a web page instead of data"):
         get(site, tmp_path)
     assert not list(tmp_path.glob("file*")) or [p.name for p in tmp_path.glob("file*")] == ["file.part.json"]
 

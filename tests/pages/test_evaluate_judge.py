@@ -169,6 +169,6 @@ def test_what_judges_say_of_themselves(settings: Settings) -> None:
 
 def test_a_kappa_that_is_undefined_is_no_number() -> None:
     same = JudgeAgreement({}, judge_row("x", [(True, True)] * 4))
-    assert kappa_of(same).startswith("undefined: everybody said the same")
+    assert kappa_of(same).startswith("undefined: everybody always gave the same")
     one = JudgeAgreement({}, judge_row("x", [(True, False)]))
     assert kappa_of(one) == "0.000, n 1"

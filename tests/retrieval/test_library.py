@@ -27,7 +27,7 @@ from core.retrieval import library as library_module
 from core.retrieval.corpus import PassageWriter
 from core.retrieval.encoder import HashingEncoder
 from core.retrieval.hybrid import DENSE_WEIGHT
-from core.retrieval.library import CorpusLibrary, open_corpus
+from core.retrieval.library import CorpusLibrary
 from core.retrieval.readers.lines import Limits, Rejected
 from core.settings import ROOT, Settings
 
@@ -339,8 +339,7 @@ def test_starter_is_built_on_first_use_and_again_when_its_file_changes(
     assert library.names() == ["starter"]
     first = library.open("starter")
     built = library.list()[0].built
-    assert open_corpus("starter", settings).digest == first.digest
-    assert open_corpus(settings=settings).digest == first.digest
+    assert CorpusLibrary(settings).open("starter").digest == first.digest
     assert library.list()[0].built == built
     with (starter / "passages.tsv").open("a") as f:
         f.write("p6\tA sixth passage.\tSix\n")

@@ -78,7 +78,7 @@ def test_each_candidate_is_judged_by_weights_of_the_systems_own(engine: Engine, 
 
 
 def test_no_system_answers_with_the_weights_of_another(engine: Engine) -> None:
-    with pytest.raises(CheckpointError, match=r"ambigprompt has no reranker of its own.*train reranker --system ambigprompt"):
+    with pytest.raises(CheckpointError, match=r"ambigprompt has no reranker for .*train reranker --system ambigprompt"):
         asked(engine, "ambigprompt", "reranker")
 
 

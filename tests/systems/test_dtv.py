@@ -135,7 +135,7 @@ def test_its_settings_name_model_and_prompt_versions() -> None:
 def test_nothing_verified_is_nothing_found_and_said() -> None:
     prediction = answer(system({"supporting": '{"passages": []}'})[0], QUESTION)
     assert (prediction.answers, prediction.interpretations) == ((), ())
-    assert "verification left none of 5 passages" in prediction.events[-1].why  # type: ignore[union-attr]
+    assert "verification kept none of 5 passages" in prediction.events[-1].why  # type: ignore[union-attr]
     assert prediction.passages  # the nearest ones are there to look at
 
 

@@ -104,5 +104,5 @@ def test_what_it_builds_on_is_missing_or_another(bundled: Path) -> None:
 def test_only_float16_is_packed() -> None:
     with pytest.raises(CheckpointError, match="only float16 weights are packed, not F32"):
         pack(save({"w": torch.zeros(2)}))
-    with pytest.raises(CheckpointError, match="no safetensors file"):
+    with pytest.raises(CheckpointError, match="not a safetensors file"):
         pack(b"\x05\0\0\0\0\0\0\0abcde")

@@ -178,14 +178,14 @@ def test_a_model_that_fails_everywhere_is_an_error_and_no_answer(app: AppTest, m
         self: TableGenerator, query: str, passages: Sequence[t.Passage], run: Run
     ) -> Iterator[tuple[int, t.Interpretation]]:
         for i, p in enumerate(passages):
-            run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0, "the endpoint said <b>HTTP 500</b>"))
-            yield i, t.Interpretation(p.id, failed="the endpoint said <b>HTTP 500</b>")
+            run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0, "the endpoint returned <b>HTTP 500</b>"))
+            yield i, t.Interpretation(p.id, failed="the endpoint returned <b>HTTP 500</b>")
 
     monkeypatch.setattr(TableGenerator, "interpret", dead)
     ask(app)
     assert not app.exception
     (error,) = app.error
-    assert "failed at 'interpret' (all of 4 calls): the endpoint said <b>HTTP 500</b>" in error.value.replace("\\", "")
+    assert "failed at 'interpret' (all of 4 calls): the endpoint returned <b>HTTP 500</b>" in error.value.replace("\\", "")
     shown = texts(app)
     assert "The run did not finish" in shown
     assert "4 of 4 calls of the model failed" in shown

@@ -102,7 +102,7 @@ def test_ambigprompt_is_the_papers_method_alone(checkpoint: Path, tmp_path: Path
     info = made.system("ambigprompt", own_passages=True).info
     assert info.settings["reranking"] is None
     assert (info.settings["decoding"]["retrieval_prior"], info.settings["decoding"]["repeats"]) == (0.0, True)
-    with pytest.raises(CheckpointError, match="no reranker of its own for additions=reranker"):
+    with pytest.raises(CheckpointError, match="no reranker for additions=reranker"):
         made.system("ambigprompt", options=Options(extra={"additions": "reranker"}), own_passages=True)
 
 

@@ -68,7 +68,7 @@ def test_where_nothing_is_likely_to_be_right_one_answer_is_given_at_any_rate() -
 def test_a_stopping_threshold_chooses_its_rule_and_does_not_go_with_the_expected_f1() -> None:
     assert LoopEnd.chosen(0.3) == LoopEnd("threshold", 0.3)
     assert LoopEnd.chosen(None, "expected-f1").rule == "expected-f1"
-    with pytest.raises(InputError, match="leave one of them out"):
+    with pytest.raises(InputError, match="remove one of them"):
         LoopEnd.chosen(0.3, "expected-f1")
 
 
