@@ -14,6 +14,7 @@ from pages.app.markup import escape
 from pages.runs import live, options
 from pages.runs import sides as aligned
 from pages.runs.result import draw_result
+from pages.runs.runner import Run
 from storage.records.results import StoredPrediction
 
 STARTER = "starter"
@@ -72,7 +73,7 @@ def linked() -> list[StoredPrediction]:
     return [] if live.runs() else [shared.store().predictions.get_prediction(i) for i in ids if i]
 
 
-def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[live._Side]) -> None:
+def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[Run]) -> None:
     """`sides`: prediction, its stored id, prefix of its keys; `runs` those that ended without being saved, in the same places."""
     found = [p for p, *_ in sides if p is not None]
     both: tuple[Set[int], ...] | None = None
@@ -90,7 +91,7 @@ def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[live._Side]
             draw_result(place, prediction, saved, prefix, shared_answers, SIDES[number] if len(sides) > 1 else "")
 
 
-def finish(runs: list[live._Side]) -> None:
+def finish(runs: list[Run]) -> None:
     """After the last event: the address names what was saved; what went wrong stays on the page."""
     for name, run in zip(("prediction", "other"), runs):
         if run.saved:
