@@ -71,7 +71,7 @@ ACCIDENTS = {
     "choices of another kind": (Reply('{"choices": "none"}'), "no choices"),
     "no content": (Reply('{"choices": [{"message": {"content": null}}]}'), "said nothing"),
     "empty text": (said(""), "said nothing"),
-    "other words": (said("I'd rather talk about the weather."), "not a JSON object"),
+    "other words": (said("I'd rather talk about the weather."), "no JSON object"),
     "half an object inside": (said('{"answer": "Ad'), "lacks answer"),
     "another type": (said({"answer": [1, 2]}), "lacks answer"),
     "not utf-8": (Reply(b"\xff\xfe\x00"), "not JSON"),
