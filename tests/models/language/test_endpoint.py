@@ -63,10 +63,10 @@ def test_plain_text_and_estimated_tokens() -> None:
 # ---------------------------------------------------------------- what servers say instead of an answer
 
 ACCIDENTS = {
-    "html": (Reply("<html><script>alert(1)</script>It works!</html>", content_type="text/html"), "no JSON"),
+    "html": (Reply("<html><script>alert(1)</script>It works!</html>", content_type="text/html"), "not JSON"),
     "empty body": (Reply(""), "is empty"),
-    "half an object": (Reply('{"choices": [{"message": {"con'), "no JSON"),
-    "a list": (Reply("[1, 2]"), "no JSON object"),
+    "half an object": (Reply('{"choices": [{"message": {"con'), "not JSON"),
+    "a list": (Reply("[1, 2]"), "not a JSON object"),
     "no choices": (Reply('{"choices": [], "error": {"message": "overloaded"}}'), "no choices.*overloaded"),
     "choices of another kind": (Reply('{"choices": "none"}'), "no choices"),
     "no content": (Reply('{"choices": [{"message": {"content": null}}]}'), "said nothing"),
@@ -74,8 +74,8 @@ ACCIDENTS = {
     "other words": (said("I'd rather talk about the weather."), "no JSON object"),
     "half an object inside": (said('{"answer": "Ad'), "lacks answer"),
     "another type": (said({"answer": [1, 2]}), "lacks answer"),
-    "not utf-8": (Reply(b"\xff\xfe\x00"), "no JSON"),
-    "deep": (Reply("[" * 100_000), "no JSON"),
+    "not utf-8": (Reply(b"\xff\xfe\x00"), "not JSON"),
+    "deep": (Reply("[" * 100_000), "not JSON"),
     "giant": (Reply(b" " * 3_000_000), "longer than 1024 KiB"),
     "compressed": (Reply(b"\x1f\x8b" + b"x" * 40, content_encoding="gzip"), "compressed"),
     "redirect": (Reply("", 302, location="http://127.0.0.1:9/steal"), "which is not followed"),
