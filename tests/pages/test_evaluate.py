@@ -350,7 +350,7 @@ def test_uploads_are_checked(open_app: Open, settings: Settings, store: Store) -
     assert "stored, fid, 6 questions" in texts(fine(app))
     app.file_uploader(key="evaluate.upload.run").set_value([("x.json", b'{"rows": 1}', "application/json")])
     button(app, "Store report").click().run()
-    assert "no report of an evaluation" in app.error[0].value.replace("\\", "")
+    assert "not an evaluation report" in app.error[0].value.replace("\\", "")
 
 
 # ---------------------------------------------------------------- parts
