@@ -17,7 +17,6 @@ from core.datasets.ambignq import load
 from core.settings import ROOT
 from core.text import answer_keys
 from core.types import Annotation, QAPair, ReferenceQuestion
-from storage.door import Door
 from storage.projects.qualification import gold_score
 from storage.records.annotation import (
     Content,
@@ -137,7 +136,7 @@ def judged_by(sheet: JudgingSheet, known: Sequence[Annotation]) -> JudgingWork:
     return JudgingWork(tuple(answers))
 
 
-def feedback(store: Store | Door, item: str, who: str, stage: WorkStage, content: Content) -> GoldFeedback:
+def feedback(store: Store, item: str, who: str, stage: WorkStage, content: Content) -> GoldFeedback:
     """How somebody's work compares with the references of a practice question.  Raises as the store's methods."""
     found = store.items.get_item(item, who)
     systems = {p.prediction_id: p.system for p in found.predictions}
