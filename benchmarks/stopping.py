@@ -1,7 +1,7 @@
 """When an answer set is whole: every rule of core.systems.shared.stopping on the same runs, and how true the probabilities are.
 
     python -m benchmarks.stopping --runs FOLDER/ambiscope-*.jsonl [--cross]
-    python -m benchmarks.stopping --record_runs ambiscope dpr-threshold --questions data/starter/questions.json --corpus starter --out FOLDER
+    python -m benchmarks.stopping --follow ambiscope dpr-threshold --questions data/starter/questions.json --corpus starter --out FOLDER
 
 A run is followed beyond where the system would have stopped (core.training.tasks.calibration), once; the rules are then tried on what it said.  `--runs`: such
 files, of `python -m core train calibration` too; `--cross`: with calibrations fitted on the other four fifths of these runs, for the questions on which the
@@ -130,12 +130,12 @@ def shipped(name: str, own_passages: bool, corpus: str, engine: Engine) -> Calib
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="files NAME-*.jsonl of followed runs")
-    parser.add_argument("--own", action="store_true", help="with --runs: their questions as_retrieved their passages")
-    parser.add_argument("--record_runs", nargs="*", default=[], metavar="SYSTEM")
+    parser.add_argument("--own", action="store_true", help="with --runs: their questions brought their passages")
+    parser.add_argument("--follow", nargs="*", default=[], metavar="SYSTEM")
     parser.add_argument("--questions", type=Path)
     parser.add_argument("--corpus", default="starter")
     parser.add_argument("--limit", type=int)
-    parser.add_argument("--out", type=Path, help="with --record_runs: where the runs are kept")
+    parser.add_argument("--out", type=Path, help="with --follow: where the runs are kept")
     parser.add_argument("--cross", action="store_true")
     args = parser.parse_args()
     engine = Engine(Settings.from_env())
@@ -144,7 +144,7 @@ def main() -> int:
     for file in args.runs:
         name = max((n for n in ("ambiscope", *THRESHOLDS) if file.name.startswith(n + "-")), key=len)
         found.setdefault(name, []).extend(read(file))
-    if args.record_runs:
+    if args.follow:
         questions = [q for q in load(args.questions)[: args.limit] if q.passages is None or q.passages]
         own = all(q.passages is not None for q in questions)
         asked = [
@@ -156,7 +156,7 @@ def main() -> int:
             )
             for q in questions
         ]
-        for name in args.record_runs:
+        for name in args.follow:
             system = engine.system(name, None if own else args.corpus, raw_options(name), own_passages=own)
             found[name] = record_runs(system, asked, args.out / f"{name}-{args.questions.stem}.jsonl")
     print("| system, rule | n | F1 answer all [95%] / multi | against the first rule | answers | calibration error, points |")

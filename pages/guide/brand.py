@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
@@ -18,7 +18,7 @@ LIGHT, DARK = ("#1f2937", "#0068c9"), ("#f3f4f6", "#60b4ff")  # letters and mark
 CHANGELOG = "brand.changelog"
 
 
-@cache
+@lru_cache(maxsize=2)
 def _logo(dark: bool) -> str:
     text = (ROOT / "pages" / "guide" / "logo.svg").read_text(encoding="utf-8")
     for light, on_dark in zip(LIGHT, DARK, strict=True) if dark else ():

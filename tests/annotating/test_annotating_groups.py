@@ -49,7 +49,7 @@ def test_union_joins_two_groups_through_a_third_pair() -> None:
 def test_separate_combine_delete_correct_add() -> None:
     apart = groups.separate(SHEET, 0)
     assert [g.aliases for g in apart.groups[:2]] == [("Natalie Wood",), ("natalie wood", "Natasha Gurdin")]
-    with pytest.raises(InputError, match="one piece"):
+    with pytest.raises(InputError, match="only one part"):
         groups.separate(apart, 0)
     with pytest.raises(InputError, match="two answers"):
         groups.combine(SHEET, [1])

@@ -175,7 +175,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: _changed(AMBIGNQ, 0, "annotations", 0, "qaPairs", 0, "answer", to=["Spain", "Spain"]),
         r"qaPairs\[0\]\.answer.*'Spain' occurs twice",
     ),
-    "ambignq: the same pair twice": (lambda: _changed(AMBIGNQ, 0, "annotations", 0, "qaPairs", to=[PAIR, PAIR]), r"qaPairs\[1\].*stands twice"),
+    "ambignq: the same pair twice": (lambda: _changed(AMBIGNQ, 0, "annotations", 0, "qaPairs", to=[PAIR, PAIR]), r"qaPairs\[1\].*occurs twice"),
     "list: equal ids": (lambda: [{"id": "a", "question": "Who?", "answers": ["x"]}] * 2, "line 2.*also the id of line 1"),
     "list: no answers": (lambda: [{"id": "a", "question": "Who?", "answers": []}], "line 1, field 'answers'"),
 }  # fmt: skip

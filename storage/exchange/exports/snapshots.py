@@ -37,7 +37,7 @@ class Exports(Part):
 
     def __init__(self, database: Database, formats: Formats) -> None:
         super().__init__(database)
-        self.formats = formats
+        self._formats = formats
 
     def export(
         self,
@@ -55,7 +55,7 @@ class Exports(Part):
         be written; then an earlier file of that name is as it was.
         """
         chosen = filters or Filters(tuple(annotators), system)
-        made = check_format(self.formats, format, chosen)
+        made = check_format(self._formats, format, chosen)
         with replacing(out) as writer, self.reading() as session:
             check_filters(session, chosen)
             names = Names(session, chosen.pseudonyms)
@@ -100,7 +100,7 @@ class Exports(Part):
         if not formats or len(set(formats)) != len(formats):
             raise InputError("name each format of the snapshot once, and one at least")
         for name in formats:
-            check_format(self.formats, name, chosen)
+            check_format(self._formats, name, chosen)
         draft = draft_name(folder / "snapshot")
         try:
             draft.mkdir(parents=True)
@@ -121,9 +121,9 @@ class Exports(Part):
             names = Names(session, chosen.pseudonyms)
             for done, name in enumerate(formats):
                 progress(done, len(formats))
-                path = draft / f"{name}{self.formats[name].suffix}"
+                path = draft / f"{name}{self._formats[name].suffix}"
                 with replacing(path) as writer:
-                    counts = write_rows(session, self.formats[name], writer, chosen, names)
+                    counts = write_rows(session, self._formats[name], writer, chosen, names)
                 files.append(
                     {"format": name, "file": path.name, "sha256": writer.sha256, "bytes": writer.bytes, "counts": counts}
                 )

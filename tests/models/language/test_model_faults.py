@@ -68,7 +68,7 @@ FAULTS: dict[str, tuple[Answer | None, str]] = {
     "403": (lambda body, n: Reply("no", 403), "refuses the key"),
     "429": (lambda body, n: Reply("slow down", 429), "HTTP 429"),
     "500": (lambda body, n: Reply("oops", 500), "HTTP 500"),
-    "html": (lambda body, n: Reply("<html><body>Welcome</body></html>"), "no JSON"),
+    "html": (lambda body, n: Reply("<html><body>Welcome</body></html>"), "not JSON"),
     "empty": (lambda body, n: Reply(""), "empty"),
     "no choices": (lambda body, n: Reply('{"id": 1}'), "no choices"),
     "garbage": (lambda body, n: said("lorem ipsum dolor sit amet"), "no JSON object"),

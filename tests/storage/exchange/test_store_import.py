@@ -278,7 +278,7 @@ def test_a_line_too_long_is_not_read_into_memory(store: Store, tmp_path: Path, m
     with pytest.raises(FormatError, match="line 2: the line is longer"):
         store.imports.import_file(tmp_path / "a.jsonl")
     monkeypatch.setattr("core.json_io.MAX_FILE_BYTES", 100)
-    with pytest.raises(InputError, match="at most 100"):
+    with pytest.raises(InputError, match="the limit is 100"):
         store.imports.import_file(put(tmp_path / "a.json", [MANY]))
 
 

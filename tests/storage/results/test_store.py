@@ -253,7 +253,7 @@ def test_wrong_judgments_are_refused(store: Store) -> None:
     saved = store.predictions.save_prediction(prediction())
     bad: list[tuple[dict[str, Any], str]] = [
         ({"verdict": "right"}, ", ".join(LABELS)),
-        ({"verdict": None}, "verdict"),
+        ({"verdict": None}, "label"),
         ({"state": "done"}, "draft, submitted, skipped"),
         ({"note": "a\0"}, "NUL"),
         ({"note": "x" * 20_001}, "20001"),

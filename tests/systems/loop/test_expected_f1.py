@@ -86,5 +86,5 @@ def test_what_is_sure_is_kept_and_what_is_impossible_is_not() -> None:
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, math.nan])
 def test_what_is_no_probability_is_refused(wrong: float) -> None:
-    with pytest.raises(InputError, match="no probability"):
+    with pytest.raises(InputError, match="not a probability"):
         most_expected([0.5, wrong])
