@@ -164,6 +164,7 @@ def about(run: StoredEvaluation, name: str) -> None:
             pd.DataFrame({"fact": list(facts), "value": [str(v) for v in facts.values()]}),
             hide_index=True,
             width="stretch",
+            height="content",
             alt="Facts about the run",
         )
     with right:
