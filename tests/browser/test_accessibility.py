@@ -135,6 +135,10 @@ def violations(page: Any) -> list[str]:
     ]
 
 
+OWN = {
+    "Copy to clipboard",
+    "Choose date",
+}  # Streamlit's buttons in a block of code and in a field for a date, which have names of their own
 # Streamlit's own buttons, in a field, a table or a list that has a name
 OF_FIELDS = "[role=radiogroup], [role=tablist], [role=group], nav, .js-plotly-plot, " + ", ".join(
     f"[data-testid={kind}]" for kind in ("stDataFrame", "stFileUploader", "stNumberInput")
@@ -166,8 +170,8 @@ def test_a_planted_fault_is_found(look: Open) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_controls_of_the_same_word_have_different_names(look: Open, name: str) -> None:
-    counted = Counter(names(look(name)))
-    assert counted
+    counted = Counter(n for n in names(look(name)) if n not in OWN)
+    assert counted or name == "manage"  # its buttons stand in its tabs
     assert [n for n, times in counted.items() if times > 1] == []
 
 
