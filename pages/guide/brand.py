@@ -26,9 +26,13 @@ def _logo(dark: bool) -> str:
     return text
 
 
+def mark() -> None:
+    """The tab's icon, before the navigation: it would take the page's own, which the browser fetches from another host."""
+    st.set_page_config(page_title="Ambiscope", page_icon=str(ICON), layout="wide")
+
+
 def name(page: StreamlitPage) -> None:
     """The tab's title says which page it is."""
-    # a file, as Streamlit's own icons for a browser's tab come from another host
     st.set_page_config(page_title=f"{page.title} · Ambiscope", page_icon=str(ICON), layout="wide")
     st.logo(_logo(st.context.theme.type == "dark"), size="large", icon_image=ICON)
 

@@ -87,7 +87,7 @@ def link(server: str, browser: Any) -> str:
 
 def headings(page: Any) -> str:
     page.get_by_role("button", name="Download trace").wait_for(timeout=WAIT)
-    return str(page.locator("h3").first.inner_text())
+    return str(page.get_by_test_id("stMain").locator("h3").first.inner_text())
 
 
 def test_asks_and_opens_the_link_in_a_second_tab(link: str, tab: Any) -> None:
