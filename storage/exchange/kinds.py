@@ -190,7 +190,7 @@ def _sources(row: Row, names: Names) -> Row:
 
 def _of_hidden_item(table: Any) -> ColumnElement[bool]:
     item = workbench.ProjectItem
-    return hidden(select(item.project_id).where(item.id == table.item_id).scalar_subquery(), table.item_id)
+    return hidden(select(item.project_id).where(item.id == table.item_id).correlate(table).scalar_subquery(), table.item_id)
 
 
 # ---------------------------------------------------------------- the tables

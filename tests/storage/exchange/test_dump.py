@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from annotation_samples import fill_workbench
 from schema_files import schemas, unpack
+from sqlalchemy import select
 from storage_samples import annotations, ask, fill
 
 from core.errors import InputError
@@ -150,3 +151,12 @@ def test_a_row_that_refers_to_another_one_is_a_contradiction(store: Store, tmp_p
     rows[at]["question"] = "another"
     with pytest.raises(InputError, match=rf"line {at + 1}: this item has another content stored: 'question' differs"):
         store.imports.import_file(put(tmp_path / "b.jsonl", rows))
+
+
+@pytest.mark.parametrize("kind", ["item_prediction", "item_stage"])
+def test_whether_an_item_is_hidden_is_asked_of_each_row(kind: str) -> None:
+    """The project was looked up for all rows at once: PostgreSQL refused it, SQLite took the first row's project for all."""
+    table, hidden = KINDS[kind].table, KINDS[kind].hidden
+    assert hidden is not None
+    said = " ".join(str(select(table.id).where(~hidden(table))).split())
+    assert f"FROM project_item WHERE project_item.id = {table.__tablename__}.item_id" in said
