@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import InputError
+from core.models.encoders.halving import Halving
 from core.retrieval.encoder import Vectors
 
 Spread = Literal["replicate", "shard", "one"]
 CODE_BYTES = (1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96)  # code lengths of FAISS's IVF-PQ kernels
 MOST_RESULTS = 2048  # of one search
-_PLACES = 256  # of a lookup table for each code byte
 
 _log = logging.getLogger(__name__)
 
@@ -67,33 +67,29 @@ class GpuIndex:
         self._resources = [library.StandardGpuResources() for _ in gpus]  # must live as long as the index
         self._cpu, self.gpus = index, gpus
         self._gpu: Any = library.index_cpu_to_gpu_multiple_py(self._resources, index, options, list(gpus))
-        self._lock, self._batch = threading.Lock(), 0  # 0: as many questions as there are
+        self._lock, self._halving = threading.Lock(), Halving(self._is_full, self._halved, self._leave)
 
     def search(self, queries: Vectors, k: int) -> tuple[Vectors, NDArray[np.int64]]:
         """Scores and rows (Q, k), as FAISS's own search."""
-        with self._lock:
-            return self._search(queries, k)
 
-    def _search(self, queries: Vectors, k: int) -> tuple[Vectors, NDArray[np.int64]]:
-        size = self._batch or len(queries)
-        found: list[tuple[Vectors, NDArray[np.int64]]] = []
-        start = 0
-        while start < len(queries):
-            part = queries[start : start + size]
-            try:
-                index = self._gpu if self._gpu is not None else self._cpu
-                found.append(index.search(part, k))
-                start += len(part)
-            except RuntimeError as error:
-                if self._gpu is None or not _is_memory(error):
-                    raise
-                if len(part) > 1:
-                    size = self._batch = max(1, len(part) // 2)
-                    _log.warning("the GPU's memory is too small for that many questions: %d at a time from now on", size)
-                else:
-                    self._gpu, self._resources, self._batch, size = None, [], 0, len(queries)
-                    _log.warning("the GPU's memory is too small for a search: the index is searched on the CPU from now on")
+        def some(part: slice) -> tuple[Vectors, NDArray[np.int64]]:
+            found: tuple[Vectors, NDArray[np.int64]] = (self._cpu if self._gpu is None else self._gpu).search(queries[part], k)
+            return found
+
+        with self._lock:
+            found = self._halving.run(some, len(queries))
         return np.concatenate([scores for scores, _ in found]), np.concatenate([rows for _, rows in found])
+
+    def _is_full(self, error: RuntimeError) -> bool:
+        return self._gpu is not None and _is_memory(error)
+
+    @staticmethod
+    def _halved(items: int, most: int) -> None:
+        _log.warning("the GPU's memory is too small for that many questions: %d at a time from now on", most)
+
+    def _leave(self) -> None:
+        _log.warning("the GPU's memory is too small for a search: the index is searched on the CPU from now on")
+        self._gpu, self._resources = None, []
 
 
 def on_gpus(index: Any, gpus: tuple[int, ...], spread: Spread) -> GpuIndex | None:

@@ -14,11 +14,8 @@ from core.types import Passage
 
 FILE = "short_names.sqlite"
 MOST_NAMES = 3  # that a query is expanded by
-EXPLAINED, TITLE, TEXT = (
-    1000,
-    10,
-    1,
-)  # weights of a passage that explains the short form, one titled with the name, one that mentions it
+# weights of a passage that explains the short form, one titled with the name, one that mentions it
+EXPLAINED, TITLE, TEXT = 1000, 10, 1
 WHOLE_TEXTS = 200_000  # passages; in larger corpora, only names in titles are indexed
 _AT_ONCE = 10_000
 

@@ -201,7 +201,7 @@ class Refuel(PassageSystem):
         failed: set[str] = set()
         if self.verification == "probability":
             self.check_cancelled()
-            evidence = [[p for p in passages if any(e.passage_id == p.passage.id for e in a.evidence)] for a in free]
+            evidence = [_supporting(a, passages) for a in free]
             jobs = [(question.text, found or list(passages), ()) for found in evidence]
             for a, proposal in zip(free, self.model.propose_many(jobs)):
                 given = probability_of(a.text, proposal.candidates)
@@ -215,7 +215,7 @@ class Refuel(PassageSystem):
             return [a for a in answers if a.text not in failed]
         for a in free:
             self.check_cancelled()
-            asked = told[a.text].question if a.text in told else question.text
+            asked = _asked(a, told, question)
             returned = self.asking([(asked, [p.passage for p in passages])])[0]
             if not any(overlapping(r, a.text) for r in returned):
                 failed.add(a.text)
@@ -235,8 +235,8 @@ class Refuel(PassageSystem):
         run = Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
         claims = []
         for a in free:
-            own = tuple(p.passage for p in passages if any(e.passage_id == p.passage.id for e in a.evidence))
-            asked = told[a.text].question if a.text in told else question.text
+            own = tuple(p.passage for p in _supporting(a, passages))
+            asked = _asked(a, told, question)
             claims.append(Claim(asked, a.text, own or tuple(p.passage for p in passages[:MOST_EVIDENCE])))
         verdicts = self.judge.verify(claims, run)
         yield from run.events()
@@ -247,6 +247,16 @@ class Refuel(PassageSystem):
                 yield t.AnswerRejected(
                     a.text, f"the language model finds no support for it as the answer to '{claim.question}'"
                 )
+
+
+def _supporting(answer: t.Answer, passages: Sequence[t.RetrievedPassage]) -> list[t.RetrievedPassage]:
+    """The passages that an answer was read from."""
+    return [p for p in passages if any(e.passage_id == p.passage.id for e in answer.evidence)]
+
+
+def _asked(answer: t.Answer, told: dict[str, t.Clarification], question: t.Question) -> str:
+    """The disambiguated question of an answer, or the question as asked where there is none."""
+    return told[answer.text].question if answer.text in told else question.text
 
 
 def build(parts: Parts, options: Options) -> Refuel:

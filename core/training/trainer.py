@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from core import disk
 from core.errors import CancelledError, CheckpointError, InputError, StorageError
 from core.models.encoders import memory
-from core.models.encoders.precision import native_bf16
+from core.models.encoders.device import native_bf16
 from core.models.encoders.pretrained import reason
 
 PRECISIONS = ("auto", "bf16", "fp32")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session, undefer
 
 from core.errors import FormatError
@@ -359,7 +359,7 @@ LEFT_OUT = ("sign_in_wait", "project_job", "export", "snapshot")
 
 
 def write_pairs(session: Session, row: tables.Annotation, pairs: Sequence[QAPair]) -> None:
-    session.execute(delete(tables.QaPair).where(tables.QaPair.annotation_id == row.id))
+    """The pairs of an annotation that has none yet."""
     for position, pair in enumerate(pairs):
         session.add(
             tables.QaPair(

@@ -82,10 +82,18 @@ def about(archive: Path | None = None) -> About:
 
 def digest(archive: Path | None = None) -> str:
     """Names what is made of the file.  Raises StorageError where there is none."""
+    path = archive or ARCHIVE
     try:
-        return hashlib.sha256((archive or ARCHIVE).read_bytes()).hexdigest()[:12]
+        stat = path.stat()
+        return _digest(path, stat.st_size, stat.st_mtime_ns)
     except OSError as error:
-        raise StorageError(f"{archive or ARCHIVE} cannot be read ({error.strerror or error}); get Ambiscope again") from error
+        raise StorageError(f"{path} cannot be read ({error.strerror or error}); get Ambiscope again") from error
+
+
+@lru_cache(maxsize=2)
+def _digest(path: Path, _size: int, _changed: int) -> str:
+    """Read once: the page asks at each call of its store."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
 def load(

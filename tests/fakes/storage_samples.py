@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from core import types as t
 from core.trace import to_json
@@ -119,6 +119,7 @@ def annotate(
         row.type, row.state, row.version, row.updated = annotation.type, state, row.version + 1, moment
         session.add(row)
         session.flush()
+        session.execute(delete(tables.QaPair).where(tables.QaPair.annotation_id == row.id))
         write_pairs(session, row, annotation.pairs)
 
 

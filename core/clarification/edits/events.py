@@ -49,7 +49,7 @@ _CUT = re.compile(
 )
 _PARTICIPLE = re.compile(r"(?:\w+ed|Born|Brought|Taken|Made|Built|Held|Led|Sent|Known)\b(?=[^,]*,)")
 _WORD = re.compile(r"[^\W\d_][\w’'-]*")
-_BE = frozenset("is are was were been be has have had".split())
+_BE = frozenset(_CLASSES["be"].split())
 _STATE = re.compile(r"^(?:who|what|which\b.*?)(?:['’]s|\s+(?:is|was|are|were))\b", re.IGNORECASE)
 # asked of the present: a past date holds only where the text tells of a change
 _PRESENT = re.compile(
@@ -160,11 +160,8 @@ def said_of_it(question: str, sentence: str, offset: int, answer: int | None, is
     if answer is None:
         return is_time and verb is not None and verb.kind in kinds and bool(_LASTING.match(sentence, offset))
     mine, its = _clause(sentence, answer), _clause(sentence, offset)
-    behind = its.kind == "other" and len(sentence[answer : its.start].split()) in (
-        1,
-        2,
-        3,
-    )  # "Ted Hughes, who had held it from 1984"
+    # "Ted Hughes, who had held it from 1984"
+    behind = its.kind == "other" and len(sentence[answer : its.start].split()) in (1, 2, 3)
     together = mine == its or behind or ("other" not in (mine.kind, its.kind) and (is_time or mine.kind == its.kind))
     if _PRESENT.match(question) and is_time:
         return verb is not None and verb.kind in kinds | {"record"} and together

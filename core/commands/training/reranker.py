@@ -58,8 +58,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     Raises InputError, CheckpointError, StorageError.
     """
     from core.engine import Engine
-    from core.models.encoders.device import pick_device
-    from core.models.encoders.precision import bf16_autocast
+    from core.models.encoders.device import bf16_autocast, pick_device
     from core.models.finding import find_checkpoint
     from core.models.ranking.features import OF_VERIFIER
     from core.models.ranking.reranker import write_weights

@@ -4,9 +4,11 @@ of its upper layers, only updates of rank r are trained and stored.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 ADAPTED = (
@@ -58,6 +60,17 @@ def merge(encoder: Any, layers: int) -> None:
 def differences(network: nn.Module) -> dict[str, Tensor]:
     """The weights of the updates, by name."""
     return {n: t for n, t in network.state_dict().items() if n.endswith((".down", ".up"))}
+
+
+def load_trained(network: Any, file: Path) -> None:
+    """Reads what `network.trained()` names from a file, into a network whose other weights are the base's.
+
+    Raises ValueError for weights that are missing or unknown, and as safetensors and torch do.
+    """
+    tensors = {name: value.float() for name, value in load_file(file).items()}
+    if odd := sorted(set(tensors) ^ set(network.trained())):
+        raise ValueError(f"{len(odd)} weights are missing or unknown, {odd[0]} for one")
+    network.load_state_dict(tensors, strict=False)
 
 
 def _maps(encoder: Any, layers: int) -> list[tuple[nn.Module, str]]:

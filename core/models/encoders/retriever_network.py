@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from core.errors import CheckpointError
 from core.models.encoders.bert import fits, load_bert
-from core.models.encoders.low_rank import adapt, differences, merge
+from core.models.encoders.low_rank import adapt, differences, load_trained, merge
 from core.models.encoders.packaged import MINILM, packaged_folder
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.retriever import RetrieverConfig, damaged, retriever_config
@@ -73,16 +73,12 @@ class RetrieverNetwork(nn.Module):
 def load_retriever(folder: Path) -> tuple[Any, RetrieverNetwork]:
     """(tokenizer, network).  Raises CheckpointError for a folder that is damaged or does not fit its base."""
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
 
     try:
         config = retriever_config(folder)
         tokenizer, encoder = load_bare_encoder(config.base)
         network = RetrieverNetwork(encoder, config)
-        tensors = {name: value.float() for name, value in load_file(folder / WEIGHTS).items()}
-        if odd := sorted(set(tensors) ^ set(network.trained())):
-            raise ValueError(f"{len(odd)} weights are missing or unknown, {odd[0]} for one")
-        network.load_state_dict(tensors, strict=False)
+        load_trained(network, folder / WEIGHTS)
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         raise damaged(folder, error) from None
     return tokenizer, network.eval()

@@ -14,13 +14,12 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
 
 from core.errors import CheckpointError
-from core.models.encoders.device import OnDevice, pick_device
+from core.models.encoders.device import OnDevice, bf16_autocast, native_bf16, pick_device
+from core.models.encoders.low_rank import load_trained
 from core.models.encoders.mpnet import load_mpnet
 from core.models.encoders.packaged import packaged_folder
-from core.models.encoders.precision import bf16_autocast, native_bf16
 from core.models.encoders.word_pieces import WordPieces
 from core.models.finding import WEIGHTS, find_verifier, read_config
 from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
@@ -86,10 +85,7 @@ def load_verifier_network(folder: Path, base: Path) -> VerifierNetwork:
     config = _config(folder)
     try:
         network = VerifierNetwork(load_mpnet(base), config)
-        tensors = {name: value.float() for name, value in load_file(folder / WEIGHTS).items()}
-        if odd := sorted(set(tensors) ^ set(network.trained())):
-            raise ValueError(f"{len(odd)} weights are missing or unknown, {odd[0]} for one")
-        network.load_state_dict(tensors, strict=False)
+        load_trained(network, folder / WEIGHTS)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise _damaged(folder, error) from None
     return network

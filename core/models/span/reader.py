@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from core.models.encoders.precision import bf16_autocast
+from core.models.encoders.device import bf16_autocast
 from core.models.finding import find_checkpoint
 from core.models.span.checkpoints import digest, load_span_network
 from core.models.span.model import SpanModel, collate, to_candidate, top_spans

@@ -48,10 +48,8 @@ class SquadReader:
         inputs = {k: v.to(self.device) for k, v in encoded.items() if k in self.tokenizer.model_input_names}
         with torch.inference_mode():
             out = self.network(**inputs)
-        best, said = (
-            float((out.start_logits[:, 0] + out.end_logits[:, 0]).min()),
-            "",
-        )  # the lowest "no answer" score of a window
+        best = float((out.start_logits[:, 0] + out.end_logits[:, 0]).min())  # the lowest "no answer" score of a window
+        said = ""
         for row, offsets in enumerate(encoded["offset_mapping"].tolist()):
             inside = torch.tensor([part == 1 for part in encoded.sequence_ids(row)])
             if (found := best_span(out.start_logits[row].cpu(), out.end_logits[row].cpu(), inside)) and found[2] > best:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from core.errors import InputError
 from core.metrics.retrieval import mrecall_at_k, recall_at_k
-from core.models.encoders.precision import bf16_autocast
+from core.models.encoders.device import bf16_autocast
 from core.models.encoders.retriever import RetrieverConfig
 from core.models.encoders.retriever_network import torch_ids
 from core.training.data.chunks import like_with_like, stream

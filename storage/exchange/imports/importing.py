@@ -175,7 +175,8 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
     rejects.settle()
     if layout < ONE_HOME:
         session.flush()
-        echoes = take_out(session.connection(), sorted(importer.questions))
+        rows = {importer.lines.row_of("question", {"question": name}) for name in importer.questions}
+        echoes = take_out(session.connection(), sorted(row for row in rows if row is not None))
         importer.stored.subtract(echoes)
         importer.known.update(echoes)
     return ImportReport(str(path), format, dict(+importer.stored), dict(+importer.known))
