@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from core import disk
 from core.models.finding import BUNDLED, PACKED, WEIGHTS
-from core.models.span.packed import pack, unpack
+from core.models.weights.packed import pack, unpack
 
 AGAINST = {"reader": "", "answerer": "reader"}  # what is built on comes first
 

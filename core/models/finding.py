@@ -14,7 +14,7 @@ from core.settings import ROOT
 
 BUNDLED = ROOT / "checkpoints"
 WEIGHTS = "model.safetensors"
-PACKED = "model.packed"  # compressed (core.models.span.packed), for large bundled checkpoints
+PACKED = "model.packed"  # compressed (core.models.weights.packed), for large bundled checkpoints
 RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
 SEQ2SEQ_ANSWERER = "answerer-seq2seq"  # the bundled encoder-decoder that writes one answer a step
 SMALL_SEQ2SEQ = "small-seq2seq"  # `kind` in config.json of core.models.seq2seq.small

@@ -10,7 +10,7 @@ import pytest
 
 from core.cli import main
 from core.models.ranking.calibration import FILE, read_calibration
-from core.models.span.checkpoints import digest
+from core.models.weights.files import digest
 from core.settings import ROOT
 
 NAMES = ("Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz", "Greta", "Hugo", "Ida", "Jan", "Karl", "Lena")

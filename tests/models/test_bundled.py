@@ -13,8 +13,8 @@ from safetensors.torch import load
 
 from core.models.finding import BUNDLED, PACKED, SMALL_SEQ2SEQ
 from core.models.seq2seq.small import load_small
-from core.models.span.checkpoints import digest
-from core.models.span.packed import unpack
+from core.models.weights.files import digest
+from core.models.weights.packed import unpack
 from core.settings import Settings
 from core.systems import SYSTEMS
 from core.systems.shared.base import Options, Parts

@@ -42,8 +42,8 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
     from core.models.finding import find_verifier
     from core.models.ranking.verifier import load_verifier_network
     from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
-    from core.models.span.checkpoints import save_weights
     from core.models.span.reader import load_reader
+    from core.models.weights.files import save_weights
     from core.training.data.verifier_examples import mine
     from core.training.tasks.verifier import VerifierTask
 

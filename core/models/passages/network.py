@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from core.errors import CheckpointError
 from core.models.finding import WEIGHTS, named_folder, read_config
-from core.models.span.checkpoints import digest
+from core.models.weights.files import digest
 
 KIND = "passages"
 

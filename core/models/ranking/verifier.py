@@ -24,7 +24,7 @@ from core.models.encoders.word_pieces import WordPieces
 from core.models.finding import WEIGHTS, find_verifier, read_config
 from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
 from core.models.ranking.verifier_rows import Window, collate_windows, window_bounds
-from core.models.span.checkpoints import digest
+from core.models.weights.files import digest
 from core.types import Passage
 
 BATCH = 16  # windows encoded together

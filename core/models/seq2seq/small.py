@@ -30,10 +30,11 @@ from core.models.encoders.pretrained import pretrained
 from core.models.finding import SMALL_SEQ2SEQ, find_checkpoint
 from core.models.interleaving import use_interleaving
 from core.models.seq2seq.network import IGNORED, FidBatch, Target, fan_out
-from core.models.span.checkpoints import digest, load_span_network, save_network
+from core.models.span.checkpoints import load_span_network
 from core.models.span.model import base_folder, load_base
 from core.models.span.network import Prompting
 from core.models.span.rows import clip, pad, passage_rows, prompt_row
+from core.models.weights.files import digest, save_network
 from core.types import EOI
 
 LOWEST = -1e4  # lowest score: finite in half precision too

@@ -17,11 +17,12 @@ from pathlib import Path
 import torch
 
 from core.models.finding import find_checkpoint
-from core.models.span.checkpoints import digest, load_span_network
+from core.models.span.checkpoints import load_span_network
 from core.models.span.model import Span, SpanModel, collate, to_candidate, top_spans
 from core.models.span.network import SpanNetwork
 from core.models.span.reader import PassageReader
 from core.models.span.rows import Rows
+from core.models.weights.files import digest
 from core.text import normalize_answer, overlapping
 from core.types import Candidate, Job, Proposal, RetrievedPassage
 

@@ -13,9 +13,10 @@ import torch
 
 from core.models.encoders.device import bf16_autocast
 from core.models.finding import find_checkpoint
-from core.models.span.checkpoints import digest, load_span_network
+from core.models.span.checkpoints import load_span_network
 from core.models.span.model import SpanModel, collate, to_candidate, top_spans
 from core.models.span.rows import Rows
+from core.models.weights.files import digest
 from core.types import Candidate, Passage
 
 BATCH_ROWS = 64

@@ -17,7 +17,8 @@ from core.models.finding import BUNDLED, find_checkpoint
 from core.models.seq2seq.fid import load_network, save_fid
 from core.models.seq2seq.network import FidConfig
 from core.models.seq2seq.small import SmallConfig, SmallSeq2Seq, from_span, make_small, save_small
-from core.models.span.checkpoints import digest, load_span_network
+from core.models.span.checkpoints import load_span_network
+from core.models.weights.files import digest
 from core.training.freezing import freeze
 from core.training.tasks.fid import FidTask
 

@@ -25,7 +25,7 @@ def read(*folders: Path) -> list[dict[str, Any]]:
     """The tensors of each checkpoint by name.  Raises CheckpointError."""
     from safetensors import SafetensorError
 
-    from core.models.span.checkpoints import read_weights
+    from core.models.weights.files import read_weights
 
     try:
         return [read_weights(folder) for folder in folders]

@@ -19,7 +19,7 @@ from core.models.ranking import verifier as span_verifier
 from core.models.ranking.verifier import UNREAD, SpanVerifier, load_verifier, load_verifier_network
 from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
 from core.models.ranking.verifier_rows import Window, collate_windows, window_bounds
-from core.models.span.checkpoints import save_weights
+from core.models.weights.files import save_weights
 from core.types import Passage
 
 CONFIG = VerifierConfig(rank=2, trained_layers=2, hidden=8, max_tokens=48, window_words=8)

@@ -45,8 +45,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 def _make(args: argparse.Namespace, settings: Settings) -> Made:
     from core.models.passages.network import KIND, JointConfig, JointNetwork
-    from core.models.span.checkpoints import save_weights
     from core.models.span.reader import load_reader
+    from core.models.weights.files import save_weights
     from core.training.retrieval.passages import JointTask
 
     reader, digest = load_reader(args.reader or settings.reader, settings.device)

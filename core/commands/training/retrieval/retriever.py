@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 def _make(args: argparse.Namespace, settings: Settings) -> Made:
     from core.models.encoders.retriever_network import RetrieverNetwork, load_bare_encoder, load_retriever
-    from core.models.span.checkpoints import save_weights
+    from core.models.weights.files import save_weights
     from core.training.retrieval.retriever import RetrieverTask
 
     try:

@@ -11,8 +11,9 @@ import pytest
 
 from core.errors import CheckpointError
 from core.models.finding import WEIGHTS
-from core.models.span import checkpoints
-from core.models.span.checkpoints import TICK_NS, digest, training_of
+from core.models.span.checkpoints import training_of
+from core.models.weights import files
+from core.models.weights.files import TICK_NS, digest
 
 
 def sha(data: bytes) -> str:
@@ -21,7 +22,7 @@ def sha(data: bytes) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(checkpoints, "_DIGESTS", {})
+    monkeypatch.setattr(files, "_DIGESTS", {})
     (tmp_path / WEIGHTS).write_bytes(b"one" * 100)
     return tmp_path
 
@@ -39,7 +40,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         counted.append(1)
         return whole(file, name)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(checkpoints.hashlib, "file_digest", counting)
+    monkeypatch.setattr(files.hashlib, "file_digest", counting)
     return counted
 
 

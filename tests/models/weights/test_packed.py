@@ -13,9 +13,9 @@ from safetensors.torch import save
 
 from core.errors import CheckpointError
 from core.models.finding import PACKED, WEIGHTS
-from core.models.span import packed
-from core.models.span.checkpoints import digest, read_weights
-from core.models.span.packed import MAGIC, pack, unpack
+from core.models.weights import packed
+from core.models.weights.files import digest, read_weights
+from core.models.weights.packed import MAGIC, pack, unpack
 
 EVERY = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(torch.float16)  # NaN and -0 too
 
