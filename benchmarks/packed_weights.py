@@ -1,8 +1,8 @@
-"""Packs the weights of the bundled reader and answering model, after they were trained anew: model.safetensors becomes model.packed.
+"""Packs the weights of the larger bundled checkpoints, after they were trained anew: model.safetensors becomes model.packed.
 
     python -m benchmarks.packed_weights
 
-The answering model is kept as the difference to the reader, so both are written, and read back before model.safetensors goes.
+The answering model is kept as the difference to the reader, so both are written; each is read back before its model.safetensors goes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from core import disk
 from core.models.finding import BUNDLED, PACKED, WEIGHTS
 from core.models.weights.packed import pack, unpack
 
-AGAINST = {"reader": "", "answerer": "reader"}  # what is built on comes first
+AGAINST = {
+    "reader": "",
+    "answerer": "reader",
+    "verifier": "",
+    "rewriter": "",
+    "fid": "",
+    "answerer-seq2seq": "",
+}  # what is built on comes first
 
 
 def main() -> None:

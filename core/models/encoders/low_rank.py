@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
+
+from core.models.weights.files import read_weights
 
 ADAPTED = (
     "attention.self.query",
@@ -62,12 +63,12 @@ def differences(network: nn.Module) -> dict[str, Tensor]:
     return {n: t for n, t in network.state_dict().items() if n.endswith((".down", ".up"))}
 
 
-def load_trained(network: Any, file: Path) -> None:
-    """Reads what `network.trained()` names from a file, into a network whose other weights are the base's.
+def load_trained(network: Any, folder: Path) -> None:
+    """Reads what `network.trained()` names from a checkpoint, into a network whose other weights are the base's.
 
     Raises ValueError for weights that are missing or unknown, and as safetensors and torch do.
     """
-    tensors = {name: value.float() for name, value in load_file(file).items()}
+    tensors = {name: value.float() for name, value in read_weights(folder).items()}
     if odd := sorted(set(tensors) ^ set(network.trained())):
         raise ValueError(f"{len(odd)} weights are missing or unknown, {odd[0]} for one")
     network.load_state_dict(tensors, strict=False)

@@ -20,8 +20,6 @@ from core.models.encoders.retriever import RetrieverConfig, damaged, retriever_c
 from core.models.encoders.word_pieces import FILE as WORD_PIECES
 from core.models.encoders.word_pieces import WordPieces
 
-WEIGHTS = "model.safetensors"
-
 
 def load_bare_encoder(base: str) -> tuple[Any, Any]:
     """(tokenizer, bare encoder in eval mode) of the packaged base, a folder or a hub name.  Raises CheckpointError."""
@@ -78,7 +76,7 @@ def load_retriever(folder: Path) -> tuple[Any, RetrieverNetwork]:
         config = retriever_config(folder)
         tokenizer, encoder = load_bare_encoder(config.base)
         network = RetrieverNetwork(encoder, config)
-        load_trained(network, folder / WEIGHTS)
+        load_trained(network, folder)
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         raise damaged(folder, error) from None
     return tokenizer, network.eval()

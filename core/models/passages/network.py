@@ -17,12 +17,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from core.errors import CheckpointError
-from core.models.finding import WEIGHTS, named_folder, read_config
-from core.models.weights.files import digest
+from core.models.finding import named_folder, read_config
+from core.models.weights.files import digest, read_weights
 
 KIND = "passages"
 
@@ -98,7 +97,7 @@ def _loaded(folder: Path, weights: str) -> JointNetwork:
         if body.get("kind") != KIND:
             raise ValueError(f"it holds a {body.get('kind')} model")
         network = JointNetwork(JointConfig(**body["config"]))
-        network.load_state_dict({n: v.float() for n, v in load_file(folder / WEIGHTS).items()})
+        network.load_state_dict({n: v.float() for n, v in read_weights(folder).items()})
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise CheckpointError(f"passage reranker {folder} is damaged ({error}); train it again") from None
     return network.eval()

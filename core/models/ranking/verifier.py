@@ -21,7 +21,7 @@ from core.models.encoders.low_rank import load_trained
 from core.models.encoders.mpnet import load_mpnet
 from core.models.encoders.packaged import packaged_folder
 from core.models.encoders.word_pieces import WordPieces
-from core.models.finding import WEIGHTS, find_verifier, read_config
+from core.models.finding import find_verifier, read_config
 from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
 from core.models.ranking.verifier_rows import Window, collate_windows, window_bounds
 from core.models.weights.files import digest
@@ -85,7 +85,7 @@ def load_verifier_network(folder: Path, base: Path) -> VerifierNetwork:
     config = _config(folder)
     try:
         network = VerifierNetwork(load_mpnet(base), config)
-        load_trained(network, folder / WEIGHTS)
+        load_trained(network, folder)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise _damaged(folder, error) from None
     return network

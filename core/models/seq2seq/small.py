@@ -22,7 +22,6 @@ from types import SimpleNamespace
 from typing import Any, get_args
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from core.errors import CheckpointError
@@ -34,7 +33,7 @@ from core.models.span.checkpoints import load_span_network
 from core.models.span.model import base_folder, load_base
 from core.models.span.network import Prompting
 from core.models.span.rows import clip, pad, passage_rows, prompt_row
-from core.models.weights.files import digest, save_network
+from core.models.weights.files import digest, read_weights, save_network
 from core.types import EOI
 
 LOWEST = -1e4  # lowest score: finite in half precision too
@@ -359,7 +358,7 @@ def save_small(network: nn.Module, folder: Path, about: dict[str, Any] | None = 
 def load_small(folder: Path, config: SmallConfig | None = None) -> tuple[SmallSeq2Seq, Any]:
     """`config`: replaces the stored one.  Raises OSError, ValueError, KeyError, TypeError or SafetensorError for what does not fit."""
     stored = SmallConfig(**json.loads((folder / "config.json").read_text())["config"])
-    tensors = load_file(folder / "model.safetensors")
+    tensors = read_weights(folder)
     network, tokenizer = make_small(config or stored, _shared_encoder(stored) if stored.encoder else None)
     missing, unexpected = network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
     known = "encoder." if stored.encoder else "encoder.embeddings."
