@@ -11,6 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import make_map
 import pytest
 
 from core import cli
@@ -120,7 +121,7 @@ def test_the_formats_of_a_snapshot() -> None:
 
 
 def test_the_data_sets_that_are_named_exist() -> None:
-    named = [name for path in OURS for name in re.findall(r"core download ([\w-]+)", path.read_text(encoding="utf-8"))]
+    named = [name for path in OURS for name in re.findall(r"core download ([a-z][\w-]*)", path.read_text(encoding="utf-8"))]
     assert named
     assert set(named) <= set(DATASETS)
 
@@ -243,6 +244,10 @@ def test_recipes_name_what_the_files_hold() -> None:
         text = "".join(p.read_text(encoding="utf-8") for p in sources if p.suffix == ".py")
         missing += [name for name in names(cells[-1]) if re.fullmatch(r"[A-Z_]{4,}", name) and name not in text]
     assert missing == []
+
+
+def test_the_map_is_that_of_the_code() -> None:
+    assert make_map.page() == text_of("docs/architecture.md"), "write it anew: python tests/make_map.py"
 
 
 def test_the_architecture_names_every_folder() -> None:

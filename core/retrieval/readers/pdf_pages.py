@@ -1,4 +1,4 @@
-"""`python pdf_pages.py FILE MAX_PAGES`: the pages of a PDF as JSON lines on stdout.  Run as a separate process by read_pdf.
+"""The pages of a PDF as JSON lines on stdout: `python core/retrieval/readers/pdf_pages.py FILE MAX_PAGES`.  Run as a separate process by read_pdf.
 
 Lines: {"page": n, "title": ..., "text": ...}, {"page": n, "damaged": why}, then {"done": pages}; or one {"error": why} or
 {"too_many": pages}.  Memory, time per page and total time are limited, because a PDF can require any amount.
