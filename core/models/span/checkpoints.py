@@ -27,6 +27,7 @@ class Training:
     """What a checkpoint says of its training; empty if it does not."""
 
     prompting: str = "interleaved"
+    what: str = ""  # reader, answerer, or the target of `core train` that made it
     stage: str = ""  # pretrain (single answers and pseudo answers: the zero-shot setting) or tune
 
 
@@ -35,9 +36,22 @@ def training_of(folder: Path) -> Training:
     config = read_config(folder)
     try:
         arguments = (config.get("about") or {}).get("arguments") or {}
-        return Training(str(config["config"].get("prompting", "interleaved")), str(arguments.get("stage", "")))
+        return Training(
+            str(config["config"].get("prompting", "interleaved")),
+            str(arguments.get("what", "")),
+            str(arguments.get("stage", "")),
+        )
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(folder, error) from None
+
+
+def check_abstains(folder: Path) -> None:
+    """Raises CheckpointError for an answering model: it has the network of a reader, but never learned to abstain on a passage."""
+    if training_of(folder).what in ("answerer", "cotraining"):
+        raise CheckpointError(
+            f"{folder} holds an answering model, which was not trained to abstain on passages without an answer; "
+            "AMBISCOPE_READER needs a folder that `core train reader` made"
+        )
 
 
 def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanNetwork:

@@ -13,7 +13,7 @@ import torch
 
 from core.models.encoders.device import bf16_autocast
 from core.models.finding import find_checkpoint
-from core.models.span.checkpoints import load_span_network
+from core.models.span.checkpoints import check_abstains, load_span_network
 from core.models.span.model import SpanModel, collate, to_candidate, top_spans
 from core.models.span.rows import Rows
 from core.models.weights.files import digest
@@ -129,6 +129,7 @@ def _loaded(folder: Path, weights: str, device: str) -> PassageReader:
 def load_reader(name: str = "default", device: str = "auto") -> tuple[PassageReader, str]:
     """(reader, digest of its weights).  Loaded once, and again when the folder's weights change.  Raises CheckpointError."""
     folder = find_checkpoint(name, "reader")
+    check_abstains(folder)
     weights = digest(folder)
     with _LOADING:
         return _loaded(folder, weights, device), weights

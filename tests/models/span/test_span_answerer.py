@@ -358,3 +358,10 @@ def test_a_folder_of_another_kind_is_refused(config: str, says: str, tmp_path: P
     (tmp_path / "config.json").write_text(config)
     with pytest.raises(CheckpointError, match=says):
         find_checkpoint(str(tmp_path), "answerer")
+
+
+def test_an_answering_model_is_refused_as_a_reader() -> None:
+    with pytest.raises(
+        CheckpointError, match=r"answerer holds an answering model.*not trained to abstain.*`core train reader`"
+    ):
+        load_reader("answerer", "cpu")
