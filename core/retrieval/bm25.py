@@ -1,4 +1,4 @@
-"""BM25 over a passage store, in bm25s's file format, memory-mapped for reading.
+"""BM25 over a passage store (English stemmer and stop words), in bm25s's file format, memory-mapped for reading.
 
 Source: bm25s (Lu 2024, https://arxiv.org/abs/2407.03618), its `lucene` variant with k1 = 1.5 and b = 0.75, English stop words
 (its own and core.text's question words), the Snowball stemmer.  bm25s builds its score matrix from the tokens of the whole

@@ -1,4 +1,5 @@
-"""The fields of a project, changing its settings, and having a system answer its questions."""
+"""The fields of a project (corpus, systems, people an item, order, qualification, how long an opened item is reserved,
+warnings), changing them, and having a system answer its questions."""
 
 from __future__ import annotations
 

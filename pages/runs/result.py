@@ -1,4 +1,5 @@
-"""A finished prediction: the answer set first, then how it came about."""
+"""A finished prediction: its answers as cards, corrections and downloads, then how it came about (what evidence looks like:
+`pages.runs.trace`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Draws the events of a run, one after another, live or from storage."""
+"""Draws the events of a run, live or from storage; and how passages, an answer's evidence and its question look wherever a
+run shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose contributions an export holds, of which questions, and what people are called in it."""
+"""Whose contributions an export holds, from when, of which questions, and what people are called in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Who holds a slot of an item, inside a write transaction.
+"""Who holds a slot of an item, and when an expired lease loses it (how long one lasts: `lease_minutes` of the project),
+inside a write transaction.
 
 An expired lease keeps its slot until somebody else wants it; then its task is `expired`, without a slot, and its draft stays.
 Work submitted without a slot is over the number: it is kept, and takes a slot when one becomes free.

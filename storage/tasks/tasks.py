@@ -1,4 +1,4 @@
-"""A task's rows and its record, inside a transaction: what queue, drafts and submissions share."""
+"""A task's rows and its record, and when its lease ends, inside a transaction: what queue, drafts and submissions share."""
 
 from __future__ import annotations
 

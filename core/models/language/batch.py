@@ -1,4 +1,5 @@
-"""One batch of calls to an endpoint: retries with backoff, Retry-After, deadlines, and cancelling calls in flight."""
+"""One batch of calls to an endpoint: retries with backoff, Retry-After, deadlines, cancelling calls in flight, and what a
+refused call says."""
 
 from __future__ import annotations
 
