@@ -84,8 +84,12 @@ class Verdict(GroundedSystem):
         if not proposed:
             return Found((), retrieved.passages, _nothing(len(passages), trouble))
         proposed = yield from self._verified(proposed, passages, run)
+        # an endpoint replies in any order: the passages' order makes equal replies one result
+        rank = {passage.id: i for i, passage in enumerate(passages)}
+        order = sorted(range(len(proposed)), key=lambda i: rank.get(proposed[i].passage_id, len(rank)))
+        proposed = [proposed[i] for i in order]
         result = consolidate(proposed, self._vectors(proposed), self.how)
-        yield t.InterpretationsClustered(result.placed)
+        yield t.InterpretationsClustered(tuple(replace(p, index=order[p.index]) for p in result.placed))
         for i, why in result.dropped:
             if not any(_same(proposed[i], proposed[k]) for k in result.kept):
                 yield t.AnswerRejected(proposed[i].answer, why)

@@ -137,8 +137,9 @@ class TestInTheBrowser:
         provider.subject, provider.claims = "ada-1", lie
         page = tab()
         through_the_provider(page)
-        assert not is_in(page)
+        page.get_by_role("heading", name="Sign in").wait_for()
         assert at_the_form(page)
+        assert not is_in(page)
 
     def test_a_token_of_another_key_opens_nothing(self, tab: Any, provider: Provider) -> None:
         provider.subject, provider.forged = "ada-1", True

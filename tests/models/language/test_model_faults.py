@@ -153,6 +153,20 @@ def half(body: dict[str, Any], number: int) -> Reply:
     return Reply("oops", 500) if wrong and asks_for(body, "reason") else sound(body)
 
 
+def test_the_order_of_replies_changes_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late_first(body: dict[str, Any], number: int) -> Reply:
+        """The earlier a passage is asked about, the later its reply."""
+        reply = sound(body)
+        reply.wait = max(0.0, 1.0 - 0.2 * number) if asks_for(body, "reason") else 0.0
+        return reply
+
+    found = []
+    for answering in (sound, late_first):
+        with model(answering, monkeypatch) as settings:
+            found.append([a.text for a in answer(build("verdict", settings), t.Question(QUESTION)).answers])
+    assert found[0] == found[1]
+
+
 def test_half_of_the_passages_are_counted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with model(half, monkeypatch) as settings:
         prediction = answer(build("verdict", settings), t.Question(QUESTION))
