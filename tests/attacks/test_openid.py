@@ -78,7 +78,8 @@ def tab(browser: Any, server: str, provider: Provider) -> Iterator[Callable[[], 
 
 
 def through_the_provider(page: Any) -> None:
-    page.get_by_role("button", name="Sign in with your organisation").click()
+    with page.expect_request(lambda request: "oauth2callback" in request.url):  # until then the address is the form's own
+        page.get_by_role("button", name="Sign in with your organisation").click()
     page.wait_for_url(lambda url: "/auth/" not in url and "code=" not in url)
     quiet(page)
 
