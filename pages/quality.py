@@ -84,7 +84,7 @@ def computed_quality(filters: Filters) -> Quality:
 
 def anything(found: Quality) -> bool:
     """Whether somebody wrote or judged something."""
-    return bool(found.types or found.times or found.systems or found.pairs or found.verdict_pairs)
+    return bool(found.types or found.times or found.systems or found.pairs or found.label_pairs)
 
 
 def of_example() -> Quality:
@@ -102,7 +102,7 @@ def of_example() -> Quality:
 
 def agreement(filters: Filters) -> None:
     found = computed_quality(filters)
-    defined = any(f.defined for f in (*found.figures, found.verdicts))
+    defined = any(f.defined for f in (*found.figures, found.labels))
     if not anything(found) or (not defined and st.toggle("Show an example of agreement", key="quality.example.show")):
         found = of_example()
         st.info(

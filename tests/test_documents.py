@@ -236,9 +236,12 @@ def test_files_that_are_named_exist(path: Path) -> None:
 
 
 def test_recipes_name_what_the_files_hold() -> None:
-    """A registry that CONTRIBUTING names in capitals stands in a file or folder of its row."""
+    """A registry that CONTRIBUTING names in capitals stands in a file or folder of its row or list."""
     missing = []
-    for cells in rows(section(text_of("CONTRIBUTING.md"), "Where things go")):
+    recipes = section(text_of("CONTRIBUTING.md"), "Where things go")
+    longer = re.split(r"(?m)^### .*$", recipes)[1:]
+    assert longer
+    for cells in (*rows(recipes), *([text] for text in longer)):
         where = [ROOT / f for cell in cells for f in names(cell) if (ROOT / f).exists()]
         sources = [p for w in where for p in ([w] if w.is_file() else sorted(w.rglob("*.py")))]
         text = "".join(p.read_text(encoding="utf-8") for p in sources if p.suffix == ".py")

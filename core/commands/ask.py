@@ -1,4 +1,4 @@
-"""`python -m core ask QUESTION`: one question, its answers, on the terminal or as JSON."""
+"""`python -m core ask QUESTION`: answers one question, on the terminal or as JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def add_parser(commands: Any) -> None:
 
 
 def as_json(prediction: Prediction) -> dict[str, Any]:
-    """The documented object of `ask --json`, with the trace beside it."""
+    """The documented object of `ask --json`, including the trace."""
     from core.evaluation.cost import calls_of
     from core.trace import to_json
 

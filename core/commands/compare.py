@@ -1,4 +1,7 @@
-"""`python -m core compare RUN_A RUN_B`: two finished runs, metric by metric with interval and p-value, and the questions that differ most."""
+"""`python -m core compare RUN_A RUN_B`: compares two finished runs.
+
+Prints each metric's difference with interval and p-value, and the questions that differ most.
+"""
 
 from __future__ import annotations
 
@@ -67,5 +70,5 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _points(value: float | None) -> str:
-    """Hundredths with their sign."""
+    """A fraction in percentage points, with its sign."""
     return "" if value is None else f"{100 * value:+.1f}"

@@ -1,4 +1,7 @@
-"""`python -m core download NAME`: a public data set from its authors' address into AMBISCOPE_HOME; an interrupted download is resumed."""
+"""`python -m core download NAME`: downloads a public data set from its authors into AMBISCOPE_HOME.
+
+An interrupted download is resumed.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ def add_parser(commands: Any) -> None:
 
 
 def megabytes(size: int | None) -> str:
+    """A size in bytes as text: "12.3 MB", or "unknown size"."""
     return "unknown size" if size is None else f"{size / 1e6:.1f} MB"
 
 

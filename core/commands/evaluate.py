@@ -1,4 +1,7 @@
-"""`python -m core evaluate`: a system over a question file, rows to disk as they come, and a report with intervals."""
+"""`python -m core evaluate`: runs a system on a question file and reports the metrics with intervals.
+
+Rows are written to disk as they are computed.
+"""
 
 from __future__ import annotations
 
@@ -66,6 +69,7 @@ def add_parser(commands: Any) -> None:
 
 
 def read_pairs(pairs: list[str], flag: str = "--set") -> dict[str, Any]:
+    """NAME=VALUE options as a dictionary.  `flag`: their option, for messages.  Raises InputError."""
     out: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

@@ -1,4 +1,4 @@
-"""`python -m core index --passages FILE`: files to a corpus that can be asked."""
+"""`python -m core index --passages FILE`: builds a corpus from files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _files(paths: list[Path]) -> list[Path]:
-    """Replaces folders by the readable files in them, in name order."""
+    """The paths, with each folder replaced by the readable files in it, by name."""
     from core.retrieval.readers import READERS
 
     out: list[Path] = []

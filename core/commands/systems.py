@@ -1,4 +1,4 @@
-"""`python -m core systems`: every system, what it needs, and whether it can run here."""
+"""`python -m core systems`: lists the systems, what each one needs, and whether it can run here."""
 
 from __future__ import annotations
 

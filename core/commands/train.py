@@ -1,4 +1,7 @@
-"""`python -m core train TARGET`: trains or fits one part of the bundled systems.  A target is a module of core.commands.training with its options."""
+"""`python -m core train TARGET`: trains or fits one part of the bundled systems.
+
+A target is a module of core.commands.training with its own options.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,9 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Raises InputError for numbers out of bounds, missing files and data that is never trained on; else as the target's `run`."""
+    """Raises InputError for numbers out of bounds, missing files, and data that must not be trained on; otherwise as
+    the target's `run`.
+    """
     deprecated.current(args.typed, deprecated.TARGETS, "core train")
     check_numbers(args)
     check_files(args, settings)

@@ -203,17 +203,17 @@ class ModelJudge:
         if known:
             run.remembered.add("verify")
         todo = [i for i, k in enumerate(keys) if k not in known and claims[i].passages]
-        for i, verdict in zip(todo, self.generator.verify([claims[i] for i in todo], run) if todo else ()):
-            if verdict is not None:
-                known[keys[i]] = verdict
-                self.kept.put(keys[i], verdict)
+        for i, decision in zip(todo, self.generator.verify([claims[i] for i in todo], run) if todo else ()):
+            if decision is not None:
+                known[keys[i]] = decision
+                self.kept.put(keys[i], decision)
         return [known.get(k) if c.passages else False for k, c in zip(keys, claims)]
 
     def _supports_any(self, pair: t.QAPair, passages: Sequence[t.Passage], run: Run) -> bool | None:
         """Whether one of the passages supports the meaning; only passages that contain an answer are checked."""
         some = [p for p in passages[:MOST_PASSAGES] if has_answer(p.text, pair.answers)]
-        verdicts = self._verify([Claim(pair.question, pair.answers[0], (p,)) for p in some], run)
-        return True if any(verdicts) else None if verdicts and all(v is None for v in verdicts) else False
+        decisions = self._verify([Claim(pair.question, pair.answers[0], (p,)) for p in some], run)
+        return True if any(decisions) else None if decisions and all(v is None for v in decisions) else False
 
     def _matches(self, these: Sequence[str], those: Sequence[str], prompt: str, run: Run) -> list[bool | None]:
         """For each of `these`, whether one of `those` asks the same."""

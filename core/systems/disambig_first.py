@@ -94,8 +94,8 @@ class DisambigFirst(PassageSystem):
                 yield t.QuestionClarified(self._clarification(best.text, text, question.text), 0.0)
             answers.append(best.text)
             begun = time.perf_counter()
-        verdict = f"P(ambiguous) is {given:.0%}"
-        return f"{verdict}: {len(asked)} meanings were asked" if asked else f"{verdict}: the question was asked as it is"
+        decided = f"P(ambiguous) is {given:.0%}"
+        return f"{decided}: {len(asked)} meanings were asked" if asked else f"{decided}: the question was asked as it is"
 
     @staticmethod
     def _clarification(answer: str, asked: str, question: str) -> t.Clarification:

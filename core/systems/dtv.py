@@ -105,13 +105,13 @@ class DiversifyThenVerify(LanguageSystem):
         self, questions: Sequence[str], passages: Sequence[t.RetrievedPassage], run: Run
     ) -> Generator[t.Event, None, list[t.RetrievedPassage]]:
         """The passages that answer at least one question; one long call for each question."""
-        verdicts = self.generator.supporting(questions, [p.passage for p in passages], run)
+        decisions = self.generator.supporting(questions, [p.passage for p in passages], run)
         ids = [p.passage.id for p in passages]
-        for text, verdict in zip(questions, verdicts, strict=True):
-            why = "" if verdict is not None else "the language model failed"
-            yield t.QuestionVerified(text, tuple(ids[i] for i in sorted(verdict or ())), why)
+        for text, decision in zip(questions, decisions, strict=True):
+            why = "" if decision is not None else "the language model failed"
+            yield t.QuestionVerified(text, tuple(ids[i] for i in sorted(decision or ())), why)
         yield from run.finish_role()
-        good = frozenset().union(*(v for v in verdicts if v is not None))
+        good = frozenset().union(*(v for v in decisions if v is not None))
         kept = [p for i, p in enumerate(passages) if i in good]
         dropped = tuple(p.passage.id for i, p in enumerate(passages) if i not in good)
         yield t.PassagesPruned(tuple(p.passage.id for p in kept), dropped, "those verified to answer a question")

@@ -112,10 +112,10 @@ class RetrievalAugmentedClarification(LanguageSystem):
         claims = [
             Claim(question.text, n.answer, (by_id[n.passage_id],) if n.passage_id in by_id else everything) for n in nodes
         ]
-        verdicts = self.generator.verify(claims, run)
+        decisions = self.generator.verify(claims, run)
         yield from run.finish_role()
         pruned = "pruned: its passage does not support this as an answer to the question"
-        return [replace(n, verified=v, abstained=pruned if v is False else "") for n, v in zip(nodes, verdicts, strict=True)]
+        return [replace(n, verified=v, abstained=pruned if v is False else "") for n, v in zip(nodes, decisions, strict=True)]
 
 
 def _key(interpretation: t.Interpretation) -> tuple[str, str]:

@@ -31,7 +31,7 @@ from core.text import normalize_answer, overlapping
 SURPLUS = 2  # candidates taken from each passage
 EVIDENCE = 3  # passages a candidate is verified on
 MOST = 24  # maximum number of candidates to verify, likeliest first
-# verifier -> threshold, and weight of the recalling reader in the verdict
+# verifier -> threshold, and weight of the recalling reader in the decision
 DECIDES = {"trained": (0.1, 0.25), "answerer": (0.05, 0.9), "none": (0.03, 1.0)}
 DEFAULTS: dict[str, Any] = {
     "verifier": tuple(DECIDES),
@@ -79,9 +79,9 @@ class Rectify(PassageSystem):
         readouts = self.reader.read(question.text, [p.passage for p in passages])
         recalled = recall(passages, readouts, self.surplus, self.evidence)[:MOST]
         self.check_cancelled()
-        verdicts = verify(self.verifier, question.text, recalled, self.mix)
+        decisions = verify(self.verifier, question.text, recalled, self.mix)
         judged = sorted(
-            (t.Candidate(v.recalled.candidate.text, v.probability, v.recalled.candidate.evidence) for v in verdicts),
+            (t.Candidate(v.recalled.candidate.text, v.probability, v.recalled.candidate.evidence) for v in decisions),
             key=lambda c: -c.probability,
         )
         judged = self.additions.weighed(question.text, passages, judged, readouts)

@@ -238,11 +238,11 @@ class Refuel(PassageSystem):
             own = tuple(p.passage for p in _supporting(a, passages))
             asked = _asked(a, told, question)
             claims.append(Claim(asked, a.text, own or tuple(p.passage for p in passages[:MOST_EVIDENCE])))
-        verdicts = self.judge.verify(claims, run)
+        decisions = self.judge.verify(claims, run)
         yield from run.events()
         run.demand(frozenset())
-        for a, claim, verdict in zip(free, claims, verdicts):
-            if verdict is False:
+        for a, claim, decision in zip(free, claims, decisions):
+            if decision is False:
                 failed.add(a.text)
                 yield t.AnswerRejected(
                     a.text, f"the language model finds no support for it as the answer to '{claim.question}'"

@@ -139,9 +139,9 @@ class Verdict(GroundedSystem):
         placed = consolidate(proposed, self._vectors(proposed), self.how).placed
         alone = [p.index for p in placed if p.cluster < 0 and proposed[p.index].verified is None]
         claims = [Claim(proposed[i].question, proposed[i].answer, (by_id[proposed[i].passage_id],)) for i in alone]
-        verdicts = dict(zip(alone, self.generator.verify(claims, run) if claims else ()))
+        decisions = dict(zip(alone, self.generator.verify(claims, run) if claims else ()))
         yield from run.finish_role()
-        return [replace(one, verified=verdicts.get(i, one.verified)) for i, one in enumerate(proposed)]
+        return [replace(one, verified=decisions.get(i, one.verified)) for i, one in enumerate(proposed)]
 
     def _vectors(self, interpretations: Sequence[t.Interpretation]) -> Vectors:
         """f of Algorithm 1, line 10: the retriever's encoder."""

@@ -1,4 +1,4 @@
-"""Freezes lower encoder layers, which shortens the backward pass."""
+"""Freezes lower encoder layers, which makes the backward pass shorter."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from core.models.span.network import SpanNetwork
 
 
 def freeze(network: Any, layers: int) -> None:
-    """Freezes the `layers` lower encoder layers of a network over MiniLM; two of six save a fifth of a step's time.  Raises InputError.
+    """Freezes the `layers` lowest encoder layers of a network over MiniLM.  Two of six save a fifth of a step's time.
 
-    A shared encoder becomes the network's own if one of its layers is trained.
+    If one of a shared encoder's layers is trained, the network gets an encoder of its own.  Raises InputError.
     """
     if isinstance(network, SmallSeq2Seq) and layers < len(network.encoder.encoder.layer):  # type: ignore[union-attr, arg-type]
         with_own_encoder(network)

@@ -1,6 +1,6 @@
-"""Held-out figures while training: whole runs of an answering model, many questions advancing together.
+"""Held-out figures during training: complete runs of an answering model over many questions at once.
 
-Only for monitoring and comparing settings; reported results come from core.evaluation.run.
+They only monitor a training and compare settings; reported results come from core.evaluation.run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from core.types import BatchAnsweringModel, Passage, RetrievedPassage
 
 
 def answer_f1(answers: Sequence[str], gold: Sequence[Sequence[str]]) -> float:
-    """AmbigQA's F1 answer of one answer set; `gold` holds the aliases of each reference answer.
+    """AmbigQA's F1 answer of one answer set, from 0 to 1; `gold` holds the aliases of each reference answer.
 
     >>> answer_f1(["Paris", "Lyon"], [["Paris", "City of Light"], ["Nice"]])
     0.5
@@ -29,7 +29,7 @@ def answer_f1(answers: Sequence[str], gold: Sequence[Sequence[str]]) -> float:
 
 
 def run_f1(model: BatchAnsweringModel, examples: Sequence[MultiExample], max_answers: int = 8, batch: int = 8) -> float:
-    """Mean F1 of runs over the examples' own passages."""
+    """Mean F1 answer of runs over the examples' own passages, from 0 to 1.  `batch`: questions at a time."""
     passages = [
         [RetrievedPassage(Passage(str(j), title, text), j + 1, 0.0) for j, (title, text) in enumerate(e.passages)]
         for e in examples

@@ -1,7 +1,8 @@
 """A disk cache of model outputs, so that many systems over the same questions read each passage only once.
 
-For training on top of trained weights and for benchmarks: `cached_outputs(file)` adds a cache to the reader, the answering model, the verifier and the
-encoder of this process.  Keys contain the weights and all inputs, so that outputs of other weights are never returned.
+It serves benchmarks and training on top of trained weights.  `cached_outputs(file)` adds a cache to the reader, the
+answering model, the verifier and the encoder of this process.  Keys contain the weights and all inputs, so outputs of
+other weights are never returned.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _weights: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 def weights_of(network: Any) -> str:
-    """A digest of a network's weights in memory."""
+    """A digest of a network's weights in memory: 16 hexadecimal digits."""
     if network not in _weights:
         found = hashlib.sha256()
         for name, value in sorted(network.state_dict().items()):
@@ -59,7 +60,7 @@ class _Cache:
         self.values = Judgments(file)
 
     def __call__(self, keys: Sequence[Any], compute: Callable[[list[int]], Sequence[Any]]) -> list[Any]:
-        """The value of each key; `compute` gives the missing ones, by position, as plain JSON values."""
+        """The value of each key.  `compute` returns the values of the positions it is given, as plain JSON values."""
         names = [Judgments.key(torch.is_autocast_enabled("cpu"), key) for key in keys]
         known = self.values.get_many(names)
         if missing := [i for i, name in enumerate(names) if name not in known]:
@@ -71,7 +72,7 @@ class _Cache:
 
 @contextmanager
 def cached_outputs(file: Path) -> Iterator[None]:
-    """A context in which every model of this process uses the cache.  Raises StorageError if the file cannot be used."""
+    """A context in which every model of this process uses the cache.  Raises StorageError if the file is unusable."""
     cache = _Cache(file)
     read_pairs, propose_many, judge = PassageReader.read_pairs, SpanAnswerer.propose_many, SpanVerifier.judge
     views, compute = passage_signals.answerer_views, BertEncoder._compute

@@ -1,7 +1,9 @@
-"""The training loop: resumable, logged, on CPU or CUDA, in bf16 autocast where it is native, several GPUs through accelerate.
+"""The training loop: resumable and logged, on CPU or CUDA, with bf16 autocast where it is native and several GPUs
+through accelerate.
 
-A run folder holds config.json (settings and what identifies the run's inputs), log.jsonl (losses and held-out figures), state/ (weights, optimizer,
-position) and best/ and last/ (weights only).  The state is saved at intervals, at the end, and at a signal; the folder is locked by one run.
+A run folder holds config.json (settings, and what identifies the run's inputs), log.jsonl (losses and held-out
+figures), state/ (weights, optimizer, position), and best/ and last/ (weights only).  The state is saved at intervals,
+at the end and when a signal arrives.  The folder is locked while a run uses it.
 """
 
 from __future__ import annotations
@@ -36,7 +38,10 @@ GO_ON = "free some space and start again to resume"
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """`minutes`: time limit (0: none); the learning rate decays linearly until the earlier of both limits."""
+    """`minutes`: time limit (0: none).  The learning rate decays linearly towards whichever limit comes first.
+
+    Raises InputError for a number that is out of bounds.
+    """
 
     steps: int = 10_000
     minutes: float = 0.0
@@ -67,21 +72,26 @@ class TrainConfig:
 
 
 class Task(Protocol):
-    """What is trained: batches that depend on (seed, position) only, a loss, and a held-out figure."""
+    """What is trained: batches that depend only on (seed, position), a loss, and a held-out figure."""
 
     def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
-        """(position to resume from after this batch, batch), for ever."""
+        """Endless pairs (position to resume from after this batch, batch)."""
         ...
 
-    def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor: ...
+    def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
+        """The mean loss of a batch, a scalar."""
+        ...
 
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """Held-out figures; "figure" selects the best weights (higher is better).  {} without held-out data."""
+        """Held-out figures.  "figure" selects the best weights; higher is better.  {} without held-out data."""
         ...
 
 
 def parameter_groups(network: nn.Module, config: TrainConfig) -> list[dict[str, Any]]:
-    """Embeddings are frozen, so that the checkpoint can omit them (11M of 22M parameters).  New weights have a higher learning rate."""
+    """The optimizer's two groups: the encoder, and new weights, which have a higher learning rate.
+
+    Embeddings are frozen, so that the checkpoint can leave them out (11M of 22M parameters).
+    """
     groups: list[dict[str, Any]] = [{"params": [], "lr": config.lr}, {"params": [], "lr": config.head_lr}]
     for name, parameter in network.named_parameters():
         if ".embeddings." in name:
@@ -201,12 +211,17 @@ def fit(
     log: Callable[[str], None] = print,
     identity: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Trains until `steps` or `minutes`; resumes a run folder with the same config and identity.  Returns the last
-    log row.  At SIGTERM or SIGINT the step is finished, the state saved, and CancelledError raised.
+    """Trains until `steps` or `minutes` is reached, and returns the last log row.
 
-    `identity`: what else identifies this run, as JSON values: arguments and digests of input files.  Without held-out data, the
-    best weights are the last.  Raises InputError when `out` holds a run of another config or identity, ConflictError while another run
-    writes there, CheckpointError when its state cannot be loaded, StorageError if the disk refuses; the last saved state stays intact.
+    Resumes a run folder that has the same config and identity.  At SIGTERM or SIGINT it finishes the step, saves the
+    state and raises CancelledError.
+
+    `save`: writes (network, folder, log row) as a checkpoint.  `identity`: what else identifies this run, as JSON
+    values: arguments and digests of input files.  Without held-out data, the best weights are the last.
+
+    Raises InputError if `out` holds a run of another config or identity, ConflictError while another run writes there,
+    CheckpointError if its state cannot be loaded, and StorageError if the disk refuses; the last saved state stays
+    intact.
     """
     from accelerate import Accelerator
     from accelerate.utils import DistributedDataParallelKwargs

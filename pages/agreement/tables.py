@@ -61,7 +61,7 @@ def figure_rows(found: Sequence[Figure]) -> list[Row]:
 
 
 def overall(q: Quality) -> list[Row]:
-    return figure_rows([*q.figures, q.verdicts, q.question_verdicts, q.preferences])
+    return figure_rows([*q.figures, q.labels, q.question_labels, q.preferences])
 
 
 def pairs(q: Quality) -> list[Row]:
@@ -70,7 +70,7 @@ def pairs(q: Quality) -> list[Row]:
         rows[row.first, row.second] = {"Person": row.first, "Other person": row.second, "Questions": row.n} | {
             f.name: value_with_interval(f) for f in row.figures
         }
-    for row in q.verdict_pairs:
+    for row in q.label_pairs:
         mine = rows.setdefault((row.first, row.second), {"Person": row.first, "Other person": row.second})
         mine |= {
             "Answers judged": row.n,
@@ -153,7 +153,7 @@ def systems(q: Quality) -> list[Row]:
             "F1 with people": value_with_interval(r.f1),
             "Questions annotated": r.f1.n,
             "Alpha with people": value_with_interval(r.alpha),
-            **{verdict: r.verdicts.get(verdict, 0) for verdict in LABELS},
+            **{label: r.labels.get(label, 0) for label in LABELS},
             ADDED: q.missing.get(r.system, 0),
         }
         for r in q.systems
@@ -225,16 +225,16 @@ def periods_chart(q: Quality) -> go.Figure | None:
 
 def systems_chart(q: Quality) -> go.Figure | None:
     """Labels of each system's answers.  None where nothing was judged."""
-    judged = [r for r in q.systems if r.verdicts]
+    judged = [r for r in q.systems if r.labels]
     if not judged:
         return None
     names = [chart_text(r.system) for r in judged]
-    bars = [go.Bar(y=names, x=[r.verdicts.get(v, 0) for r in judged], name=v, orientation="h") for v in LABELS]
+    bars = [go.Bar(y=names, x=[r.labels.get(v, 0) for r in judged], name=v, orientation="h") for v in LABELS]
     figure = _framed(go.Figure(bars), "")
     figure.update_layout(
         barmode="stack", xaxis_title="answers, by the label that most people give", height=150 + 40 * len(names)
     )
-    figure.update_xaxes(tickformat="d", dtick=1 if max(sum(r.verdicts.values()) for r in judged) < 10 else None)
+    figure.update_xaxes(tickformat="d", dtick=1 if max(sum(r.labels.values()) for r in judged) < 10 else None)
     return figure
 
 

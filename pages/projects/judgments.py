@@ -1,4 +1,4 @@
-"""What judges said of an item: each answer with its verdict, in the order of the prediction, and what was missing."""
+"""What judges said of an item: each answer with its label, in the order of the prediction, and what was missing."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class TraceView:
             case t.QuestionVerified(question=question) if self._imagined is not None and self._imagined.knows(question):
                 self._imagined.verified(event)
             case t.QuestionVerified(question=question):
-                alone = Imagined(question, verdict=event)
+                alone = Imagined(question, decision=event)
                 self.place.caption(f"{escape(question)} {outcome_markdown(alone, self.passages, self._ranks)}")
             case t.ModelCalled(role=role, error=error):
                 self._checked |= role == "verify"

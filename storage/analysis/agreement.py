@@ -32,14 +32,14 @@ from core.metrics.agreement.tables import (
     figures,
     item_rows,
     judge_row,
+    label_figure,
+    label_pairs,
     majority,
     pair_rows,
     period_rows,
     system_row,
     time_rows,
     type_rows,
-    verdict_figure,
-    verdict_pairs,
 )
 from core.text import answer_key
 from storage.exchange.filters import Filters, check_filters
@@ -59,11 +59,11 @@ class Quality:
     """All tables.  `truncated`: in words, what was too much to be read."""
 
     figures: tuple[Figure, ...]
-    verdicts: Figure
-    question_verdicts: Figure
+    labels: Figure
+    question_labels: Figure
     preferences: Figure
     pairs: tuple[PairRow, ...]
-    verdict_pairs: tuple[PairRow, ...]
+    label_pairs: tuple[PairRow, ...]
     items: tuple[ItemRow, ...]
     periods: tuple[PeriodRow, ...]
     types: tuple[TypeRow, ...]
@@ -99,24 +99,24 @@ def quality(
         opinions = _opinions(session, filters, truncated)
         types = _type_counts(session, filters)
         times = _times(session, filters, truncated)
-        verdicts = _verdicts(session, filters, truncated)
+        labelled = _labelled(session, filters, truncated)
         judged = _judged_sheets(session, filters)
         sets = _sets(session, filters)
         missing = _missing(session, judged.missing)
-    marks = [m for m, _ in verdicts]
+    marks = [m for m, _ in labelled]
     return Quality(
         figures=figures(opinions, samples=samples),
-        verdicts=verdict_figure(marks, samples=samples),
-        question_verdicts=verdict_figure(judged.questions, "kappa of question labels", samples=samples),
-        preferences=verdict_figure(judged.preferences, "kappa of preferences", samples=samples),
+        labels=label_figure(marks, samples=samples),
+        question_labels=label_figure(judged.questions, "kappa of question labels", samples=samples),
+        preferences=label_figure(judged.preferences, "kappa of preferences", samples=samples),
         pairs=tuple(pair_rows(opinions)),
-        verdict_pairs=tuple(verdict_pairs(marks)),
+        label_pairs=tuple(label_pairs(marks)),
         items=tuple(item_rows(opinions)),
         periods=tuple(period_rows(opinions, days=days)),
         types=tuple(type_rows(types)),
         times=tuple(time_rows(times)),
-        judges=_judges(verdicts, judged, samples),
-        systems=_systems(verdicts, sets, samples),
+        judges=_judges(labelled, judged, samples),
+        systems=_systems(labelled, sets, samples),
         missing=missing,
         truncated=tuple(truncated),
     )
@@ -204,7 +204,7 @@ class _Answer:
     passed: bool | None
 
 
-def _verdicts(session: Session, filters: Filters, truncated: list[str]) -> list[tuple[Mark, _Answer]]:
+def _labelled(session: Session, filters: Filters, truncated: list[str]) -> list[tuple[Mark, _Answer]]:
     """Labels of the answers that were judged last."""
     labels, more = latest_labels(session, filters, MAX_LABELS)
     if more:
@@ -296,10 +296,10 @@ def _majorities(marks: Iterable[Mark]) -> dict[str, str]:
     return {item: label for item, label in found.items() if label is not None}
 
 
-def _judges(verdicts: Sequence[tuple[Mark, _Answer]], judged: _Sheets, samples: int) -> tuple[JudgeRow, ...]:
+def _judges(labelled: Sequence[tuple[Mark, _Answer]], judged: _Sheets, samples: int) -> tuple[JudgeRow, ...]:
     """What the systems think of their own answers, as a judge that is compared with people."""
-    people = _majorities(m for m, _ in verdicts)
-    answers = {a.key: a for _, a in verdicts}
+    people = _majorities(m for m, _ in labelled)
+    answers = {a.key: a for _, a in labelled}
     right = {key: label == "correct" for key, label in people.items() if label != "duplicate"}
     trips = [(bool(answers[k].passed), yes) for k, yes in right.items() if answers[k].passed is not None]
     sure = [(answers[k].probability >= 0.5, yes) for k, yes in right.items()]
@@ -349,13 +349,13 @@ def _sets(session: Session, filters: Filters) -> dict[str, list[tuple[AnswerSet,
 
 
 def _systems(
-    verdicts: Sequence[tuple[Mark, _Answer]],
+    labelled: Sequence[tuple[Mark, _Answer]],
     sets: Mapping[str, Sequence[tuple[AnswerSet, Sequence[AnswerSet]]]],
     samples: int,
 ) -> tuple[SystemRow, ...]:
-    answers = {a.key: a for _, a in verdicts}
+    answers = {a.key: a for _, a in labelled}
     labels: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for key, label in _majorities(m for m, _ in verdicts).items():
+    for key, label in _majorities(m for m, _ in labelled).items():
         labels[answers[key].system][answers[key].question].append(label)
     names = sorted({*labels, *sets})
     return tuple(system_row(name, labels.get(name, {}), sets.get(name, []), samples=samples) for name in names)

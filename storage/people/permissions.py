@@ -60,7 +60,7 @@ ACTIONS: Mapping[str, Action] = {
         ("save_prediction", "find_prediction", "get_prediction", "recent_predictions"),
     ),
     "judge answers": Action(
-        "give one's own verdict on an answer, change it, take it back; see those of others",
+        "label an answer, change the label, take it back; see the labels of others",
         "annotator",
         ("judge", "clear_judgment", "judgments"),
     ),

@@ -19,8 +19,8 @@ def gold_score(gold: Gold, content: Content, systems: dict[str, str]) -> float:
     """
     if isinstance(content, JudgingWork):
         given = {(systems.get(a.prediction_id, ""), a.position): a.verdict for a in content.answers}
-        right = sum(given.get(key) == verdict for key, verdict in gold.verdicts.items())
-        return right / len(gold.verdicts) if gold.verdicts else 1.0
+        right = sum(given.get(key) == label for key, label in gold.labels.items())
+        return right / len(gold.labels) if gold.labels else 1.0
     said = [pair.answers for pair in content.annotation.pairs]
     scores = []
     for reference in gold.annotations:

@@ -319,7 +319,7 @@ class Gold:
     with the feedback."""
 
     annotations: tuple[Annotation, ...] = ()
-    verdicts: Mapping[tuple[str, int], Label] = field(default_factory=dict)
+    labels: Mapping[tuple[str, int], Label] = field(default_factory=dict)
     hint: str = ""
 
 

@@ -255,8 +255,8 @@ class RejectedRowsError(FormatError):
         self.line = rejected[0][0] if rejected else None
 
 
-def check_judgment(verdict: object, note: str, state: object) -> None:
+def check_judgment(label: object, note: str, state: object) -> None:
     check_choice(state, State, "the state")
-    if verdict is not None or state == "submitted":
-        check_choice(verdict, Label, "the label")
+    if label is not None or state == "submitted":
+        check_choice(label, Label, "the label")
     check_text(note, "the note", limit=MAX_NOTE_CHARS)

@@ -92,7 +92,7 @@ class Labels(Part):
         prediction_id: str,
         position: int,
         annotator: str,
-        verdict: Label | None,
+        label: Label | None,
         note: str = "",
         state: State = "submitted",
         expected_version: int | None = None,
@@ -104,16 +104,16 @@ class Labels(Part):
         stored version is another, NotFoundError for an unknown answer, InputError for a wrong label, state, note or
         name.
         """
-        check_judgment(verdict, note, state)
+        check_judgment(label, note, state)
         with self.writing() as session:
             only_oneself(session, annotator)
             answer = answer_id(session, prediction_id, position)
             theirs = _own(session, prediction_id, position, annotator)
-            if theirs is not None and (theirs.verdict, theirs.note, theirs.state) == (verdict, note, state):
+            if theirs is not None and (theirs.verdict, theirs.note, theirs.state) == (label, note, state):
                 return theirs
             moment = now()
             if expected_version is not None and expected_version != (theirs.version if theirs else 0):
-                mine = Judgment(prediction_id, position, annotator, verdict, note, state, expected_version, moment, moment)
+                mine = Judgment(prediction_id, position, annotator, label, note, state, expected_version, moment, moment)
                 raise JudgmentConflictError(mine, theirs, expected_version)
             who = annotator_row(session, annotator).id
             row, version = _row(session, answer, who)
@@ -122,7 +122,7 @@ class Labels(Part):
                 session.add(row)
             else:
                 _keep(session, answer, who, row, row.version, cleared=False)
-            row.verdict, row.note, row.state, row.version, row.updated = verdict, note, state, version, moment
+            row.verdict, row.note, row.state, row.version, row.updated = label, note, state, version, moment
             session.flush()
             return cast(Judgment, _own(session, prediction_id, position, annotator))
 

@@ -93,9 +93,9 @@ def revision_of(path: Path) -> str | None:
                 )
             rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
             if size <= CHECKED_BYTES:
-                (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-                if verdict != "ok":
-                    raise explain(sqlite3.DatabaseError(f"malformed: {verdict}"), str(path))
+                (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+                if found != "ok":
+                    raise explain(sqlite3.DatabaseError(f"malformed: {found}"), str(path))
     except sqlite3.Error as e:
         raise explain(e, str(path)) from None
     if len(rows) != 1:
@@ -156,9 +156,9 @@ def row_counts(connection: sqlite3.Connection) -> dict[str, int]:
 
 def verify(connection: sqlite3.Connection, where: str, counts: dict[str, int] | None = None) -> None:
     """Raises StorageError when the file is not intact, breaks a foreign key, or lacks rows."""
-    (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    if verdict != "ok":
-        raise explain(sqlite3.DatabaseError(f"malformed: {verdict}"), where)
+    (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if found != "ok":
+        raise explain(sqlite3.DatabaseError(f"malformed: {found}"), where)
     orphan = connection.execute("PRAGMA foreign_key_check").fetchone()
     if orphan is not None:
         raise StorageError(f"{where}: row {orphan[1]} of table {orphan[0]} refers to a row of {orphan[2]} that is not there")

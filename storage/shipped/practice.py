@@ -130,9 +130,9 @@ def judged_by(sheet: JudgingSheet, known: Sequence[Annotation]) -> JudgingWork:
     answers = []
     for answer in (a for side in sheet.sides for a in side.answers):
         right = bool(answer_keys([answer.text]) & keys)
-        verdict: Label = "correct" if right else "wrong"
+        label: Label = "correct" if right else "wrong"
         asked: QuestionLabel | None = None if answer.question is None else "fits" if right else "changes_meaning"
-        answers.append(JudgedAnswer(answer.prediction_id, answer.position, verdict, asked))
+        answers.append(JudgedAnswer(answer.prediction_id, answer.position, label, asked))
     return JudgingWork(tuple(answers))
 
 
@@ -140,10 +140,10 @@ def feedback(store: Store, item: str, who: str, stage: WorkStage, content: Conte
     """How somebody's work compares with the references of a practice question.  Raises as the store's methods."""
     found = store.items.get_item(item, who)
     systems = {p.prediction_id: p.system for p in found.predictions}
-    verdicts: dict[tuple[str, int], Label] = {}
+    labels: dict[tuple[str, int], Label] = {}
     if stage == "judging":
         judged = judged_by(store.reviews.judging_sheet(item, who), found.references)
-        verdicts = {(systems[a.prediction_id], a.position): a.verdict for a in judged.answers}
-    gold = Gold(found.references, verdicts, "")
+        labels = {(systems[a.prediction_id], a.position): a.verdict for a in judged.answers}
+    gold = Gold(found.references, labels, "")
     score = gold_score(gold, content, systems)
     return GoldFeedback(score, score >= THRESHOLDS["gold_score"], gold, Qualification(0, 0, 0, True))

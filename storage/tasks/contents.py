@@ -94,7 +94,7 @@ def content_from_json(body: Mapping[str, Any], stage: str) -> Content:
 def gold_to_json(gold: Gold) -> dict[str, Any]:
     return {
         "annotations": [to_json(a) for a in gold.annotations],
-        "verdicts": [[system, position, verdict] for (system, position), verdict in sorted(gold.verdicts.items())],
+        "verdicts": [[system, position, label] for (system, position), label in sorted(gold.labels.items())],
         "hint": gold.hint,
     }
 
@@ -102,7 +102,7 @@ def gold_to_json(gold: Gold) -> dict[str, Any]:
 def gold_from_json(body: Mapping[str, Any]) -> Gold:
     return Gold(
         tuple(annotation_from_json(a) for a in body["annotations"]),
-        {(str(system), int(position)): verdict for system, position, verdict in body["verdicts"]},
+        {(str(system), int(position)): label for system, position, label in body["verdicts"]},
         str(body["hint"]),
     )
 
@@ -111,10 +111,10 @@ def check_gold(gold: Gold) -> None:
     """Raises InputError for what cannot be stored, or says nothing."""
     for annotation in gold.annotations:
         check_annotation(annotation, complete=True)
-    for verdict in gold.verdicts.values():
-        check_choice(verdict, Label, "a gold label")
+    for label in gold.labels.values():
+        check_choice(label, Label, "a gold label")
     check_text(gold.hint, "the hint", limit=MAX_NOTE_CHARS)
-    if not gold.annotations and not gold.verdicts:
+    if not gold.annotations and not gold.labels:
         raise InputError("a gold item needs a reference: annotations, or labels")
 
 

@@ -20,14 +20,14 @@ from core.metrics.agreement.tables import (
     figures,
     item_rows,
     judge_row,
+    label_figure,
+    label_pairs,
     majority,
     pair_rows,
     period_rows,
     system_row,
     time_rows,
     type_rows,
-    verdict_figure,
-    verdict_pairs,
     wilson,
 )
 from core.types import Annotation, QAPair
@@ -286,21 +286,21 @@ def test_time_spent() -> None:
     assert bob.median_seconds == 100
 
 
-def test_verdicts() -> None:
+def test_labels() -> None:
     marks = [
-        Mark(str(i), who, verdict, EARLY)
+        Mark(str(i), who, label, EARLY)
         for i, row in enumerate(["cc", "ww", "cw", "cc"])
-        for who, verdict in zip("ab", row, strict=True)
+        for who, label in zip("ab", row, strict=True)
     ]
-    found = verdict_figure(marks, samples=20)
+    found = label_figure(marks, samples=20)
     assert found.value == pytest.approx(0.5)
-    (row,) = verdict_pairs(marks, samples=20)
+    (row,) = label_pairs(marks, samples=20)
     assert (row.n, row.figures[0].value, row.figures[1].value) == (4, found.value, 0.75)
     changed = [*marks, Mark("2", "b", "c", EARLY + timedelta(hours=1))]
-    assert verdict_figure(changed, samples=20).value == 1.0
-    assert verdict_figure([], samples=20).why
+    assert label_figure(changed, samples=20).value == 1.0
+    assert label_figure([], samples=20).why
     three = [*marks, Mark("0", "c", "c", EARLY)]
-    assert verdict_figure(three, samples=20).n == 4
+    assert label_figure(three, samples=20).n == 4
 
 
 def test_a_judge_against_people() -> None:
@@ -319,7 +319,7 @@ def test_a_system_against_people() -> None:
     row = system_row(
         "fid", {"1": ["correct", "wrong"], "2": ["correct"], "3": []}, [(x, [x, x]), (y, [x]), (x, [])], samples=20
     )
-    assert dict(row.verdicts) == {"correct": 2, "wrong": 1}
+    assert dict(row.labels) == {"correct": 2, "wrong": 1}
     assert (row.correct.value, row.correct.n) == (0.75, 2)
     assert (row.f1.value, row.f1.n) == (0.5, 2)
     assert row.alpha.n == 2

@@ -1,8 +1,10 @@
-"""Candidate edits of an ambiguous question, from the title and the sentence that hold one answer: templates that keep it fluent.
+"""Candidate edits of an ambiguous question, made by templates that keep it fluent, from the title and sentence of an
+answer.
 
-Task: AmbigQA's minimal edit (Min et al. 2020, section 2).  Each template is one that annotators of AmbigNQ use: one part of a double question
-(parts), a fuller name, "the 1961 film West Side Story" (names), a modifier, a place or a time (phrases).  An edit never says the answer.
-`core.clarification.round_trip` decides which of them is kept.
+Task: AmbigQA's minimal edit (Min et al. 2020, section 2).  Annotators of AmbigNQ use each of these templates: one part
+of a double question (`parts`), a fuller name such as "the 1961 film West Side Story" (`names`), a modifier, a place or
+a time (`phrases`), a version (`versions`).  An edit never contains the answer.  `core.clarification.round_trip` decides
+which edit is kept.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ PENALTY = {
 
 
 class Place(NamedTuple):
-    """The place of an answer: a passage and an offset in its text."""
+    """The place of an answer: a passage and a character offset in its text."""
 
     passage: Passage
     start: int
@@ -49,6 +51,8 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Edit:
+    """An edited question, the number of changed words, and the penalty of its template."""
+
     question: str
     size: int  # tokens deleted plus tokens added, as AmbigQA's EDIT counts them
     own: int  # words of the edit that the other answers' evidence lacks
@@ -56,11 +60,12 @@ class Edit:
 
     @property
     def cost(self) -> int:
+        """Changed words plus the template's penalty; lower is better."""
         return self.size + PENALTY[self.kind]
 
 
 def edit_size(before: str, after: str) -> int:
-    """Tokens deleted plus tokens added (multisets).
+    """The number of deleted and added tokens, compared as multisets.
 
     >>> edit_size("Who played Maria?", "Who played Maria in 1961?")
     2
@@ -76,7 +81,10 @@ def edit_size(before: str, after: str) -> int:
 
 
 def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[tuple[str, str]]:
-    """(edit, kind).  `rivals`: offsets of the other answers in the same passage; phrases nearer to one of them belong to it."""
+    """(edit, kind) pairs.
+
+    `rivals`: offsets of the other answers in the same passage; phrases that are nearer to one of them belong to it.
+    """
     title, text = place.passage.title, place.passage.text
     yield from title_edits(question, title, text)
     base, _ = split_title(title)
@@ -109,16 +117,18 @@ def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[
 
 
 def _shared(question: str, sentence: str) -> int:
-    """The number of the question's content words in the sentence, ignoring endings."""
+    """The number of the question's content words in the sentence, ignoring word endings."""
     have = {w[:5] for w in content_words(sentence)}
     return sum(w in have for w in {w[:5] for w in content_words(question)})
 
 
 def propose_edits(question: str, answer: str, place: Place, others: Sequence[Place]) -> list[Edit]:
-    """Candidate edits, the smallest and most natural first: they contain words that the others' evidence lacks, and never the answer.  Then the
-    best ones with a second edit of another kind, in case one edit is not enough.
+    """Candidate edits, the smallest and most natural first.
 
-    `others`: the places of the other answers; within the same passage only their sentence counts.
+    Each contains words that the other answers' evidence lacks, and never the answer.  The best ones follow with a
+    second edit of another kind, in case one edit is not enough.
+
+    `others`: the places of the other answers; within the same passage, only their sentence counts.
     """
     single = _single_edits(question, answer, place, others)
     seen = {e.question.lower() for e in single}
@@ -138,7 +148,7 @@ def propose_edits(question: str, answer: str, place: Place, others: Sequence[Pla
 
 
 def _added(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """The words that stand only in the second text."""
+    """The words that occur only in the second text."""
     known = set(before)
     return [w for w in after if w not in known]
 

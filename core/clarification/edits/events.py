@@ -1,7 +1,9 @@
-"""What a date or a place in a sentence is said of: the verb that it stands with, and whether the question asks about the same event.
+"""Which event a date or a place in a sentence belongs to: the verb it goes with, and whether the question asks about
+it.
 
-"Heath Ledger had died in January; the Academy honoured him in 2009": no date of these is one of the film.  "The bridge opened after the President pressed
-a key in Washington": nor is Washington where the bridge is.  Events are told apart by small classes of words; a verb of no class counts where it stands.
+"Heath Ledger had died in January; the Academy honoured him in 2009": neither date is the film's.  "The bridge opened
+after the President pressed a key in Washington": the bridge is not in Washington.  Small classes of words tell events
+apart; a verb of no class counts in the answer's clause, or where the question has it too.
 """
 
 from __future__ import annotations
@@ -66,19 +68,25 @@ _PRIZE = re.compile(r"\b(?:awards?|prizes?|medals?|oscars?|cups?|trophy|laureate
 
 
 class Clause(NamedTuple):
+    """A clause of a sentence: its offsets and its kind."""
+
     start: int  # offset in the sentence
     end: int
     kind: str  # "main"; "while": at the same time; "other": at another time, or of another thing
 
 
 class Verb(NamedTuple):
+    """A verb: its offset, beginning and class."""
+
     start: int
     word: str
     kind: str  # a key of _CLASSES, "" for none
 
 
 def clauses(sentence: str) -> list[Clause]:
-    """The sentence cut at conjunctions and relative pronouns; what follows a comma behind a subordinate clause belongs to the main one again.
+    """The sentence's clauses, cut at conjunctions and relative pronouns.
+
+    What follows a comma after a subordinate clause belongs to the main clause again.
 
     >>> [c.kind for c in clauses("It opened after he pressed a key in Washington, at noon.")]
     ['main', 'other', 'main']
@@ -102,7 +110,7 @@ def _class_of(word: str) -> str:
 
 
 def _verbs(text: str) -> list[Verb]:
-    """What looks like a verb, or names an event; "was opened" is one verb."""
+    """Words that look like a verb or name an event; "was opened" is one verb."""
     found = []
     for match in _WORD.finditer(text):
         word = match.group()
@@ -119,7 +127,10 @@ def _clause(sentence: str, offset: int) -> Clause:
 
 
 def verb_of(sentence: str, offset: int) -> Verb | None:
-    """The verb that what stands at `offset` belongs to: the last one before it in its clause, or in the main clause before that, else the first behind it."""
+    """The verb of the phrase at `offset`: the last one before it in its clause, or before that in the main clause.
+
+    If there is none, the first verb after it.
+    """
     own = _clause(sentence, offset)
     behind = None
     for clause in (c for c in reversed(clauses(sentence)) if c.start <= offset and (c.kind == own.kind or c == own)):
@@ -134,7 +145,7 @@ def verb_of(sentence: str, offset: int) -> Verb | None:
 
 
 def _asked(question: str) -> tuple[set[str], set[str]]:
-    """(beginnings of the question's verbs, classes of what it asks about)."""
+    """(beginnings of the question's verbs, classes of the events that it asks about)."""
     verbs = _verbs(question)
     kinds = {v.kind for v in verbs if v.kind not in ("", "be")}
     for pattern, more in ((_STATE, {"office", "be"}), (_SUPERLATIVE, {"record"}), (_PRIZE, {"award", "win"})):
@@ -143,10 +154,11 @@ def _asked(question: str) -> tuple[set[str], set[str]]:
 
 
 def said_of_it(question: str, sentence: str, offset: int, answer: int | None, is_time: bool) -> bool:
-    """True if the date (`is_time`) or place at `offset` is one of the event that the question asks about.
+    """True if the date (`is_time`) or place at `offset` belongs to the event that the question asks about.
 
-    `answer`: offset of the answer in the sentence, None where another sentence holds it.  In a clause with the answer, and for a date at the same time as it,
-    whatever is not foreign counts; elsewhere the verb has to be the question's, or one of its class.
+    `answer`: offset of the answer in the sentence, None if another sentence contains it.  In a clause with the answer,
+    any event that is not foreign counts; for a date, this also holds for a clause at the same time.  Elsewhere the verb
+    has to be the question's, or of the same class.
     """
     if _EXCEPT.search(sentence[:offset]):
         return False
@@ -171,8 +183,11 @@ def said_of_it(question: str, sentence: str, offset: int, answer: int | None, is
 
 
 def said_of(sentence: str, offset: int, mine: int, others: list[int]) -> bool:
-    """Whose of several answers in a sentence the phrase at `offset` is: that of its clause; of several there, or of none, the last one before it, or,
-    where a clause begins with a date, the first one behind it.  An answer with a date in its own clause has no other.
+    """True if the phrase at `offset` belongs to the answer at `mine`, not to one of the `others` in the same sentence.
+
+    A phrase belongs to the answer in its clause.  If the clause has several or none, it belongs to the last answer
+    before it, or, in a clause that begins with a date, to the first one after it.  An answer with a date in its own
+    clause has no other date.
 
     >>> text = "Ada won in 2011, Eve in 2012 and Ida in 2013."
     >>> [said_of(text, text.index("2012"), text.index(name), [0, 17, 33]) for name in ("Ada", "Eve", "Ida")]

@@ -1,4 +1,4 @@
-"""Edits from a passage's title: the full, qualified name where the question has the ambiguous one."""
+"""Edits from a passage's title: the full, qualified name instead of the question's ambiguous one."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ _INSTANCES = {
 
 
 def split_title(title: str) -> tuple[str, str]:
-    """("West Side Story", "1961 film") from "West Side Story (1961 film)"; an empty qualifier when there is none."""
+    """("West Side Story", "1961 film") from "West Side Story (1961 film)"; without a qualifier, the second is empty."""
     match = _QUALIFIED.match(title)
     return (match["base"], match["qualifier"]) if match else (title, "")
 
 
 def _is_kind(qualifier: str) -> bool:
-    """True for a qualifier that reads as a kind of thing ("1961 film", "Leonard Cohen song"), to be said before the name."""
+    """True for a qualifier that names a kind of thing ("1961 film", "Leonard Cohen song") and can precede the name."""
     last = qualifier.split()[-1]
     return (
         last.isalpha()
@@ -69,9 +69,10 @@ def _is_kind(qualifier: str) -> bool:
 
 
 def mention(question: str, name: str, adjectives: bool = False) -> tuple[int, int] | None:
-    """Characters of `name` in the question, whole; None if it is part of a longer name or an adjective stands before it.
+    """The (start, end) of `name` in the question as a whole name.
 
-    `adjectives`: "first" and its like may stand before it, because the edit comes behind.
+    None if it is part of a longer name or follows an adjective.  `adjectives`: "first" and the like may precede it,
+    because the edit comes after the name.
     """
     for begin, end in find_spans(question, name):
         before, after = question[:begin].split(), question[end:].split()
@@ -102,7 +103,7 @@ def _join(before: str, middle: str, after: str) -> str:
 
 
 def _qualified(question: str, base: str, qualifier: str, text: str) -> Iterator[tuple[str, str]]:
-    """Edits where the question names the title without its qualifier."""
+    """Edits for a question that names the title without its qualifier."""
     found = mention(question, base)
     if found is None and base.lower().startswith("the "):
         found = mention(question, base[4:])
@@ -143,7 +144,7 @@ def _qualified(question: str, base: str, qualifier: str, text: str) -> Iterator[
 
 
 def _as_written(head: str, asked: str, tail: str, text: str) -> tuple[str, str]:
-    """Title words in the case in which the text has them: a title's first letter is always a capital."""
+    """Title words in the text's capitalisation, because a title's first letter is always a capital."""
     small = head[:1].lower() + head[1:]
     if f"{small} {tail}" in text or (asked.islower() and re.search(rf"\b{re.escape(small)}\b", text)):
         return small, asked
@@ -151,7 +152,7 @@ def _as_written(head: str, asked: str, tail: str, text: str) -> tuple[str, str]:
 
 
 def _between(question: str, base: str) -> Iterator[tuple[str, str]]:
-    """Edits where the question has the title without words of its middle: "Leopold of Karvelia" for "Leopold I of Karvelia"."""
+    """Edits for a question that omits middle words of the title: "Leopold of Karvelia" for "Leopold I of Karvelia"."""
     tokens = [(m.start(), m.end()) for m in re.finditer(r"[\w’'.&-]+", base)]
     for gap in range(1, len(tokens) - 1):
         for begin in range(1, len(tokens) - gap):
@@ -167,7 +168,7 @@ _NOUN_NEXT = re.compile(r" (?!(?:is|are|was|were|on|in|at|of|by|to|for|from|with
 
 
 def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
-    """Edits where the question has the end or the beginning of the title's name."""
+    """Edits for a question that has only the beginning or the end of the title's name."""
     tokens = [(m.start(), m.end()) for m in re.finditer(r"[\w’'.&]+", base)]
     for begin, _ in tokens[1:]:  # the end: "1954 FIFA World Cup final" for "World Cup final"
         tail, head = base[begin:], base[:begin].strip()
@@ -226,7 +227,7 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _instances(question: str, base: str, qualifier: str, text: str) -> Iterator[tuple[str, str]]:
-    """Edits where the question has a noun ("the movie") and the title is one of its kind ("Suicide Squad")."""
+    """Edits for a question with a noun ("the movie") whose kind the title is an example of ("Suicide Squad")."""
     if find_spans(question, base) and not qualifier:
         return
     for noun, kinds in _INSTANCES.items():
@@ -250,7 +251,10 @@ def _instances(question: str, base: str, qualifier: str, text: str) -> Iterator[
 
 
 def _first_year(base: str, kinds: str, text: str) -> re.Match[str] | None:
-    """The year in which the text says that a work came out: "her 2022 film", "Released in July 2008, The Dark Knight", "Suicide Squad opened in 2016"."""
+    """The year in which a work came out, according to the text.
+
+    Examples: "her 2022 film", "Released in July 2008, The Dark Knight", "Suicide Squad opened in 2016".
+    """
     kind = "|".join(kinds.split())
     for pattern in (
         rf"\b{YEAR.pattern} (?:\w+ ){{0,2}}(?:{kind})\b",
@@ -267,7 +271,7 @@ _CAME_OUT = r"(?:released|premiered|opened|published|came out|appeared|reached)"
 
 
 def _dated(question: str, base: str, qualifier: str, text: str) -> Iterator[tuple[str, str]]:
-    """The work that the question names, with its kind and the year in which it came out: "the 1953 novel The Outsider"."""
+    """The work that the question names, with kind and year of release: "the 1953 novel The Outsider"."""
     kinds = [w for w in word_tokens(qualifier) if w in _WORKS]
     found = mention(question, base)
     if found is None or not kinds or YEAR.search(qualifier) or YEAR.search(question):
@@ -278,7 +282,7 @@ def _dated(question: str, base: str, qualifier: str, text: str) -> Iterator[tupl
 
 
 def _called(question: str, text: str) -> Iterator[tuple[str, str]]:
-    """Edits where the text says which of several works of one name it means: "the 2018 remake of A Star Is Born"."""
+    """Edits where the text says which work of that name it means: "the 2018 remake of A Star Is Born"."""
     pattern = rf"\b(?:[Tt]he|[Aa]n?|[Ii]ts|[Hh]is|[Hh]er|[Tt]heir|\w+['’]s) (?P<which>(?:[\w-]+ ){{0,2}}(?:{'|'.join(_WORKS | _VERSIONS)}))(?P<of> of)? (?=[A-Z])"
     for match in re.finditer(pattern, text):
         name = re.match(r"[A-Z][\w’'-]*(?: (?:[A-Z][\w’'-]*|of|the|a|and|in|is))*", text[match.end() :])
@@ -309,7 +313,7 @@ _ACTED = re.compile(
 
 
 def title_edits(question: str, title: str, text: str = "") -> Iterator[tuple[str, str]]:
-    """(edit, kind) from a passage's title: the full, qualified name where the question has the ambiguous one."""
+    """(edit, kind) pairs from a passage's title: the full, qualified name instead of the question's ambiguous one."""
     base, qualifier = split_title(title)
     if qualifier:
         yield from _qualified(question, base, qualifier, text)

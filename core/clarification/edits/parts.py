@@ -1,4 +1,4 @@
-"""The single questions in a double one."""
+"""The single questions in a double question."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DATE = re.compile(rf"\b({MONTHS})\b|{YEAR.pattern}|\b\d+(st|nd|rd|th) century\b
 
 
 def fits(asking: str, answer: str) -> bool:
-    """False if the answer cannot be one to a question that begins so: "when" wants a date, "who" and "where" want none."""
+    """False if the answer cannot answer a question that begins so: "when" needs a date, "who" and "where" exclude one."""
     asking = asking.lower()
     dated = bool(_DATE.search(answer))
     if asking.startswith(("when", "what year", "which year", "what date", "on what date", "in what year", "in which year")):
@@ -25,7 +25,7 @@ def fits(asking: str, answer: str) -> bool:
 
 
 def parts(question: str, answer: str) -> list[str]:
-    """The single questions in a double one that the answer can answer; [] when the question asks one thing.
+    """The single questions in a double one that the answer can answer; [] if the question asks one thing.
 
     >>> parts("Who found penicillin and when?", "September 1928")
     ['When was penicillin found?']

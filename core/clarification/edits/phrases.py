@@ -35,7 +35,7 @@ _PAST = {
 
 
 def in_past(question: str) -> str | None:
-    """The question as asked of a past time: "Who is" becomes "Who was".  None if that would not be English.
+    """The question in the past tense: "Who is" becomes "Who was".  None if the result would not be English.
 
     >>> in_past("Who plays the Doctor in Doctor Who?")
     'Who played the Doctor in Doctor Who?'
@@ -60,7 +60,7 @@ def in_past(question: str) -> str | None:
 
 
 def time_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
-    """(offset in `text`, edit): the question of a time that the text names."""
+    """(offset in `text`, edit) pairs: the question with a time that the text names."""
     if _ASKS_TIME.match(question) or not can_append(question):
         return
     asked_year = YEAR.search(question)
@@ -102,7 +102,7 @@ _STATE = re.compile(r"^(who|what|which [\w ]+?)(['’]s| is| was| are| were)\b",
 
 
 def phrase_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
-    """(offset in `text`, edit): the question with a place, a cause or a part that the text names."""
+    """(offset in `text`, edit) pairs: the question with a place, a cause or a part that the text names."""
     if not can_append(question):
         return
     asked = question.lower()
@@ -156,13 +156,16 @@ _WAY = re.compile(r"\b(open|opened|extend|extended|run|lead|go|travel|fly|reach|
 
 
 def _is_a_class(body: str, before: str) -> bool:
-    """True for what a rule or a price holds for: plurals, and what stands first in its clause ("for pedestrians"; "..., for wool at 600")."""
+    """True for a class that a rule or price applies to: plurals, or the start of a clause ("for pedestrians")."""
     bare = not body.startswith(("the ", "a ")) and not body.endswith(("ing", "ss"))
     return bare and (body.endswith("s") or before.rstrip()[-1:] in ("", ",", ";"))
 
 
 def plain_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
-    """(offset in `text`, edit): for whom, whereto, when or without what, in the text's own small words ("for wool", "to the airport")."""
+    """(offset in `text`, edit) pairs: for whom, to where, when or without what, in the text's own short phrases.
+
+    Examples: "for wool", "to the airport".
+    """
     if not can_append(question):
         return
     for match in _PLAIN.finditer(text):
@@ -191,7 +194,10 @@ _MODIFIER = re.compile(r"^[A-Za-z0-9][\w’-]*(?:\s+[A-Za-z0-9][\w’-]*)?$")
 
 
 def modifier_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
-    """(offset in `text`, edit): words that the text has before or after a noun of the question ("the first franchised McDonald's")."""
+    """(offset in `text`, edit) pairs: words that the text has before or after a noun of the question.
+
+    Example: "the first franchised McDonald's".
+    """
     asked = [(m.group(), m.start(), m.end()) for m in re.finditer(r"[\w’'-]+", question)]
     said = [(m.group(), m.start(), m.end()) for m in re.finditer(r"[\w’'-]+", text)]
     for i in range(len(asked) - 1):

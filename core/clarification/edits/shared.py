@@ -1,4 +1,4 @@
-"""Shared by the templates: sentences, patterns of names and times, and when a phrase can be appended to a question."""
+"""What the templates share: sentences, patterns of names and times, and when a phrase can be appended to a question."""
 
 from __future__ import annotations
 
@@ -24,27 +24,28 @@ _SENTENCE = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bSt\.)(?<!\bMr\.)(?<!\bDr\
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """(start, end) of each sentence; initials ("William A. Wellman") end none."""
+    """The (start, end) of each sentence; initials ("William A. Wellman") do not end one."""
     gaps = [(gap.start(), gap.end()) for gap in _SENTENCE.finditer(text)]
     return list(zip([0, *(end for _, end in gaps)], [*(start for start, _ in gaps), len(text)]))
 
 
 def sentence_bounds(text: str, start: int) -> tuple[int, int]:
-    """Offsets of the sentence in which offset `start` lies."""
+    """The (start, end) of the sentence that contains offset `start`."""
     return next(((a, b) for a, b in sentences(text) if a <= start < b), (0, len(text)))
 
 
 def evidence_sentence(passage: Passage, start: int) -> str:
-    """The sentence of the passage in which offset `start` lies."""
+    """The sentence of the passage that contains offset `start`."""
     begin, end = sentence_bounds(passage.text, start)
     return passage.text[begin:end]
 
 
 def can_append(question: str) -> bool:
-    """Whether a phrase can be appended: the question does not end in a preposition and asks one thing."""
+    """True if a phrase can be appended: the question does not end in a preposition and asks one thing."""
     body = question.rstrip().rstrip("?").rstrip()
     return not _AT_END.search(body) and not PART.match(body) and not BOTH.match(body) and "," not in body[-12:]
 
 
 def append(question: str, phrase: str) -> str:
+    """The question with the phrase before its question mark."""
     return f"{question.rstrip().rstrip('?').rstrip()} {phrase}?"

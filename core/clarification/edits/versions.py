@@ -1,4 +1,6 @@
-"""Edits from what a sentence calls one of several versions of a thing: "the English edition of Catan", "the second Globe Theatre"."""
+"""Edits from a sentence's name for one of several versions of a thing: "the English edition of Catan", "the second
+Globe Theatre".
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _NO_NAME = re.compile(
 
 
 def version_edits(question: str, base: str, text: str) -> Iterator[tuple[int, str]]:
-    """(offset in `text`, edit): the question of a version of the thing that it names; `base`: the passage's title without its qualifier.
+    """(offset in `text`, edit) pairs: the question with a version of the thing that the text names.
+
+    `base`: the passage's title without its qualifier.
 
     >>> [e for _, e in version_edits("When was Catan released?", "Catan", "An English edition came out in 1996.")]
     ['When was the English edition of Catan released?']

@@ -1,1 +1,1 @@
-"""The targets of `core train`, a module each; `options` and `runs` hold what several of them share."""
+"""The targets of `core train`, one module each; `options` and `runs` hold what several targets share."""

@@ -1,4 +1,7 @@
-"""`python -m core train ambiguity`: the classifier and the lexicon of disambig-first, from AmbigNQ; seconds to minutes on a CPU."""
+"""`python -m core train ambiguity`: the classifier and lexicon of disambig-first, from AmbigNQ.
+
+It takes seconds to minutes on a CPU.
+"""
 
 from __future__ import annotations
 

@@ -30,13 +30,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Raises InputError for a first stage without --reader."""
+    """Raises InputError if post-pretraining has no --reader."""
     check_stage(args)
     return train_network(args, settings, _make, _reranker_of(args))
 
 
 def check_stage(args: argparse.Namespace) -> None:
-    """Raises InputError."""
+    """Raises InputError for options that do not fit the stage."""
     if args.stage == "pretrain" and not args.reader:
         raise InputError("--stage pretrain needs --reader CHECKPOINT: the reader that makes the pseudo answers (Eq. 8)")
 
@@ -50,7 +50,7 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
 
 
 def _reranker_of(args: argparse.Namespace) -> Callable[[Path], object] | None:
-    """Fine-tuned weights keep the rerankers of their initial weights, so that they do not get worse for lack of them."""
+    """The rerankers of the initial weights, which fine-tuned weights keep: without them they would be worse."""
     if args.stage != "tune" or not args.init:
         return None
     from core.models.finding import find_checkpoint

@@ -1,4 +1,4 @@
-"""`python -m core train calibration`: fits calibrations of systems on held-out questions."""
+"""`python -m core train calibration`: fits systems' calibrations on held-out questions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Writes OUT/KIND/calibration.json, to be placed next to the weights of that kind (reader, answerer), and OUT/runs, which is reused by later calls.
+    """Writes OUT/KIND/calibration.json, which belongs next to the weights of that kind (reader, answerer), and
+    OUT/runs, which later calls reuse.
 
     Raises InputError, CheckpointError.
     """
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def raw_options(name: str) -> Any:
-    """Options with which a system continues beyond its end with uncalibrated probabilities."""
+    """Options with which a system continues beyond its normal end, with uncalibrated probabilities."""
     from core.systems import SYSTEMS as KNOWN
     from core.systems.shared.base import Options
     from core.training.tasks.calibration import ENOUGH
@@ -81,7 +82,7 @@ def raw_options(name: str) -> Any:
 
 
 def _asked(engine: Any, args: argparse.Namespace) -> dict[str, list[Any]]:
-    """The questions by corpus ("" for those that bring their passages)."""
+    """The questions by corpus; "" for those that bring their passages."""
     from core import types as t
     from core.training.data.held_out_passages import held_out_passages, own_passages
     from core.training.tasks.calibration import CalibrationQuestion

@@ -1,4 +1,7 @@
-"""`python -m core train cotraining`: several answering models complete the single-answer data (Min et al. 2020, section 5)."""
+"""`python -m core train cotraining`: several answering models complete single-answer data.
+
+Source: Min et al. 2020, section 5.
+"""
 
 from __future__ import annotations
 

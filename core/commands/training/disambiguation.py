@@ -24,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Raises InputError without questions to learn from, and without --init."""
+    """Raises InputError without training questions or without --init."""
     return train_network(args, settings, _make)
 
 

@@ -1,4 +1,7 @@
-"""Options that several targets of `core train` share, in groups: data, network, run and optimiser.  A target takes the groups that it reads."""
+"""Options that several targets of `core train` share, in groups: data, network, run and optimiser.
+
+A target adds the groups that it uses.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ _DATA: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def data(parser: argparse.ArgumentParser, *names: str, limit: str = "", **texts: str) -> None:
-    """The files that a target reads; `limit`: what --limit bounds ("": no such option), `texts`: other help for an option."""
+    """Options for the target's input files.
+
+    `limit`: what --limit restricts ("": no such option).  `texts`: help texts that replace the usual ones.
+    """
     group = parser.add_argument_group("data")
     for name in names:
         kind, text = _DATA[name]
@@ -49,7 +55,7 @@ def data(parser: argparse.ArgumentParser, *names: str, limit: str = "", **texts:
 
 
 def start_from(parser: argparse.ArgumentParser, init: str, reader: str = "") -> None:
-    """--init, and --reader where a help text is given for it."""
+    """--init, and --reader if a help text for it is given."""
     parser.add_argument("--init", metavar="CHECKPOINT", help=init)
     if reader:
         parser.add_argument("--reader", metavar="CHECKPOINT", help=reader)
@@ -125,6 +131,7 @@ def batch_tokens(parser: argparse.ArgumentParser) -> None:
 
 
 def output(parser: argparse.ArgumentParser, seed: bool = True) -> None:
+    """--out and --seed."""
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help="output folder (default: a folder in runs/ under AMBISCOPE_HOME)"
     )
@@ -152,6 +159,7 @@ def length(parser: argparse.ArgumentParser) -> None:
 
 
 def optimiser(parser: argparse.ArgumentParser, lr: str = "learning rate of the encoder") -> None:
+    """Learning rates and precision."""
     group = parser.add_argument_group("optimiser")
     group.add_argument("--lr", type=float, default=5e-5, help=f"{lr} (default: %(default)s)")
     group.add_argument("--head-lr", type=float, default=2e-4, help="learning rate of all other weights (default: %(default)s)")
@@ -164,7 +172,7 @@ def optimiser(parser: argparse.ArgumentParser, lr: str = "learning rate of the e
 
 
 def network(parser: argparse.ArgumentParser, lr: str = "learning rate of the encoder") -> None:
-    """What every target that trains a network by steps has."""
+    """The options of every target that trains a network in steps."""
     batch_tokens(parser)
     output(parser)
     length(parser)
@@ -172,7 +180,7 @@ def network(parser: argparse.ArgumentParser, lr: str = "learning rate of the enc
 
 
 def check_numbers(args: argparse.Namespace) -> None:
-    """What TrainConfig does not hold.  Raises InputError."""
+    """Checks numbers that TrainConfig does not check.  Raises InputError."""
     for name, least in LEAST.items():
         if getattr(args, name, least) < least:
             raise InputError(f"--{name.replace('_', '-')} is {getattr(args, name)}; it must be at least {least}")

@@ -42,7 +42,10 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
 
 
 def span_network(args: argparse.Namespace) -> Any:
-    """The span model to train, its lower layers frozen: that of --init, or a new one over the base.  Raises CheckpointError."""
+    """The span model to train, with its lower layers frozen: that of --init, or a new one over the base.
+
+    Raises CheckpointError.
+    """
     from core.models.finding import find_checkpoint
     from core.models.span.checkpoints import load_span_network
     from core.models.span.model import load_base

@@ -1,4 +1,4 @@
-"""`python -m core train reranker`: fits the rerankers of a system on questions that its models were not trained on."""
+"""`python -m core train reranker`: fits a system's rerankers on questions that its models were not trained on."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Writes OUT: a copy of the checkpoint with rerankers for retrieved passages (--annotated), for questions' own ones (--multi), or both.
+    """Writes OUT: a copy of the checkpoint with rerankers for retrieved passages (--annotated), for questions' own
+    passages (--multi), or both.
 
     Raises InputError, CheckpointError, StorageError.
     """

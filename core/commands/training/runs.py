@@ -1,4 +1,4 @@
-"""What the targets of `core train` share besides options: files that are refused, what makes a run this run, and a run from start to end."""
+"""What the targets of `core train` share besides options: refused files, what identifies a run, and a complete run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Made = tuple[Any, Any, Callable[..., object]]  # (network, task, how to save)
 
 
 def check_files(args: argparse.Namespace, settings: Settings) -> None:
-    """Raises InputError for a file that is not there, and for what is only evaluated on: under its own name, through a link, or as a copy."""
+    """Raises InputError for a missing file, and for data that is only evaluated on, even through a link or as a copy."""
     given: list[Path] = []
     for name in FILES:
         value = getattr(args, name, None)
@@ -50,7 +50,7 @@ def check_files(args: argparse.Namespace, settings: Settings) -> None:
 
 
 def _unpacked_start(path: Path, size: int) -> bytes:
-    """At most `size` first bytes of a plain or gzipped file; nothing of one that is damaged, which its reader names."""
+    """At most `size` first bytes of a plain or gzipped file; b"" if it is damaged, which its reader reports."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             return file.read(size)
@@ -59,13 +59,13 @@ def _unpacked_start(path: Path, size: int) -> bytes:
 
 
 def _digest(path: Path) -> dict[str, Any]:
-    """Size in bytes and sha256 of a file's content."""
+    """The size in bytes and the sha256 of a file's content."""
     with path.open("rb") as file:
         return {"size": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
 def _weights(name: str | None, kind: str) -> Any:
-    """Digests of the files of a checkpoint, bundled or a folder; a hub name stands on its own."""
+    """Digests of a checkpoint's files (bundled or a folder); a hub name identifies itself."""
     from core.models.finding import named_folder
 
     if name is None:
@@ -78,9 +78,9 @@ def _weights(name: str | None, kind: str) -> Any:
 
 
 def identity(args: argparse.Namespace) -> dict[str, Any]:
-    """What makes a run this run besides its TrainConfig: arguments, and digests of what is read (where it lies does not matter).
+    """What identifies a run besides its TrainConfig: arguments, and digests of the input files, wherever they are.
 
-    Every target names every option, so that a run folder of an earlier version goes on.
+    Every target names every option, so that run folders of earlier versions can be resumed.
     """
     out = {"what": args.what, **{name: getattr(args, name, default) for name, default in DEFAULTS.items()}}
     for name in ("reading", "reading_dev", "multi", "multi_dev"):
@@ -98,7 +98,7 @@ def identity(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def about(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments as a checkpoint remembers them: names, not paths, since where the files lay is nobody's business and a checkpoint travels."""
+    """The arguments that a checkpoint records: names of files, not paths, which are private."""
     return {name: _named(value) for name, value in vars(args).items() if name not in ("run", "command", "typed")}
 
 
@@ -110,7 +110,7 @@ def _named(value: Any) -> Any:
 
 
 def config_of(args: argparse.Namespace, settings: Settings) -> TrainConfig:
-    """Raises InputError for a number that is out of bounds."""
+    """The run's TrainConfig from the arguments.  Raises InputError for a number that is out of bounds."""
     from core.training.trainer import TrainConfig
 
     return TrainConfig(
@@ -132,9 +132,9 @@ def train_network(
     make: Callable[[argparse.Namespace, Settings], Made],
     beside: Callable[[Path], object] | None = None,
 ) -> int:
-    """Trains the network that `make` makes and prints the last log row; `beside` writes what else belongs to a checkpoint folder.
+    """Trains the network that `make` builds and prints the last log row.
 
-    Raises AmbiscopeError as core.training.trainer.fit does.
+    `beside`: writes what else belongs in a checkpoint folder.  Raises AmbiscopeError as core.training.trainer.fit does.
     """
     from core.training.trainer import fit
 
@@ -154,7 +154,7 @@ def train_network(
 
 
 def miner(args: argparse.Namespace, settings: Settings, reading: Any) -> tuple[Any, Path]:
-    """(where context passages are looked for, the cache folder)."""
+    """(where context passages are mined, the cache folder)."""
     from core.training.data.mining import Miner
     from core.training.data.mixtures import context_passages
 
@@ -162,4 +162,5 @@ def miner(args: argparse.Namespace, settings: Settings, reading: Any) -> tuple[A
 
 
 def say(text: str) -> None:
+    """Prints a line at once."""
     print(text, flush=True)

@@ -1,4 +1,4 @@
-"""`python -m core train seq2seq`: an encoder-decoder that writes one answer a step, or a whole answer set."""
+"""`python -m core train seq2seq`: an encoder-decoder that writes one answer per step, or a complete answer set."""
 
 from __future__ import annotations
 

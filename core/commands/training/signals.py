@@ -24,7 +24,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Writes OUT/signals.json, to be put beside the reader's weights.  Raises InputError, CheckpointError, StorageError."""
+    """Writes OUT/signals.json, which belongs next to the reader's weights.  Raises InputError, CheckpointError,
+    StorageError.
+    """
     if not args.annotated:
         raise InputError("train signals needs --annotated FOLDER (questions.json and passages.tsv)")
     from core.models.ranking.signal_weights import write_signals

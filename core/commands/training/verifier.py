@@ -1,4 +1,4 @@
-"""`python -m core train verifier`: judges single candidates, over MPNet."""
+"""`python -m core train verifier`: a model over MPNet that judges single candidates."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
 
 
 def _questions(args: argparse.Namespace, settings: Settings) -> tuple[list[Any], list[Any]]:
-    """(training, held-out) questions in a random order; --limit bounds the rows of --reading."""
+    """(training, held-out) questions in random order; --limit restricts the rows of --reading."""
     from core.training.data import mixtures
     from core.training.data.verifier_examples import of_multi, of_reading
 

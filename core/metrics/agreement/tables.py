@@ -39,7 +39,7 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One person's label of one thing (a verdict on an answer, a verdict on a question, a preference)."""
+    """One person's label of one thing (of an answer, of a disambiguated question, or a preference)."""
 
     item: str
     person: str
@@ -118,7 +118,7 @@ class SystemRow:
     """A system compared with people as if it were another annotator."""
 
     system: str
-    verdicts: Mapping[str, int]  # majority verdict -> answers
+    labels: Mapping[str, int]  # majority label -> answers
     correct: Figure  # share of judged answers that the majority holds correct, mean over questions
     f1: Figure  # against each person's own answer set, mean over people, then questions
     alpha: Figure  # of system and people together
@@ -246,7 +246,7 @@ def time_rows(seconds: Iterable[tuple[str, float]]) -> list[TimeRow]:
     return sorted(rows, key=lambda r: (-r.n, r.person))
 
 
-# ---------------------------------------------------------------- verdicts
+# ---------------------------------------------------------------- labels
 
 
 def _latest(marks: Iterable[Mark]) -> dict[str, dict[str, str]]:
@@ -257,7 +257,7 @@ def _latest(marks: Iterable[Mark]) -> dict[str, dict[str, str]]:
     return found
 
 
-def verdict_figure(marks: Iterable[Mark], name: str = "kappa of labels", *, samples: int = SAMPLES, seed: int = 0) -> Figure:
+def label_figure(marks: Iterable[Mark], name: str = "kappa of labels", *, samples: int = SAMPLES, seed: int = 0) -> Figure:
     """Fleiss' kappa over all people; Cohen's where there are two."""
     units = [said for said in _latest(marks).values() if len(said) >= 2]
     people = {person for said in units for person in said}
@@ -269,7 +269,7 @@ def verdict_figure(marks: Iterable[Mark], name: str = "kappa of labels", *, samp
     return Figure(name, found.value, found.interval, found.n, found.why)
 
 
-def verdict_pairs(marks: Iterable[Mark], *, samples: int = PAIR_SAMPLES, seed: int = 0) -> list[PairRow]:
+def label_pairs(marks: Iterable[Mark], *, samples: int = PAIR_SAMPLES, seed: int = 0) -> list[PairRow]:
     """Cohen's kappa and the share of equal labels of every pair of people with a thing in common."""
     shared: dict[tuple[str, str], list[tuple[Hashable, Hashable]]] = defaultdict(list)
     for said in _latest(marks).values():
@@ -313,18 +313,18 @@ def judge_row(
 
 def system_row(
     system: str,
-    verdicts: Mapping[str, Sequence[str]],
+    judged: Mapping[str, Sequence[str]],
     sets: Sequence[tuple[AnswerSet, Sequence[AnswerSet]]],
     *,
     samples: int = SAMPLES,
     seed: int = 0,
 ) -> SystemRow:
-    """`verdicts`: question -> majority verdict of each judged answer.  `sets`: the system's answer set and people's, a question each."""
-    shares = [sum(v == "correct" for v in labels) / len(labels) for labels in verdicts.values() if labels]
+    """`judged`: question -> majority label of each judged answer.  `sets`: the system's answer set and people's, a question each."""
+    shares = [sum(v == "correct" for v in labels) / len(labels) for labels in judged.values() if labels]
     f1s = [sum(set_f1(own, theirs) for theirs in people) / len(people) for own, people in sets if people]
     return SystemRow(
         system,
-        dict(Counter(v for labels in verdicts.values() for v in labels)),
+        dict(Counter(v for labels in judged.values() for v in labels)),
         mean_figure("correct", shares, "nobody judged an answer of this system", samples=samples, seed=seed),
         mean_figure("F1 with people", f1s, "nobody wrote an answer set for its questions", samples=samples, seed=seed),
         alpha_masi([[own, *people] for own, people in sets if people], samples=samples, seed=seed),

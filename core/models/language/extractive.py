@@ -213,12 +213,12 @@ class ReaderGenerator:
         out: list[bool | None] = []
         for claim in claims:
             run.check()
-            readouts = self._verdicts(claim, run)
+            readouts = self._answers_to(claim, run)
             says = [r.best is not None and overlapping(r.best.text, claim.answer) for r in readouts if isinstance(r, Readout)]
             out.append(True if any(says) else None if len(says) < len(readouts) else False)
         return out
 
-    def _verdicts(self, claim: Claim, run: Run) -> list[Readout | str]:
+    def _answers_to(self, claim: Claim, run: Run) -> list[Readout | str]:
         started = time.perf_counter()
         if run.left <= 0:
             return ["the time limit was reached"]

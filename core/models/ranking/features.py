@@ -127,7 +127,7 @@ class QuestionFeatures:
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._places: dict[str, list[str]] = {}
         self._holders: dict[str, AnswerSource | None] = {}
-        self._verdicts: dict[Evidence, float] = {}
+        self._verified: dict[Evidence, float] = {}
 
     def _near(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors (texts, d), cached over steps."""
@@ -198,10 +198,10 @@ class QuestionFeatures:
         if self.judge is None:
             return [0.0] * len(candidates)
         places = [c.evidence for c in candidates if c.evidence is not None and c.evidence.passage_id in self.passages]
-        if new := [p for p in dict.fromkeys(places) if p not in self._verdicts]:
+        if new := [p for p in dict.fromkeys(places) if p not in self._verified]:
             spans = [(self.passages[p.passage_id].passage, p.start, p.end) for p in new]
-            self._verdicts |= zip(new, self.judge(self.question, spans))
-        return [self._verdicts.get(c.evidence, UNJUDGED) if c.evidence else UNJUDGED for c in candidates]
+            self._verified |= zip(new, self.judge(self.question, spans))
+        return [self._verified.get(c.evidence, UNJUDGED) if c.evidence else UNJUDGED for c in candidates]
 
     def _candidate(self, candidate: Candidate, previous: Sequence[str], taken: set[str]) -> dict[str, float]:
         own = self.passages.get(candidate.evidence.passage_id) if candidate.evidence else None

@@ -1,6 +1,6 @@
-"""Training data in chunks: which examples a chunk holds, and batches that can be resumed at any group of a chunk.
+"""Training data in chunks: which examples a chunk holds, and batches that can be resumed after any group of a chunk.
 
-A chunk depends on (seed, number of the chunk) only, so a position needs no more than the chunk and how many of its groups are done.
+A chunk depends only on (seed, number of the chunk), so a position is the chunk and the number of its groups done.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ U = TypeVar("U")
 def draw(
     sources: Sequence[tuple[Sequence[MultiExample], float]], seed: int, chunk: int, size: int = CHUNK
 ) -> Iterator[MultiExample]:
-    """The examples of a chunk: of each (examples, share) its share of `size`, one at least; none comes twice in its source's epoch."""
+    """The examples of a chunk.  Each (examples, share) source gives its share of `size`, at least one.
+
+    No example is repeated within an epoch of its source.
+    """
     total = sum(share for _, share in sources)
     for n, (examples, share) in enumerate(sources):
         count = max(1, round(size * share / total))
@@ -38,7 +41,10 @@ def draw(
 def like_with_like(
     examples: Sequence[U], size: int, seed: int, chunk: int, length: Callable[[U], float], fits: Callable[[list[U], U], bool]
 ) -> list[list[U]]:
-    """A chunk of `size` examples of its epoch in groups of about one `length`, the groups in a random order; `fits(group, example)`: one more goes in."""
+    """A chunk of `size` examples of its epoch, in groups of similar `length`, the groups in random order.
+
+    `fits(group, example)`: whether the group can take the example.
+    """
     epoch, part = divmod(chunk, max(1, len(examples) // size))
     order = list(range(len(examples)))
     random.Random(f"{seed}-{epoch}").shuffle(order)
@@ -53,9 +59,9 @@ def like_with_like(
 
 
 def stream(groups_of: Callable[[int], Sequence[T]], start: int) -> Iterator[tuple[int, T]]:
-    """(position to resume from after this group, group) for ever, from position `start` on; `groups_of(chunk)` holds a chunk's groups.
+    """Endless pairs (position to resume from after this group, group), from position `start`.
 
-    Raises InputError after EMPTY chunks without a group.
+    `groups_of(chunk)`: the groups of a chunk.  Raises InputError after EMPTY chunks without a group.
     """
     chunk, done = divmod(start, GROUPS)
     empty = 0

@@ -1,9 +1,13 @@
 """Training files to examples.
 
-A ReadingExample is one question over one passage; a MultiExample is one question over several passages with all its answers.
-Layouts: `reading` JSONL(.gz) rows (question, title, passage, answers), `multi` JSONL(.gz) rows (question, passages, answers as alias lists,
-optionally `negatives`, RAMDocs' `wrong_answers`, ids of `supporting` passages, `no_answer` where the passages hold none, and
-`answers_known`, false where it is only known that the negatives are wrong), and questions.json + passages.tsv in the layout of data/starter.
+A ReadingExample is one question over one passage; a MultiExample is one question over several passages, with all its
+answers.  Layouts:
+
+- `reading`: JSONL(.gz) rows (question, title, passage, answers).
+- `multi`: JSONL(.gz) rows (question, passages, answers as alias lists).  Optional fields: `negatives`, RAMDocs'
+  `wrong_answers`, ids of `supporting` passages, `no_answer` (the passages hold none), and `answers_known`, false if it
+  is only known that the negatives are wrong.
+- questions.json and passages.tsv in the layout of data/starter.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ Titled = tuple[str, str]  # (title, text)
 
 @dataclass(frozen=True)
 class ReadingExample:
+    """One question over one passage."""
+
     question: str
     title: str
     passage: str
@@ -48,7 +54,7 @@ class MultiExample:
 
 
 def _decoded(file: Iterable[str], path: Path) -> Iterator[str]:
-    """The lines of a file.  Raises FormatError, with the line, for bytes that are no UTF-8 and for a damaged or cut .gz."""
+    """The lines of a file.  Raises FormatError, naming the line, for bytes that are not UTF-8 and for a damaged .gz."""
     number = 1
     try:
         for line in file:
@@ -85,7 +91,10 @@ def _clean(text: str) -> str:
 
 
 def read_reading(path: Path) -> Iterator[ReadingExample]:
-    """Rows whose answers all fail to occur as whole words in the passage are left out (truncated answers would be learnt)."""
+    """The rows of a `reading` file whose answers occur in the passage as whole words.
+
+    Others are left out: truncated answers would be learned.  Raises FormatError.
+    """
     for number, row in _lines(path):
         passage = _clean(_need(row, "passage", str, path, number))
         question = _clean(_need(row, "question", str, path, number))
@@ -101,6 +110,7 @@ def read_reading(path: Path) -> Iterator[ReadingExample]:
 
 
 def read_multi(path: Path) -> Iterator[MultiExample]:
+    """The rows of a `multi` file.  Raises FormatError."""
     for number, row in _lines(path):
         passages = _need(row, "passages", list, path, number)
         answers = _need(row, "answers", list, path, number)
@@ -138,7 +148,10 @@ def read_multi(path: Path) -> Iterator[MultiExample]:
 
 
 def _supporting_first(passages: list[Any], row: dict[str, Any], path: Path, line: int) -> tuple[list[Any], dict[str, Any]]:
-    """Passages that people gave as evidence come first, as in `read_annotated`; {} where the row names none."""
+    """(passages, extra): passages that people named as evidence come first, as in `read_annotated`.
+
+    `extra` is {} if the row names none.
+    """
     given = row.get("supporting", [])
     if not isinstance(given, list) or not all(isinstance(i, str) for i in given):
         raise FormatError("must be a list of passage ids", file=path, line=line, field="supporting")
@@ -153,6 +166,7 @@ def _supporting_first(passages: list[Any], row: dict[str, Any], path: Path, line
 
 
 def read_passages_tsv(path: Path) -> dict[str, Titled]:
+    """Passages by id.  Raises FormatError."""
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8", newline="") as file:
         rows = csv.reader(_decoded(file, path), delimiter="\t")
@@ -167,10 +181,12 @@ def read_passages_tsv(path: Path) -> dict[str, Titled]:
 
 
 def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]:
-    """A folder with questions.json and passages.tsv, each also as .gz (the layout of data/starter): examples with their supporting passages only.
+    """The questions of a folder with questions.json and passages.tsv, each possibly .gz, with their supporting passages
+    only.
 
-    `extra["supporting"]` holds the ids, `extra["supporting_of"]` those of each pair; context passages are added by retrieval (core.training.data.mining).
-    `extra["split"]` is the question's field of that name ("train" or "held out"), where it has one.
+    `extra["supporting"]` holds the ids, `extra["supporting_of"]` those of each pair; retrieval adds context passages
+    (core.training.data.mining).  `extra["split"]` is the question's field of that name ("train" or "held out"), if it
+    has one.  Raises FormatError.
     """
     passages = read_passages_tsv(plain_or_gz(folder / "passages.tsv"))
     path = plain_or_gz(folder / "questions.json")
@@ -208,7 +224,7 @@ def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]
 
 
 def crop(passage: str, answers: tuple[str, ...], size: int, rng: random.Random) -> str:
-    """At most `size` words around a random occurrence of an answer; the whole passage if it is short."""
+    """At most `size` words around a random occurrence of an answer, or the whole passage if it is short."""
     tokens = passage.split(" ")
     if len(tokens) <= size:
         return passage

@@ -1,5 +1,7 @@
-"""Questions with passages as a system sees them, for what is fitted on top of trained weights: held-out annotated questions with the passages that a
-retriever brings from their own corpus, and questions that bring their passages.
+"""Questions with passages as a system sees them, for what is fitted on top of trained weights.
+
+They are held-out annotated questions with the passages that a retriever finds in their own corpus, and questions that
+bring their passages.
 """
 
 from __future__ import annotations
@@ -26,8 +28,11 @@ WRITTEN = tuple(ROOT / "data" / name for name in ("practice", "practice_facts", 
 def held_out_passages(
     engine: Any, folders: Sequence[Path], top_k: int, limit: int = 0, seed: int = 0, skip: int = 0
 ) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
-    """(questions, their passages), folder after folder, whose name is in `extra["folder"]`; neighbours in a file stay neighbours.  A folder's corpus is indexed under its name where it
-    is not yet.  `limit`: at most so many questions, drawn evenly from the folders; `skip`: not those that this limit draws with the same seed.  Raises InputError without a folder, and what reading one raises.
+    """(questions, their passages), folder by folder; `extra["folder"]` names the folder.  Neighbours stay neighbours.
+
+    A folder's corpus is indexed under the folder's name unless it already is.  `limit`: most questions, drawn evenly
+    from the folders (0: all).  `skip`: leaves out the questions that this limit draws with the same seed.  Raises
+    InputError without a folder or for two of the same name, and what reading a folder raises.
     """
     if not folders:
         raise InputError("no annotated folder is named: --annotated FOLDER (questions.json and passages.tsv)")
@@ -56,8 +61,11 @@ def held_out_passages(
 def own_passages(
     engine: Any, files: Sequence[Path], limit: int = 0, seed: int = 0
 ) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
-    """(questions with an answer, the passages that each brings), in a random order, since sources follow one another in a file.  Raises FormatError,
-    and InputError if no question is left."""
+    """(questions with an answer, the passages that each brings), in random order, because files list source after
+    source.
+
+    Raises FormatError, and InputError if no question is left.
+    """
     examples = [e for file in files for e in read_multi(file) if e.gold and e.passages]
     if not examples:
         raise InputError("no question of --multi has an answer and passages of its own")

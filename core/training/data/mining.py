@@ -1,4 +1,4 @@
-"""Context passages for training questions: BM25 neighbours from a passage file, those that hold an answer told apart."""
+"""Context passages for training questions: BM25 neighbours from a passage file, split by whether they hold an answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from core.training.data.examples import Titled
 
 
 class Miner:
-    """BM25 over passages in memory (for training only: corpora that people search live in core.retrieval)."""
+    """BM25 over passages in memory.  For training only: corpora that people search are in core.retrieval."""
 
     def __init__(self, passages: Sequence[Titled]) -> None:
         self.passages = list(passages)
@@ -31,7 +31,7 @@ class Miner:
         self._index.index(tokens, show_progress=False)
 
     def neighbours(self, questions: Sequence[str], k: int, cache: Path | None = None) -> np.ndarray:
-        """(questions, at most k) indices of passages, best first; cached in `cache` under a digest of the inputs."""
+        """Indices (questions, at most k) of passages, best first; cached in `cache` under a digest of the inputs."""
         if not self.passages or not len(questions):
             return np.zeros((len(questions), 0), np.int32)
         file = cache / f"neighbours-{self._key(questions, k)}.npy" if cache else None
@@ -46,7 +46,7 @@ class Miner:
         return found
 
     def _key(self, questions: Sequence[str], k: int) -> str:
-        """16 hex digits: a digest of all that the neighbours depend on."""
+        """A digest of everything that the neighbours depend on: 16 hexadecimal digits."""
         digest = sha256(json.dumps([list(questions), k]).encode())
         for passage in self.passages:  # one by one, to limit memory
             digest.update(json.dumps(passage).encode())

@@ -32,13 +32,14 @@ KEEP = {"qamr": 0.4, "policyqa": 0.15, "hotpotqa": 0.0}
 
 
 def load_reading(paths: Sequence[Path], keep: dict[str, float] | None = None, seed: int = 0) -> list[ReadingExample]:
+    """The rows of `reading` files.  `keep`: the share of each source to keep.  Raises FormatError."""
     rng = random.Random(seed)
     shares = KEEP if keep is None else keep
     return [e for path in paths for e in read_reading(path) if rng.random() < shares.get(e.source, 1.0)]
 
 
 def context_passages(path: Path | None, reading: Sequence[ReadingExample]) -> list[Titled]:
-    """Passages to mine in: the passage file, or the reading passages themselves."""
+    """The passages to mine in: those of the file, or the reading passages themselves."""
     if path is not None:
         return [p for p in read_passages_tsv(path).values() if len(p[1].split()) >= 15]
     return list({(e.title, e.passage): None for e in reading})
@@ -47,7 +48,7 @@ def context_passages(path: Path | None, reading: Sequence[ReadingExample]) -> li
 def reader_rows(
     reading: Sequence[ReadingExample], miner: Miner, cache: Path | None, seed: int = 0, log: Callable[[str], None] = print
 ) -> list[Reading]:
-    """Each example once with its passage; for a third of them another passage that looks right and holds no answer."""
+    """Each example once with its passage; a third of them also with a passage that looks right and holds no answer."""
     rng = random.Random(seed)
     by_title: dict[str, list[str]] = defaultdict(list)
     for e in reading:
@@ -68,7 +69,7 @@ def reader_rows(
 
 
 def load_pairs(path: Path) -> list[tuple[str, list[tuple[str, tuple[str, ...]]]]]:
-    """AmbigNQ light: (prompt question, [(disambiguated question, aliases)]) of multi-answer annotations."""
+    """AmbigNQ light: (prompt question, [(disambiguated question, aliases)]) of annotations with several answers."""
     out = []
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
@@ -89,7 +90,7 @@ def load_pairs(path: Path) -> list[tuple[str, list[tuple[str, tuple[str, ...]]]]
 
 
 def statement_examples(path: Path, miner: Miner, cache: Path | None, context: int = 5, seed: int = 0) -> list[MultiExample]:
-    """AmbigNQ's answer sets over passages that hold a statement of each pair; see core.training.data.statements."""
+    """AmbigNQ's answer sets over passages into which a statement of each pair was set (core.training.data.statements)."""
     rng = random.Random(seed)
     pairs_of = load_pairs(path)
     found = miner.neighbours([question for question, _ in pairs_of], 20, cache)
@@ -118,11 +119,12 @@ def statement_examples(path: Path, miner: Miner, cache: Path | None, context: in
 
 
 def annotated_examples(folder: Path, held_out: float, context: int = 8) -> tuple[list[MultiExample], list[MultiExample]]:
-    """(training, held-out) examples of a folder in the layout of data/starter, each with BM25 neighbours of its own corpus as context.
+    """(training, held-out) examples of a folder in the layout of data/starter, with BM25 neighbours from its own
+    corpus.
 
-    Held out are the questions whose `split` is "held out"; where no question has that field, every k-th block of 15 questions in file
-    order, k = 1 / `held_out` rounded; with `held_out` 0, none.  A context passage may come on both sides.
-    `extra["context"]` holds the ids of all passages, supporting ones first.
+    Held out are the questions whose `split` is "held out".  If no question has that field, it is every k-th block of 15
+    questions in file order, k = 1 / `held_out` rounded; with `held_out` 0, none.  A context passage may occur on both
+    sides.  `extra["context"]` holds the ids of all passages, supporting ones first.
     """
     examples, passages = read_annotated(folder)
     ids = list(passages)
@@ -159,9 +161,10 @@ def annotated_examples(folder: Path, held_out: float, context: int = 8) -> tuple
 
 
 def clarified_examples(examples: Sequence[MultiExample]) -> list[MultiExample]:
-    """Each disambiguated question over the same passages: one answer, and the other answers are tempting wrong ones.
+    """Each disambiguated question over the same passages: it has one answer, and the others are tempting wrong ones.
 
-    Where an example knows which passages support which pair (`extra["supporting_of"]`), those come first and are the supporting ones.
+    Where an example knows which passages support which pair (`extra["supporting_of"]`), the pair's own come first and
+    are its supporting ones.
     """
     out = []
     for e in examples:
@@ -182,16 +185,17 @@ def clarified_examples(examples: Sequence[MultiExample]) -> list[MultiExample]:
 
 
 def _own_passages(e: MultiExample, number: int) -> list[str]:
-    """Ids of the passages that support one pair; empty if that is not known."""
+    """The ids of the passages that support one pair; empty if they are not known."""
     known = e.extra.get("supporting_of")
     return list(dict.fromkeys(known[number])) if known else []
 
 
 def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0, empty: int | None = None) -> list[Reading]:
-    """The passages of a multi-answer example as reading rows: their answers, or none.
+    """The passages of a multi-answer example as reading rows: with their answers, or with none.
 
-    `empty`: at most so many rows without an answer for each example, drawn from twice as many of its first ones (those that look most like
-    an answer).  Where the supporting passages are known, another passage in which an answer occurs is left out: it may or may not answer.
+    `empty`: most rows without an answer per example, drawn from twice as many of its first ones (those that look most
+    like an answer).  If the supporting passages are known, another passage that contains an answer is left out: it may
+    or may not answer the question.
     """
     rows = []
     for number, e in enumerate(examples):
@@ -212,9 +216,10 @@ def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0, empty:
 
 
 def load_multi(paths: Sequence[Path], negatives: bool = False) -> list[MultiExample]:
-    """Examples with passages and answers; of those without answers the ones of which people say that there is none.
+    """Examples with passages and answers, and those without answers of which people say that there is none.
 
-    `negatives`: also those of which only wrong answers are known, for a task that takes nothing else from them (`sample_item`).
+    `negatives`: also those of which only wrong answers are known, for a task that uses nothing else of them
+    (`sample_item`).  Raises FormatError.
     """
     wanted = ("no_answer", "negatives_only") if negatives else ("no_answer",)
     return [e for path in paths for e in read_multi(path) if e.passages and (e.gold or any(e.extra.get(w) for w in wanted))]

@@ -1,6 +1,7 @@
 """Statements from disambiguated question-answer pairs (AmbigNQ has 14,082 of them, and no passages).
 
-"Who played Corie in Barefoot in the Park on Broadway?" + "Elizabeth Ashley" -> "Elizabeth Ashley played Corie in Barefoot in the Park on Broadway."
+"Who played Corie in Barefoot in the Park on Broadway?" + "Elizabeth Ashley" ->
+"Elizabeth Ashley played Corie in Barefoot in the Park on Broadway."
 A statement is set between the sentences of a real passage about the same words, so that the answer has to be found.
 """
 
@@ -17,7 +18,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'])")
 
 
 def statement(question: str, answer: str, rng: random.Random) -> str | None:
-    """One sentence with the question's words and the answer, or None for a question of unknown shape."""
+    """One sentence with the question's words and the answer, or None for a question of unknown form."""
     match = _WH.match(question.strip().rstrip("?").strip())
     if not match:
         return None
@@ -54,7 +55,7 @@ def _capital(text: str) -> str:
 
 
 def insert(sentence: str, passage: str, rng: random.Random, size: int = 100) -> str:
-    """The passage with the sentence between two of its sentences, at most `size` words; the sentence is never cut."""
+    """The passage with the sentence between two of its own, at most `size` words; the sentence is never cut."""
     parts = _SENTENCE_END.split(passage)
     parts.insert(rng.randint(0, len(parts)), sentence)
     at = parts.index(sentence)

@@ -1,7 +1,8 @@
-"""Questions with judged spans for the verifier, out of the files that the reader is trained on.
+"""Questions with judged spans for the verifier, from the files that the reader is trained on.
 
-Wrong spans are what a reader takes for answers: other spans of a passage that answers (a half of the answer among them), and spans of passages that do
-not.  The reader may know the questions: its wrong spans are of the right kind still, and the verifier sees texts, not probabilities.
+Wrong spans are those that a reader takes for answers: other spans of a passage that answers (half of the answer, for
+example), and spans of passages that do not.  The reader may have seen the questions.  Its wrong spans are still of the
+right kind, and the verifier sees texts, not probabilities.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ PASSAGE_CHARS = 1_500
 
 @dataclass(frozen=True)
 class VerifierQuestion:
-    """`answering`: indices of the passages in which an alias of `gold` is known to answer; another passage that holds one may or may not."""
+    """`answering`: indices of the passages in which an alias of `gold` is known to answer the question.
+
+    Another passage that contains an alias may or may not answer it.
+    """
 
     question: str
     passages: tuple[Titled, ...]
@@ -35,11 +39,15 @@ class VerifierQuestion:
 
 
 def of_reading(row: Reading) -> VerifierQuestion:
+    """A reading row as a question over one passage that answers it."""
     return VerifierQuestion(row.question, (row.passage,), row.answers, frozenset({0}))
 
 
 def of_multi(example: MultiExample) -> VerifierQuestion:
-    """Passages known to support the answers where they are known; else those that are not false or beside the point (RAMDocs' `origin`)."""
+    """Answering are the passages known to support the answers.
+
+    If these are not known: all that are not marked as false or irrelevant (RAMDocs' `origin`).
+    """
     if "supporting" in example.extra:
         answering = frozenset(range(len(example.extra["supporting"])))
     else:
@@ -50,7 +58,10 @@ def of_multi(example: MultiExample) -> VerifierQuestion:
 
 
 def judged(asked: VerifierQuestion, readouts: Sequence[Readout], words: int) -> Judged | None:
-    """The windows of a question, those in which the reader is surest first; None if it has no span.  `readouts`: one for each passage."""
+    """The windows of a question, those in which the reader is surest first; None if it has no span.
+
+    `readouts`: one per passage.  `words`: of a window.
+    """
     keys = {normalize_answer(a) for a in asked.gold}
     spans: dict[tuple[int, int, int], dict[tuple[int, int], bool]] = {}  # (passage, window) -> span -> right
     surest: dict[tuple[int, int, int], float] = {}
@@ -79,7 +90,7 @@ def judged(asked: VerifierQuestion, readouts: Sequence[Readout], words: int) -> 
 def mine(
     questions: Iterable[VerifierQuestion], reader: PassageReader, words: int, log: Callable[[str], None] = print
 ) -> list[Judged]:
-    """Reads every passage once with the reader: about 30 a second on one core."""
+    """Reads every passage once with the reader: about 30 per second on one core."""
     out: list[Judged] = []
     for number, asked in enumerate(questions, 1):
         pairs = [(asked.question, Passage(str(i), title, text)) for i, (title, text) in enumerate(asked.passages)]

@@ -1,1 +1,1 @@
-"""Training what finds and ranks passages: the retriever, and the reranker that picks passages jointly."""
+"""Training of what finds and ranks passages: the retriever, and the reranker that picks passages jointly."""

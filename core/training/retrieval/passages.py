@@ -1,8 +1,9 @@
 """Training the reranker of joint passage ranking on pools of passages that the reader has read.
 
-Source: Min et al. 2021 (JPR), section 3.2.  A passage is right after a prefix where it holds an answer that no picked passage holds; each right one
-is a target (the mean of their -log P).  Half of the prefixes are right so far (an oracle's, in a random order), the others are drawn from
-what the reader would pick with Gumbel noise, so that the decoder also learns to go on after a wrong pick.
+Source: Min et al. 2021 (JPR), section 3.2.  A passage is right after a prefix if it holds an answer that no picked
+passage holds.  Each right passage is a target (the mean of their -log P).  Half of the prefixes contain only right
+picks, in random order (an oracle's).  The others are drawn from the reader's own choices with Gumbel noise, so that the
+decoder also learns to continue after a wrong pick.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ K = 5  # passages picked for the held-out figure
 
 @dataclass(frozen=True)
 class Pool:
-    """A question's pool as the reader read it: states (N, S) in half precision, its own scorer, and which answers each passage holds."""
+    """A question's pool as the reader read it: states (N, S) in half precision, the reader's scorer, and the indices of
+    the answers that each passage holds.
+    """
 
     states: np.ndarray
     reader: ReaderScorer
@@ -39,22 +42,26 @@ class Pool:
 
     @property
     def tensor(self) -> Tensor:
+        """The states (N, S) in single precision."""
         return torch.from_numpy(self.states).float()
 
 
 def mrecall(pool: Pool, picked: Sequence[int], k: int = K) -> float:
-    """MRecall@k of the first k picked passages (Min et al. 2021, section 2)."""
+    """MRecall@k of the first k picked passages, 0 or 1 (Min et al. 2021, section 2)."""
     found: set[int] = set().union(*(pool.holds[j] for j in picked[:k])) if picked else set()
     return float(len(found) >= min(k, pool.answers))
 
 
 def picks(pool: Pool, scorer: Scorer, k: int = K, beta: float = 1.0) -> list[int]:
+    """The indices of the passages that tree decoding picks, in order."""
     return [p.passage for p in tree_decode(scorer, k, beta)]
 
 
 class JointTask:
+    """A core.training.trainer.Task."""
+
     def __init__(self, pools: Sequence[Pool], held_out: Sequence[Pool], most: int = 9) -> None:
-        """`most`: passages of a prefix at most."""
+        """`most`: passages in a prefix.  Raises InputError if no pool has both right and wrong passages."""
         # where every passage answers, or none does, there is nothing to choose
         self.pools = [p for p in pools if any(p.holds) and not all(p.holds)]
         self.held_out, self.most = list(held_out), most
@@ -87,6 +94,7 @@ class JointTask:
             yield position, [(pool, [self._prefix(pool, rng) for _ in range(PREFIXES)]) for pool in group]
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
+        """The mean of -log P of the right passages after each prefix."""
         losses = []
         for pool, prefixes in batch:
             states, unpicked = pool.tensor.to(device), torch.tensor(pool.reader.log_worth(()), device=device)

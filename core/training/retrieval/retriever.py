@@ -1,8 +1,10 @@
-"""Training the retriever: a question's passages against those of the other questions of its batch, and against hard negatives.
+"""Training the retriever: a question's passages against those of the batch's other questions and against hard
+negatives.
 
-Source: Karpukhin et al. 2020 (DPR), section 3: in-batch negatives, and hard negatives by BM25; Sun et al. 2023, appendix C.  Where only the question's
-side is trained, passages have their vectors already, so that random passages of the corpus cost nothing and are negatives too.  A question with several
-passages is taught one of them at a time; the others are no negatives.
+Source: Karpukhin et al. 2020 (DPR), section 3: in-batch negatives, and hard negatives by BM25; Sun et al. 2023,
+appendix C.  If only the question's side is trained, the passages already have their vectors; random passages of the
+corpus then cost nothing and are negatives too.  A question with several passages learns one of them at a time; the
+others do not count as negatives.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ K = 10  # of the held-out figures
 
 @dataclass(frozen=True)
 class RetrieverExample:
-    """A question, and rows of passages: those that answer it, and those that look like it and don't."""
+    """A question, and rows of passages: those that answer it, and those that look like it but do not."""
 
     question: str
     positives: tuple[int, ...]
@@ -41,6 +43,8 @@ class RetrieverExample:
 
 @dataclass(frozen=True)
 class HeldOut:
+    """A held-out question, the aliases of each answer, and the number of its corpus."""
+
     question: str
     answers: tuple[tuple[str, ...], ...]
     corpus: int
@@ -50,7 +54,7 @@ class HeldOut:
 class Corpora:
     """Passages of several corpora, one after another; corpus c has the rows `starts[c]` to `starts[c + 1]`.
 
-    `vectors`: (n, d) of the base.
+    `vectors`: (n, d) of the base encoder.
     """
 
     texts: Sequence[str]
@@ -59,6 +63,8 @@ class Corpora:
 
 
 class RetrieverTask:
+    """A core.training.trainer.Task.  `batch`: questions per step.  Raises InputError without a usable example."""
+
     def __init__(
         self,
         examples: Sequence[RetrieverExample],
@@ -83,7 +89,9 @@ class RetrieverTask:
         )
 
     def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
-        """(question ids and mask, rows of the candidates, place of each question's own one, (B, C) candidates that are no negatives)."""
+        """As Task.batches.  A batch: the question's ids and mask, the candidates' rows, the place of each question's
+        own candidate, and (B, C) candidates that do not count as negatives.
+        """
         for position, group in stream(lambda chunk: self._groups(seed, chunk), start):
             rng = random.Random(f"{seed}-{position}")
             own = [rng.choice(e.positives) for e in group]
@@ -101,6 +109,7 @@ class RetrieverTask:
             yield position, (self._ids([e.question for e in group]), rows, torch.tensor([place[o] for o in own]), also)
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
+        """Cross-entropy of each question's own passage among all candidates."""
         (ids, mask), rows, target, also = batch
         asked = network(ids.to(device), mask.to(device))  # (B, d)
         if self.config.side == "question":
@@ -113,7 +122,9 @@ class RetrieverTask:
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """R@K and MRecall@K of the held-out questions, each over its own corpus; of questions with several answers as `multi`."""
+        """R@K and MRecall@K of the held-out questions, each over its own corpus; `multi`: of those with several
+        answers.
+        """
         if not self.held_out:
             return {}
         asked = self._vectors(network, [h.question for h in self.held_out])

@@ -1,4 +1,5 @@
-"""Trains core.models.ambiguity on AmbigNQ: a logistic regression on question vectors, and the lexicon of phrases that people add.
+"""Trains core.models.ambiguity on AmbigNQ: a logistic regression on question vectors, and the lexicon of phrases that
+people add.
 
 A question counts as ambiguous if all of its annotations hold several question-answer pairs (AmbigQA's *multi*).
 """
@@ -34,6 +35,8 @@ INVERSE_STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)  # of the regularisation: one is 
 
 @dataclass(frozen=True)
 class Fitted:
+    """`weights` (d,) and `bias` of the classifier; the lexicon; figures on held-out questions."""
+
     weights: NDArray[np.float32]
     bias: float
     lexicon: Lexicon
@@ -54,7 +57,7 @@ def added(prompt: str, clarified: str) -> str:
 
 
 def learn_lexicon(questions: Sequence[ReferenceQuestion]) -> Lexicon:
-    """Phrases by opening and cue, each weighted by how often people add it where the cue stands (smoothed towards 0)."""
+    """Phrases by opening and cue, weighted by how often people add them where the cue occurs (smoothed towards 0)."""
     seen: Counter[str] = Counter()
     phrases_of: list[tuple[str, str, set[str]]] = []
     for q in questions:
@@ -82,7 +85,10 @@ def learn_lexicon(questions: Sequence[ReferenceQuestion]) -> Lexicon:
 
 
 def fit(train: Path, dev: Path | None, encoder: Encoder, seed: int = 0, say: Callable[[str], None] = lambda _: None) -> Fitted:
-    """Raises InputError when the file has questions of the same kind only."""
+    """Fits classifier and lexicon on `train`, and measures both on `dev`.
+
+    Raises InputError if all questions of the file are of the same kind.
+    """
     from sklearn.linear_model import LogisticRegression
 
     questions = [q for q in load(train) if q.annotations]

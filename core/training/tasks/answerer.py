@@ -1,8 +1,9 @@
-"""Training the answering model in AmbigPrompt's two stages.
+"""Training the answering model in AmbigPrompt's two stages (Sun et al. 2023).
 
-Post-pretraining (Eq. 8-9): single-answer questions; previous answers are sampled from a per-passage reader's pseudo answers, the target is the labelled
-answer.  Tuning (Eq. 10): multi-answer questions; a random subset of the answers is previous, every other answer is a target, and with
-probability lambda all are previous and the target is [EOI].  The loss is -log of the summed probability of all targets, so their order does not matter.
+Post-pretraining (Eq. 8-9): single-answer questions.  Previous answers are sampled from a per-passage reader's pseudo
+answers; the target is the labelled answer.  Tuning (Eq. 10): multi-answer questions.  A random subset of the answers is
+previous and every other answer is a target; with probability lambda all are previous and the target is [EOI].  The loss
+is -log of the summed probability of all targets, so their order does not matter.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ HELD_OUT = 40  # questions of each held-out set that are run to their end at eac
 
 @dataclass(frozen=True)
 class Item:
-    """One training step: the targets are what is left of `gold` after `previous`; none left: [EOI].
+    """One training step: the targets are the answers that are not in `previous`; if there is none, the target is [EOI].
 
-    `avoid`: answers only known to be wrong.  Then any other span is a target, and [EOI] gets no gradient.
+    `avoid`: answers that are only known to be wrong.  Every other span is then a target, and [EOI] gets no gradient.
     """
 
     question: str
@@ -59,7 +60,10 @@ def _occurring(aliases: Sequence[str], passages: Sequence[Titled]) -> list[str]:
 
 
 def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random) -> Item | None:
-    """Some of the passages, what they answer, and a random part of that as previous answers."""
+    """Up to `size` of the example's passages, the answers in them, and a random part of those as previous answers.
+
+    `eoi_share`: lambda, the probability that all are previous.  None if the passages hold no answer of the example.
+    """
     supporting = len(e.extra["supporting"]) if "supporting" in e.extra else None
     order = list(range(len(e.passages)))
     rng.shuffle(order)
@@ -96,8 +100,11 @@ def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random
 
 
 def _with_a_wrong_one(e: MultiExample, order: list[int], size: int, supporting: int) -> list[int]:
-    """The first `size` of an order, the last of them exchanged for a passage with an answer that was judged wrong where none of them has
-    one: its spans then stand in the loss's softmax as hard negatives.  A supporting passage is never exchanged."""
+    """The first `size` passages of an order; one of them has an answer that was judged wrong, if any passage has.
+
+    Where none has, the last one is exchanged for such a passage: its spans are then hard negatives in the loss's
+    softmax. A supporting passage is never exchanged.
+    """
     chosen = order[:size]
     tempting = [i for i in order[size:] if any(find_spans(e.passages[i][1], b) for b in e.bad)] if e.bad else []
     if tempting and chosen[-1] >= supporting and not any(find_spans(e.passages[i][1], b) for i in chosen for b in e.bad):
@@ -106,7 +113,7 @@ def _with_a_wrong_one(e: MultiExample, order: list[int], size: int, supporting: 
 
 
 def pseudo_item(e: MultiExample, size: int, rng: random.Random) -> Item:
-    """Eq. 8-9: `extra["pseudo"]` holds the reader's answers to the passages."""
+    """Eq. 8-9.  `extra["pseudo"]` of the example holds the reader's answers to its passages."""
     pool = [a for a in e.extra.get("pseudo", ()) if not shares_words(a, e.gold[0])]
     count = sum(rng.random() < 0.5 for _ in pool)  # "t is sampled from a Bernoulli distribution"
     passages = list(e.passages[:size])
@@ -115,7 +122,11 @@ def pseudo_item(e: MultiExample, size: int, rng: random.Random) -> Item:
 
 
 class AnswererTask:
-    """`sources`: (examples, share) pairs; a chunk takes its share from each.  `held_out`: (name, questions) judged by F1 of whole runs."""
+    """A core.training.trainer.Task.  `sources`: (examples, share) pairs; each chunk takes its share from each source.
+
+    `held_out`: (name, questions) judged by F1 of complete runs.  `size`: passages per question.  `eoi_share`: lambda.
+    `batch_tokens`: tokens of all rows of a batch, padding included.
+    """
 
     def __init__(
         self,
@@ -177,7 +188,7 @@ class AnswererTask:
         return batch, gold, want_eoi, weight, torch.tensor([bool(item.avoid) for item in items]), unknown & ~gold
 
     def _groups(self, seed: int, chunk: int) -> list[list[Item]]:
-        """The items of each batch of a chunk: like with like, in a random order."""
+        """The items of each batch of a chunk: items of similar size together, batches in random order."""
         items = self._items(seed, chunk)
         size = [
             (1 + len(i.passages)) * min(self.config.max_tokens, 12 + max(len(t) + len(p) for t, p in i.passages) // 4)
@@ -195,11 +206,12 @@ class AnswererTask:
         return [[items[k] for k in group] for group in groups]
 
     def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
-        """Raises InputError when no answer stands in any passage."""
+        """As Task.batches.  Raises InputError if no passage holds an answer."""
         for position, items in stream(lambda chunk: self._groups(seed, chunk), start):
             yield position, self._batch(items)
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
+        """-log of the summed probability of all targets, a mean over the batch's questions."""
         rows, gold, want_eoi, weight, avoiding, unknown = batch
         spans, eoi = network(rows.to(device))
         spans, gold, weight = spans.flatten(1), gold.flatten(1).to(device), weight.to(device)
@@ -214,7 +226,10 @@ class AnswererTask:
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """F1 answer of whole runs (no retrieval prior) on each held-out set; their mean is the figure.  {} without held-out data."""
+        """F1 answer of complete runs (without the retriever's scores) on each held-out set; their mean is the figure.
+
+        {} without held-out data.
+        """
         assert isinstance(network, SpanNetwork)
         answerer = SpanAnswerer(network, str(next(network.parameters()).device))
         with bf16_autocast(answerer.device):  # a held-out figure, not a result: speed counts
@@ -226,7 +241,10 @@ class AnswererTask:
 def single_examples(
     reading: Sequence[ReadingExample], miner: Any, cache: Path, context: int, limit: int, seed: int, log: Callable[[str], None]
 ) -> list[MultiExample]:
-    """Single-answer questions over their own passage and neighbours without the answer."""
+    """Single-answer questions, each over its own passage and neighbours that lack the answer: at most `limit` examples.
+
+    `context`: passages per question.  `cache`: folder of the neighbours that were found.
+    """
     rng = random.Random(seed)
     usable = [e for e in reading if e.title and e.source not in ("qamr", "policyqa") and len(e.question.split()) >= 5]
     chosen = rng.sample(usable, min(limit, len(usable)))
@@ -243,7 +261,7 @@ def single_examples(
 def add_pseudo_answers(
     examples: Sequence[MultiExample], reader_name: str, device: str, cache: Path, log: Callable[[str], None]
 ) -> list[MultiExample]:
-    """Eq. 8: one answer of the reader for each passage, abstentions aside; cached under a digest of the inputs."""
+    """Eq. 8: one answer of the reader per passage, without abstentions; cached under a digest of the inputs."""
     from core.models.span.reader import load_reader
 
     reader, digest = load_reader(reader_name, device)
@@ -273,7 +291,7 @@ def build(
     make_miner: Callable[..., tuple[Any, Path]],
     log: Callable[[str], None],
 ) -> AnswererTask:
-    """The task of `train answerer` from the command line's arguments."""
+    """The task of `train answerer` from the command line's arguments.  Raises InputError, FormatError, CheckpointError."""
     rng = random.Random(args.seed)
     reading = mixtures.load_reading(args.reading, seed=args.seed)
     miner, cache = make_miner(args, settings, reading)

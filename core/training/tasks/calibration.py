@@ -1,7 +1,9 @@
-"""Fits the calibrations of a system (core.models.ranking.calibration) on its runs over held-out questions, with uncalibrated probabilities.
+"""Fits a system's calibrations (core.models.ranking.calibration) to its runs over held-out questions, which are
+recorded with uncalibrated probabilities.
 
-Each step's candidates are labelled by the references: right are those that equal an alias of an answer that was not given yet.  Equal readings of one
-answer count once, the likelier one, as they do where a rule decides (core.systems.shared.stopping.distinct).
+Each step's candidates are labelled by the references: a candidate is right if it equals an alias of an answer that was
+not given yet.  Equal readings of one answer count once, the likeliest one, as they do where a rule decides
+(core.systems.shared.stopping.distinct).
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ Labelled = list[tuple[dict[str, float], bool]]  # signals, and whether it is so
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """One step: the candidates, the likeliest first, and P([EOI]), both uncalibrated; `chosen`: the answer it continued with."""
+    """One step: candidates, likeliest first, and P([EOI]), both uncalibrated; `chosen`: the answer it continued with."""
 
     candidates: tuple[tuple[str, float], ...]
     eoi: float
@@ -42,7 +44,7 @@ class RecordedStep:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run continued beyond its normal end.  `references`: the answer set of each annotation."""
+    """A run that was continued beyond its normal end.  `references`: the answer set of each annotation."""
 
     id: str
     question: str
@@ -53,6 +55,8 @@ class RecordedRun:
 
 @dataclass(frozen=True)
 class CalibrationQuestion:
+    """A question to record a run of.  `source`: the file or folder it comes from."""
+
     id: str
     question: t.Question
     source: str
@@ -62,8 +66,10 @@ class CalibrationQuestion:
 def record_runs(
     system: t.AnsweringSystem, questions: Sequence[CalibrationQuestion], file: Path, log: Callable[[str], None] = print
 ) -> list[RecordedRun]:
-    """Runs a system and caches the runs in a file.  A system that reads once has one step with all distinct candidates.  Failed questions are
-    logged and left out."""
+    """Runs a system over questions and caches the runs in a file.  Failed questions are logged and left out.
+
+    A system that reads once gets one step with all distinct candidates.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     trim(file)
     known = {run.id: run for run in read(file)}
@@ -94,7 +100,7 @@ def record_runs(
 
 
 def read(file: Path) -> list[RecordedRun]:
-    """The runs of a file of `record_runs`."""
+    """The runs in a file that `record_runs` wrote."""
     if not file.exists():
         return []
     return [_followed(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -109,8 +115,10 @@ def _followed(row: Mapping[str, Any]) -> RecordedRun:
 
 
 def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, Labelled]:
-    """(of candidates whether each is right, of [EOI] whether nothing is left), by the annotation that fits the whole run best.  Without
-    `all_candidates` only the best one of each step, which is what a loop gives.
+    """(for each candidate whether it is right, for each [EOI] whether no answer is left).
+
+    Judged by the annotation that fits the whole run best.  Without `all_candidates`, only by the best candidate of each
+    step, which is what a loop returns.
     """
     given = [turn.chosen for turn in run.turns if turn.chosen]
     gold = max(run.references, key=lambda answers: f1(answers, given), default=())
@@ -140,7 +148,7 @@ def fit_platt(rows: Labelled, signals: Sequence[str]) -> Platt:
 
 
 def fit_calibration(runs: Iterable[RecordedRun], fitted_on: str = "", weights: str = "") -> Calibration:
-    """The calibration of one system; `end` where it says [EOI].  Raises InputError."""
+    """The calibration of one system; its `end` is None for systems without [EOI].  Raises InputError."""
     answers: Labelled = []
     ends: Labelled = []
     for run in runs:
@@ -153,7 +161,10 @@ def fit_calibration(runs: Iterable[RecordedRun], fitted_on: str = "", weights: s
 
 
 def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:
-    """For each run a calibration that was fitted without its part of the runs; neighbours are in one part.  Raises InputError."""
+    """For each run, a calibration that was fitted without its fold.  Neighbouring runs are in the same fold.
+
+    Raises InputError.
+    """
     out: dict[int, Calibration] = {}
     for part in np.array_split(range(len(runs)), FOLDS):
         held = set(part.tolist())
@@ -163,8 +174,11 @@ def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:
 
 
 def reliable(runs: Sequence[RecordedRun], calibrations: Sequence[Calibration]) -> dict[str, dict[str, float | int | None]]:
-    """The expected calibration error before and after, of the candidates that a rule decides on (a loop's best one of each step) and of [EOI].  `calibrations`: one
-    for each run, fitted without it."""
+    """The expected calibration error before and after, from 0 to 1, by kind: "answer" and "[EOI]".
+
+    Answers are the candidates that a rule decides on (a loop's best one of each step).  `calibrations`: one per run,
+    fitted without that run.
+    """
     said: dict[str, list[tuple[float, float, bool]]] = {"answer": [], "[EOI]": []}
     for run, calibration in zip(runs, calibrations, strict=True):
         answers, ends = labelled(run, all_candidates=calibration.end is None)

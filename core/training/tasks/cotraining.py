@@ -1,14 +1,16 @@
-"""Co-training with weak supervision: single-answer data are partial labels, and what several models agree on completes them.
+"""Co-training with weak supervision: single-answer data are partial labels, completed by what several models agree on.
 
-Source: Min et al. 2020, section 5 and its algorithm in the appendix (after democratic co-training, Zhou and Goldman 2004).  In each round C models
-are trained on the full data; then, for every single-answer question with its answer y, each model is asked for further answers with y given
-(here y is the first previous answer of the iterative prompt; there it is the prefix of the sequence).
+Source: Min et al. 2020, section 5 and the algorithm in its appendix (after democratic co-training, Zhou and Goldman
+2004).  In each round, C models are trained on the full data.  Then each model is asked for further answers to every
+single-answer question, with its answer y given: here as the first previous answer of the iterative prompt, in the paper
+as the prefix of the sequence.
 
-- Answers that more than C / 2 models give besides y are added: (question, {y} + those) joins the full data of the next round.
-- If there are none, and no model without given answers gives anything but y, (question, {y}) joins as a question with a single answer.
-- All else is left out.
+- Answers that more than C / 2 models give besides y are added: (question, {y} + those) joins the next full data.
+- If there are none, and no model without given answers finds anything but y, (question, {y}) joins as a question with
+  a single answer.
+- Everything else is left out.
 
-Deterministic for a seed; a killed run resumes: trained models and written labels are reused.
+Deterministic for a seed.  An interrupted run resumes: trained models and written labels are reused.
 """
 
 from __future__ import annotations
@@ -32,7 +34,10 @@ BATCH = 8
 
 @dataclass(frozen=True)
 class CoTraining:
-    """`models`: C, `rounds`: of labelling and training anew, after the first training.  `max_answers`: of a labelled question."""
+    """`models`: C.  `rounds`: how often to label and train again after the first training.
+
+    `max_answers`: of a labelled question.  Raises InputError for a number that is out of bounds.
+    """
 
     models: int = 3
     rounds: int = 1
@@ -48,7 +53,7 @@ class CoTraining:
 
 @dataclass(frozen=True)
 class Labels:
-    """A round's labels of the partial data, by index of example."""
+    """A round's labels of the partial data, by index of the example."""
 
     several: dict[int, tuple[str, ...]]  # index -> agreed answers besides the known one
     single: tuple[int, ...]
@@ -66,7 +71,7 @@ class Labels:
 def further_answers(
     model: BatchAnsweringModel, examples: Sequence[MultiExample], given: Sequence[Sequence[str]], most: int
 ) -> list[list[str]]:
-    """What the model answers after `given`, until [EOI]."""
+    """The answers that the model gives after `given`, until [EOI]."""
     passages = [
         [RetrievedPassage(Passage(str(j), title, text), j + 1, 0.0) for j, (title, text) in enumerate(e.passages)]
         for e in examples
@@ -75,7 +80,8 @@ def further_answers(
 
 
 def agreed(answers: Sequence[Sequence[str]], known: Sequence[str]) -> tuple[str, ...]:
-    """Answers that more than half of the models give and that are none of the known one's names; in the words of the first model that says so.
+    """Answers that more than half of the models give, without the known answer's names, in the first such model's
+    words.
 
     >>> agreed([["Rita Moreno", "1961"], ["rita moreno"], ["Natalie Wood"]], ["Wood"])
     ('Rita Moreno',)
@@ -92,7 +98,7 @@ def agreed(answers: Sequence[Sequence[str]], known: Sequence[str]) -> tuple[str,
 
 
 def label(models: Sequence[BatchAnsweringModel], partial: Sequence[MultiExample], most: int) -> Labels:
-    """The vote of the models over the partial data."""
+    """The models' vote on the partial data."""
     names = [e.gold[0] for e in partial]
     after = [further_answers(model, partial, [n[:1] for n in names], most) for model in models]
     several = {i: found for i, n in enumerate(names) if (found := agreed([a[i] for a in after], n))}
@@ -105,7 +111,9 @@ def label(models: Sequence[BatchAnsweringModel], partial: Sequence[MultiExample]
 
 
 class Train(Protocol):
-    """Trains one model on examples in a run folder, resuming what lies there; returns it ready to answer, and its held-out figure."""
+    """Trains one model on examples in a run folder, and resumes what is there; returns the model and its held-out
+    figure.
+    """
 
     def __call__(self, examples: Sequence[MultiExample], seed: int, folder: Path) -> tuple[BatchAnsweringModel, float]: ...
 
@@ -119,10 +127,12 @@ def cotrain(
     log: Callable[[str], None] = print,
     identity: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Runs all rounds; run folders lie in out/round-R/model-I, labels in out/round-R/labels.json, what was found in out/cotraining.json.
+    """Runs all rounds.  Writes run folders to out/round-R/model-I, labels to out/round-R/labels.json, and the result to
+    out/cotraining.json.
 
-    Returns what cotraining.json holds: rounds with their figures and numbers of labels, and the folder of the best last model.
-    Raises InputError when there is nothing to label or `out` holds a run of other settings.
+    Returns the content of cotraining.json: the rounds with their figures and numbers of labels, and the folder of the
+    best model of the last round.  Raises InputError if there is nothing to label or `out` holds a run with other
+    settings.
     """
     if not full or not partial:
         raise InputError("co-training needs multi-answer questions (--multi or --annotated) and single-answer ones (--reading)")

@@ -1,6 +1,7 @@
-"""`python -m core train cotraining`: co-training (core.training.tasks.cotraining) of the span answering model, from the command line's files.
+"""`python -m core train cotraining`: co-training (core.training.tasks.cotraining) of the span answering model.
 
-Full data: --multi, --annotated and --ambignq (as statements); partial data: --reading, each question over its own passage and neighbours.
+Full data: --multi, --annotated and --ambignq (as statements).  Partial data: --reading, each question over its own
+passage and neighbours.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PARTIAL = 2000  # single-answer questions that are labelled, where --limit says 
 
 
 class TrainSpan:
-    """A core.training.tasks.cotraining.Train: the span answering model, tuned from one checkpoint."""
+    """A core.training.tasks.cotraining.Train: tunes the span answering model from one checkpoint."""
 
     def __init__(
         self,
@@ -70,7 +71,9 @@ def run(
     identity: dict[str, Any],
     about: dict[str, Any],
 ) -> dict[str, Any]:
-    """What co-training found (core.training.tasks.cotraining.cotrain).  Raises InputError, CheckpointError."""
+    """Runs co-training and returns its result (core.training.tasks.cotraining.cotrain).  Raises InputError,
+    CheckpointError.
+    """
     if not args.reading:
         raise InputError("train cotraining needs --reading FILE: the single-answer questions that are completed")
     plan = CoTraining(args.models, args.rounds, seed=args.seed)

@@ -1,7 +1,8 @@
-"""Training of question disambiguation: (prompt question, target answer, other answers, passages) -> disambiguated question.
+"""Training of question disambiguation: (question, target answer, other answers, passages) -> disambiguated question.
 
-Source: Min et al. 2020, section 5.  AmbigNQ has 14,082 pairs and no passages: a pair's passages are real ones in which its statement was set
-(core.training.data.statements), so that what the question has to be told apart by stands in them.  Practice questions bring their own.
+Source: Min et al. 2020, section 5.  AmbigNQ has 14,082 pairs and no passages.  A pair's passages are therefore real
+ones into which its statement was set (core.training.data.statements), so that they hold what tells the meanings apart.
+Practice questions bring their own passages.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ HELD_OUT = 40  # examples that are rewritten at each evaluation
 
 
 def usable(e: MultiExample) -> bool:
-    """A disambiguated question for each of several answers."""
+    """True if the example has a disambiguated question for each of several answers."""
     questions = e.extra.get("questions", ())
     return len(e.gold) > 1 and len(questions) == len(e.gold) and all(q.strip() for q in questions)
 
 
 def answer_names(e: MultiExample, rng: random.Random | None = None) -> list[str]:
-    """One name of each answer: one that stands in a passage if there is one."""
+    """One name of each answer, one that occurs in a passage where possible."""
     out = []
     for names in e.gold:
         standing = [n for n in names if any(find_spans(text, n) for _, text in e.passages)] or list(names)
@@ -46,7 +47,10 @@ def answer_names(e: MultiExample, rng: random.Random | None = None) -> list[str]
 
 
 def rewriting_item(e: MultiExample, size: int, rng: random.Random) -> tuple[Item, str]:
-    """One answer of the example as target; the passages that hold any answer first, then others, `size` at most, shuffled."""
+    """One answer of the example as the target, over at most `size` passages in random order.
+
+    Passages that hold any answer are taken first.
+    """
     names = answer_names(e, rng)
     i = rng.randrange(len(names))
     others = [n for j, n in enumerate(names) if j != i]
@@ -64,7 +68,7 @@ def rewriting_item(e: MultiExample, size: int, rng: random.Random) -> tuple[Item
 
 
 class DisambiguationTask(FidTask):
-    """A core.training.trainer.Task.  Batches, loss and network are FidTask's; the target is a question."""
+    """A core.training.trainer.Task.  Batches, loss and network are those of FidTask; the target is a question."""
 
     def __init__(self, sources: Any, held_out: Any, tokenizer: Any, config: Any, **more: Any) -> None:
         kept = [([e for e in examples if usable(e)], share) for examples, share in sources]
@@ -78,12 +82,16 @@ class DisambiguationTask(FidTask):
         )
 
     def items(self, seed: int, chunk: int) -> list[tuple[Item, str]]:
+        """The (item, target question) pairs of a chunk: the same for the same seed and chunk."""
         rng = random.Random(f"{seed}-{chunk}")
         return [rewriting_item(e, self.size, rng) for e in draw(self.sources, seed, chunk)]
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """EDIT-F1 of greedy rewriting, given the right answers; their mean is the figure.  {} without held-out data."""
+        """EDIT-F1 of greedy rewriting with the right answers given, by held-out set; their mean is the figure.
+
+        {} without held-out data.
+        """
         device = str(next(network.parameters()).device)
         rewriter = Seq2SeqRewriter(FidAnswerer(network, self.tokenizer, device), 1)
         figures = {name: rewriting_edit_f1(rewriter, examples, self.size) for name, examples in self.held_out if examples}
@@ -92,7 +100,10 @@ class DisambiguationTask(FidTask):
 
 
 def rewriting_edit_f1(rewriter: Any, examples: Sequence[MultiExample], size: int = 10) -> float:
-    """Mean EDIT-F1 over pairs, given the right answers.  `rewriter`: rewrite_many of core.clarification.clarifiers.Rewriter."""
+    """Mean EDIT-F1 over question-answer pairs, from 0 to 1, with the right answers given.
+
+    `rewriter`: has `rewrite_many`, as core.clarification.clarifiers.Rewriter.
+    """
     jobs, gold = [], []
     for e in examples:
         names = answer_names(e)
@@ -108,7 +119,7 @@ def rewriting_edit_f1(rewriter: Any, examples: Sequence[MultiExample], size: int
 
 
 def build(args: argparse.Namespace, make_miner: Any, settings: Any, log: Any) -> tuple[Any, Any, Any]:
-    """(network, task, how to save) of `train disambiguation`, from the command line's arguments."""
+    """(network, task, function that saves) of `train disambiguation`.  Raises InputError, CheckpointError."""
     from core.training.freezing import freeze
     from core.training.tasks.seq2seq import check_repeat, saver, start
 

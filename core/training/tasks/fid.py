@@ -1,11 +1,13 @@
-"""Training FidAnswerer in AmbigPrompt's two stages.
+"""Training FidAnswerer in AmbigPrompt's two stages (Sun et al. 2023).
 
-Post-pretraining (Eq. 8-9): the target is the labelled answer, previous answers are sampled from pseudo answers.  Tuning (Eq. 10): the answers are
-shuffled, the first t are previous, the next is the target; with probability lambda all are previous and the target is [EOI].
-The loss is -log of the probability of the whole target, its end of sequence included.
+Post-pretraining (Eq. 8-9): the target is the labelled answer; previous answers are sampled from pseudo answers.
+Tuning (Eq. 10): the answers are shuffled, the first t are previous and the next is the target; with probability lambda
+all are previous and the target is [EOI].  The loss is -log of the probability of the whole target, including its end
+of sequence.
 
-With `target="spliced"` the same examples train the one-pass baselines (Fusion-in-Decoder, SpanSeqGen): no previous answers, and the target is
-the whole answer set, spliced with semicolons in the order in which the answers stand in the passages.
+With `target="spliced"` the same examples train the one-pass baselines (Fusion-in-Decoder, SpanSeqGen).  There are no
+previous answers, and the target is the whole answer set, joined by semicolons, in the order in which the answers occur
+in the passages.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ JOINED_TOKENS = 480  # of a row that joins all passages in training; the systems
 
 
 def target_text(item: Item, rng: random.Random) -> str:
-    """One answer that is not given yet, under a name that stands in the passages where it has one; [EOI] when none is left."""
+    """One answer that was not given yet, or [EOI] if none is left.
+
+    The answer is written in a form that occurs in the passages, where there is one.
+    """
     if not item.targets:
         return EOI
     aliases, where = rng.choice(item.targets)
@@ -48,7 +53,10 @@ def target_text(item: Item, rng: random.Random) -> str:
 
 
 def spliced_item(e: MultiExample, size: int, rng: random.Random) -> tuple[Item, str] | None:
-    """A question with all answers that stand in its passages as one target, in the order of their first places; None if none stands."""
+    """A question whose target is all answers in its passages, in the order of their first occurrence.
+
+    None if the passages hold no answer.
+    """
     right = {k: v for k, v in e.extra.items() if k != "pseudo"}
     item = sample_item(replace(e, bad=(), extra=right), size, 1.0, rng)
     if item is None or not item.previous:
@@ -62,14 +70,18 @@ def spliced_item(e: MultiExample, size: int, rng: random.Random) -> tuple[Item, 
 
 
 class FidTask:
-    """A core.training.trainer.Task.  `sources`: (examples, share) pairs; a chunk takes its share from each.
+    """A core.training.trainer.Task.  `sources`: (examples, share) pairs; each chunk takes its share from each source.
 
-    `held_out`: (name, questions) judged by F1 of whole runs.  `size`: passages a question at most.  `eoi_share`: lambda.  `batch_tokens`:
-    tokens of all rows of a batch, padding included.  The trainer's `head_lr` holds for all weights of T5 or BART: nothing is a new head.
-    `tokenizer`: one that knows [EOI] (core.models.seq2seq.fid.make_fid adds it).  `collate`: the network's, by default FidNetwork's.  `target`: step (one answer or [EOI]) or
-    spliced; `joined`: share of batches whose passages are read as one row (SpanSeqGen), with spliced targets.  `repeat`: the first so many
-    chunks are trained on again and again, and what the frozen encoder of a small network says of them is kept in memory: a later pass
-    costs the decoder alone (0: new chunks for ever, nothing kept).
+    - `held_out`: (name, questions) judged by F1 of complete runs.  `size`: most passages per question.  `eoi_share`:
+      lambda.
+    - `batch_tokens`: tokens of all rows of a batch, padding included.
+    - `tokenizer`: one that knows [EOI] (core.models.seq2seq.fid.make_fid adds it).  `collate`: default: FidNetwork's.
+    - `target`: "step" (one answer or [EOI]) or "spliced".  `joined`: the share of batches with spliced targets whose
+      passages are read as one row (SpanSeqGen).
+    - `repeat`: the number of first chunks that are trained on repeatedly.  The frozen encoder's output for them stays
+      in memory, so that a later pass costs only the decoder.  0: always new chunks, nothing kept.
+
+    The trainer's `head_lr` applies to all weights of T5 or BART: none of them is a new head.
     """
 
     def __init__(
@@ -119,7 +131,7 @@ class FidTask:
         return out
 
     def batch(self, pairs: Sequence[tuple[Item, str]], joined: bool = False) -> FidItems:
-        """(rows, labels): labels (B, T) hold target and end of sequence, IGNORED after them."""
+        """(rows, labels): labels (B, T) hold the target and the end of sequence, followed by IGNORED."""
         jobs = [(i.question, _joined(i.passages) if joined else i.passages, i.previous) for i, _ in pairs]
         rows = self.collate(self.tokenizer, jobs, JOINED_TOKENS if joined else None)
         end = int(self.tokenizer.eos_token_id)
@@ -128,7 +140,7 @@ class FidTask:
         return rows, pad(labels, max(map(len, labels)), IGNORED)
 
     def _groups(self, seed: int, chunk: int) -> list[list[tuple[Item, str]]]:
-        """The pairs of each batch of a chunk: like with like, in a random order."""
+        """The pairs of each batch of a chunk: pairs of similar size together, batches in random order."""
         pairs = self.items(seed, chunk)
         # a passage's words say enough of its tokens to keep like with like; the exact sizes come with the batch
         size = [
@@ -144,7 +156,7 @@ class FidTask:
         return [[pairs[k] for k in group] for group in groups]
 
     def batches(self, seed: int, start: int) -> Iterator[tuple[int, FidItems]]:
-        """Raises InputError when no answer stands in any passage."""
+        """As Task.batches.  Raises InputError if no passage holds an answer."""
 
         def groups(chunk: int) -> list[Group]:
             number = chunk % self.repeat if self.repeat else chunk
@@ -156,7 +168,7 @@ class FidTask:
             yield position, (replace(rows, key=key), labels)
 
     def loss(self, network: nn.Module, batch: FidItems, device: torch.device) -> Tensor:
-        """Mean over questions of -log p(target)."""
+        """The mean of -log p(target) over the batch's questions."""
         rows, labels = batch[0], batch[1].to(device)
         if self.repeat and rows.key is not None:
             logits = network.write(*self._states(network, rows.key, rows, device), labels).float()  # type: ignore[operator]
@@ -175,7 +187,7 @@ class FidTask:
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """F1 answer of whole runs on each held-out set; their mean is the figure.  {} without held-out data."""
+        """F1 answer of complete runs on each held-out set; their mean is the figure.  {} without held-out data."""
         device = str(next(network.parameters()).device)
         answerer: Any = FidAnswerer(network, self.tokenizer, device, Generation())
         figures = {}
@@ -198,7 +210,7 @@ def _joined(passages: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def written_f1(writer: Writer, examples: Sequence[MultiExample], batch: int = 8) -> float:
-    """Mean F1 answer of one-pass answer sets over the examples' own passages."""
+    """Mean F1 answer, from 0 to 1, of one-pass answer sets over the examples' own passages."""
     total = 0.0
     for i in range(0, len(examples), batch):
         part = examples[i : i + batch]

@@ -1,4 +1,7 @@
-"""Training the per-passage reader g(a | q, c) with abstention (Eq. 8 of AmbigPrompt needs it; so do one-pass reading and the round trip)."""
+"""Training the per-passage reader g(a | q, c), which can abstain.
+
+AmbigPrompt's Eq. 8 needs it, and so do one-pass reading and the round trip.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ CHUNK = 1024  # examples tokenised together and sorted by length
 
 @dataclass(frozen=True)
 class Reading:
-    """One row: `answers` empty means that the passage does not answer the question."""
+    """One row.  Empty `answers` mean that the passage does not answer the question."""
 
     question: str
     passage: Titled
@@ -32,6 +35,11 @@ class Reading:
 
 
 class ReaderTask:
+    """A core.training.trainer.Task.  `batch_tokens`: tokens of all rows of a batch, padding included.
+
+    Raises InputError without examples.
+    """
+
     def __init__(
         self, examples: Sequence[Reading], held_out: Sequence[Reading], config: SpanConfig, batch_tokens: int = 4096
     ) -> None:
@@ -57,7 +65,7 @@ class ReaderTask:
         return batch, gold, silent, weight
 
     def _groups(self, seed: int, chunk: int) -> list[list[Reading]]:
-        """The rows of each batch of a chunk: like with like, in a random order."""
+        """The rows of each batch of a chunk: rows of similar length together, batches in random order."""
 
         def characters(e: Reading) -> int:
             return len(e.question) + len(e.passage[0]) + len(e.passage[1])
@@ -73,6 +81,7 @@ class ReaderTask:
             yield position, self._batch(group)
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
+        """-log of the summed probability of the gold spans, or of abstaining, a mean over rows."""
         rows, gold, silent, weight = batch
         spans, nothing = network(rows.to(device))
         return marginal_loss(
@@ -85,7 +94,10 @@ class ReaderTask:
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """Exact match on held-out rows that have an answer, and the share of rows without one on which the reader abstains.  {} without held-out data."""
+        """Exact match on held-out rows that have an answer; the share of the other rows on which the reader abstains.
+
+        {} without held-out data.
+        """
         if not self.held_out:
             return {}
         right = answered = silent = empty = 0

@@ -1,8 +1,10 @@
-"""Fitting the rerankers of systems (core.models.ranking.reranker): runs over annotated questions that their models were not trained on.
+"""Fits the rerankers of systems (core.models.ranking.reranker) to runs over annotated questions that their models were
+not trained on.
 
-Of a loop the candidates of every step, labelled by the references, fit a conditional logit with [EOI] as the alternative; its runs are then
-collected too (two rounds, as in dataset aggregation, Ross et al. 2011), since other choices lead to other steps.  Of a system that reads once each
-candidate is a step on its own, so that the same fit is a logistic regression.  The figure is cross-validated by blocks of questions.
+For a loop, the candidates of every step are labelled by the references; they fit a conditional logit with [EOI] as the
+alternative.  The loop's new runs are then added, because other choices lead to other steps (two rounds, as in dataset
+aggregation: Ross et al. 2011).  For a system that reads once, each candidate is a step of its own, so the same fit is a
+logistic regression.  The figure is cross-validated by blocks of questions.
 """
 
 from __future__ import annotations
@@ -44,15 +46,17 @@ Labelled = tuple[NDArray[np.float64], NDArray[np.bool_]]  # a step: (candidates,
 
 
 class Runs(Protocol):
-    """Runs of a system over fixed questions, with what they were chosen from."""
+    """Runs of a system over fixed questions, with the candidates it chose from."""
 
     examples: Sequence[MultiExample]
 
     @property
-    def log(self) -> Callable[[str], None]: ...
+    def log(self) -> Callable[[str], None]:
+        """Where progress is reported."""
+        ...
 
     def f1(self, ids: Sequence[int], weights: Weights | None) -> dict[int, float]:
-        """F1 of each question with these weights; without weights, of the unchanged system."""
+        """F1 of each question with these weights, from 0 to 1; without weights, of the unchanged system."""
         ...
 
     def steps(self, ids: Sequence[int]) -> list[Labelled]:
@@ -62,7 +66,10 @@ class Runs(Protocol):
 
 @dataclass
 class LoopRuns:
-    """Greedy runs of an answering model; what the model proposed and the features of it are kept for each (question, previous answers)."""
+    """Greedy runs of an answering model.
+
+    The model's proposals and their features are kept for each (question, previous answers).
+    """
 
     model: BatchAnsweringModel
     examples: Sequence[MultiExample]
@@ -75,6 +82,7 @@ class LoopRuns:
     _kept: dict[tuple[int, tuple[str, ...]], tuple[Proposal, NDArray[np.float64]]] = field(default_factory=dict)
 
     def step(self, i: int, previous: Sequence[str]) -> tuple[Proposal, NDArray[np.float64]]:
+        """The candidates and features of one step, computed once."""
         key = (i, tuple(previous))
         if key not in self._kept:
             question = self.examples[i].question
@@ -108,7 +116,7 @@ class LoopRuns:
         return {i: answer_f1(self.answers(i, weights), self.examples[i].gold) for i in ids}
 
     def steps(self, ids: Sequence[int]) -> list[Labelled]:
-        """Every step that was ever taken for these questions and that had a candidate."""
+        """All steps ever taken for these questions that had a candidate."""
         out: list[Labelled] = []
         wanted = set(ids)
         for (i, previous), (proposal, values) in sorted(self._kept.items(), key=lambda item: item[0]):
@@ -148,8 +156,11 @@ class OnceRuns:
         judge: Judge | None = None,
         log: Callable[[str], None] = print,
     ) -> None:
-        """`systems`: over each corpus the system without additions, and once more, with its stage to be replaced by one that takes notes;
-        `asked`: the corpus of each question, and the question."""
+        """`systems`: by corpus, the system without additions, and a second one whose additions are replaced by a
+        recorder.
+
+        `asked`: (corpus, question) pairs.  `judge`: the verifier, where it is asked.
+        """
         self.examples, self.log = examples, log
         self._plain: dict[int, float] = {}
         self._kept: list[tuple[Sequence[Candidate], NDArray[np.float64]]] = []
@@ -200,8 +211,12 @@ def runs_of(
     verified: bool,
     log: Callable[[str], None],
 ) -> tuple[Runs, dict[str, Any]]:
-    """(the runs of a system without additions, what was run: the folder that its rerankers lie in and the digests of its weights).  `corpora`: of each question, "" where it
-    brings its passages; `verified`: ask the verifier too, where it is not switched off.  Raises CheckpointError."""
+    """(the runs of a system without additions, what was run).
+
+    What was run: the folder of its rerankers and the digests of its weights.  `corpora`: the corpus of each question,
+    "" if it brings its passages.  `verified`: also ask the verifier, unless it is switched off.  Raises
+    CheckpointError.
+    """
     settings = engine.settings
     reader, _ = load_reader(settings.reader, settings.device)
     about: dict[str, Any] = {}
@@ -228,9 +243,12 @@ def runs_of(
 
 
 def fit_weights(steps: Sequence[Labelled], fitted_on: str = "", without: Sequence[str] = ()) -> Weights:
-    """The weights under which each step's right candidates, or [EOI] where none is left, get most of the softmax that decides (`rerank`):
-    the marginal likelihood of Eq. 10's targets, with a ridge penalty, a stronger one on what the first step adds.  `without`: features that get no
-    weight.  Raises InputError when all candidates are right, or all wrong.
+    """The weights that give each step's right candidates, or [EOI] if none is left, most of the deciding softmax
+    (`rerank`).
+
+    They maximise the marginal likelihood of Eq. 10's targets (Sun et al. 2023) with a ridge penalty, which is stronger
+    on the extra weights of the first step.  `without`: features that get no weight.  Raises InputError if all
+    candidates are right, or all are wrong.
     """
     from scipy.optimize import minimize
 
@@ -282,8 +300,10 @@ def _figures(runs: Runs, scores: dict[int, float]) -> dict[str, float]:
 
 
 def _shifted(runs: Runs, ids: Sequence[int], weights: Weights) -> Weights:
-    """The bias that is best for F1, all and multi alike, on these questions: the middle of the best three consecutive shifts, because F1
-    is sensitive to single questions."""
+    """The weights with the bias that gives the best F1 on these questions, all and multi together.
+
+    It is the middle of the best three consecutive shifts, because F1 is sensitive to single questions.
+    """
     tried = [replace(weights, bias=weights.bias + shift) for shift in SHIFTS]
     scores = np.array([sum(_figures(runs, runs.f1(ids, w)).values()) for w in tried])
     return tried[1 + int(np.argmax(np.convolve(scores, np.ones(3), "valid")))]
@@ -292,9 +312,10 @@ def _shifted(runs: Runs, ids: Sequence[int], weights: Weights) -> Weights:
 def fit_reranker(
     runs: Runs, rounds: int = 2, fitted_on: str = "", without: Sequence[str] = ()
 ) -> tuple[Weights, dict[str, dict[str, float]]]:
-    """(weights fitted on all questions, figures: the model's own runs, and the cross-validated reranked ones).  `without`: features to leave out.
+    """(weights fitted on all questions; figures: those of the unchanged runs, and cross-validated ones with the
+    reranker).
 
-    Raises InputError for fewer than 2 x FOLDS questions.
+    `without`: features to leave out.  Raises InputError for fewer than 2 x FOLDS questions.
     """
     everything = list(range(len(runs.examples)))
     if len(everything) < 2 * FOLDS:

@@ -1,8 +1,9 @@
 """`python -m core train seq2seq`: which network is trained, and on what.
 
-The network is a transformers encoder-decoder (a folder or hub name, say t5-base), one that was trained here before, or a new small one: `small` starts
-from the base's encoder, `small:CHECKPOINT` from that of a trained reader or answerer (core.models.seq2seq.small).  With all layers frozen the encoder of
-a bundled model stays that model's, and the checkpoint holds the decoder alone.
+The network is a transformers encoder-decoder (a folder or hub name such as t5-base), one that was trained here before,
+or a new small one.  `small` starts from the base's encoder, `small:CHECKPOINT` from that of a trained reader or
+answerer (core.models.seq2seq.small).  If all layers are frozen, the encoder stays that of the bundled model, and the
+checkpoint holds only the decoder.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ NO_INIT = (
 
 
 def check(args: argparse.Namespace) -> None:
-    """What can be seen before anything is loaded.  Raises InputError."""
+    """Checks the arguments before anything is loaded.  Raises InputError."""
     if not args.init:
         raise InputError(NO_INIT)
 
 
 def start(init: str | None, prompting: Any, target: Any, seed: int) -> tuple[Any, Any]:
-    """(network, tokenizer) to train.  Raises InputError, CheckpointError."""
+    """The (network, tokenizer) to train.  Raises InputError, CheckpointError."""
     if not init:
         raise InputError(NO_INIT)
     name, _, encoder = init.partition(":")
@@ -59,7 +60,7 @@ def start(init: str | None, prompting: Any, target: Any, seed: int) -> tuple[Any
 
 
 def check_repeat(network: Any, repeat: int) -> None:
-    """Raises InputError when states would be kept of an encoder that is trained."""
+    """Raises InputError if outputs would be kept of an encoder that is being trained."""
     if repeat and any(
         p.requires_grad for name, p in network.named_parameters() if name.startswith("encoder.") and ".embeddings." not in name
     ):
@@ -69,12 +70,15 @@ def check_repeat(network: Any, repeat: int) -> None:
 
 
 def saver(network: Any, tokenizer: Any) -> Any:
-    """How `fit` writes this network's weights: (network, folder, about)."""
+    """The function with which `fit` writes this network's weights: (network, folder, about)."""
     return save_small if isinstance(network, SmallSeq2Seq) else partial(save_fid, tokenizer=tokenizer)
 
 
 def build(args: argparse.Namespace, same: Any) -> tuple[Any, Any, Any]:
-    """(network, task, how to save) from the command line's arguments.  `same`: the span answerer's task, whose examples are taken over."""
+    """(network, task, function that saves) from the command line's arguments.
+
+    `same`: the span answerer's task, whose examples are used.  Raises InputError, CheckpointError.
+    """
     network, tokenizer = start(args.init, args.prompting, args.target, args.seed)
     freeze(network, args.freeze)
     check_repeat(network, args.repeat)

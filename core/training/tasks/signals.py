@@ -1,8 +1,10 @@
-"""Fitting the signals that `verdict` trusts without a language model (core.models.ranking.passage_signals), on questions held out from training.
+"""Fits the signals that `verdict` relies on without a language model (core.models.ranking.passage_signals), on
+questions held out from training.
 
-What the two models say of each question's 20 passages is kept under AMBISCOPE_HOME/cache, so that fitting again costs seconds.  The weights are
-fitted on all held-out questions; the thresholds are chosen by cross-validation over blocks of neighbouring questions: the best grounded F1 among
-those with a G-precision of at least PRECISE, as what is shown should be right.
+The two models' outputs for each question's 20 passages are kept under AMBISCOPE_HOME/cache, so fitting again takes
+seconds.  The weights are fitted on all held-out questions.  The thresholds are chosen by cross-validation over blocks
+of neighbouring questions: the best grounded F1 among those with a G-precision of at least PRECISE, because what is
+shown should be right.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ PRECISE = 0.85
 
 @dataclass(frozen=True)
 class SignalExample:
-    """One question as both models saw it."""
+    """One question and its passages as both models read them."""
 
     example: MultiExample
     views: list[PassageView]
@@ -47,7 +49,11 @@ class SignalExample:
 def see(
     settings: Settings, folders: Sequence[Path], limit: int, log: Callable[[str], None], seed: int = 0
 ) -> list[SignalExample]:
-    """Reads every question's passages with both models, or takes them from the cache of an earlier call with these weights."""
+    """Reads every question's passages with both models, or takes them from the cache of an earlier call with these
+    weights.
+
+    `limit`: most questions (0: all).  Raises InputError, FormatError, CheckpointError.
+    """
     import torch
 
     from core.engine import Engine
@@ -113,7 +119,7 @@ def _from_json(row: dict[str, Any], rank: int) -> PassageView:
 
 @dataclass(frozen=True)
 class Row:
-    """One passage of one question: its signals, its readings, and what the annotations say."""
+    """One passage of one question: its signals, its readings, and whether the annotations call them right."""
 
     question: int
     passage: str
@@ -124,6 +130,7 @@ class Row:
 
 
 def rows_of(seen: Sequence[SignalExample]) -> list[Row]:
+    """All passages of all questions as rows."""
     out = []
     for number, one in enumerate(seen):
         asked = QuestionSignals(one.example.question, one.views)
@@ -137,7 +144,7 @@ def rows_of(seen: Sequence[SignalExample]) -> list[Row]:
 
 
 def _fit(signals: Sequence[dict[str, float]], labels: Sequence[bool]) -> tuple[dict[str, float], float]:
-    """Weights and bias over the signals as they are (the regression sees them standardised)."""
+    """Weights and bias for the raw signals; the regression itself sees them standardised."""
     from sklearn.linear_model import LogisticRegression
 
     names = list(signals[0])
@@ -150,7 +157,7 @@ def _fit(signals: Sequence[dict[str, float]], labels: Sequence[bool]) -> tuple[d
 
 
 def _fit_readings(rows: Sequence[Row]) -> tuple[dict[str, float], float]:
-    """A conditional logit: the right spans of a passage against its other ones and against none (McFadden 1974), by L-BFGS."""
+    """A conditional logit: a passage's right spans against its other spans and against none (McFadden 1974), by L-BFGS."""
     import torch
 
     rows = [r for r in rows if r.readings]
@@ -182,13 +189,18 @@ def _fit_readings(rows: Sequence[Row]) -> tuple[dict[str, float], float]:
 
 
 def fit(rows: Sequence[Row]) -> Weighing:
-    """The readings' logit sees the passages that speak of a meaning alone: it says which span, not whether there is one."""
+    """Fits the passages' regression on all rows, and the readings' logit on relevant ones only.
+
+    The logit says which span is right, not whether there is one.
+    """
     passage = _fit([r.signals for r in rows], [r.relevant for r in rows])
     return Weighing(*passage, *_fit_readings([r for r in rows if r.relevant]))
 
 
 @dataclass(frozen=True)
 class Proposed:
+    """One interpretation that the signals would propose.  `question`: its index."""
+
     question: int
     passage: str
     answer: str
@@ -196,6 +208,7 @@ class Proposed:
 
 
 def propose(weighing: Weighing, rows: Sequence[Row]) -> list[Proposed]:
+    """The likeliest reading of each row that has one, with its probability."""
     out = []
     for row in rows:
         if row.readings:
@@ -207,7 +220,7 @@ def propose(weighing: Weighing, rows: Sequence[Row]) -> list[Proposed]:
 
 
 def held_out(rows: Sequence[Row], questions: int) -> list[Proposed]:
-    """Each block of neighbouring questions by weights that were fitted on the others."""
+    """Proposals for each block of neighbouring questions, by weights fitted on the other blocks."""
     fold = [q * FOLDS // questions for q in range(questions)]
     out: list[Proposed] = []
     for f in range(FOLDS):
@@ -217,7 +230,10 @@ def held_out(rows: Sequence[Row], questions: int) -> list[Proposed]:
 
 
 def figures(found: Sequence[Proposed], seen: Sequence[SignalExample], abstain: float, verified: float) -> dict[str, float]:
-    """Judged by the annotations, after merging: unclustered interpretations count from `verified` on, others from `abstain` on."""
+    """Grounded precision, recall and F1, after merging, judged by the annotations.
+
+    Unclustered interpretations count if their probability is at least `verified`, others if it is at least `abstain`.
+    """
     precisions, recalls, counts = [], [], []
     by_question: dict[int, list[Proposed]] = {}
     for p in found:
@@ -245,7 +261,10 @@ def figures(found: Sequence[Proposed], seen: Sequence[SignalExample], abstain: f
 
 
 def thresholds(found: Sequence[Proposed], seen: Sequence[SignalExample]) -> tuple[dict[str, float], list[dict[str, float]]]:
-    """(the best grounded F1 among the pairs of thresholds with a G-precision of at least PRECISE, or of all where none has it; all of them)."""
+    """(the best thresholds with their figures, the figures of all pairs of thresholds).
+
+    Best: the highest grounded F1 among pairs with a G-precision of at least PRECISE; among all pairs if none has it.
+    """
     grid = [round(float(x), 2) for x in np.arange(0.1, 0.82, 0.04)]
     table = [figures(found, seen, a, v) for a, v in itertools.product(grid, grid) if v >= a]
     precise = [row for row in table if row["g_precision"] >= PRECISE] or table
@@ -253,9 +272,10 @@ def thresholds(found: Sequence[Proposed], seen: Sequence[SignalExample]) -> tupl
 
 
 def fit_signals(seen: Sequence[SignalExample], fitted_on: str = "") -> tuple[Signals, list[dict[str, float]]]:
-    """(weights fitted on all questions with cross-validated thresholds and figures, the figures of every pair of thresholds).
+    """(weights fitted on all questions, with cross-validated thresholds and figures; the figures of every pair of
+    thresholds).
 
-    Raises InputError for fewer than 2 x FOLDS questions, and where every passage, or none, speaks of a meaning.
+    Raises InputError for fewer than 2 x FOLDS questions, and if every passage, or none, holds an answer.
     """
     if len(seen) < 2 * FOLDS:
         raise InputError(f"{len(seen)} annotated questions are too few to fit signals; give at least {2 * FOLDS}")

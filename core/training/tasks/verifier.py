@@ -1,8 +1,9 @@
 """Trains the verifier: answer spans against wrong spans that a reader would choose.
 
-Each span is judged separately (binary cross-entropy: a question may have several answers), and the right ones of a question against its wrong ones
-(their share of one softmax), which is what the reranker needs of it.  A third loss teaches to read: where in a window an answer would start and end,
-or that there is none (the window's first token), over all its tokens.
+Each span is judged separately (binary cross-entropy, because a question may have several answers).  A second loss sets
+a question's right spans against its wrong ones (their share of one softmax), which the reranker needs.  A third loss
+teaches reading: where in a window an answer would start and end, over all its tokens, or that there is none (the
+window's first token).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ READING = 0.5  # weight of the third loss
 
 @dataclass(frozen=True)
 class Judged:
-    """A question's windows; `right` says of each span of each window whether it is an answer."""
+    """A question's windows.  `right` says of each span of each window whether it is an answer."""
 
     windows: tuple[Window, ...]
     right: tuple[tuple[bool, ...], ...]
@@ -36,6 +37,8 @@ class Judged:
 
 @dataclass
 class JudgedBatch:
+    """Windows as tensors, with the labels of their spans."""
+
     rows: WindowBatch
     right: Tensor  # (S,) float
     question: Tensor  # (S,) number of the question
@@ -43,6 +46,8 @@ class JudgedBatch:
 
 
 class VerifierTask:
+    """A core.training.trainer.Task."""
+
     def __init__(
         self,
         examples: Sequence[Judged],
@@ -57,7 +62,7 @@ class VerifierTask:
             raise InputError("no question is left to train the verifier on; check --reading, --annotated and --multi")
 
     def _tokens(self, example: Judged) -> int:
-        """About how many tokens its windows take, padded."""
+        """The approximate number of tokens of its windows, padding included."""
         longest = max(len(w.question) + len(w.title) + len(w.text) for w in example.windows)
         return len(example.windows) * min(self.config.max_tokens, 6 + longest // 4)
 
@@ -87,6 +92,7 @@ class VerifierTask:
             yield position, self._batch(group)
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
+        """The sum of the three losses, a scalar."""
         rows = batch.rows.to(device)
         logits, edges = network(rows)
         right, question = batch.right.to(device), batch.question.to(device)
@@ -95,7 +101,10 @@ class VerifierTask:
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """`top`: share of the questions with right and wrong spans whose best span is right; `judged`: share of spans judged rightly at 0.5."""
+        """`top`: the share of questions with right and wrong spans whose best span is right.
+
+        `judged`: the share of spans judged correctly at 0.5.  {} without held-out data.
+        """
         if not self.held_out:
             return {}
         device = next(network.parameters()).device
@@ -114,7 +123,11 @@ class VerifierTask:
 
 
 def _reading(edges: Tensor, rows: WindowBatch, right: Tensor) -> Tensor:
-    """Mean over windows and both edges of -log(share of the right places in a softmax over the window's tokens and "none").  edges: (B, L, 2)."""
+    """The mean, over windows and both edges, of -log(share of the right places in a softmax over the tokens and
+    "none").
+
+    edges: (B, L, 2).
+    """
     gold = torch.zeros(edges.shape, dtype=torch.bool, device=edges.device)
     good = right > 0.5
     gold[rows.row[good], rows.first[good], 0] = True
@@ -125,7 +138,7 @@ def _reading(edges: Tensor, rows: WindowBatch, right: Tensor) -> Tensor:
 
 
 def _against(logits: Tensor, right: Tensor, question: Tensor, questions: int) -> Tensor:
-    """Mean over questions with a right span of -log(share of the right ones in a softmax over the question's spans)."""
+    """The mean, over questions with a right span, of -log(share of the right spans in the question's softmax)."""
     top = torch.full((questions,), float("-inf"), device=logits.device).scatter_reduce(0, question, logits.detach(), "amax")
     mass = torch.exp(logits - top[question])
     zeros = torch.zeros(questions, device=logits.device)

@@ -1,4 +1,4 @@
-"""Shared by arithmetic on trained weights: checks, reading and writing folders, the command line."""
+"""What averaging and merging share: checks, reading and writing checkpoint folders, the command line."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from core.models.finding import WEIGHTS, read_config
 
 
 def check_share(share: float) -> None:
-    """Raises InputError outside 0..1."""
+    """Raises InputError for a share outside 0 to 1."""
     if not (math.isfinite(share) and 0 <= share <= 1):
         raise InputError(f"the share is {share}; it must be between 0 and 1")
 
 
 def read(*folders: Path) -> list[dict[str, Any]]:
-    """The tensors of each checkpoint by name.  Raises CheckpointError."""
+    """The tensors of each checkpoint, by name.  Raises CheckpointError."""
     from safetensors import SafetensorError
 
     from core.models.weights.files import read_weights
@@ -34,8 +34,10 @@ def read(*folders: Path) -> list[dict[str, Any]]:
 
 
 def write(out: Path, tensors: Mapping[str, Any], like: Path, what: str, how: Mapping[str, Any]) -> None:
-    """Tensors with the config.json of `like`, which tells of `what` was done and `how`.  Raises CheckpointError before anything is written,
-    StorageError."""
+    """Writes tensors with the config.json of `like`, which then says `what` was done and `how`.
+
+    Raises CheckpointError before anything is written, StorageError.
+    """
     from safetensors.torch import save
 
     config = read_config(like)
@@ -45,7 +47,10 @@ def write(out: Path, tensors: Mapping[str, Any], like: Path, what: str, how: Map
 
 
 def command(about: str | None, folders: Sequence[str], share: float, run: Callable[[argparse.Namespace], str]) -> int:
-    """Exit code of a command line with a folder each, `--share` and `--out`; `run` returns what was done, in words."""
+    """Runs a command line with one option for each folder, `--share` and `--out`, and returns its exit code.
+
+    `about`: its description.  `run`: does the work and returns what was done, in words.
+    """
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in (*folders, "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)

@@ -1,6 +1,7 @@
 """The weighted mean of two sets of weights of one network.
 
-Source: Wortsman et al. 2022, "Model soups", section 2.  The weights that ship are such means of what a run made and what it began from.
+Source: Wortsman et al. 2022, "Model soups", section 2.  The bundled weights are such means of a run's result and its
+starting point.
 
     python -m core.training.weights.averaging --before FOLDER --after FOLDER --share 0.6 --out FOLDER
 """
@@ -15,8 +16,10 @@ from core.training.weights import arithmetic
 
 
 def average(before: Path, after: Path, share: float, out: Path) -> int:
-    """Writes `out` with `share` of `after`, the rest of `before`, and returns the number of tensors.  Raises InputError for a share outside
-    0..1, CheckpointError for weights that are not of one network."""
+    """Writes the mean to `out`: `share` of `after`, the rest of `before`.  Returns the number of tensors.
+
+    Raises InputError for a share outside 0 to 1, CheckpointError for weights of different networks.
+    """
     arithmetic.check_share(share)
     old, new = arithmetic.read(before, after)
     if old.keys() != new.keys() or any(old[name].shape != new[name].shape for name in old):

@@ -1,7 +1,8 @@
 """Transfers a reader's further training to an answering model: task arithmetic on their shared encoder.
 
-The answering model was started from a reader's weights.  When that reader is trained on, the difference (after - before), times a share, is added to
-the answering model's encoder; heads and all else stay.  Source: Ilharco et al. 2023, "Editing models with task arithmetic", section 2.
+The answering model was started from a reader's weights.  When that reader is trained further, the difference (after -
+before), times a share, is added to the answering model's encoder; its head stays as it is.
+Source: Ilharco et al. 2023, "Editing models with task arithmetic", section 2.
 
     python -m core.training.weights.merging --answerer FOLDER --before READER --after READER --share 0.5 --out FOLDER
 """
@@ -19,8 +20,10 @@ PREFIX = "encoder."
 
 
 def merge(answerer: Path, before: Path, after: Path, share: float, out: Path) -> int:
-    """Writes `out` and returns how many tensors changed.  Raises InputError for a share outside 0..1, CheckpointError for weights that do
-    not fit one another."""
+    """Writes the merged checkpoint to `out` and returns the number of changed tensors.
+
+    Raises InputError for a share outside 0 to 1, CheckpointError for weights that do not fit together.
+    """
     arithmetic.check_share(share)
     own, old, new = arithmetic.read(answerer, before, after)
     shared = [name for name in own if name.startswith(PREFIX) and name in old and name in new]

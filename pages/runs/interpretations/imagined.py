@@ -26,13 +26,13 @@ class Imagined:
     found: tuple[str, ...] | None = None  # ids of the passages that its search found; None before its search
     kept: int | None = None  # how many of these pruning left; None where nothing was pruned
     why: str = ""  # what the kept passages are
-    verdict: t.QuestionVerified | None = None
+    decision: t.QuestionVerified | None = None
 
     @property
     def outcome(self) -> str:
         """One of OUTCOMES."""
-        if self.verdict is not None:
-            return "failed" if self.verdict.failed else "verified" if self.verdict.passage_ids else "rejected"
+        if self.decision is not None:
+            return "failed" if self.decision.failed else "verified" if self.decision.passage_ids else "rejected"
         if self.found is None:
             return "waiting"
         if not self.found:
@@ -69,16 +69,16 @@ class ImaginedQuestions:
         self._show()
 
     def pruned(self, event: t.PassagesPruned) -> None:
-        """What verification prunes afterwards is told by the verdicts."""
+        """What verification prunes afterwards is told by the verifier."""
         for one in self._all:
-            if one.found and one.verdict is None:
+            if one.found and one.decision is None:
                 one.kept, one.why = len(set(one.found) & set(event.kept)), event.why
         self._show()
 
     def verified(self, event: t.QuestionVerified) -> None:
         for one in self._all:
             if one.question == event.question:
-                one.verdict = event
+                one.decision = event
         self._show()
 
     def close(self) -> None:
@@ -130,14 +130,14 @@ def outcome_markdown(one: Imagined, passages: Mapping[str, t.RetrievedPassage], 
     found = listed(len(one.found or ()), "passage")
     match one.outcome:
         case "verified":
-            ids = one.verdict.passage_ids if one.verdict else ()
+            ids = one.decision.passage_ids if one.decision else ()
             more = f" and {len(ids) - BESIDE} more" if len(ids) > BESIDE else ""
             titles = "; ".join(title_with_ranks(i, passages, ranks) for i in ids[:BESIDE])
             return f":green[:material/check_circle: verified]: answered by {titles}{more}"
         case "rejected":
             return ":orange[:material/cancel: rejected]: verification found no passage that answers it"
         case "failed":
-            why = one.verdict.failed if one.verdict else ""
+            why = one.decision.failed if one.decision else ""
             return f":red[:material/error: failed]: it could not be verified, {escape(short(why, WHY))}"
         case "kept":
             return f":blue[:material/filter_alt: kept]: {one.kept} of its {found} read on"

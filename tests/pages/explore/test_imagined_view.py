@@ -1,4 +1,4 @@
-"""Imagined questions, pruned passages and verdicts on the explore page: drawn event by event, while a run lasts, and from a stored trace."""
+"""Imagined questions, pruned passages and decisions on the explore page: drawn event by event, while a run lasts, and from a stored trace."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ PASSAGES = {p.passage.id: p for p in (found("a", 1, "_A_ film"), found("b", 2), 
         (Imagined("q", ("a", "b"), 1, "the 4 nearest"), "kept", "1 of its 2 passages read on"),
         (Imagined("q", ("a", "b"), 0, "the *4* nearest"), "pruned", r"2 passages found, none of them among the \*4\* nearest"),
         (
-            Imagined("q", ("a",), verdict=t.QuestionVerified("q", ("a",))),
+            Imagined("q", ("a",), decision=t.QuestionVerified("q", ("a",))),
             "verified",
             r"answered by \_A\_ film :gray-badge[rank 1]",
         ),
-        (Imagined("q", ("a",), 1, verdict=t.QuestionVerified("q", ())), "rejected", "no passage that answers it"),
-        (Imagined("q", verdict=t.QuestionVerified("q", ("a",), "it <i>fell</i> over")), "failed", r"it \<i\>fell\<\/i\> over"),
+        (Imagined("q", ("a",), 1, decision=t.QuestionVerified("q", ())), "rejected", "no passage that answers it"),
+        (Imagined("q", decision=t.QuestionVerified("q", ("a",), "it <i>fell</i> over")), "failed", r"it \<i\>fell\<\/i\> over"),
     ],
 )
 def test_what_became_of_a_question(one: Imagined, outcome: str, words: str) -> None:
@@ -203,7 +203,7 @@ def test_a_stored_trace_of_a_system_that_is_gone_is_drawn_line_by_line() -> None
     assert "passages read" not in shown  # no grid
 
 
-def test_the_nodes_of_a_tree_with_their_verdicts() -> None:
+def test_the_nodes_of_a_tree_with_their_decisions() -> None:
     def node(answer: str, verified: bool | None = None, abstained: str = "") -> t.InterpretationProposed:
         return t.InterpretationProposed(
             t.Interpretation("a", f"Who is {answer}?", answer, verified=verified, abstained=abstained)

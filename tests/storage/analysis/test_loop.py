@@ -104,7 +104,7 @@ def test_a_better_model(store: Store, settings: Settings, questions: Path, tmp_p
         store, settings, options(tmp_path, questions), run=commands, progress=lambda what, share: said.append((what, share))
     )
     assert commands.calls == ["before", "train", "after"]
-    assert made.verdict == "better"
+    assert made.outcome == "better"
     assert (made.questions, made.left_out, made.trained_on, made.main.n) == (10, 2, 1, 9)  # one question failed
     asked = json.loads((tmp_path / "loop" / "questions.json").read_text())
     assert {q["id"] for q in asked} == {f"q{n}" for n in NUMBERS} - {"q3", "q4"}  # by its words, and by its id
@@ -127,11 +127,11 @@ def test_a_better_model(store: Store, settings: Settings, questions: Path, tmp_p
     assert snapshot.number == 1
 
 
-@pytest.mark.parametrize(("gain", "verdict"), [(-0.3, "worse"), (0.0, "undecided")])
-def test_other_ends(store: Store, settings: Settings, questions: Path, tmp_path: Path, gain: float, verdict: str) -> None:
+@pytest.mark.parametrize(("gain", "outcome"), [(-0.3, "worse"), (0.0, "undecided")])
+def test_other_ends(store: Store, settings: Settings, questions: Path, tmp_path: Path, gain: float, outcome: str) -> None:
     made = run_loop(store, settings, options(tmp_path, questions, minutes=1.0, steps=None), run=Commands(gain))
-    assert made.verdict == verdict
-    assert {"worse": "worse", "undecided": "No difference"}[verdict] in made.words()
+    assert made.outcome == outcome
+    assert {"worse": "worse", "undecided": "No difference"}[outcome] in made.words()
 
 
 def test_a_loop_goes_on_where_it_stopped(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_two_loops_in_one_folder(store: Store, settings: Settings, questions: Pa
         pytest.raises(ConflictError, match=r"loop is in use: a loop in process \d+ on "),
     ):
         other.submit(run_loop, store, settings, wanted, run=commands).result()
-    assert run_loop(store, settings, wanted, run=commands).verdict
+    assert run_loop(store, settings, wanted, run=commands).outcome
 
 
 def test_what_is_refused(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:

@@ -33,15 +33,15 @@ def test_everything_of_a_project(worked: tuple[Store, str]) -> None:
     assert alpha.n == 2
     assert types.value == 1.0
     assert [(r.first, r.second, r.n) for r in found.pairs] == [("Ada", "Bob", 2)]
-    assert found.verdicts.value == 1.0  # both judges said the same
-    assert found.verdicts.n == 4
-    assert found.question_verdicts.value == 1.0
+    assert found.labels.value == 1.0  # both judges said the same
+    assert found.labels.n == 4
+    assert found.question_labels.value == 1.0
     assert found.preferences.value is None  # one item, one word: chance is certain
     assert {t.type: t.count for t in found.types} == {"multiple": 2, "single": 2, "none": 0}
     assert {t.person: t.n for t in found.times} == {"Ada": 3, "Bob": 3, "Val": 1}
     by_name = {s.system: s for s in found.systems}
-    assert by_name["ambigprompt"].verdicts == {"correct": 2}
-    assert by_name["fid"].verdicts == {"correct": 1, "wrong": 1}
+    assert by_name["ambigprompt"].labels == {"correct": 2}
+    assert by_name["fid"].labels == {"correct": 1, "wrong": 1}
     assert by_name["ambigprompt"].f1.value == pytest.approx((1.0 + 0.5) / 2)  # against Ada's, against Bob's
     assert found.missing == {"ambigprompt": 1, "fid": 1}  # Maria Lopez, whom both judges added to the one sheet
     judges = {j.judge: j for j in found.judges}
@@ -80,7 +80,7 @@ def test_bounds_are_told(worked: tuple[Store, str], monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(votes, "VALUES", 1)
     found = quality(worked[0], "Mia", samples=20)
     assert found.figures[1].n == 1
-    assert found.verdicts.n == 2
+    assert found.labels.n == 2
     assert sum(t.n for t in found.times) == 3
     assert len(found.truncated) == 3
 

@@ -67,7 +67,7 @@ def test_work_is_compared_with_the_reference(file: Path) -> None:
         judged = practice.judged_by(sheet, store.items.get_item(task.item, "Eve").references)
         found = practice.feedback(store, task.item, "Eve", "judging", judged)
         assert found.score == 1.0
-        assert len(found.gold.verdicts) == sum(len(side.answers) for side in sheet.sides)
+        assert len(found.gold.labels) == sum(len(side.answers) for side in sheet.sides)
         none = practice.judged_by(sheet, [])
         assert practice.feedback(store, task.item, "Eve", "judging", none).score < 1.0
 
@@ -79,7 +79,7 @@ def test_the_example_has_figures_of_agreement(tmp_path: Path, monkeypatch: pytes
         assert project is not None
         found = quality(store, practice.MAKER, project=project.id, samples=50)
     assert all(figure.defined for figure in found.figures)
-    assert found.verdicts.defined
+    assert found.labels.defined
     assert len(found.pairs) == 3
     assert {r.system for r in found.systems} == set(project.systems)
     people = {name for pair in found.pairs for name in (pair.first, pair.second)}

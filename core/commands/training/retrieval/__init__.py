@@ -1,1 +1,1 @@
-"""Targets of `core train` that find and rank passages."""
+"""The targets of `core train` that find and rank passages."""

@@ -1,4 +1,4 @@
-"""`python -m core train passages`: the reranker that picks passages jointly (system jpr)."""
+"""`python -m core train passages`: the reranker of the system jpr, which picks passages jointly."""
 
 from __future__ import annotations
 
@@ -71,9 +71,11 @@ def pools(
     seed: int,
     whole: bool = False,
 ) -> tuple[list[Any], list[Any]]:
-    """(pools of training questions with several answers, of held-out questions), each folder's question over its own corpus.
+    """(pools of training questions with several answers, pools of held-out questions), each question over its folder's
+    corpus.
 
-    `whole`: all questions are held out, of folders that nothing was trained on.  What the reader says of a pool is kept in AMBISCOPE_HOME/cache, so that a run that was broken off goes on.
+    `whole`: every question is held out; for folders that were not trained on.  The reader's output for a pool is kept
+    in AMBISCOPE_HOME/cache, so that an interrupted run resumes.
     """
     from core.disk import plain_or_gz
     from core.engine import Engine

@@ -1,4 +1,7 @@
-"""`python -m core train retriever`: the encoder of questions (and of passages), with in-batch negatives and hard negatives by BM25."""
+"""`python -m core train retriever`: the encoder of questions, and of passages.
+
+It learns from in-batch negatives and hard negatives by BM25.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Raises InputError without questions, or with questions and no passages to look for their answers in."""
+    """Raises InputError without questions, and for questions without passages that could hold their answers."""
     if args.batch < 2:
         raise InputError(f"--batch is {args.batch}; it must be at least 2: the other questions' passages are the negatives")
     asked = bool(args.reading or args.ambignq)
@@ -91,7 +94,10 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
 
 
 def _questions(args: argparse.Namespace, settings: Settings, base: str) -> tuple[list[Any], list[Any], Any]:
-    """(training questions, held-out ones, the corpora that both are asked of).  `base`: the encoder of their vectors.  Each folder's corpus is indexed where it is not yet."""
+    """(training questions, held-out ones, the corpora of both).  `base`: the encoder of the corpora's vectors.
+
+    Indexes each folder's corpus if necessary.
+    """
     from dataclasses import replace
 
     import numpy as np
