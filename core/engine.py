@@ -124,6 +124,10 @@ class Engine:
         (asked,) = encoder.encode([question], "query")
         return [float(c) for c in encoder.encode([passage_text(p) for p in passages], "passage") @ asked]
 
+    def statuses(self) -> Sequence[SystemStatus]:
+        """Every system, what it needs, and whether it can run here."""
+        return statuses(self.settings)
+
     def warm(self, corpus: str | None = None) -> None:
         """Loads the default system, its models and the corpus, so that the first question does not wait for them."""
         self.corpus(corpus).warm()
