@@ -44,6 +44,11 @@ class SystemStatus:
 
 
 class Engine:
+    """core.serve.remote.RemoteEngine offers the same to the pages."""
+
+    needs_libraries = True  # to search and to run, this process needs torch and FAISS
+    elsewhere = ""  # why corpora are not built and models not trained here
+
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.library = CorpusLibrary(settings)

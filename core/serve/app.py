@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import threading
+import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -35,6 +36,7 @@ from core.version import application_version
 log = logging.getLogger("ambiscope.serve")
 LOOKUPS = 2  # threads for what is quick: searches, passages, lists
 LOOKUP_SECONDS = 30.0
+LOADING_SECONDS = 8.0  # for which a request waits while the models are being loaded
 GONE = 499  # nginx's code for a client that left; nobody sees it
 
 ANSWER = {
@@ -188,8 +190,13 @@ class Service:
 
     # ------------------------------------------------------------ what is quick
 
-    async def look_up(self, call: Callable[[], Any]) -> Any:
-        """What `call` returns, from a thread of the lookups.  Raises what it raises, and RefusedError."""
+    async def look_up(self, call: Callable[[], Any], models: bool = False) -> Any:
+        """What `call` returns, from a thread of the lookups; `models`: once they are loaded.  Raises what it raises, and RefusedError."""
+        end = time.monotonic() + LOADING_SECONDS
+        while models and not self.ready.is_set():
+            if time.monotonic() > end:
+                raise RefusedError(503, "the service is still loading its models; ask again in a few seconds", 5)
+            await asyncio.sleep(0.1)
         job = self.lookups.start(lambda job: job.put(call()), LOOKUP_SECONDS)
         try:
             async for found in job.results():
@@ -280,7 +287,7 @@ def make_app(engine: Engine) -> FastAPI:
     async def system(form: SystemForm) -> Response:
         options = form.chosen(settings)
         made = await service.look_up(
-            lambda: engine.system(form.system, form.corpus, options, own_passages=form.own_passages).info
+            lambda: engine.system(form.system, form.corpus, options, own_passages=form.own_passages).info, models=True
         )
         return Json(protocol.stamped({"info": to_json(made)}))
 
@@ -313,12 +320,12 @@ def make_app(engine: Engine) -> FastAPI:
     @app.post("/v1/search", summary="The best passages for a query")
     async def search(form: SearchForm) -> Response:
         query = one_line(form.query, "the query", settings.max_question_chars)
-        found = await service.look_up(lambda: engine.corpus(form.corpus).search(query, form.k, form.mode))
+        found = await service.look_up(lambda: engine.corpus(form.corpus).search(query, form.k, form.mode), models=True)
         return Json(protocol.stamped({"passages": [to_json(p) for p in found]}))
 
     @app.post("/v1/embed", summary="Unit vectors of texts, by the encoder of the corpora")
     async def embed(form: EmbedForm) -> Response:
-        vectors = await service.look_up(lambda: engine.embed(form.texts))
+        vectors = await service.look_up(lambda: engine.embed(form.texts), models=True)
         return Json(protocol.stamped({"vectors": vectors.tolist()}))
 
     # ------------------------------------------------------------ the service itself

@@ -116,7 +116,7 @@ class Pool:
             waiting = len(self._jobs)  # what has been taken and not yet ended
             if waiting >= self.workers + self.queue:
                 again = max(1, math.ceil(self._usual * waiting / self.workers / 2))
-                raise RefusedError(429, f"{self.queue} questions are waiting already; ask again in {again} seconds", again)
+                raise RefusedError(429, f"the queue of {self.queue} is full; ask again in {again} seconds", again)
             job = Job(work, seconds)
             self._jobs.add(job)
         job.future = self._threads.submit(self._run, job)

@@ -43,7 +43,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_again(settings: Settings, ba
         third = made.ask()
         assert third.status_code == 429
         assert int(third.headers["retry-after"]) >= 1
-        assert "1 questions are waiting" in third.json()["error"]["message"]
+        assert "the queue of 1 is full" in third.json()["error"]["message"]
         made.engine.release.set()
         assert [first.result().status_code, second.result().status_code] == [200, 200]
         assert made.ask().status_code == 200
