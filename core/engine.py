@@ -44,6 +44,11 @@ class SystemStatus:
 
 
 class Engine:
+    """core.serve.remote.RemoteEngine offers the same to the pages."""
+
+    needs_libraries = True  # to search and to run, this process needs torch and FAISS
+    elsewhere = ""  # why corpora are not built and models not trained here
+
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.library = CorpusLibrary(settings)
@@ -123,6 +128,10 @@ class Engine:
         encoder = self.library.encoder()
         (asked,) = encoder.encode([question], "query")
         return [float(c) for c in encoder.encode([passage_text(p) for p in passages], "passage") @ asked]
+
+    def statuses(self) -> Sequence[SystemStatus]:
+        """Every system, what it needs, and whether it can run here."""
+        return statuses(self.settings)
 
     def warm(self, corpus: str | None = None) -> None:
         """Loads the default system, its models and the corpus, so that the first question does not wait for them."""

@@ -86,6 +86,12 @@ class DownloadError(AmbiscopeError):
     exit_code = 8
 
 
+class ServiceError(AmbiscopeError):
+    """A service (`core serve`) could not be reached, refused, or gave no usable reply: check its address, or try again later."""
+
+    exit_code = 9
+
+
 class CancelledError(AmbiscopeError):
     """A person stopped the run."""
 

@@ -54,6 +54,21 @@ class Settings:
     annotator: str = "me"  # name of the only user of a local installation
     host: str = ""  # address that `run.py app` listens on; empty: 127.0.0.1, this machine only (.streamlit/config.toml)
     open_to_all: int = 0  # 1: other machines may connect without any accounts, and can do everything
+    # `core serve`: the engine as a service over HTTP
+    serve_host: str = "127.0.0.1"
+    serve_port: int = 8700
+    serve_key: str = field(default="", repr=False)  # what callers send as their bearer token; empty: no key, this machine only
+    serve_workers: int = 4  # questions that are worked on at the same time
+    serve_queue: int = 64  # questions that may wait; further ones are refused
+    serve_deadline: int = 120  # seconds for one question, waiting included
+    serve_batch: int = 8  # questions that a model reads together at most, if they wait for it at the same moment; 1: none
+    serve_grace: int = 20  # seconds that questions get to finish when the service stops
+    serve_max_request_kb: int = 1024
+    serve_origins: str = ""  # web pages of these origins may call the service (CORS), separated by commas
+    # the app and `ask` over such a service instead of models of their own
+    engine_url: str = ""  # http://127.0.0.1:8700
+    engine_key: str = field(default="", repr=False)  # the service's key
+    engine_timeout: int = 15  # seconds without a word from the service
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -66,11 +81,17 @@ class Settings:
         for name in (
             *("top_k", "max_answers", "max_upload_mb", "max_upload_lines", "max_upload_pages", "max_question_chars"),
             *("lm_timeout", "lm_run_timeout", "lm_concurrency", "lm_max_tokens", "lm_max_response_kb"),
+            *("serve_workers", "serve_queue", "serve_deadline", "serve_batch", "serve_grace", "serve_max_request_kb"),
+            "engine_timeout",
         ):
             if getattr(self, name) < 1:
                 raise InputError(f"AMBISCOPE_{name.upper()} is {getattr(self, name)}; it must be at least 1")
         if not 0 <= self.lm_retries <= 20:
             raise InputError(f"AMBISCOPE_LM_RETRIES is {self.lm_retries}; it must be 0 to 20")
+        if not 1 <= self.serve_port <= 65_535:
+            raise InputError(f"AMBISCOPE_SERVE_PORT is {self.serve_port}; it must be 1 to 65535")
+        if self.engine_url and not self.engine_url.startswith(("http://", "https://")):
+            raise InputError(f"AMBISCOPE_ENGINE_URL is '{self.engine_url}'; it must start with http:// or https://")
 
     @property
     def corpora_dir(self) -> Path:

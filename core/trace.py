@@ -12,6 +12,7 @@ from typing import Any
 from core import types as t
 from core.errors import FormatError
 
+T = typing.TypeVar("T")
 EVENTS: dict[str, type] = {cls.__name__: cls for cls in typing.get_args(t.Event)}
 
 
@@ -73,6 +74,11 @@ def event_from_json(row: Any) -> t.Event:
     if not isinstance(row, dict) or not isinstance(row.get("event"), str) or row["event"] not in EVENTS:
         raise FormatError(f"unknown event {row.get('event') if isinstance(row, dict) else row!r}")
     return typing.cast(t.Event, _build(EVENTS[row["event"]], row, row["event"]))
+
+
+def from_json(kind: type[T], row: Any) -> T:
+    """A dataclass of core.types from what `to_json` made of it.  Raises FormatError."""
+    return typing.cast(T, _build(kind, row, kind.__name__))
 
 
 def prediction_from_json(row: Any) -> t.Prediction:

@@ -136,7 +136,7 @@ def inspect_corpus(found: list[CorpusInfo], names: list[str]) -> None:
             delete(chosen)
         return
     draws = {"Passages": passages, "Search": search}
-    if shared.store().may("delete corpora"):
+    if shared.store().may("delete corpora") and not shared.light_engine().elsewhere:
         draws["Delete"] = delete
     for tab, draw in zip(st.tabs(list(draws)), draws.values()):
         with tab:
@@ -240,7 +240,9 @@ def main() -> None:
     table(found, names)
     above = st.container()
     inspect_corpus(found, names)
-    if shared.store().may("build corpora"):
+    if elsewhere := shared.light_engine().elsewhere:
+        st.info(escape(elsewhere), icon=":material/dns:")
+    elif shared.store().may("build corpora"):
         upload_form()
     with above:
         watch()

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from core.cli import check_text, quiet_libraries
-from core.engine import Engine  # loads a model's libraries when it builds a system, not before
 from core.errors import AmbiscopeError, CancelledError, InputError, StorageError
+from core.serve.choice import make_engine  # loads a model's libraries when it builds a system, not before
 from core.settings import Settings
 from core.systems.shared.base import Options
 from core.types import AnsweringSystem
@@ -165,7 +165,7 @@ def _answer(url: str, args: argparse.Namespace) -> Result:
     with Store(url) as store:
         by, project = _managed(store, args)
         options = Options(max_answers=settings.max_answers, clarify=args.clarify)
-        engine = Engine(settings)
+        engine = make_engine(settings)
 
         def build(own_passages: bool) -> AnsweringSystem:
             return engine.system(args.system, args.corpus or project.corpus or None, options, own_passages=own_passages)

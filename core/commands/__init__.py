@@ -12,4 +12,5 @@ COMMANDS = (
     "download",
     "train",
     "lm_server",
+    "serve",
 )

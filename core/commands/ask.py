@@ -97,7 +97,7 @@ def _print(prediction: Prediction) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    from core.engine import Engine
+    from core.serve.choice import make_engine
     from core.systems.shared.base import Options, answer, check_question
     from core.types import Question
 
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         clarify=not args.no_clarify,
         extra=read_pairs(args.set),
     )
-    system = Engine(settings).system(args.system, args.corpus, options)
+    system = make_engine(settings).system(args.system, args.corpus, options)
     prediction = answer(system, question)
     if args.json:
         print(json.dumps(as_json(prediction), ensure_ascii=False))

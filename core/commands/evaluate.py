@@ -86,8 +86,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """Raises AmbiscopeError, after printing the report, if every question failed."""
     from tqdm import tqdm
 
-    from core.engine import Engine
     from core.evaluation.plan import EvaluationPlan, run_plan
+    from core.serve.choice import make_engine
 
     plan = EvaluationPlan(
         questions=str(args.questions.resolve()),
@@ -111,7 +111,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             bar.total = total
             bar.update(done - bar.n)
 
-        report = run_plan(plan, Engine(settings), args.out, progress=progress, say=lambda text: print(text, file=sys.stderr))
+        report = run_plan(
+            plan, make_engine(settings), args.out, progress=progress, say=lambda text: print(text, file=sys.stderr)
+        )
     if args.json:
         print(json.dumps(report.to_json(), ensure_ascii=False))
     else:

@@ -17,9 +17,9 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    from core.engine import statuses
+    from core.serve.choice import make_engine
 
-    rows = statuses(settings)
+    rows = make_engine(settings).statuses()
     if args.json:
         print(json.dumps([asdict(r) for r in rows]))
         return 0

@@ -6,17 +6,33 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from core.disk import locked, write_json
-from core.engine import Engine
 from core.errors import InputError
 from core.evaluation.folder import ABOUT, REPORT
 from core.evaluation.report import Report
+from core.settings import Settings
 from core.systems.shared.base import Options
 from core.text import storable
+from core.types import AnsweringSystem
 
 JUDGES = ("references", "reader", "language-model", "none")
+
+
+class Builder(Protocol):
+    """What an evaluation needs of an engine."""
+
+    settings: Settings
+
+    def system(
+        self,
+        name: str | None = None,
+        corpus: str | None = None,
+        options: Options | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        own_passages: bool = False,
+    ) -> AnsweringSystem: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +80,7 @@ class EvaluationPlan:
 
 def run_plan(
     plan: EvaluationPlan,
-    engine: Engine,
+    engine: Builder,
     out_dir: Path | None = None,
     *,
     progress: Callable[[int, int], None] | None = None,
@@ -82,7 +98,7 @@ def run_plan(
 
 def _run_plan(
     plan: EvaluationPlan,
-    engine: Engine,
+    engine: Builder,
     out_dir: Path | None,
     progress: Callable[[int, int], None] | None,
     cancelled: Callable[[], bool] | None,

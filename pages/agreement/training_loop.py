@@ -58,6 +58,8 @@ def _begin(filters: Filters) -> None:
     name = str(state.get("quality.loop.name") or "").strip()
     if not _NAME.fullmatch(name):
         raise InputError(f"'{name[:60]}' is not a valid name; use up to 60 characters of a-z, 0-9, '-' and '_'")
+    if elsewhere := shared.light_engine().elsewhere:
+        raise InputError(elsewhere)
     running = _loops().get("loop")
     if running is not None and not running.done:
         raise InputError("a training loop is already running; wait until it is finished, or stop it")
@@ -84,6 +86,9 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
         return
     if running is not None:
         _ended(running)
+    if elsewhere := shared.light_engine().elsewhere:
+        st.info(escape(elsewhere), icon=":material/dns:")
+        return
     with st.form("quality.loop", border=True):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.text_input(

@@ -8,8 +8,13 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
+from typing import TYPE_CHECKING
 
 from core.cli import quiet_libraries
+from core.engine import Engine
+
+if TYPE_CHECKING:
+    from core.serve.remote import RemoteEngine
 
 MODULES = (
     "core.systems.ambigprompt",
@@ -24,6 +29,12 @@ _lock, _there = threading.Lock(), threading.Event()
 
 def loaded() -> bool:
     return _there.is_set()
+
+
+def load_for(engine: Engine | RemoteEngine) -> None:
+    """Nothing where the engine asks a service."""
+    if engine.needs_libraries:
+        load()
 
 
 def load() -> None:

@@ -10,15 +10,16 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from core.engine import Engine, SystemStatus, statuses
+from core.engine import Engine, SystemStatus
 from core.errors import AmbiscopeError
 from core.metrics.significance.compare import MetricDifference, compare_values, corrected
 from core.retrieval.library import CorpusInfo
+from core.serve.choice import make_engine
 from core.settings import Settings
 from pages.app import connection, libraries
 from pages.app.markup import escape
@@ -27,6 +28,9 @@ from storage.people.permissions import Name
 from storage.people.preferences import Preferences
 from storage.people.visitors import Visitor
 from storage.store import Store
+
+if TYPE_CHECKING:
+    from core.serve.remote import RemoteEngine
 
 log = logging.getLogger("ambiscope")
 EXAMPLES = 5
@@ -86,21 +90,21 @@ def settings() -> Settings:
 
 
 @st.cache_resource(show_spinner=False)
-def _engine() -> Engine:
-    return Engine(settings())
+def _engine() -> Engine | RemoteEngine:
+    return make_engine(settings())
 
 
-def light_engine() -> Engine:
+def light_engine() -> Engine | RemoteEngine:
     """To list what there is and to hand to a worker, which loads the libraries itself: drawing waits for nothing.  What changes
     a corpus goes through `pages.app.actions`.  Raises SignedOutError."""
     store().allow("read corpora")
     return _engine()
 
 
-def engine() -> Engine:
+def engine() -> Engine | RemoteEngine:
     """The same one, when it can also read, search and run: after the libraries.  Raises SignedOutError."""
     made = light_engine()
-    if not libraries.loaded():
+    if made.needs_libraries and not libraries.loaded():
         with st.spinner("Loading the libraries"):
             libraries.load()
     return made
@@ -181,7 +185,7 @@ def warm() -> threading.Thread:
 
     def work() -> None:
         try:
-            libraries.load()
+            libraries.load_for(made)
             made.warm()
         except Exception as error:
             log.info("warming up stopped: %s", error)
@@ -233,7 +237,7 @@ def passages_of(corpus: str) -> int:
 
 @st.cache_data(show_spinner=False, ttl=20)
 def systems() -> Sequence[SystemStatus]:
-    return list(statuses(settings()))
+    return list(_engine().statuses())
 
 
 @st.cache_data(show_spinner=False)

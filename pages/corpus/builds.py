@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from core.engine import Engine
 from core.errors import CancelledError, InputError, StorageError
@@ -17,6 +17,9 @@ from core.retrieval.build import BuildReport
 from core.retrieval.readers import READERS
 from pages.app import shared
 from pages.background.worker import Worker
+
+if TYPE_CHECKING:
+    from core.serve.remote import RemoteEngine
 
 NAMES = "names.json"  # corpus and original names of the files, beside them
 _DEVICE = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
@@ -99,7 +102,7 @@ class Build(Worker):
 
     report: BuildReport | None = None
 
-    def __init__(self, engine: Engine, upload: Upload, create: Callable[..., BuildReport] | None = None) -> None:
+    def __init__(self, engine: Engine | RemoteEngine, upload: Upload, create: Callable[..., BuildReport] | None = None) -> None:
         self.upload, self.name = upload, upload.corpus
         super().__init__(f"build-{self.name}")
         self._engine, self._create = engine, create or engine.library.create

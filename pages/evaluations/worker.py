@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core.engine import Engine
 from core.errors import CancelledError
@@ -14,6 +15,9 @@ from pages.app import shared
 from pages.background.worker import Worker
 from storage.results.run_folders import ImportedRun, import_run
 from storage.store import Store
+
+if TYPE_CHECKING:
+    from core.serve.remote import RemoteEngine
 
 _STOPPED = "the evaluation was stopped; its answers are kept, and you can resume it"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -35,7 +39,9 @@ class Evaluation(Worker):
     result: ImportedRun | None = None
     problems: Sequence[str] = ()  # what went wrong in a run that is stored all the same
 
-    def __init__(self, engine: Engine, store: Callable[[], Store], plan: EvaluationPlan, folder: Path, label: str = "") -> None:
+    def __init__(
+        self, engine: Engine | RemoteEngine, store: Callable[[], Store], plan: EvaluationPlan, folder: Path, label: str = ""
+    ) -> None:
         super().__init__(f"evaluate-{folder.name}")
         self.plan, self.folder, self.label = plan, folder, label
         self.title, self.stage = label or folder.name, "loading the model and the questions"

@@ -8,10 +8,10 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from core.settings import ROOT
+from core.version import application_version
 from pages.app import shared
 from pages.background import jobs
 from pages.guide import sheet
-from pages.guide.installation import application_version
 
 ICON = ROOT / "pages" / "app" / "icon.svg"
 LIGHT, DARK = ("#1f2937", "#0068c9"), ("#f3f4f6", "#60b4ff")  # letters and mark on a light and on a dark page

@@ -8,7 +8,8 @@ import re
 from dataclasses import fields
 from urllib.parse import urlsplit, urlunsplit
 
-from core.settings import ROOT, Settings
+from core.settings import Settings
+from core.version import application_version
 
 LIBRARIES = ("streamlit", "torch", "transformers", "faiss-gpu", "faiss-cpu", "sqlalchemy", "numpy")
 SECRET = re.compile(r"key|secret|password|token", re.IGNORECASE)
@@ -24,16 +25,6 @@ def versions() -> list[tuple[str, str]]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
-
-
-def application_version() -> str:
-    """The newest heading of the change log."""
-    try:
-        text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    except OSError:
-        return "unknown"
-    match = re.search(r"^## \[?([^\]\n]+)\]?", text, re.MULTILINE)
-    return match.group(1).strip() if match else "unknown"
 
 
 def without_password(url: str) -> str:

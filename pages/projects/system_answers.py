@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from core import types as t
 from core.engine import Engine
 from core.systems.shared.base import Options
@@ -11,11 +13,16 @@ from storage.analysis.answering import Answering
 from storage.records.projects import Project
 from storage.store import Store
 
+if TYPE_CHECKING:
+    from core.serve.remote import RemoteEngine
+
 
 class Preannotation(Answering, Worker):
     """`storage.analysis.answering.Answering` in a thread that the page watches."""
 
-    def __init__(self, engine: Engine, store: Store, project: Project, system: str, by: str, options: Options) -> None:
+    def __init__(
+        self, engine: Engine | RemoteEngine, store: Store, project: Project, system: str, by: str, options: Options
+    ) -> None:
         def build(own_passages: bool) -> t.AnsweringSystem:
             return engine.system(system, project.corpus or None, options, lambda: self.stopping, own_passages=own_passages)
 

@@ -55,7 +55,7 @@ def made_with(info: t.SystemInfo) -> Consolidation:
 
 def reclustered(found: Sequence[t.Interpretation], how: Consolidation) -> Consolidated:
     """Clusters anew, from embeddings that the encoder remembers; nothing is read.  Raises CheckpointError."""
-    vectors = shared.engine().library.encoder().encode([text_of(i, how.embed) for i in found], "query")
+    vectors = shared.engine().embed([text_of(i, how.embed) for i in found])
     return consolidate(found, np.asarray(vectors, np.float32), how)
 
 

@@ -35,7 +35,8 @@ def start(plans: Sequence[Plan]) -> None:
     drop()
     st.query_params.clear()
     st.session_state["explore.link"] = ("", "")
-    st.session_state["explore.runs"] = [Run(shared.light_engine(), plan, libraries.load) for plan in plans]
+    engine = shared.light_engine()
+    st.session_state["explore.runs"] = [Run(engine, plan, lambda: libraries.load_for(engine)) for plan in plans]
 
 
 def stop() -> None:

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from core import types as t
 from core.engine import Engine
@@ -17,6 +18,9 @@ from core.errors import CancelledError
 from core.systems.shared.base import Options
 from core.trace import fold
 from pages.background.worker import Worker
+
+if TYPE_CHECKING:
+    from core.serve.remote import RemoteEngine
 
 LEFT_AFTER = 15.0  # seconds without a look after which a run counts as abandoned
 
@@ -34,7 +38,7 @@ class Plan:
 class Run(Worker):
     """A run that has begun.  `events` only grows; `stage` says what it is doing; `error` is set before `done`."""
 
-    def __init__(self, engine: Engine, plan: Plan, prepare: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, engine: Engine | RemoteEngine, plan: Plan, prepare: Callable[[], None] = lambda: None) -> None:
         """`prepare` is called first, in the worker: it may wait for what the engine needs."""
         self.plan, self.key = plan, uuid.uuid4().hex  # the key under which the prediction is saved, once
         super().__init__(f"run-{self.key[:8]}")

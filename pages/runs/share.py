@@ -9,9 +9,9 @@ from datetime import date
 from PIL import Image, ImageDraw, ImageFont
 
 from core import types as t
+from core.version import application_version
 from pages.app.formatting import percent
 from pages.app.markup import escape, short
-from pages.guide.installation import application_version
 
 WIDTH, MARGIN = 1200, 48  # pixels
 INK, PALE, MARK, PAPER = "#1f2937", "#5b6675", "#0068c9", "#ffffff"

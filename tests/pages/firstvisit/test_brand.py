@@ -8,9 +8,9 @@ import pytest
 from page_helpers import texts
 from streamlit.testing.v1 import AppTest
 
+from core.version import application_version
 from pages.app import shared
 from pages.guide import brand
-from pages.guide.installation import application_version
 
 Open = Callable[..., AppTest]
 

@@ -1,0 +1,1 @@
+"""The engine as a service over HTTP, and the engine of those who ask such a service instead of loading models."""

@@ -1,0 +1,352 @@
+"""The routes of the service over one engine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+import time
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import StreamingResponse
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+
+from core import types as t
+from core.commands.ask import as_json
+from core.engine import Engine
+from core.errors import AmbiscopeError, CancelledError, InputError
+from core.serve import protocol
+from core.serve.forms import MOST_PASSAGES, AskForm, EmbedForm, SearchForm, SystemForm
+from core.serve.guard import Guard
+from core.serve.metrics import Metrics
+from core.serve.pool import Job, Pool
+from core.serve.protocol import RefusedError
+from core.systems.shared.base import one_line
+from core.trace import fold, to_json
+from core.version import application_version
+
+log = logging.getLogger("ambiscope.serve")
+LOOKUPS = 2  # threads for what is quick: searches, passages, lists
+LOOKUP_SECONDS = 30.0
+LOADING_SECONDS = 8.0  # for which a request waits while the models are being loaded
+GONE = 499  # nginx's code for a client that left; nobody sees it
+
+ANSWER = {
+    "question": "Who directed A Star Is Born?",
+    "system": "ambiscope",
+    "answers": [
+        {
+            "text": "George Cukor",
+            "probability": 0.93,
+            "passages": ["film-12"],
+            "question": "Who directed A Star Is Born (1954)?",
+            "round_trip": True,
+            "evidence": [{"passage_id": "film-12", "start": 31, "end": 43, "text": "George Cukor"}],
+        }
+    ],
+    "seconds": 1.8,
+    "api": protocol.API,
+    "version": "Unreleased",
+}
+EVENTS = (
+    'event: system\ndata: {"name": "ambiscope", "corpus": "starter", ...}\n\n'
+    'event: PassagesRetrieved\ndata: {"event": "PassagesRetrieved", "passages": [...], "seconds": 0.02, "query": "..."}\n\n'
+    'event: Finished\ndata: {"event": "Finished", "seconds": 1.8, "why": "[EOI] is likelier than every answer"}\n\n'
+)
+FAILS: dict[int | str, dict[str, Any]] = {
+    401: {"description": "no key, or a wrong one"},
+    404: {"description": "no system, corpus or passage of this name"},
+    413: {"description": "the request is too large"},
+    422: {"description": "the request is wrong; the message says what to correct"},
+    429: {"description": "the queue is full; Retry-After says when to ask again"},
+    503: {"description": "the service is stopping"},
+    504: {"description": "not answered before the deadline"},
+}
+
+
+class Json(Response):
+    """Escapes what is not ASCII: half of a surrogate pair, which a request may hold, has no UTF-8."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content).encode()
+
+
+class Service:
+    """The engine with its two pools: one for questions, one for what is quick."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.settings, self.metrics = engine, engine.settings, Metrics()
+        self.questions = Pool("question", self.settings.serve_workers, self.settings.serve_queue, self.metrics.queue.observe)
+        self.lookups = Pool("lookup", LOOKUPS, self.settings.serve_queue)
+        self.metrics.watch(self.questions)
+        self.ready = threading.Event()  # the models are loaded, or will be when they are asked for
+        self.problem = ""  # why they could not be
+
+    def warm(self) -> None:
+        """Loads the models, in a thread of its own."""
+        try:
+            self.engine.warm()
+        except AmbiscopeError as error:
+            self.problem = str(error)
+            log.warning("%s", error)
+        except Exception as error:
+            self.problem = f"an unexpected error occurred ({type(error).__name__}); the log has the details"
+            log.exception("the models could not be loaded")
+        finally:
+            self.ready.set()
+
+    def stop(self) -> None:
+        """Gives up what runs or waits.  Called in the event loop."""
+        for pool in (self.questions, self.lookups):
+            pool.stop()
+
+    # ------------------------------------------------------------ questions
+
+    def answer(self, form: AskForm) -> Job:
+        """Raises InputError for a bad question, RefusedError."""
+        question, options = form.asked(self.settings), form.chosen(self.settings)
+
+        def work(job: Job) -> None:
+            while not self.ready.wait(0.1):
+                if job.cancelled():
+                    return
+            own = question.passages is not None
+            system = self.engine.system(form.system, form.corpus, options, job.cancelled, own_passages=own)
+            job.put(system.info)
+            for event in system.run(question):
+                job.put(event)
+
+        return self.questions.start(work, form.seconds(self.settings))
+
+    async def followed(self, job: Job) -> AsyncGenerator[Any, None]:
+        """The results of a question's job, which stops when nobody takes them any more; counts how it ended."""
+        name, outcome, answered = "", "left", False
+        loop_seconds = asyncio.get_running_loop().time
+        begun = loop_seconds()
+        try:
+            async for found in job.results():
+                if isinstance(found, t.SystemInfo):
+                    name = found.name
+                elif isinstance(found, t.StepFinished) and found.answer is not None and not answered:
+                    answered = True
+                    self.metrics.first.observe(loop_seconds() - begun)
+                yield found
+            outcome = "answered"
+            self.metrics.whole.observe(loop_seconds() - begun)
+        except AmbiscopeError as error:
+            outcome = str(protocol.status_of(error))
+            raise
+        except Exception:
+            outcome = "failed"
+            raise
+        finally:
+            job.stop()
+            self.metrics.questions.labels(name, outcome).inc()
+
+    async def whole(self, form: AskForm, request: Request) -> Response:
+        """The answer set, once it is there.  A client that has left is noticed within a second."""
+        job = self.answer(form)
+        info, events = t.SystemInfo(""), list[t.Event]()
+        results = self.followed(job)
+        try:
+            async for found in results:
+                if found is None:
+                    if await request.is_disconnected():
+                        return Response(status_code=GONE)
+                elif isinstance(found, t.SystemInfo):
+                    info = found
+                else:
+                    events.append(found)
+        finally:
+            await results.aclose()
+        return Json(protocol.stamped(as_json(fold(form.asked(self.settings), info, events))))
+
+    async def stream(self, job: Job) -> AsyncIterator[bytes]:
+        """Server-sent events as they happen."""
+        results = self.followed(job)
+        try:
+            yield protocol.ALIVE  # the headers go out at once
+            async for found in results:
+                if found is None:
+                    yield protocol.ALIVE
+                elif isinstance(found, t.SystemInfo):
+                    yield protocol.message(protocol.SYSTEM, protocol.stamped(to_json(found)))
+                else:
+                    yield protocol.event_message(found)
+        except Exception as error:
+            yield protocol.message(protocol.ERROR, protocol.stamped(protocol.error_to_json(told(error))))
+        finally:
+            await results.aclose()
+
+    # ------------------------------------------------------------ what is quick
+
+    async def look_up(self, call: Callable[[], Any], models: bool = False) -> Any:
+        """What `call` returns, from a thread of the lookups; `models`: once they are loaded.  Raises what it raises, and RefusedError."""
+        end = time.monotonic() + LOADING_SECONDS
+        while models and not self.ready.is_set():
+            if time.monotonic() > end:
+                raise RefusedError(503, "the service is still loading its models; ask again in a few seconds", 5)
+            await asyncio.sleep(0.1)
+        job = self.lookups.start(lambda job: job.put(call()), LOOKUP_SECONDS)
+        try:
+            async for found in job.results():
+                if found is not None:
+                    return found
+        finally:
+            job.stop()
+        raise CancelledError("the service is stopping")
+
+
+def told(error: Exception) -> AmbiscopeError:
+    """What callers hear of an error: of one that nobody foresaw a number, under which the log has it."""
+    if isinstance(error, AmbiscopeError):
+        return error
+    if isinstance(error, MemoryError):
+        return AmbiscopeError("there is not enough memory; read fewer passages")
+    number = uuid.uuid4().hex[:8]
+    log.error("error %s", number, exc_info=error)
+    return AmbiscopeError(
+        f"an unexpected error occurred ({type(error).__name__}); the service's log has the details under {number}"
+    )
+
+
+def make_app(engine: Engine) -> FastAPI:
+    """The service over an engine.  What it holds stands in `app.state.service`."""
+    service, settings = Service(engine), engine.settings
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        threading.Thread(target=service.warm, name="warm", daemon=True).start()
+        yield
+        service.stop()
+
+    app = FastAPI(
+        title="Ambiscope",
+        version=application_version(),
+        description="Answers to ambiguous questions, with the passage behind each.",
+        docs_url=None,  # their pages load scripts of another host
+        redoc_url=None,
+        lifespan=lifespan,
+        responses=FAILS,
+        default_response_class=Json,
+    )
+    app.state.service = service
+
+    def failed(error: AmbiscopeError) -> Response:
+        status = protocol.status_of(error)
+        again = error.retry_after if isinstance(error, RefusedError) else 0
+        if isinstance(error, RefusedError):
+            service.metrics.refused.labels(str(status)).inc()
+        return Json(
+            protocol.stamped(protocol.error_to_json(error)), status, headers={"retry-after": str(again)} if again else None
+        )
+
+    @app.exception_handler(AmbiscopeError)
+    async def ours(request: Request, error: AmbiscopeError) -> Response:
+        return failed(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(request: Request, error: RequestValidationError) -> Response:
+        said = (f"{'.'.join(str(p) for p in e['loc'][1:]) or 'the request'}: {e['msg']}" for e in error.errors()[:5])
+        return failed(InputError("; ".join(said)))
+
+    @app.exception_handler(HTTPException)
+    async def no_route(request: Request, error: HTTPException) -> Response:
+        return failed(
+            RefusedError(error.status_code, f"{request.method} {request.url.path}: {error.detail}; see /openapi.json")
+        )
+
+    @app.exception_handler(Exception)
+    async def unforeseen(request: Request, error: Exception) -> Response:
+        return failed(told(error))
+
+    # ------------------------------------------------------------ questions
+
+    @app.post(
+        "/v1/ask",
+        responses={200: {"content": {"application/json": {"example": ANSWER}, protocol.STREAM: {"example": EVENTS}}}},
+        summary="All answers to a question; as events while they are found, where the client accepts text/event-stream",
+    )
+    async def ask(form: AskForm, request: Request) -> Response:
+        if protocol.STREAM not in request.headers.get("accept", ""):
+            return await service.whole(form, request)
+        job = service.answer(form)
+        return StreamingResponse(service.stream(job), media_type=protocol.STREAM, headers={"x-accel-buffering": "no"})
+
+    @app.post("/v1/system", summary="What a system would note with its answers: settings, corpus, weights")
+    async def system(form: SystemForm) -> Response:
+        options = form.chosen(settings)
+        made = await service.look_up(
+            lambda: engine.system(form.system, form.corpus, options, own_passages=form.own_passages).info, models=True
+        )
+        return Json(protocol.stamped({"info": to_json(made)}))
+
+    # ------------------------------------------------------------ what there is
+
+    @app.get("/v1/systems", summary="Every system, what it needs, and whether it can run here")
+    async def systems() -> Response:
+        rows = await service.look_up(engine.statuses)
+        return Json(protocol.stamped({"systems": [asdict(row) for row in rows]}))
+
+    @app.get("/v1/corpora", summary="The corpora; `names` has the starter corpus even before its first use")
+    async def corpora() -> Response:
+        found = await service.look_up(lambda: (engine.library.names(), engine.library.list()))
+        return Json(protocol.stamped({"names": found[0], "corpora": [asdict(c) for c in found[1]]}))
+
+    @app.get("/v1/corpora/{corpus}/passages", summary="Some passages of a corpus, in its order")
+    async def passages(corpus: str, offset: int = Query(0, ge=0), limit: int = Query(50, ge=1, le=MOST_PASSAGES)) -> Response:
+        def read() -> dict[str, Any]:
+            opened = engine.corpus(corpus)
+            rows = opened.passages(offset, limit)
+            return {"total": len(opened), "digest": opened.digest, "passages": [to_json(p) for p in rows]}
+
+        return Json(protocol.stamped(await service.look_up(read)))
+
+    @app.get("/v1/corpora/{corpus}/passage", summary="One passage by its id")
+    async def passage(corpus: str, id: str) -> Response:
+        found = await service.look_up(lambda: engine.corpus(corpus).store.get(id))
+        return Json(protocol.stamped({"passage": to_json(found)}))
+
+    @app.post("/v1/search", summary="The best passages for a query")
+    async def search(form: SearchForm) -> Response:
+        query = one_line(form.query, "the query", settings.max_question_chars)
+        found = await service.look_up(lambda: engine.corpus(form.corpus).search(query, form.k, form.mode), models=True)
+        return Json(protocol.stamped({"passages": [to_json(p) for p in found]}))
+
+    @app.post("/v1/embed", summary="Unit vectors of texts, by the encoder of the corpora")
+    async def embed(form: EmbedForm) -> Response:
+        vectors = await service.look_up(lambda: engine.embed(form.texts), models=True)
+        return Json(protocol.stamped({"vectors": vectors.tolist()}))
+
+    # ------------------------------------------------------------ the service itself
+
+    @app.get("/health", summary="Whether it runs, and what waits; needs no key")
+    async def health() -> Response:
+        status = "ok" if service.ready.is_set() else "loading"
+        pool = service.questions
+        found = {"status": status, "problem": service.problem, "waiting": pool.waiting, "running": pool.running}
+        return Json(protocol.stamped(found))
+
+    @app.get("/metrics", summary="Figures for Prometheus")
+    async def metrics() -> Response:
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    app.add_middleware(Guard, settings=settings, refused=lambda status: service.metrics.refused.labels(str(status)).inc())
+    if origins := [o.strip() for o in settings.serve_origins.split(",") if o.strip()]:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["authorization", "content-type"],
+        )
+    return app

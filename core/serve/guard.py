@@ -1,0 +1,124 @@
+"""What stands before every route: the key, the size of a request, and the address that it was sent to."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+from collections.abc import Callable
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from core.serve.protocol import API, API_HEADER, RefusedError, error_to_json, stamped
+from core.settings import Settings
+
+OPEN = ("/health",)  # needs no key
+BODY_SECONDS = 30.0  # for a request to arrive
+
+
+def is_local(host: str) -> bool:
+    """Whether a host name or address is that of this machine alone."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def host_of(header: str) -> str:
+    """The host of a Host header, without its port."""
+    return header.rpartition(":")[0] if header.rpartition(":")[2].isdigit() and not header.endswith("]") else header
+
+
+class Guard:
+    """Refuses with the same JSON as the routes.  A body is read up to the limit before a route sees it, so that 100 MB never are."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, refused: Callable[[int], None]) -> None:
+        self._app, self._refused = app, refused
+        self._key, self._most = settings.serve_key.encode(), settings.serve_max_request_kb * 1024
+        self._any_host = bool(settings.serve_key or settings.open_to_all)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._check(scope["path"], Headers(scope=scope))
+            body = await self._body(Headers(scope=scope), receive)
+        except RefusedError as error:
+            self._refused(error.status)
+            await _send_refusal(error, _stamping(send))
+            return
+        await self._app(scope, _replaying(body, receive), _stamping(send))
+
+    def _check(self, path: str, headers: Headers) -> None:
+        """Raises RefusedError.  Without a key only this machine may ask, and a browser of it under a local name only (DNS rebinding)."""
+        if not self._any_host and not is_local(host_of(headers.get("host", ""))):
+            raise RefusedError(403, "this service has no key and answers under a local address only; set AMBISCOPE_SERVE_KEY")
+        if not self._key or path in OPEN:
+            return
+        given = headers.get("authorization", "")
+        kind, _, key = given.partition(" ")
+        if kind.lower() != "bearer" or not hmac.compare_digest(key.strip().encode("latin-1"), self._key):
+            why = "the key is wrong" if given else "a key is needed"
+            raise RefusedError(
+                401, f"{why}; send the header 'Authorization: Bearer KEY' with the service's AMBISCOPE_SERVE_KEY"
+            )
+
+    async def _body(self, headers: Headers, receive: Receive) -> bytes:
+        """The whole body.  Raises RefusedError for one that is too large or too slow, as soon as that is known."""
+        too_large = RefusedError(413, f"the request has more than {self._most // 1024} kB; ask with fewer or shorter passages")
+        said = headers.get("content-length", "0")
+        if not said.isdecimal() or int(said) > self._most:
+            raise too_large
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        raise RefusedError(400, "the connection ended within the request")
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > self._most:
+                        raise too_large
+                    if not message.get("more_body", False):
+                        return b"".join(parts)
+        except TimeoutError:
+            raise RefusedError(408, f"the request did not arrive within {BODY_SECONDS:g} seconds") from None
+
+
+def _replaying(body: bytes, receive: Receive) -> Receive:
+    sent = False
+
+    async def replay() -> Message:
+        nonlocal sent
+        if not sent:
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await receive()
+
+    return replay
+
+
+def _stamping(send: Send) -> Send:
+    async def stamped_send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            more = [
+                (API_HEADER.encode(), str(API).encode()),
+                (b"cache-control", b"no-store"),
+                (b"x-content-type-options", b"nosniff"),
+            ]
+            message["headers"] = [*message.get("headers", ()), *more]
+        await send(message)
+
+    return stamped_send
+
+
+async def _send_refusal(error: RefusedError, send: Send) -> None:
+    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    if error.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps(stamped(error_to_json(error))).encode()})

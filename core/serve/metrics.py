@@ -1,0 +1,44 @@
+"""What the service counts, for Prometheus."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from core.serve.pool import Pool
+
+SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+
+
+class Metrics:
+    """A registry of its own, so that two services of one process do not share figures."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        own = self.registry
+        self.questions = Counter("ambiscope_questions", "Questions by how they ended", ["system", "outcome"], registry=own)
+        self.refused = Counter("ambiscope_refused", "Requests that were refused, by status code", ["status"], registry=own)
+        self.queue = Histogram(
+            "ambiscope_queue_seconds", "Seconds that a question waited for a worker", registry=own, buckets=SECONDS
+        )
+        self.first = Histogram(
+            "ambiscope_first_answer_seconds",
+            "Seconds from a question's arrival to its first answer",
+            registry=own,
+            buckets=SECONDS,
+        )
+        self.whole = Histogram(
+            "ambiscope_answer_seconds",
+            "Seconds from a question's arrival to its whole answer set",
+            registry=own,
+            buckets=SECONDS,
+        )
+
+    def watch(self, pool: Pool) -> None:
+        """Shows how full a pool is."""
+        waiting = Gauge("ambiscope_waiting", "Questions that wait for a worker", registry=self.registry)
+        waiting.set_function(lambda: pool.waiting)
+        running = Gauge("ambiscope_running", "Questions that are worked on", registry=self.registry)
+        running.set_function(lambda: pool.running)
+
+    def text(self) -> bytes:
+        return generate_latest(self.registry)

@@ -1,0 +1,98 @@
+"""What the service and those who ask it agree on: the number of the form, errors and events on the wire.
+
+Events have the form of stored traces (core.trace).  In a stream of server-sent events each has its class name as `event`; before them comes one
+`system` (a SystemInfo), and an `error` ends a stream that fails.  A line that starts with a colon says that the service is there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from core import errors
+from core.errors import AmbiscopeError, ServiceError
+from core.trace import to_json
+from core.version import application_version
+
+API = 1  # raised when a reader of the earlier form would misunderstand the new one
+API_HEADER = "ambiscope-api"  # of every response
+STREAM = "text/event-stream"
+SYSTEM, ERROR = "system", "error"  # names of what is no event of a trace
+ALIVE = b": waiting\n\n"
+ALIVE_SECONDS = 1.0  # between two signs of life
+
+_STATUS: tuple[tuple[type[AmbiscopeError], int], ...] = (  # the first class that fits
+    (errors.NothingRetrievedError, 422),
+    (errors.NotFoundError, 404),
+    (errors.UnknownNameError, 404),
+    (errors.InputError, 422),
+    (errors.NotAllowedError, 403),
+    (errors.LanguageModelError, 502),
+    (errors.CancelledError, 503),
+)
+
+
+class RefusedError(ServiceError):
+    """The service does not take a request, or gives it up.  `retry_after`: seconds; 0: trying again does not help."""
+
+    def __init__(self, status: int, message: str, retry_after: int = 0) -> None:
+        super().__init__(message)
+        self.status, self.retry_after = status, retry_after
+
+
+def status_of(error: AmbiscopeError) -> int:
+    if isinstance(error, RefusedError):
+        return error.status
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
+def stamped(body: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer with the number of its form and the version of the installation."""
+    return {**body, "api": API, "version": application_version()}
+
+
+def error_to_json(error: AmbiscopeError) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": type(error).__name__, "status": status_of(error), "message": str(error)}
+    if isinstance(error, RefusedError) and error.retry_after:
+        found["retry_after"] = error.retry_after
+    return {"error": found}
+
+
+def error_from_json(body: Any) -> AmbiscopeError | None:
+    """The error that the service told of, of its own class where core.errors has it; None if `body` tells of none."""
+    found = body.get("error") if isinstance(body, dict) else None
+    if not isinstance(found, dict) or not isinstance(found.get("message"), str):
+        return None
+    kind: Any = getattr(errors, str(found.get("kind")), None)
+    if not (isinstance(kind, type) and issubclass(kind, AmbiscopeError)) or kind is errors.FormatError:
+        kind = ServiceError
+    error: AmbiscopeError = kind(found["message"][:2000])
+    return error
+
+
+def message(name: str, body: Any) -> bytes:
+    """One server-sent event.  JSON has no line breaks of its own, so `data` is one line."""
+    return f"event: {name}\ndata: {json.dumps(body, ensure_ascii=True)}\n\n".encode()
+
+
+def event_message(event: Any) -> bytes:
+    return message(type(event).__name__, to_json(event))
+
+
+def messages(lines: Iterable[str], alive: Callable[[], None] = lambda: None) -> Iterator[tuple[str, str]]:
+    """(event, data) of each server-sent event; `alive` is called at each line.  https://html.spec.whatwg.org/multipage/server-sent-events.html"""
+    name, data = "", list[str]()
+    for line in lines:
+        alive()
+        if not line:
+            if data:
+                yield name, "\n".join(data)
+            name, data = "", []
+            continue
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "event":
+            name = value
+        elif field == "data":
+            data.append(value)

@@ -1,0 +1,190 @@
+"""The engine of an app that asks a service: what core.engine.Engine offers, with the work done elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core import types as t
+from core.engine import SystemStatus
+from core.errors import CancelledError, FormatError, InputError, NotFoundError, ServiceError
+from core.retrieval.library import CorpusInfo
+from core.serve.connection import Connection
+from core.serve.protocol import SYSTEM
+from core.settings import Settings
+from core.systems.shared.base import Options, check_question
+from core.trace import event_from_json, from_json, to_json
+
+KEPT_SECONDS = 2.0  # for which the list of corpora is not asked for again: a page needs it several times
+
+
+class RemoteEngine:
+    """Thread-safe.  Raises ServiceError wherever the service is away, and else what an Engine raises."""
+
+    needs_libraries = False
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self._service = settings, Connection(settings)
+        self.elsewhere = (
+            f"This app asks the service at {self._service.where}. Build and delete corpora, and train models, on its machine."
+        )
+        self.library = RemoteLibrary(self._service, self.elsewhere)
+
+    def statuses(self) -> Sequence[SystemStatus]:
+        rows = self._service.get("/v1/systems").get("systems")
+        return [_made(SystemStatus, row) for row in rows or ()]
+
+    def corpus(self, name: str | None = None, progress: object = None) -> RemoteCorpus:
+        """Raises NotFoundError."""
+        name = name or self.settings.corpus
+        if name not in (names := self.library.names()):
+            raise NotFoundError(
+                f"no corpus is named '{name[:80]}' at {self._service.where}; there are: {', '.join(names) or 'none'}"
+            )
+        return RemoteCorpus(name, self._service)
+
+    def forget(self, name: str) -> None:
+        """Nothing is held open here."""
+
+    def system(
+        self,
+        name: str | None = None,
+        corpus: str | None = None,
+        options: Options | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        own_passages: bool = False,
+    ) -> RemoteSystem:
+        options = options or Options(max_answers=self.settings.max_answers)
+        chosen = {
+            "system": name or self.settings.system,
+            "corpus": corpus or self.settings.corpus,
+            **{key: value for key, value in asdict(options).items() if key != "extra"},
+            "options": options.extra,
+            "own_passages": own_passages,
+        }
+        info = from_json(t.SystemInfo, self._service.post("/v1/system", chosen).get("info"))
+        return RemoteSystem(info, chosen, self._service, self.settings, cancelled or (lambda: False))
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors (n, d) of the service's encoder."""
+        return np.asarray(self._service.post("/v1/embed", {"texts": list(texts)}).get("vectors"), np.float32)
+
+    def warm(self, corpus: str | None = None) -> None:
+        """Asks whether the service is there."""
+        self._service.get("/health")
+
+
+class RemoteLibrary:
+    def __init__(self, service: Connection, elsewhere: str) -> None:
+        self._service, self._elsewhere = service, elsewhere
+        self._kept: tuple[float, dict[str, Any]] = (-KEPT_SECONDS, {})
+
+    def _asked(self) -> dict[str, Any]:
+        when, found = self._kept
+        if time.monotonic() - when > KEPT_SECONDS:
+            found = self._service.get("/v1/corpora")
+            self._kept = time.monotonic(), found
+        return found
+
+    def names(self) -> list[str]:
+        return [str(name) for name in self._asked().get("names", ())]
+
+    def list(self) -> list[CorpusInfo]:
+        return [_made(CorpusInfo, row) for row in self._asked().get("corpora", ())]
+
+    def create(self, *_: Any, **__: Any) -> Any:
+        raise InputError(self._elsewhere)
+
+    def delete(self, name: str) -> None:
+        raise InputError(self._elsewhere)
+
+
+class RemoteCorpus:
+    """A corpus of the service; `store` is the corpus itself, which gives passages by id."""
+
+    def __init__(self, name: str, service: Connection) -> None:
+        self.name, self.store, self._service = name, self, service
+        self._path = f"/v1/corpora/{name}"
+
+    def __len__(self) -> int:
+        return int(self._service.get(f"{self._path}/passages", limit=1)["total"])
+
+    @property
+    def digest(self) -> str:
+        return str(self._service.get(f"{self._path}/passages", limit=1)["digest"])
+
+    def passages(self, offset: int = 0, limit: int = 50) -> list[t.Passage]:
+        found = self._service.get(f"{self._path}/passages", offset=offset, limit=limit)
+        return [from_json(t.Passage, row) for row in found["passages"]]
+
+    def get(self, passage_id: str) -> t.Passage:
+        """Raises NotFoundError for an unknown id."""
+        return from_json(t.Passage, self._service.get(f"{self._path}/passage", id=passage_id)["passage"])
+
+    def search(self, query: str, k: int, mode: str | None = None) -> list[t.RetrievedPassage]:
+        found = self._service.post("/v1/search", {"query": query, "corpus": self.name, "k": k, "mode": mode})
+        return [from_json(t.RetrievedPassage, row) for row in found["passages"]]
+
+    def warm(self) -> None:
+        """The service has loaded it, or does so at the first search."""
+
+
+class RemoteSystem:
+    """A system of the service: its events come as they happen there."""
+
+    def __init__(
+        self, info: t.SystemInfo, chosen: dict[str, Any], service: Connection, settings: Settings, cancelled: Callable[[], bool]
+    ) -> None:
+        self.info, self._chosen, self._service, self._settings, self._cancelled = info, chosen, service, settings, cancelled
+
+    def run(self, question: t.Question) -> Iterator[t.Event]:
+        """Raises InputError for a bad question, and what the service tells of."""
+        question = check_question(question, self._settings.max_question_chars)
+        body = {
+            **self._chosen,
+            "question": question.text,
+            "id": question.id,
+            "pinned": question.pinned,
+            "banned": question.banned,
+        }
+        if question.passages is not None:
+            body["passages"] = to_json(question.passages)
+        started = time.perf_counter()
+        events = self._service.events("/v1/ask", body, self._cancelled)
+        try:
+            for name, row in events:
+                if name == SYSTEM:
+                    self.info = from_json(t.SystemInfo, row)
+                    continue
+                event = event_from_json(row)
+                yield event
+                if isinstance(event, t.Finished):
+                    return
+        except CancelledError:
+            if not self._cancelled():
+                raise
+            yield t.Finished(time.perf_counter() - started, "stopped by a person")
+            return
+        except FormatError as error:
+            raise ServiceError(
+                f"the service at {self._service.where} sent an event that cannot be read ({error}); "
+                "install the same version of Ambiscope on both sides"
+            ) from error
+        raise ServiceError(f"the connection to the service at {self._service.where} ended within an answer; ask again")
+
+
+def _made(kind: Any, row: Any) -> Any:
+    """A record from its JSON; what another version added is left out."""
+    known = {f.name for f in fields(kind)}
+    try:
+        made = kind(**{k: v for k, v in row.items() if k in known})
+    except (TypeError, AttributeError):
+        raise ServiceError(
+            f"the service sent no {kind.__name__}; install the same version of Ambiscope on both sides"
+        ) from None
+    return replace(made, needs=tuple(made.needs)) if kind is SystemStatus else made

@@ -1,0 +1,81 @@
+"""Runs the service: takes the port before anything is loaded, and stops gracefully."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from core.engine import Engine
+from core.errors import InputError
+from core.serve.app import make_app
+from core.serve.guard import is_local
+from core.settings import Settings
+
+CUT_AFTER = 5.0  # seconds after the grace in which connections may close by themselves
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket.  Raises InputError for a port or address that cannot be used."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.listen(2048)
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"the service cannot listen on {host}:{port} ({getattr(error, 'strerror', None) or error}); "
+            "stop what listens there, or choose another port with --port"
+        ) from None
+    return made
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which gives up what still runs after the grace."""
+
+    def __init__(self, config: uvicorn.Config, grace: float, give_up: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._grace, self._give_up = grace, give_up
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn's, without raising the signal once more at the end: an asked-for stop is a success."""
+        kept = {s: signal.signal(s, self.handle_exit) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for which, handler in kept.items():
+                signal.signal(which, handler)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().call_later(self._grace, self._give_up)
+        await super().shutdown(sockets)
+
+
+def run(settings: Settings, host: str, port: int) -> int:
+    """Serves until it is told to stop.  Raises InputError for a port in use, and for an address of other machines without a key."""
+    if not is_local(host) and not (settings.serve_key or settings.open_to_all):
+        raise InputError(
+            f"the service does not listen on {host}, which other machines may reach, without a key: set AMBISCOPE_SERVE_KEY, "
+            "or AMBISCOPE_OPEN_TO_ALL=1 if everybody may ask"
+        )
+    sock = listen(host, port)
+    app = make_app(Engine(settings))
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=int(settings.serve_grace + CUT_AFTER),
+    )
+    where = f"http://{'[' + host + ']' if ':' in host else host}:{port}"
+    print(f"Ambiscope answers on {where}; stop it with Ctrl+C", flush=True)
+    print(f"in another terminal: curl {where}/health", flush=True)
+    Server(config, settings.serve_grace, app.state.service.stop).run(sockets=[sock])
+    return 0

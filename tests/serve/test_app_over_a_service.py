@@ -1,0 +1,133 @@
+"""The app with AMBISCOPE_ENGINE_URL: the same pages, with nothing loaded here; a service that fails is one clear message on them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answering_service import HOLD, Running, running, small_settings, until
+from page_fixtures import fresh_process, open_app, settings, store
+from page_helpers import ANSWERS, ask, button, texts
+from streamlit.testing.v1 import AppTest
+
+from core.settings import Settings
+from pages.app import libraries
+from storage.store import Store
+
+__all__ = ["fresh_process", "open_app", "settings", "store"]
+Open = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(small_settings(tmp_path_factory.mktemp("app"), serve_key="a key")) as made:
+        yield made
+
+
+@pytest.fixture
+def front(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The app asks the service, and loads nothing itself."""
+    monkeypatch.setenv("AMBISCOPE_ENGINE_URL", service.address)
+    monkeypatch.setenv("AMBISCOPE_ENGINE_KEY", "a key")
+    monkeypatch.setattr(libraries, "load", lambda: pytest.fail("the app loaded what only models need"))
+
+
+def test_a_question_is_answered_drawn_and_saved(front: None, open_app: Open, store: Store, settings: Settings) -> None:
+    app = ask(open_app())
+    assert not app.exception
+    assert not app.error
+    shown = texts(app)
+    assert all(answer in shown for answer in ANSWERS)
+    (row,) = store.predictions.recent_predictions(5)
+    assert (row.system, row.corpus) == ("scripted", "small")
+    stored = store.predictions.get_prediction(row.id).prediction
+    assert stored.system.corpus_digest
+    assert [a.text for a in stored.answers] == list(ANSWERS)
+    assert not settings.corpora_dir.exists()
+
+
+def test_a_run_is_stopped_there_when_nobody_looks(
+    front: None, service: Running, open_app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker notices that the tab was closed, and its request ends."""
+    from core import types as t
+    from pages.app import shared
+    from pages.runs import runner
+
+    open_app()
+    monkeypatch.setattr(runner, "LEFT_AFTER", 0.5)
+    service.engine.release.clear()
+    question = f"{HOLD} and close the tab"
+    run = runner.Run(shared._engine(), runner.Plan(t.Question(question), "scripted", "small"))
+    until(lambda: question in service.engine.cancelled)
+    assert run.wait(10)
+    assert run.error is None
+    assert isinstance(run.events[-1], t.Finished)
+
+
+def test_corpora_are_looked_into_and_not_changed(front: None, service: Running, open_app: Open) -> None:
+    app = open_app("corpora")
+    assert not app.exception
+    assert f"asks the service at {service.address}. Build and delete corpora" in texts(app)
+    assert [s for s in app.subheader if s.value == "Add a corpus"] == []
+    assert "corpora.typed.small" not in [field.key for field in app.text_input]
+    app.text_input(key="corpora.query").set_value("dark volcanic rock")
+    button(app, "Search").click().run()
+    assert not app.exception
+    assert "Basalt" in texts(app)
+
+
+def test_training_says_where_it_is_done(front: None, service: Running, open_app: Open) -> None:
+    app = open_app("quality")
+    assert not app.exception
+    assert "train models, on its machine" in texts(app)
+    assert "Train and evaluate" not in [b.label for b in app.button]
+
+
+@pytest.mark.parametrize("page", ["explore", "corpora"])
+def test_a_wrong_key_is_told(page: str, front: None, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMBISCOPE_ENGINE_KEY", "another")
+    app = open_app(page)
+    assert not app.exception
+    assert any("refuses the key" in error.value for error in app.error)
+
+
+@pytest.mark.parametrize("page", ["explore", "corpora"])
+def test_a_service_that_is_away_is_told(page: str, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMBISCOPE_ENGINE_URL", "http://127.0.0.1:9")
+    app = open_app(page)
+    assert not app.exception
+    assert any("cannot be reached" in error.value for error in app.error)
+
+
+def test_a_service_that_stops_in_the_middle_is_told(tmp_path: Path, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(small_settings(tmp_path, serve_grace=1)) as made:
+        monkeypatch.setenv("AMBISCOPE_ENGINE_URL", made.address)
+        app = open_app()
+
+        def stop() -> None:
+            until(lambda: made.engine.held)
+            made.server.should_exit = True
+
+        threading.Thread(target=stop).start()
+        ask(app, f"{HOLD} until the end")
+        assert not app.exception
+        assert any("stopped before the answer was ready" in error.value for error in app.error)
+
+
+def test_a_busy_service_is_told(tmp_path: Path, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(small_settings(tmp_path, serve_workers=1, serve_queue=1)) as made:
+        monkeypatch.setenv("AMBISCOPE_ENGINE_URL", made.address)
+        app = open_app()
+        waiting: list[Any] = [threading.Thread(target=made.ask, args=(f"{HOLD} {n}",)) for n in range(2)]
+        for thread in waiting:
+            thread.start()
+        until(lambda: made.engine.held and made.service.questions.waiting == 1)
+        ask(app)
+        made.engine.release.set()
+        for thread in waiting:
+            thread.join()
+        assert "the queue of 1 is full; ask again in" in texts(app)

@@ -1,0 +1,309 @@
+"""An engine that asks a service: the same as one of this process; and one clear message for each way in which a service can fail."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from answering_service import HOLD, HeldEngine, Running, running, small_settings, until
+from page_helpers import ANSWERS, QUESTION
+
+from core import cli, errors
+from core.engine import Engine
+from core.errors import AmbiscopeError, InputError, NotFoundError, ServiceError
+from core.evaluation.plan import EvaluationPlan, run_plan
+from core.serve.choice import make_engine
+from core.serve.protocol import API, STREAM, error_from_json, error_to_json
+from core.serve.remote import RemoteEngine
+from core.settings import Settings
+from core.systems.shared.base import Options, answer
+from core.types import Finished, Passage, Question
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(small_settings(tmp_path_factory.mktemp("remote"), serve_key="a key")) as made:
+        yield made
+
+
+@pytest.fixture
+def front(service: Running, tmp_path: Path) -> Settings:
+    """Settings of a machine without any corpus."""
+    return Settings(
+        home=tmp_path / "front",
+        system="scripted",
+        corpus="small",
+        engine_url=service.address,
+        engine_key="a key",
+        engine_timeout=10,
+    )
+
+
+def test_the_same_events_as_an_engine_of_this_process(service: Running, front: Settings) -> None:
+    here = HeldEngine(service.service.settings).system("scripted", "small", Options(top_k=3))
+    there = make_engine(front).system("scripted", "small", Options(top_k=3))
+    assert isinstance(make_engine(front), RemoteEngine)
+    assert there.info == here.info
+    for question in (Question(QUESTION), Question(QUESTION, pinned=("X",), banned=(ANSWERS[1],))):
+        own, received = answer(here, question), answer(there, question)
+        assert received.answers == own.answers
+        assert received.clarifications == own.clarifications
+        assert received.passages == own.passages
+        assert [type(e) for e in received.events] == [type(e) for e in own.events]
+    assert not front.corpora_dir.exists()  # nothing was built here
+
+
+def test_own_passages_travel(front: Settings) -> None:
+    own = Question("Who played Anita?", passages=(Passage("mine", "Musical", "Chita Rivera played Anita."),))
+    system = make_engine(front).system("scripted", own_passages=True)
+    assert answer(system, own).answers[0].text == "Chita Rivera"
+
+
+def test_corpora_passages_and_vectors(service: Running, front: Settings) -> None:
+    here, there = Engine(service.service.settings), RemoteEngine(front)
+    assert there.library.names() == here.library.names()
+    assert there.library.list() == here.library.list()
+    mine, theirs = here.corpus("small"), there.corpus("small")
+    assert (theirs.name, theirs.digest, len(theirs)) == (mine.name, mine.digest, len(mine))
+    assert theirs.passages(1, 2) == mine.passages(1, 2)
+    assert theirs.store.get("p4") == mine.store.get("p4")
+    assert theirs.search("dark rock", 3, "bm25") == mine.search("dark rock", 3, "bm25")
+    assert there.embed(["dark rock"]).tolist() == here.embed(["dark rock"]).tolist()
+    assert list(there.statuses()) == list(here.statuses())
+
+
+def test_errors_keep_their_class_and_words(service: Running, front: Settings) -> None:
+    here, there = Engine(service.service.settings), RemoteEngine(front)
+    calls: list[Callable[[Engine | RemoteEngine], object]] = [
+        lambda e: e.system("no-such"),
+        lambda e: e.system("scripted", "small", Options(top_k=9)),
+        lambda e: e.system("scripted", "small", Options(extra={"colour": 1})),
+        lambda e: e.corpus("small").store.get("p9"),
+        lambda e: e.corpus("small").search("rock", 3, "magic"),
+        lambda e: list(e.system("scripted", "small").run(Question(""))),
+    ]
+    for call in calls:
+        said = []
+        for engine in (here, there):
+            with pytest.raises(InputError) as raised:
+                call(engine)
+            said.append((type(raised.value), str(raised.value)))
+        assert said[0] == said[1]
+    with pytest.raises(NotFoundError, match="no corpus is named 'gone'"):
+        there.corpus("gone")
+
+
+@pytest.mark.parametrize("name", [n for n, k in vars(errors).items() if isinstance(k, type) and issubclass(k, AmbiscopeError)])
+def test_every_error_travels(name: str) -> None:
+    made = getattr(errors, name)("what is wrong")
+    back = error_from_json(error_to_json(made))
+    assert str(back) == "what is wrong"
+    assert type(back) is (ServiceError if name == "FormatError" else type(made))
+
+
+@pytest.mark.parametrize("body", [{}, [], {"error": "x"}, {"error": {"kind": "Path"}}, {"error": {"message": 3}}])
+def test_what_tells_of_no_error(body: object) -> None:
+    assert error_from_json(body) is None
+    assert type(error_from_json({"error": {"kind": "Path", "message": "x"}})) is ServiceError
+
+
+def test_a_run_that_is_stopped_ends_as_here_and_ends_there_too(service: Running, front: Settings) -> None:
+    stop = threading.Event()
+    system = RemoteEngine(front).system("scripted", "small", cancelled=stop.is_set)
+    service.engine.release.clear()
+    threading.Timer(0.3, stop.set).start()
+    question = f"{HOLD} and stop"
+    last = list(system.run(Question(question)))[-1]
+    assert isinstance(last, Finished)
+    assert last.why == "stopped by a person"
+    until(lambda: question in service.engine.cancelled, 5)
+
+
+def test_a_run_that_nobody_reads_any_more_ends_there_too(service: Running, front: Settings) -> None:
+    service.engine.release.clear()
+    question = f"{HOLD} and leave"
+    events = RemoteEngine(front).system("scripted", "small").run(Question(question))
+    next(events)
+    events.close()  # type: ignore[attr-defined]
+    until(lambda: question in service.engine.cancelled, 5)
+
+
+def test_the_command_line_asks_the_service(
+    service: Running, front: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("home", "system", "corpus", "engine_url", "engine_key"):
+        monkeypatch.setenv(f"AMBISCOPE_{name.upper()}", str(getattr(front, name)))
+    assert cli.main(["ask", QUESTION, "--json"]) == 0
+    assert [a["text"] for a in json.loads(capsys.readouterr().out)["answers"]] == list(ANSWERS)
+    assert cli.main(["systems"]) == 0
+    assert "ambiscope" in capsys.readouterr().out
+    monkeypatch.setenv("AMBISCOPE_ENGINE_KEY", "another")
+    assert cli.main(["ask", QUESTION]) == 9
+    said = capsys.readouterr().err
+    assert "refuses the key" in said
+    assert said.count("\n") == 1
+
+
+def test_an_evaluation_asks_the_service(front: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    path.write_text(json.dumps({"id": "1", "question": QUESTION, "answers": [[a] for a in ANSWERS]}) + "\n")
+    report = run_plan(EvaluationPlan(str(path), judge="none"), RemoteEngine(front))
+    assert report.to_json()["scores"]["F1 answer"]["all"] == 1.0
+
+
+# ------------------------------------------------------------ a service that fails
+
+JSON = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nAmbiscope-Api: {API}\r\n"
+EVENTS = f"HTTP/1.1 200 OK\r\nContent-Type: {STREAM}\r\nAmbiscope-Api: {API}\r\nConnection: close\r\n\r\n"
+
+
+def whole(head: str, body: str) -> bytes:
+    return f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+@contextmanager
+def scripted(*parts: bytes | float) -> Iterator[str]:
+    """A server that answers every request with these bytes, and waits for so many seconds between them."""
+    done = threading.Event()
+
+    def serve(sock: socket.socket) -> None:
+        with sock, ThreadPoolExecutor(4) as clients:
+            while not done.is_set():
+                try:
+                    clients.submit(answer_one, sock.accept()[0])
+                except OSError:
+                    return
+
+    def answer_one(client: socket.socket) -> None:
+        with client:
+            try:
+                client.recv(65536)
+                for part in parts:
+                    if isinstance(part, bytes):
+                        client.sendall(part)
+                    elif done.wait(part):
+                        return
+            except OSError:
+                return
+
+    sock = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=serve, args=(sock,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+    finally:
+        done.set()
+        sock.shutdown(socket.SHUT_RDWR)
+        sock.close()
+
+
+HTML = "<html><body>Welcome to the hotel network</body></html>"
+FAULTS: dict[str, tuple[tuple[bytes | float, ...], str]] = {
+    "html": (
+        (whole("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n", HTML),),
+        r"answers with text/html \(HTTP 200\) and is no service of Ambiscope; correct AMBISCOPE_ENGINE_URL",
+    ),
+    "a redirect": (
+        (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n",),
+        r"\(HTTP 302\) and is no service of Ambiscope",
+    ),
+    "another version": (
+        (whole(JSON.replace(f"Api: {API}", f"Api: {API + 1}"), "{}"),),
+        rf"speaks form {API + 1}, and this Ambiscope \(.*\) form {API}: install the same version",
+    ),
+    "another version, HTML in the header": (
+        (whole(JSON.replace(f"Api: {API}", "Api: <b>" + "x" * 500), "{}"),),
+        r"speaks form <b>x{17}, and",
+    ),
+    "slow": ((20.0,), r"did not answer within 1 seconds; see whether it runs"),
+    "slow after its head": ((f"{JSON}Content-Length: 100\r\n\r\n".encode(), 20.0), r"did not answer within 1 seconds"),
+    "a byte at a time": (
+        (f"{JSON}Content-Length: 1000\r\n\r\n".encode(), *(x for _ in range(100) for x in (b"1", 0.2))),
+        r"a response that does not end",
+    ),
+    "cut off": ((f"{JSON}Content-Length: 100\r\n\r\n".encode(), b"{"), r"the connection to the service at .* broke"),
+    "no JSON": ((whole(JSON, "{"),), r"sent something that is no JSON"),
+    "no object": ((whole(JSON, "[]"),), r"sent JSON that is no object"),
+    "nothing": ((b"",), r"the connection to the service at .* broke"),
+    "an error of its own": (
+        (whole(JSON.replace("200 OK", "429 Busy"), json.dumps({"error": {"kind": "RefusedError", "message": "ask later"}})),),
+        r"^ask later$",
+    ),
+    "an error without words": ((whole(JSON.replace("200 OK", "500 X"), "{}"),), r"sent HTTP 500"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_failing_service_is_one_clear_message(fault: str, tmp_path: Path) -> None:
+    parts, said = FAULTS[fault]
+    with scripted(*parts) as address:
+        engine = RemoteEngine(Settings(home=tmp_path, engine_url=address, engine_key="secret", engine_timeout=1))
+        started = time.monotonic()
+        with pytest.raises(ServiceError, match=said) as raised:
+            engine.system("scripted")
+        assert time.monotonic() - started < 8
+        assert "secret" not in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+def test_a_service_that_is_down(tmp_path: Path) -> None:
+    with scripted() as address:
+        pass
+    engine = RemoteEngine(Settings(home=tmp_path, engine_url=address.replace("//", "//me:pass@")))
+    with pytest.raises(ServiceError, match=r"cannot be reached .* start it with `python -m core serve`") as raised:
+        engine.library.names()
+    assert "pass" not in str(raised.value)
+
+
+STREAMS: dict[str, tuple[tuple[bytes | float, ...], str]] = {
+    "ends within an answer": (
+        (b": waiting\n\n", b'event: QuestionRelaxed\ndata: {"event": "QuestionRelaxed", "question": "x"}\n\n'),
+        r"ended within an answer",
+    ),
+    "falls silent": ((b": waiting\n\n", 20.0), r"did not answer within 1 seconds"),
+    "an event of another version": (
+        (b'event: Dreamt\ndata: {"event": "Dreamt"}\n\n',),
+        r"sent an event that cannot be read \(unknown event 'Dreamt'\)",
+    ),
+    "an event that lacks a field": (
+        (b'event: Finished\ndata: {"event": "Finished"}\n\n',),
+        r"cannot be read \(.*lacks seconds",
+    ),
+    "no JSON": ((b"event: Finished\ndata: {\n\n",), r"no JSON"),
+    "an error": ((b'event: error\ndata: {"error": {"kind": "RefusedError", "message": "too late"}}\n\n',), r"^too late$"),
+    "an error without words": ((b"event: error\ndata: 3\n\n",), r"an error without a message"),
+}
+
+
+@pytest.mark.parametrize("fault", STREAMS)
+def test_a_failing_stream_is_one_clear_message(fault: str, service: Running, front: Settings) -> None:
+    parts, said = STREAMS[fault]
+    system = RemoteEngine(front).system("scripted", "small")
+    with scripted(EVENTS.encode(), *parts) as address:
+        broken = RemoteEngine(replace(front, engine_url=address, engine_timeout=1))
+        system._service = broken._service
+        started = time.monotonic()
+        with pytest.raises(ServiceError, match=said):
+            list(system.run(Question(QUESTION)))
+        assert time.monotonic() - started < 8
+
+
+@pytest.mark.parametrize("url", ["localhost:8700", "ftp://x", "file:///etc/passwd"])
+def test_an_address_that_is_none(url: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="it must start with http:// or https://"):
+        Settings(home=tmp_path, engine_url=url)
+
+
+def test_what_needs_the_models_machine_says_so(front: Settings) -> None:
+    engine = RemoteEngine(front)
+    for change in (lambda: engine.library.delete("small"), lambda: engine.library.create("new", [])):
+        with pytest.raises(InputError, match=r"asks the service at http://127.0.0.1:\d+. Build and delete corpora"):
+            change()

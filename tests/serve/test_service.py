@@ -1,0 +1,187 @@
+"""The routes: the same answers, events and errors as the engine gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from answering_service import HeldEngine, Running, running, small_settings
+from page_helpers import ANSWERS, QUESTION
+
+from core.commands.ask import as_json
+from core.engine import Engine
+from core.serve.protocol import API, STREAM, messages
+from core.systems.shared.base import Options, answer
+from core.trace import event_from_json, fold, to_json
+from core.types import Finished, Question, SystemInfo
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(small_settings(tmp_path_factory.mktemp("service"))) as made:
+        yield made
+
+
+def of_the_engine(service: Running, question: str = QUESTION, **options: object) -> dict[str, object]:
+    engine = HeldEngine(service.service.settings)
+    return as_json(answer(engine.system(options=Options(**options)), Question(question)))  # type: ignore[arg-type]
+
+
+def without_time(found: dict[str, object]) -> str:
+    kept = {k: v for k, v in found.items() if k not in ("seconds", "steps", "api", "version")}
+    return json.dumps(kept, sort_keys=True)
+
+
+def test_an_answer_is_what_the_command_line_prints(service: Running) -> None:
+    found = service.ask(top_k=3)
+    assert found.status_code == 200
+    assert found.headers["ambiscope-api"] == str(API)
+    assert found.headers["cache-control"] == "no-store"
+    body = found.json()
+    assert body["api"] == API
+    assert body["version"]
+    assert [a["text"] for a in body["answers"]] == list(ANSWERS)
+    assert without_time(body) == without_time(of_the_engine(service, top_k=3))
+
+
+def test_events_come_as_they_happen_and_in_the_form_of_traces(service: Running) -> None:
+    engine = HeldEngine(service.service.settings)
+    own = list(engine.system().run(Question(QUESTION)))
+    with service.http.stream("POST", "/v1/ask", json={"question": QUESTION}, headers={"accept": STREAM}) as response:
+        assert response.headers["content-type"].startswith(STREAM)
+        received = list(messages(response.iter_lines()))
+    name, info = received[0]
+    assert name == "system"
+    assert json.loads(info)["corpus"] == "small"
+    events = [event_from_json(json.loads(data)) for _, data in received[1:]]
+    assert [name for name, _ in received[1:]] == [type(e).__name__ for e in own]
+    system = SystemInfo("scripted")
+    assert fold(Question(QUESTION), system, events).answers == fold(Question(QUESTION), system, own).answers
+    assert isinstance(events[-1], Finished)
+
+
+def test_corrections_and_own_passages(service: Running) -> None:
+    body = service.ask(pinned=["Somebody Else"], banned=[ANSWERS[0]]).json()
+    assert [a["text"] for a in body["answers"]] == ["Somebody Else", *ANSWERS[1:]]
+    own = [{"id": "mine", "title": "Musical", "text": "Chita Rivera played Anita."}]
+    body = service.ask("Who played Anita?", passages=own).json()
+    assert [p["id"] for p in body["passages"]] == ["mine"]
+    assert body["answers"][0]["text"] == "Chita Rivera"
+
+
+def test_what_there_is(service: Running) -> None:
+    systems = {s["name"]: s for s in service.http.get("/v1/systems").json()["systems"]}
+    assert systems["ambiscope"]["source"]
+    corpora = service.http.get("/v1/corpora").json()
+    assert "small" in corpora["names"]
+    assert [c["passages"] for c in corpora["corpora"] if c["name"] == "small"] == [4]
+    page = service.http.get("/v1/corpora/small/passages", params={"offset": 1, "limit": 2}).json()
+    assert [p["id"] for p in page["passages"]] == ["p2", "p3"]
+    assert page["total"] == 4
+    assert service.http.get("/v1/corpora/small/passage", params={"id": "p4"}).json()["passage"]["title"] == "Basalt"
+
+
+def test_search_and_vectors(service: Running) -> None:
+    engine = Engine(service.service.settings)
+    found = service.http.post("/v1/search", json={"query": "dark volcanic rock", "k": 2, "mode": "bm25"}).json()
+    assert found["passages"] == json.loads(
+        json.dumps([to_json(p) for p in engine.corpus().search("dark volcanic rock", 2, "bm25")])
+    )
+    vectors = service.http.post("/v1/embed", json={"texts": ["dark rock", "lava"]}).json()["vectors"]
+    assert vectors == engine.embed(["dark rock", "lava"]).tolist()
+
+
+def test_a_system_is_described_as_it_would_be_built(service: Running) -> None:
+    body = {"system": "scripted", "corpus": "small", "top_k": 2, "clarify": False}
+    said = service.http.post("/v1/system", json=body).json()["info"]
+    made = HeldEngine(service.service.settings).system("scripted", "small", Options(top_k=2, clarify=False)).info
+    assert said == json.loads(json.dumps(to_json(made)))
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "kind", "said"),
+    [
+        ({}, 422, "InputError", "question: Field required"),
+        ({"question": ""}, 422, "InputError", "the question is empty"),
+        ({"question": 3}, 422, "InputError", "question"),
+        ({"question": "\ud800 x"}, 422, "InputError", "lone surrogate"),
+        ({"question": "x" * 2001}, 422, "InputError", "at most 2000"),
+        ({"question": QUESTION, "colour": 1}, 422, "InputError", "colour: Extra inputs"),
+        ({"question": QUESTION, "top_k": 0}, 422, "InputError", "at least 1"),
+        ({"question": QUESTION, "top_k": 9}, 422, "InputError", "has only 4"),
+        ({"question": QUESTION, "system": "no-such"}, 404, "UnknownNameError", "no-such"),
+        ({"question": QUESTION, "corpus": "no-such"}, 404, "NotFoundError", "no corpus is named"),
+        ({"question": QUESTION, "corpus": "../etc"}, 422, "InputError", "cannot be a corpus name"),
+        ({"question": QUESTION, "options": {"colour": 1}}, 422, "InputError", "has no option 'colour'"),
+        ({"question": QUESTION, "passages": []}, 422, "NothingRetrievedError", "empty list of passages"),
+        ({"question": QUESTION, "pinned": ["A"], "banned": ["a"]}, 422, "InputError", "both kept and struck"),
+    ],
+)
+def test_a_bad_question_is_told_what_is_wrong(
+    service: Running, body: dict[str, object], status: int, kind: str, said: str
+) -> None:
+    found = service.http.post("/v1/ask", content=json.dumps(body), headers={"content-type": "application/json"})
+    assert found.status_code == status
+    assert found.json()["error"]["kind"] == kind
+    assert said in found.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/nothing", 404),
+        ("GET", "/v1/ask", 405),
+        ("GET", "/v1/corpora/small/passage?id=p9", 404),
+        ("GET", "/docs", 404),
+    ],
+)
+def test_what_is_not_there(service: Running, method: str, path: str, status: int) -> None:
+    found = service.http.request(method, path)
+    assert found.status_code == status
+    assert found.json()["error"]["message"]
+
+
+def test_a_body_that_is_no_json(service: Running) -> None:
+    found = service.http.post("/v1/ask", content=b"{", headers={"content-type": "application/json"})
+    assert found.status_code == 422
+
+
+def test_a_fault_is_told_by_number_only(service: Running, caplog: pytest.LogCaptureFixture) -> None:
+    """JSON and stream: the traceback stands in the log."""
+    found = service.ask("Fail")
+    assert found.status_code == 500
+    assert "nobody foresaw" not in found.text
+    with service.http.stream("POST", "/v1/ask", json={"question": "Fail"}, headers={"accept": STREAM}) as response:
+        received = list(messages(response.iter_lines()))
+    assert received[-1][0] == "error"
+    number = json.loads(received[-1][1])["error"]["message"].split()[-1]
+    assert any(number in record.getMessage() and record.exc_info for record in caplog.records)
+
+
+def test_health_and_figures(service: Running) -> None:
+    assert service.http.get("/health").json()["status"] == "ok"
+    service.ask()
+    figures = service.http.get("/metrics").text
+    assert 'ambiscope_questions_total{outcome="answered",system="scripted"}' in figures
+    assert "ambiscope_waiting 0.0" in figures
+
+
+def test_every_example_of_the_documentation_is_a_valid_request(service: Running) -> None:
+    described = service.http.get("/openapi.json").json()
+    assert set(described["paths"]) >= {"/v1/ask", "/v1/systems", "/v1/corpora", "/v1/search", "/health", "/metrics"}
+    examples = {name: form["examples"] for name, form in described["components"]["schemas"].items() if "examples" in form}
+    assert len(examples) == 4
+    from core.serve import forms
+
+    for name, rows in examples.items():
+        for row in rows:
+            getattr(forms, name).model_validate(row)
+
+
+def test_an_unready_corpus_does_not_stop_the_service(tmp_path: Path) -> None:
+    with running(replace(small_settings(tmp_path), corpus="gone")) as made:
+        assert "no corpus is named 'gone'" in made.http.get("/health").json()["problem"]
+        assert made.ask(corpus="small").status_code == 200
