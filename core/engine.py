@@ -6,8 +6,8 @@ Thread-safe: everything is loaded once, and each model serves one caller at a ti
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from core import deprecated
@@ -16,11 +16,13 @@ from core.requirements import check
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
 from core.systems import SYSTEMS, passages_to_read
-from core.systems.shared.base import Options, Parts
-from core.types import AnsweringSystem, Passage, RetrievedPassage
+from core.systems.shared.base import Options, Parts, answer, check_question
+from core.types import AnsweringSystem, Event, Passage, Prediction, Question, RetrievedPassage
 
 if TYPE_CHECKING:
     from core.retrieval.build import Progress
+
+_COMMON = {f.name for f in fields(Options)}
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,13 @@ class SystemStatus:
 
 
 class Engine:
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    """`Engine()` has the environment's settings, `Engine(corpus="mine", threads=2)` some of its own (docs/settings.md names them)."""
+
+    def __init__(self, settings: Settings | None = None, **changes: object) -> None:
+        """Raises InputError for an unknown setting, or a value that it does not take."""
+        if settings is not None and changes:
+            raise InputError(f"an engine takes settings or changes ({', '.join(changes)}), not both")
+        self.settings = settings = settings or Settings.changed(**changes)
         self.library = CorpusLibrary(settings)
         self._corpora: dict[str, Corpus] = {}
         self._lock = threading.Lock()
@@ -70,6 +77,40 @@ class Engine:
         with self._lock:
             self._corpora.pop(name, None)
 
+    def options(self, **chosen: Any) -> Options:
+        """What a run is asked for: fields of `Options`, and options of one system by name.  None: the default of the settings or the system.
+
+        Raises InputError for a value that is out of range.
+        """
+        given = {name: value for name, value in chosen.items() if value is not None}
+        extra = {**given.pop("extra", {}), **{name: given.pop(name) for name in given.keys() - _COMMON}}
+        return Options(**{"max_answers": self.settings.max_answers, **given}, extra=extra)
+
+    def ask(self, question: str | Question, system: str | None = None, corpus: str | None = None, **options: Any) -> Prediction:
+        """One question to its end.  Takes and raises what `stream` does."""
+        asked, ready = self._ready(question, system, corpus, options)
+        return answer(ready, asked)
+
+    def stream(
+        self, question: str | Question, system: str | None = None, corpus: str | None = None, **options: Any
+    ) -> Iterator[Event]:
+        """The events of one question as they happen (core.types); core.trace folds them into a prediction.
+
+        `question`: its text, or a Question with answers to keep or to strike, or with passages of its own (then no corpus is opened).
+        `options`: as `options` takes them.  Raises InputError for a bad question or option, UnknownNameError, NotFoundError,
+        CheckpointError: before the first event.
+        """
+        asked, ready = self._ready(question, system, corpus, options)
+        return ready.run(asked)
+
+    def _ready(
+        self, question: str | Question, system: str | None, corpus: str | None, options: Mapping[str, Any]
+    ) -> tuple[Question, AnsweringSystem]:
+        """The checked question and the system that answers it; a bad question fails before models are loaded."""
+        asked = Question(question) if isinstance(question, str) else question
+        asked = check_question(asked, self.settings.max_question_chars)
+        return asked, self.system(system, corpus, self.options(**options), own_passages=asked.passages is not None)
+
     def system(
         self,
         name: str | None = None,
@@ -82,7 +123,7 @@ class Engine:
 
         Raises UnknownNameError, NotFoundError, InputError for options that do not fit the corpus, CheckpointError.
         """
-        options = options or Options(max_answers=self.settings.max_answers)
+        options = options or self.options()
         name, extra = deprecated.current_request(name or self.settings.system, options.extra)
         build = SYSTEMS.resolve(name)
         options = replace(options, extra=extra)
