@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from core import deprecated
+from core.asking import Asking
 from core.errors import AmbiscopeError, InputError
 from core.requirements import check
 from core.retrieval.library import Corpus, CorpusLibrary
@@ -43,14 +44,20 @@ class SystemStatus:
     why_not: str = ""
 
 
-class Engine:
-    """core.serve.remote.RemoteEngine offers the same to the pages."""
+class Engine(Asking):
+    """`Engine()` has the environment's settings, `Engine(corpus="mine", threads=2)` some of its own (docs/settings.md names them).
+
+    core.serve.remote.RemoteEngine offers the same to the pages.
+    """
 
     needs_libraries = True  # to search and to run, this process needs torch and FAISS
     elsewhere = ""  # why corpora are not built and models not trained here
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings | None = None, **changes: object) -> None:
+        """Raises InputError for an unknown setting, or a value that it does not take."""
+        if settings is not None and changes:
+            raise InputError(f"an engine takes settings or changes ({', '.join(changes)}), not both")
+        self.settings = settings = settings or Settings.changed(**changes)
         self.library = CorpusLibrary(settings)
         self._corpora: dict[str, Corpus] = {}
         self._lock = threading.Lock()
@@ -87,7 +94,7 @@ class Engine:
 
         Raises UnknownNameError, NotFoundError, InputError for options that do not fit the corpus, CheckpointError.
         """
-        options = options or Options(max_answers=self.settings.max_answers)
+        options = options or self.options()
         name, extra = deprecated.current_request(name or self.settings.system, options.extra)
         build = SYSTEMS.resolve(name)
         options = replace(options, extra=extra)

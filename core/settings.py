@@ -129,6 +129,11 @@ class Settings:
                 values[name] = Path(raw).expanduser().resolve()
         return cls(**values)  # type: ignore[arg-type]
 
+    @classmethod
+    def changed(cls, **changes: object) -> Settings:
+        """The environment's settings with some changed: `Settings.changed(corpus="mine", top_k=20)`.  Raises InputError as `from_env`."""
+        return cls.from_env(child_environment(**{name: str(value) for name, value in changes.items()}))
+
 
 def let_threads_sleep() -> None:
     """Waiting OpenMP threads sleep instead of spinning, which would take CPU from the browser and from other threads.  OMP_WAIT_POLICY overrides it.

@@ -158,3 +158,12 @@ def storable(text: str) -> str:
 def listed(n: int, what: str) -> str:
     """ "1 passage", "3 passages"."""
     return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def question_key(text: str) -> str:
+    """Words alone: case, punctuation and white space do not make another question.
+
+    >>> question_key("Who won  the U.S. Open?") == question_key("who won the u s open")
+    True
+    """
+    return " ".join(word_tokens(text))

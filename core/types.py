@@ -285,6 +285,11 @@ class Prediction:
     def clarification_of(self, answer: str) -> Clarification | None:
         return next((c for c in self.clarifications if c.answer == answer), None)
 
+    def question_of(self, answer: str) -> str:
+        """The disambiguated question of an answer; the question as it was asked where there is none."""
+        found = self.clarification_of(answer)
+        return found.question if found else self.question.text
+
     def passage(self, passage_id: str) -> Passage | None:
         return next((p.passage for p in self.passages if p.passage.id == passage_id), None)
 

@@ -270,7 +270,7 @@ def _check(url: str, _args: argparse.Namespace) -> Result:
 def _add_data_commands(add: Add) -> None:
     out = add("export", _export, "export training files, tables, or everything (jsonl), with a manifest")
     out.add_argument("--format", required=True, choices=tuple(FORMATS), help="format of the file")
-    out.add_argument("--out", required=True, type=Path, metavar="FILE", help="file to write")
+    out.add_argument("--out", required=True, type=Path, metavar="FILE", help="file to write; with datasets, a new folder")
     _add_filters(out)
     read = add(
         "import", _import, "import a jsonl export, an AmbigNQ file, predictions or questions; stores all of it or nothing"
@@ -291,7 +291,8 @@ def _add_data_commands(add: Add) -> None:
     more.add_argument("file", type=Path, metavar="FILE", help="file to read")
     _for_managers(more)
     more.add_argument("--gold", action="store_true", help="add them as qualification items, whose answers are the right ones")
-    aside = [name for name in FORMATS if name not in SNAPSHOT_FORMATS]
+    files = [name for name, format in FORMATS.items() if not format.folder]
+    aside = [name for name in files if name not in SNAPSHOT_FORMATS]
     snap = add(
         "snapshot",
         _snapshot,
@@ -301,7 +302,7 @@ def _add_data_commands(add: Add) -> None:
         "--format",
         action="append",
         default=[],
-        choices=tuple(FORMATS),
+        choices=files,
         help=f"export only this format; may be repeated (default: {', '.join(SNAPSHOT_FORMATS)})",
     )
     snap.add_argument("--note", default="", help="purpose of the snapshot")

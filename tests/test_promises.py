@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from core import DOOR
 from core.settings import ROOT
 from core.systems import SYSTEMS
 
@@ -175,6 +176,22 @@ def test_a_name_is_imported_from_where_it_is_defined() -> None:
         if a.name in taken[node.module] and f"{node.module}.{a.name}" not in NAMES
     ]
     assert not wrong + listed
+
+
+def test_our_own_code_does_not_come_through_the_door() -> None:
+    """`core.DOOR` is for other programs: it resolves names that are defined elsewhere, and nothing else in the product does."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {module}"
+        for path in MODULES
+        for module, line in imports(path)
+        if module.partition(".")[0] == "core" and module.removeprefix("core.") in DOOR
+    ]
+    doors = [
+        str(p.relative_to(ROOT))
+        for p in MODULES
+        if any(isinstance(n, ast.FunctionDef) and n.name == "__getattr__" for n in tree(p).body)
+    ]
+    assert (wrong, doors) == ([], ["core/__init__.py"])
 
 
 @pytest.mark.parametrize("folder", sorted({p.parent for p in MODULES}), ids=lambda p: str(p.relative_to(ROOT)))

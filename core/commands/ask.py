@@ -51,7 +51,7 @@ def as_json(prediction: Prediction) -> dict[str, Any]:
                 "text": a.text,
                 "probability": a.probability,
                 "passages": list(dict.fromkeys(e.passage_id for e in a.evidence)),
-                "question": clarification.question if clarification else prediction.question.text,
+                "question": prediction.question_of(a.text),
                 "round_trip": clarification.passed if clarification else None,
                 "evidence": [to_json(e) for e in a.evidence],
             }
@@ -98,22 +98,18 @@ def _print(prediction: Prediction) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.serve.choice import make_engine
-    from core.systems.shared.base import Options, answer, check_question
     from core.types import Question
 
-    # fail before models are loaded
-    question = check_question(
-        Question(args.question, pinned=tuple(args.pin), banned=tuple(args.ban)), settings.max_question_chars
-    )
-    options = Options(
+    prediction = make_engine(settings).ask(
+        Question(args.question, pinned=tuple(args.pin), banned=tuple(args.ban)),
+        args.system,
+        args.corpus,
         top_k=args.top_k,
-        max_answers=settings.max_answers if args.max_answers is None else args.max_answers,
+        max_answers=args.max_answers,
         stop_above=args.stop_above,
         clarify=not args.no_clarify,
         extra=read_pairs(args.set),
     )
-    system = make_engine(settings).system(args.system, args.corpus, options)
-    prediction = answer(system, question)
     if args.json:
         print(json.dumps(as_json(prediction), ensure_ascii=False))
     else:

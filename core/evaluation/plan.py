@@ -6,33 +6,18 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from core.asking import Asking
 from core.disk import locked, write_json
+from core.engine import Engine
 from core.errors import InputError
 from core.evaluation.folder import ABOUT, REPORT
 from core.evaluation.report import Report
-from core.settings import Settings
-from core.systems.shared.base import Options
+from core.registry import did_you_mean
 from core.text import storable
-from core.types import AnsweringSystem
 
 JUDGES = ("references", "reader", "language-model", "none")
-
-
-class Builder(Protocol):
-    """What an evaluation needs of an engine."""
-
-    settings: Settings
-
-    def system(
-        self,
-        name: str | None = None,
-        corpus: str | None = None,
-        options: Options | None = None,
-        cancelled: Callable[[], bool] | None = None,
-        own_passages: bool = False,
-    ) -> AnsweringSystem: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +63,31 @@ class EvaluationPlan:
             ) from None
 
 
+def evaluate(
+    system: str | None,
+    questions: str | Path,
+    corpus: str | None = None,
+    *,
+    engine: Asking | None = None,
+    out_dir: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **plan: Any,
+) -> Report:
+    """A system over a question file: `run_plan` in one call.  `plan`: further fields of EvaluationPlan, such as `limit` and `clarify`.
+
+    `engine`: one that is loaded already.  core.evaluation.run.evaluate takes a system and questions as objects.
+    Raises what `run_plan` does, and InputError for a field that a plan does not have.
+    """
+    known = [f.name for f in fields(EvaluationPlan)]
+    if wrong := [name for name in plan if name not in known]:
+        raise InputError(f"evaluate takes no '{wrong[0]}'.{did_you_mean(wrong[0], known)} It takes {', '.join(known)}")
+    asked = EvaluationPlan(questions=str(Path(questions).resolve()), system=system, corpus=corpus, **plan)
+    return run_plan(asked, engine or Engine(), out_dir, progress=progress)
+
+
 def run_plan(
     plan: EvaluationPlan,
-    engine: Builder,
+    engine: Asking,
     out_dir: Path | None = None,
     *,
     progress: Callable[[int, int], None] | None = None,
@@ -98,26 +105,26 @@ def run_plan(
 
 def _run_plan(
     plan: EvaluationPlan,
-    engine: Builder,
+    engine: Asking,
     out_dir: Path | None,
     progress: Callable[[int, int], None] | None,
     cancelled: Callable[[], bool] | None,
     say: Callable[[str], None] | None,
 ) -> Report:
     from core.datasets import load
+    from core.evaluation import run
     from core.evaluation.judge import annotated, load_judge
     from core.evaluation.long_reader import load_long_reader
-    from core.evaluation.run import evaluate
 
     settings = engine.settings
     path = Path(plan.questions)
     questions = load(path)
-    options = Options(
+    options = engine.options(
         top_k=plan.top_k,
-        max_answers=settings.max_answers if plan.max_answers is None else plan.max_answers,
+        max_answers=plan.max_answers,
         stop_above=plan.stop_above,
         clarify=plan.clarify,
-        extra=dict(plan.extra),
+        extra=plan.extra,
     )
     who = plan.judge or ("references" if annotated(questions) else "none")
     judge = None if who == "none" else load_judge(who, settings)
@@ -130,7 +137,7 @@ def _run_plan(
     noted = {**plan.to_json(), "questions": storable(plan.questions), "system": system.info.name, "total": total}
     if out_dir is not None and not (out_dir / ABOUT).exists():  # keep another run's file: evaluate refuses its folder
         write_json(out_dir / ABOUT, noted)
-    report = evaluate(
+    report = run.evaluate(
         system,
         questions,
         out_dir=out_dir,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core import types as t
+from core.asking import Asking
 from core.engine import SystemStatus
 from core.errors import CancelledError, FormatError, InputError, NotFoundError, ServiceError
 from core.retrieval.library import CorpusInfo
@@ -23,7 +24,7 @@ from core.trace import event_from_json, from_json, to_json
 KEPT_SECONDS = 2.0  # for which the list of corpora is not asked for again: a page needs it several times
 
 
-class RemoteEngine:
+class RemoteEngine(Asking):
     """Thread-safe.  Raises ServiceError wherever the service is away, and else what an Engine raises."""
 
     needs_libraries = False
@@ -59,7 +60,7 @@ class RemoteEngine:
         cancelled: Callable[[], bool] | None = None,
         own_passages: bool = False,
     ) -> RemoteSystem:
-        options = options or Options(max_answers=self.settings.max_answers)
+        options = options or self.options()
         chosen = {
             "system": name or self.settings.system,
             "corpus": corpus or self.settings.corpus,

@@ -11,7 +11,7 @@ from core import datasets, json_io
 from core.disk import plain_or_gz
 from core.errors import FormatError
 from core.json_io import dumps
-from core.text import word_tokens
+from core.text import question_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,6 @@ class Questions:
         if self.lines:
             return "".join(dumps(row) + "\n" for row in self.rows)
         return "[\n" + ",\n".join(dumps(row) for row in self.rows) + "\n]\n"
-
-
-def question_key(text: str) -> str:
-    """Words alone: case, punctuation and white space do not make another question.
-
-    >>> question_key("Who won  the U.S. Open?") == question_key("who won the u s open")
-    True
-    """
-    return " ".join(word_tokens(text))
 
 
 def trained_on(training: Path, replay: Path | None) -> tuple[set[str], set[str]]:

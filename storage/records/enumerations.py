@@ -6,7 +6,7 @@ from typing import Literal
 
 State = Literal["draft", "submitted", "skipped"]
 Stage = Literal["generation", "validation"]
-Format = Literal["ambignq", "ambignq-full", "fid", "training", "preferences", "csv", "parquet", "jsonl"]
+Format = Literal["ambignq", "ambignq-full", "fid", "training", "preferences", "csv", "parquet", "datasets", "jsonl"]
 ExportFormat = Literal[Format, "backup"]
 
 Role = Literal["annotator", "validator", "manager"]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from core import disk
+from core.errors import InputError, StorageError
 from storage.records.results import Manifest
 from storage.schema import tables
 from storage.schema.engine import Database
@@ -48,6 +51,52 @@ def replacing(path: Path) -> Iterator[HashedWriter]:
     """
     with disk.replacing(path) as draft, draft.open("wb") as file:
         yield HashedWriter(file)
+
+
+class HashedFolder:
+    """Files into a folder.  Its digest is that of the lines `sha256  name`, by name; `sha256sum` writes the same."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._files: dict[str, HashedWriter] = {}
+
+    @contextmanager
+    def file(self, name: str) -> Iterator[HashedWriter]:
+        """A new file; `name` may have folders."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            self._files[name] = HashedWriter(file)
+            yield self._files[name]
+            os.fsync(file.fileno())
+
+    @property
+    def bytes(self) -> int:
+        return sum(one.bytes for one in self._files.values())
+
+    @property
+    def sha256(self) -> str:
+        lines = "".join(f"{self._files[name].sha256}  {name}\n" for name in sorted(self._files))
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[HashedFolder]:
+    """Writes beside `path` and renames at the end; at any exception nothing is left.
+
+    Raises InputError where `path` holds something already, StorageError for the disk's.
+    """
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise InputError(f"{path} exists already, and an export never writes into a folder that holds something; name another")
+    draft = disk.draft_name(path)
+    try:
+        draft.mkdir(parents=True)
+        yield HashedFolder(draft)
+        draft.replace(path)
+    except OSError as e:
+        raise StorageError(f"{path} cannot be written ({disk.why(e, path)}); nothing was left behind") from e
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def digest(path: Path) -> str:

@@ -9,6 +9,7 @@
 | `preferences` | JSONL of {id, prompt, chosen, rejected, chosen_set, rejected_set} | preference training |
 | `csv` | a row a statement, formula-safe | spreadsheets |
 | `parquet` | the same rows, typed | data frames, data lakes |
+| `datasets` | a folder: a Parquet file a split, of `ambignq-full`'s rows, and a card | `datasets.load_dataset`, the hub |
 | `jsonl` | everything but sign-ins and the logs of files, a kind a line | moving, merging and keeping a database; `import` reads it |
 
 How disagreement between annotators is settled stands in `storage.exchange.consensus.RULE` and in each manifest.
@@ -17,7 +18,7 @@ How disagreement between annotators is settled stands in `storage.exchange.conse
 from __future__ import annotations
 
 from storage.exchange import dump
-from storage.exchange.exports import tables, training_formats
+from storage.exchange.exports import hub, tables, training_formats
 from storage.exchange.exports.writing import Format, Formats
 from storage.exchange.kinds import KINDS
 
@@ -42,5 +43,6 @@ FORMATS: Formats = {
     "preferences": Format(".jsonl", ("pairs", "ties"), training_formats.preferences),
     "csv": Format(".csv", _STATEMENTS, whole=tables.write_csv),
     "parquet": Format(".parquet", _STATEMENTS, whole=tables.write_parquet),
+    "datasets": Format("", (*_AMBIGNQ, "used_queries", *hub.SPLITS), folder=hub.folder_of(training_formats.ambignq_full)),
     "jsonl": Format(".jsonl", tuple(KINDS), dump.everything),
 }

@@ -17,7 +17,7 @@ from core.errors import InputError, NotFoundError, StorageError
 from core.json_io import dumps
 from storage.exchange.consensus import RULE
 from storage.exchange.dump import LAYOUT
-from storage.exchange.exports.files import digest, manifest_path, note_export, replacing
+from storage.exchange.exports.files import digest, manifest_path, new_folder, note_export, replacing
 from storage.exchange.exports.writing import Formats, check_format, write_rows
 from storage.exchange.filters import Filters, Names, check_filters
 from storage.records.checks import MAX_NOTE_CHARS, check_page, check_text
@@ -52,11 +52,11 @@ class Exports(Part):
 
         `filters`, or the shorter `annotators` and `system`, narrow the contributions that count (not for jsonl, which holds everything).
         Raises InputError for an unknown format or annotator, NotFoundError for an unknown project, StorageError when the file cannot
-        be written; then an earlier file of that name is as it was.
+        be written; then an earlier file of that name is as it was.  A format that is a folder is never written over one that holds something.
         """
         chosen = filters or Filters(tuple(annotators), system)
         made = check_format(self._formats, format, chosen)
-        with replacing(out) as writer, self.reading() as session:
+        with (new_folder if made.folder else replacing)(out) as writer, self.reading() as session:
             check_filters(session, chosen)
             names = Names(session, chosen.pseudonyms)
             counts = write_rows(session, made, writer, chosen, names)
@@ -72,8 +72,8 @@ class Exports(Part):
             layout=LAYOUT,
             created=now(),
         )
-        with replacing(manifest_path(out)) as writer:
-            writer.write(dumps(manifest.to_json()) + "\n")
+        with replacing(manifest_path(out)) as beside:
+            beside.write(dumps(manifest.to_json()) + "\n")
         note_export(self.database, manifest, out)
         return manifest
 
@@ -100,7 +100,8 @@ class Exports(Part):
         if not formats or len(set(formats)) != len(formats):
             raise InputError("name each format of the snapshot once, and one at least")
         for name in formats:
-            check_format(self._formats, name, chosen)
+            if check_format(self._formats, name, chosen).folder:
+                raise InputError(f"'{name}' is a folder, and a snapshot has files: take it with export --format {name}")
         draft = draft_name(folder / "snapshot")
         try:
             draft.mkdir(parents=True)

@@ -9,22 +9,24 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from core.errors import InputError
-from storage.exchange.exports.files import HashedWriter
+from storage.exchange.exports.files import HashedFolder, HashedWriter
 from storage.exchange.filters import Filters, Names
 
 Rows = Callable[[Session, Filters, Names, Counter[str]], Iterator[str]]
 Whole = Callable[[Session, Filters, Names, Counter[str], HashedWriter], None]
+Folder = Callable[[Session, Filters, Names, Counter[str], HashedFolder], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`rows` gives JSON texts, one a line, in a list if `as_list`; `whole` writes the file itself.  `counts`: named even when they are 0."""
+    """`rows` gives JSON texts, one a line, in a list if `as_list`; `whole` writes the file itself, `folder` a folder.  `counts`: named even when they are 0."""
 
     suffix: str
     counts: Sequence[str]
     rows: Rows | None = None
     whole: Whole | None = None
     as_list: bool = False
+    folder: Folder | None = None
 
 
 Formats = Mapping[str, Format]
@@ -39,9 +41,15 @@ def check_format(formats: Formats, name: str, filters: Filters) -> Format:
     return formats[name]
 
 
-def write_rows(session: Session, format: Format, out: HashedWriter, filters: Filters, names: Names) -> dict[str, int]:
+def write_rows(
+    session: Session, format: Format, out: HashedWriter | HashedFolder, filters: Filters, names: Names
+) -> dict[str, int]:
     """Streams one format; returns the counts.  An empty database gives a valid file without rows."""
     counts: Counter[str] = Counter(dict.fromkeys(format.counts, 0))
+    if isinstance(out, HashedFolder):
+        assert format.folder is not None
+        format.folder(session, filters, names, counts, out)
+        return dict(counts)
     if format.whole is not None:
         format.whole(session, filters, names, counts, out)
         return dict(counts)

@@ -15,7 +15,7 @@ from storage_samples import prediction
 from core.disk import locked
 from core.errors import AmbiscopeError, CancelledError, ConflictError, FormatError, InputError, NotFoundError, StorageError
 from core.settings import Settings
-from storage.analysis.held_back import question_key
+from core.text import question_key
 from storage.analysis.loop import LoopOptions, run_loop
 from storage.analysis.loop_process import last_row, last_words, run_command
 from storage.exchange.filters import Filters

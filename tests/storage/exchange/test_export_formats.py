@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import hashlib
 import io
 import json
@@ -24,6 +25,7 @@ from core import types as t
 from core.errors import InputError, NotFoundError, StorageError
 from core.training.data.examples import read_multi
 from storage.exchange.consensus import Said, Statement, Vote, agreement_of, annotation_of, consensus
+from storage.exchange.exports import hub
 from storage.exchange.exports.tables import COLUMNS, safe_cell, schema
 from storage.exchange.filters import Filters
 from storage.exchange.kinds import KINDS
@@ -129,6 +131,106 @@ def test_training_rows_hold_evidence_and_what_was_rejected(worked: tuple[Store, 
     assert row["supporting"] == ["p1"]
     (first, _) = read_multi(tmp_path / "t.jsonl")
     assert first.bad == ("Carol", "Nobody")
+
+
+def test_a_folder_that_the_datasets_library_loads(
+    worked: tuple[Store, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from datasets import load_dataset
+
+    store, _ = worked
+    out = tmp_path / "hub"
+    manifest = store.exports.export("datasets", out)
+    store.exports.export("ambignq-full", tmp_path / "full.json")
+    loaded = load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
+    assert set(loaded) == {"train"}  # none of these questions is in the other split
+    rows = [dict(row) for row in loaded["train"]]
+    expected = {row["id"]: row for row in json.loads((tmp_path / "full.json").read_text())}
+    assert {row["id"] for row in rows} == expected.keys()
+    for row in rows:
+        there = expected[row["id"]]
+        assert (row["question"], row["evidence"]) == (there["question"], there["evidence"])
+        assert row["used_queries"] == [q["query"] for q in there["used_queries"]]
+        for ours, theirs in zip(row["annotations"], there["annotations"], strict=True):
+            assert ours["answer"] == theirs.get("answer", [])
+            assert [(p["question"], p["answer"]) for p in ours["qaPairs"]] == [
+                (p["question"], p["answer"]) for p in theirs.get("qaPairs", [])
+            ]
+    assert (manifest.counts["train"], manifest.counts["validation"]) == (len(rows), 0)
+    card = (out / "README.md").read_text()
+    assert load_dataset_card(card)["license"] == "unknown"
+    assert all(f"| `{name}` |" in card for name in loaded["train"].column_names)
+    assert '`["starter"]`' in card
+    listed = "".join(
+        f"{hashlib.sha256((out / name).read_bytes()).hexdigest()}  {name}\n" for name in ("README.md", "data/train.parquet")
+    )
+    assert manifest.sha256 == hashlib.sha256(listed.encode()).hexdigest()
+    assert json.loads((tmp_path / "hub.manifest.json").read_text())["sha256"] == manifest.sha256
+
+
+def load_dataset_card(text: str) -> dict[str, Any]:
+    import yaml
+
+    head = yaml.safe_load(text.split("---\n")[1])
+    assert isinstance(head, dict)
+    return head
+
+
+def test_a_data_set_without_rows_is_refused(tmp_path: Path) -> None:
+    with (
+        Store(f"sqlite:///{tmp_path / 'home' / 'empty.db'}") as store,
+        pytest.raises(InputError, match="nothing to make a data set of"),
+    ):
+        store.exports.export("datasets", tmp_path / "hub")
+    assert [p.name for p in tmp_path.iterdir()] == ["home"]
+
+
+def test_a_folder_that_holds_something_is_left_alone(worked: tuple[Store, str], tmp_path: Path) -> None:
+    store, _ = worked
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("kept")
+    with pytest.raises(InputError, match="exists already"):
+        store.exports.export("datasets", tmp_path / "mine")
+    with pytest.raises(InputError, match="a snapshot has files"):
+        store.exports.take_snapshot(tmp_path / "snapshots", formats=["datasets"])
+    assert [p.name for p in tmp_path.rglob("*")] == ["mine", "notes.txt"]
+
+
+def test_a_folder_that_cannot_be_finished_leaves_nothing(
+    worked: tuple[Store, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _ = worked
+
+    def full(*_: object) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(hub, "_card", full)
+    with pytest.raises(StorageError, match="nothing was left behind"):
+        store.exports.export("datasets", tmp_path / "hub")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_both_splits_load(tmp_path: Path) -> None:
+    from datasets import load_dataset
+
+    with Store(f"sqlite:///{tmp_path / 'ambiscope.db'}") as store:
+        pairs = [{"question": f"Who was {name}?", "answer": [name]} for name in ("Ada", "Bob")]
+        kept = [
+            {"id": str(i), "question": f"Who played part {i}?", "annotations": [{"type": "multipleQAs", "qaPairs": pairs}]}
+            for i in range(40)
+        ]
+        (tmp_path / "ambignq.json").write_text(json.dumps(kept))
+        store.imports.import_file(tmp_path / "ambignq.json", format="ambignq", annotator="ambignq")
+        made = store.exports.export("datasets", tmp_path / "hub")
+    loaded = load_dataset(str(tmp_path / "hub"), cache_dir=str(tmp_path / "cache"))
+    assert {name: rows.num_rows for name, rows in loaded.items()} == {s: made.counts[s] for s in hub.SPLITS}
+    assert all(rows.num_rows for rows in loaded.values())
+
+
+def test_one_question_in_ten_is_for_validation_and_stays_there() -> None:
+    found = [hub.split_of(f"Who played part {i}?") for i in range(2000)]
+    assert 0.08 < found.count("validation") / 2000 < 0.12
+    assert hub.split_of("who played  part 7") == hub.split_of("Who played part 7?")
 
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)

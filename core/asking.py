@@ -1,0 +1,63 @@
+"""Asking one question: the same for an engine of this process and for one behind a service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from core.settings import Settings
+from core.systems.shared.base import Options, answer, check_question
+from core.types import AnsweringSystem, Event, Prediction, Question
+
+_COMMON = {f.name for f in fields(Options)}
+
+
+class Asking:
+    """Builds on `settings` and `system`."""
+
+    settings: Settings
+
+    def system(
+        self,
+        name: str | None = None,
+        corpus: str | None = None,
+        options: Options | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        own_passages: bool = False,
+    ) -> AnsweringSystem:
+        raise NotImplementedError
+
+    def options(self, **chosen: Any) -> Options:
+        """What a run is asked for: fields of `Options`, and options of one system by name.  None: the default of the settings or the system.
+
+        Raises InputError for a value that is out of range.
+        """
+        given = {name: value for name, value in chosen.items() if value is not None}
+        extra = {**given.pop("extra", {}), **{name: given.pop(name) for name in given.keys() - _COMMON}}
+        return Options(**{"max_answers": self.settings.max_answers, **given}, extra=extra)
+
+    def ask(self, question: str | Question, system: str | None = None, corpus: str | None = None, **options: Any) -> Prediction:
+        """One question to its end.  Takes and raises what `stream` does."""
+        asked, ready = self._ready(question, system, corpus, options)
+        return answer(ready, asked)
+
+    def stream(
+        self, question: str | Question, system: str | None = None, corpus: str | None = None, **options: Any
+    ) -> Iterator[Event]:
+        """The events of one question as they happen (core.types); core.trace folds them into a prediction.
+
+        `question`: its text, or a Question with answers to keep or to strike, or with passages of its own (then no corpus is opened).
+        `options`: as `options` takes them.  Raises InputError for a bad question or option, UnknownNameError, NotFoundError,
+        CheckpointError: before the first event.
+        """
+        asked, ready = self._ready(question, system, corpus, options)
+        return ready.run(asked)
+
+    def _ready(
+        self, question: str | Question, system: str | None, corpus: str | None, options: Mapping[str, Any]
+    ) -> tuple[Question, AnsweringSystem]:
+        """The checked question and the system that answers it; a bad question fails before models are loaded."""
+        asked = Question(question) if isinstance(question, str) else question
+        asked = check_question(asked, self.settings.max_question_chars)
+        return asked, self.system(system, corpus, self.options(**options), own_passages=asked.passages is not None)

@@ -1,0 +1,147 @@
+"""A data set as the hub's library reads it: a folder with a Parquet file for each split, and a card.
+
+`datasets.load_dataset(FOLDER)` reads it as it stands; `huggingface-cli upload` takes it as it is.  The rows are those of `ambignq-full`: questions
+with everybody's answer set, disambiguated questions and evidence.  The schema is written down here, so that every file has all columns, typed alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import cache
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from core import __version__
+from core.errors import InputError
+from core.text import question_key
+from storage.exchange.consensus import RULE
+from storage.exchange.exports.files import HashedFolder
+from storage.exchange.exports.writing import Folder, Rows
+from storage.exchange.filters import Filters, Names
+from storage.schema import tables
+from storage.schema.engine import now
+
+ROWS = 1_000  # of a Parquet row group
+SPLITS = ("train", "validation")
+VALIDATION = 10  # one question in so many
+FIELDS = (
+    ("id", "of the question"),
+    ("question", "the prompt question, possibly ambiguous"),
+    (
+        "annotations",
+        "one for each annotator: `type` (singleAnswer, multipleQAs); of a single answer its `answer` (aliases) and the ids of the "
+        "`passages` that support it; of several `qaPairs`, each with these and its disambiguated `question`",
+    ),
+    ("evidence", "the passages that the annotations cite: `id`, `title`, `text`"),
+    ("viewed_doc_titles", "titles of the passages that annotators opened"),
+    ("used_queries", "what annotators searched for"),
+)
+
+
+def split_of(question: str) -> str:
+    """The same words are always in the same split, so that a later export moves no question from one to the other.
+
+    >>> split_of("Who played Maria?") == split_of("who played  Maria")
+    True
+    """
+    number = int.from_bytes(hashlib.sha256(question_key(question).encode()).digest()[:8], "big")
+    return SPLITS[number % VALIDATION == 0]
+
+
+def schema() -> Any:
+    """The Arrow schema of FIELDS."""
+    import pyarrow as pa
+
+    texts = pa.list_(pa.string())
+    pair = pa.struct({"question": pa.string(), "answer": texts, "passages": texts})
+    annotation = pa.struct({"type": pa.string(), "answer": texts, "passages": texts, "qaPairs": pa.list_(pair)})
+    passage = pa.struct({"id": pa.string(), "title": pa.string(), "text": pa.string()})
+    kinds = {"id": pa.string(), "question": pa.string(), "annotations": pa.list_(annotation), "evidence": pa.list_(passage)}
+    return pa.schema([pa.field(name, kinds.get(name, texts)) for name, _ in FIELDS])
+
+
+def _rows(texts: Iterator[str]) -> Iterator[dict[str, Any]]:
+    """`ambignq-full`'s rows in the schema's shape: lists where AmbigNQ leaves a field out."""
+    for text in texts:
+        row = json.loads(text)
+        for annotation in row["annotations"]:
+            for part in (annotation, *annotation.setdefault("qaPairs", [])):
+                part.setdefault("answer", [])
+                part.setdefault("passages", [])
+        yield {**{name: row[name] for name, _ in FIELDS}, "used_queries": [q["query"] for q in row["used_queries"]]}
+
+
+def folder_of(rows: Rows) -> Folder:
+    """Writes `data/SPLIT.parquet` for each split that has a row, and README.md.  Raises InputError where none has: that cannot be loaded."""
+
+    def write(session: Session, filters: Filters, names: Names, counts: Counter[str], out: HashedFolder) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        shape = schema()
+        with ExitStack() as stack:
+
+            @cache
+            def writer(split: str) -> Any:
+                file = pa.PythonFile(stack.enter_context(out.file(f"data/{split}.parquet")), mode="w")
+                return stack.enter_context(parquet.ParquetWriter(file, shape, compression="zstd"))
+
+            def flush(split: str, found: list[dict[str, Any]]) -> None:
+                writer(split).write_table(pa.Table.from_pylist(found, schema=shape))
+                counts[split] += len(found)
+                found.clear()
+
+            waiting: dict[str, list[dict[str, Any]]] = defaultdict(list)
+            for row in _rows(rows(session, filters, names, counts)):
+                split = split_of(row["question"])
+                waiting[split].append(row)
+                if len(waiting[split]) == ROWS:
+                    flush(split, waiting[split])
+            for split, found in waiting.items():
+                if found:
+                    flush(split, found)
+        if not waiting:
+            raise InputError("no question has a submitted annotation with an answer: there is nothing to make a data set of")
+        with out.file("README.md") as card:
+            card.write(_card(session, filters.to_json(names), counts))
+
+    return write
+
+
+def _card(session: Session, filters: dict[str, Any], counts: Counter[str]) -> str:
+    """The data set's card.  Texts of people and corpora stand in it as JSON, so that they are no markup of the card's head."""
+    found = session.scalars(select(tables.Prediction.corpus).where(tables.Prediction.corpus != "").distinct())
+    corpora = sorted(found)
+    chosen = {name: value for name, value in filters.items() if value}
+    head = ["---", "license: unknown", "language: [en]", "task_categories: [question-answering]", "tags: [ambiguous-questions]"]
+    head += ["configs:", "- config_name: default", "  data_files:"]
+    head += [line for split in SPLITS if counts[split] for line in (f"  - split: {split}", f"    path: data/{split}.parquet")]
+    body = [
+        "# Ambiguous questions and their answer sets",
+        f"Written by Ambiscope {__version__} on {now():%d %B %Y}, from the submitted work of its annotators.",
+        "## Splits\n",
+        f"One question in {VALIDATION} is in `validation`, chosen by its words: a later export moves none.\n",
+        "| split | questions |\n|---|---|",
+        *[f"| `{split}` | {counts[split]} |" for split in SPLITS],
+        f"\n{counts['annotations']} annotations in all. Left out: {counts['questions_without_a_correct_answer']} questions to which nobody "
+        "has a correct answer.",
+        "## Fields\n",
+        "| field | content |\n|---|---|",
+        *[f"| `{name}` | {what} |" for name, what in FIELDS],
+        "\n## Origin\n",
+        "Corpora that the stored systems read: "
+        + (f"`{json.dumps(corpora, ensure_ascii=False)}`" if corpora else "none")
+        + ".",
+        "Filters: " + (f"`{json.dumps(chosen, default=str)}`" if chosen else "none") + ".",
+        f"\nDisagreement: {RULE}",
+        "\n## Licence\n",
+        "None is stated: who publishes this data set decides, and writes it here and into `license` above. The passages in `evidence` "
+        "keep the licence of their corpus.",
+    ]
+    return "\n".join([*head, "---", "", *body, ""])
