@@ -99,7 +99,7 @@ def identity(args: argparse.Namespace) -> dict[str, Any]:
 
 def about(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments as a checkpoint remembers them: names, not paths, since where the files lay is nobody's business and a checkpoint travels."""
-    return {name: _named(value) for name, value in vars(args).items() if name not in ("run", "command", "typed")}
+    return {name: _named(value) for name, value in vars(args).items() if name not in ("run", "command", "typed", "ray")}
 
 
 def _named(value: Any) -> Any:
