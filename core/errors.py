@@ -92,6 +92,12 @@ class ServiceError(AmbiscopeError):
     exit_code = 9
 
 
+class ClusterError(AmbiscopeError):
+    """A Ray cluster cannot be used: start it, or make its machines the same; then give the command again."""
+
+    exit_code = 9
+
+
 class CancelledError(AmbiscopeError):
     """A person stopped the run."""
 

@@ -147,6 +147,11 @@ def keep_few_kernels() -> None:
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
 
+def quiet_ray() -> None:
+    """Ray reports nothing about its use to its makers, unless RAY_USAGE_STATS_ENABLED says so.  Call before it is imported."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+
+
 def child_environment(**changes: str) -> dict[str, str]:
     """The environment of a child process: this one's, with settings changed: `child_environment(answerer="default")`."""
     return {**os.environ, **{f"AMBISCOPE_{name.upper()}": value for name, value in changes.items()}}

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from core.cli import check_text, quiet_libraries
+from core.cluster.connect import add_option, connected
 from core.errors import AmbiscopeError, CancelledError, InputError, StorageError
 from core.serve.choice import make_engine  # loads a model's libraries when it builds a system, not before
 from core.settings import Settings
@@ -170,8 +171,14 @@ def _answer(url: str, args: argparse.Namespace) -> Result:
         def build(own_passages: bool) -> AnsweringSystem:
             return engine.system(args.system, args.corpus or project.corpus or None, options, own_passages=own_passages)
 
-        run, told = Answering(store, project, args.system, by, build, args.limit), _Said()
-        run.answer_items(said=lambda: told(f"answering: {run.stage}", run.part))
+        with connected(args.ray, settings) as cluster:
+            elsewhere = None
+            if cluster is not None:
+                from core.cluster.jobs import answering
+
+                elsewhere = answering(cluster, args.system, args.corpus or project.corpus or None, options, build)
+            run, told = Answering(store, project, args.system, by, build, args.limit, elsewhere), _Said()
+            run.answer_items(said=lambda: told(f"answering: {run.stage}", run.part))
     if run.failures and not run.answered:
         raise AmbiscopeError(f"every question failed; first failure: '{run.failed[0][0][:80]}': {run.failed[0][1]}")
     body = {
@@ -316,6 +323,7 @@ def _add_data_commands(add: Add) -> None:
     answer.add_argument("--system", required=True, metavar="NAME", help="one of the project's systems")
     answer.add_argument("--corpus", default="", metavar="NAME", help="corpus to read (default: the project's)")
     answer.add_argument("--limit", type=int, metavar="N", help="answer at most N questions")
+    add_option(answer)
     answer.add_argument(
         "--no-clarify", dest="clarify", action="store_false", help="do not write disambiguated questions; several times faster"
     )

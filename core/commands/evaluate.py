@@ -8,9 +8,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.cluster.connect import add_option, connected
 from core.commands.score import percent
 from core.errors import InputError
 from core.settings import Settings
@@ -60,6 +62,7 @@ def add_parser(commands: Any) -> None:
     evaluate.add_argument(
         "--batch", type=int, default=1, help="questions to run at the same time, for systems that call an endpoint (default: 1)"
     )
+    add_option(evaluate)
     evaluate.add_argument("--seed", type=int, default=0, help="seed of the bootstrap intervals (default: 0)")
     evaluate.add_argument(
         "--out", type=Path, metavar="FOLDER", help="folder for the results; the same command resumes an interrupted run"
@@ -86,6 +89,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """Raises AmbiscopeError, after printing the report, if every question failed."""
     from tqdm import tqdm
 
+    if args.ray and args.batch != 1:
+        raise InputError("--batch and --ray cannot be combined: each worker of a cluster asks one question at a time")
     from core.evaluation.plan import EvaluationPlan, run_plan
     from core.serve.choice import make_engine
 
@@ -105,14 +110,25 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         batch=args.batch,
         tags=read_pairs(args.tag, "--tag"),
     )
-    with tqdm(unit=" questions", file=sys.stderr, disable=not sys.stderr.isatty()) as bar:
+    bar = tqdm(unit=" questions", file=sys.stderr, disable=not sys.stderr.isatty())
+    with bar, connected(args.ray, settings) as cluster:
 
         def progress(done: int, total: int) -> None:
             bar.total = total
             bar.update(done - bar.n)
 
+        elsewhere = None
+        if cluster is not None:
+            from core.cluster.jobs import evaluating
+
+            elsewhere = partial(evaluating, cluster)
         report = run_plan(
-            plan, make_engine(settings), args.out, progress=progress, say=lambda text: print(text, file=sys.stderr)
+            plan,
+            make_engine(settings),
+            args.out,
+            progress=progress,
+            say=lambda text: print(text, file=sys.stderr),
+            elsewhere=elsewhere,
         )
     if args.json:
         print(json.dumps(report.to_json(), ensure_ascii=False))

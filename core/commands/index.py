@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from core.cluster.connect import add_option, connected
 from core.errors import InputError
 from core.settings import Settings
 
@@ -22,6 +23,7 @@ def add_parser(commands: Any) -> None:
     index.add_argument("--passages", type=Path, nargs="+", required=True, metavar="FILE", help="files, or folders of files")
     index.add_argument("--name", help="name of the corpus (default: made from the first file name)")
     index.add_argument("--replace", action="store_true", help="replace a corpus of the same name")
+    add_option(index)
     index.add_argument("--json", action="store_true", help="print the report as one JSON object")
     index.set_defaults(run=run)
 
@@ -68,9 +70,15 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         bar.n = done
         bar.refresh()
 
-    with bar:
-        report = CorpusLibrary(settings).create(
-            name, files, progress, limits=Limits.for_own_files(settings), replace=args.replace
+    library = CorpusLibrary(settings)
+    with bar, connected(args.ray, settings) as cluster:
+        encode = None
+        if cluster is not None:
+            from core.cluster.jobs import encoding
+
+            encode = encoding(cluster, library.encoder())
+        report = library.create(
+            name, files, progress, limits=Limits.for_own_files(settings), replace=args.replace, encode=encode
         )
     if args.json:
         print(json.dumps(asdict(report)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.asking import Asking
 from core.disk import locked, write_json
@@ -16,6 +16,12 @@ from core.evaluation.folder import ABOUT, REPORT
 from core.evaluation.report import Report
 from core.registry import did_you_mean
 from core.text import storable
+from core.types import AnsweringSystem
+
+if TYPE_CHECKING:
+    from core.evaluation.judge import Judge
+    from core.evaluation.long_reader import LongReader
+    from core.evaluation.run import Ask
 
 JUDGES = ("references", "reader", "language-model", "none")
 
@@ -85,6 +91,41 @@ def evaluate(
     return run_plan(asked, engine or Engine(), out_dir, progress=progress)
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """What asks a plan's questions.  `own`: they bring their own passages; `who`: the judge's name."""
+
+    system: AnsweringSystem
+    judge: Judge | None
+    long_reader: tuple[str, LongReader] | None
+    own: bool
+    who: str
+
+
+Elsewhere = Callable[[Prepared, EvaluationPlan], "Ask"]  # who asks the questions in place of this process (core.cluster.jobs)
+
+
+def prepared(
+    plan: EvaluationPlan, engine: Asking, own: bool, who: str, cancelled: Callable[[], bool] | None = None
+) -> Prepared:
+    """Loads the system, the judge and the reader.  Raises InputError for wrong options, CheckpointError."""
+    from core.evaluation.judge import load_judge
+    from core.evaluation.long_reader import load_long_reader
+
+    settings = engine.settings
+    options = engine.options(
+        top_k=plan.top_k,
+        max_answers=plan.max_answers,
+        stop_above=plan.stop_above,
+        clarify=plan.clarify,
+        extra=plan.extra,
+    )
+    judge = None if who == "none" else load_judge(who, settings)
+    reader = load_long_reader(settings)
+    system = engine.system(plan.system, plan.corpus, options, cancelled, own_passages=own)
+    return Prepared(system, judge, (settings.asqa_reader, reader) if reader is not None else None, own, who)
+
+
 def run_plan(
     plan: EvaluationPlan,
     engine: Asking,
@@ -93,6 +134,7 @@ def run_plan(
     progress: Callable[[int, int], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
     say: Callable[[str], None] | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Report:
     """Runs the evaluation; with `out_dir`, the report and the plan are stored there.  `say` receives messages about a resumed run.
 
@@ -100,7 +142,7 @@ def run_plan(
     CancelledError, StorageError.
     """
     with locked(out_dir, "an evaluation") if out_dir is not None else nullcontext():
-        return _run_plan(plan, engine, out_dir, progress, cancelled, say)
+        return _run_plan(plan, engine, out_dir, progress, cancelled, say, elsewhere)
 
 
 def _run_plan(
@@ -110,46 +152,37 @@ def _run_plan(
     progress: Callable[[int, int], None] | None,
     cancelled: Callable[[], bool] | None,
     say: Callable[[str], None] | None,
+    elsewhere: Elsewhere | None,
 ) -> Report:
     from core.datasets import load
     from core.evaluation import run
-    from core.evaluation.judge import annotated, load_judge
-    from core.evaluation.long_reader import load_long_reader
+    from core.evaluation.judge import annotated
 
-    settings = engine.settings
     path = Path(plan.questions)
     questions = load(path)
-    options = engine.options(
-        top_k=plan.top_k,
-        max_answers=plan.max_answers,
-        stop_above=plan.stop_above,
-        clarify=plan.clarify,
-        extra=plan.extra,
-    )
     who = plan.judge or ("references" if annotated(questions) else "none")
-    judge = None if who == "none" else load_judge(who, settings)
-    reader = load_long_reader(settings)
     own = all(q.passages is not None for q in questions[: plan.limit])
-    system = engine.system(plan.system, plan.corpus, options, cancelled, own_passages=own)
+    asking = prepared(plan, engine, own, who, cancelled)
     total = min(len(questions), plan.limit or len(questions))
     if progress is not None:
         progress(0, total)
-    noted = {**plan.to_json(), "questions": storable(plan.questions), "system": system.info.name, "total": total}
+    noted = {**plan.to_json(), "questions": storable(plan.questions), "system": asking.system.info.name, "total": total}
     if out_dir is not None and not (out_dir / ABOUT).exists():  # keep another run's file: evaluate refuses its folder
         write_json(out_dir / ABOUT, noted)
     report = run.evaluate(
-        system,
+        asking.system,
         questions,
         out_dir=out_dir,
         limit=plan.limit,
         seed=plan.seed,
         progress=progress,
-        judge=judge,
+        judge=asking.judge,
         traces=plan.traces and out_dir is not None,
         batch=plan.batch,
         about={"questions": storable(path.name), "tags": dict(plan.tags), "limit": plan.limit},
         say=say,
-        long_reader=(settings.asqa_reader, reader) if reader is not None else None,
+        long_reader=asking.long_reader,
+        ask=elsewhere(asking, plan) if elsewhere else None,
     )
     if out_dir is not None:
         write_json(out_dir / ABOUT, noted)

@@ -50,6 +50,8 @@ _FORMAT = 4  # of rows.jsonl; rows of another format are not reused
 MAX_BATCH = 64
 _OUR_OWN = (CancelledError, CheckpointError, IndexMismatchError, StorageError, MemoryError)  # not specific to one question
 _GO_ON = "free some space and start again to resume"
+# questions -> the rows of `run_one`, in any order
+Ask = Callable[[Sequence[t.ReferenceQuestion]], Generator[Row, None, None]]
 _CANCELLED = ("cancelled", "stopped by a person")  # values of Finished.why
 
 
@@ -68,6 +70,7 @@ def evaluate(
     about: Mapping[str, Any] | None = None,
     say: Callable[[str], None] | None = None,
     long_reader: tuple[str, LongReader] | None = None,
+    ask: Ask | None = None,
 ) -> Report:
     """Asks each question once and reports.
 
@@ -76,7 +79,8 @@ def evaluate(
     (done, total) after each question.  `seed` draws the `bootstrap` samples.  `judge`: decides what passages support (core.evaluation.judge), for the grounded metrics.
     `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: so many questions are in flight at a time, for systems that wait for
     an endpoint; the rows keep the file's order, and a question's seconds then hold its waiting for the others.  `about`: plain facts for the provenance (name of the question file, tags).
-    `long_reader`: name and reader of Disambig-F1 (core.evaluation.long_reader).
+    `long_reader`: name and reader of Disambig-F1 (core.evaluation.long_reader).  `ask`: another way to what `run_one` gives, such as several
+    machines; its rows are kept as they come, and stand in the report in the file's order.
     `say` hears in one line what an earlier run left: how many rows are kept, and a row that was cut short and is made again.
 
     Raises InputError for no questions, a bad limit, equal ids, or an `out_dir` of another run; ConflictError while another evaluation writes there;
@@ -98,6 +102,7 @@ def evaluate(
             about,
             say or (lambda _: None),
             long_reader,
+            ask,
         )
 
 
@@ -115,6 +120,7 @@ def _evaluate(
     about: Mapping[str, Any] | None,
     say: Callable[[str], None],
     long_reader: tuple[str, LongReader] | None,
+    ask: Ask | None,
 ) -> Report:
     """`evaluate`, with the folder locked."""
     identity = {"format": _FORMAT, "system": to_plain(trace.to_json(system.info)), "questions": digest_of(questions)}
@@ -126,23 +132,26 @@ def _evaluate(
     done: dict[str, Row] = {}
     if out_dir is not None:
         done = _resume(out_dir, identity, say)
-    rows: list[Row] = []
-    fresh = in_order(lambda q: run_one(system, q, judge, traces, long_reader), [q for q in todo if q.id not in done], batch)
+    waiting = [q for q in todo if q.id not in done]
+
+    def tell(answered: int) -> None:
+        if progress is not None:
+            progress(len(todo) - len(waiting) + answered, len(todo))
+
+    if len(waiting) < len(todo):
+        tell(0)
+    fresh = ask(waiting) if ask else in_order(lambda q: run_one(system, q, judge, traces, long_reader), waiting, batch)
     with closing(fresh):
-        for i, question in enumerate(todo, 1):
-            row = done.get(question.id)
-            if row is None:
-                row = next(fresh)
-                packed = row.pop("trace", None)
-                if out_dir is not None:
-                    if packed is not None:
-                        append_line(out_dir / TRACES, packed, _GO_ON)
-                    append_line(out_dir / ROWS, _line(row), _GO_ON)
-            rows.append(row)
-            if progress is not None:
-                progress(i, len(todo))
+        for number, row in enumerate(fresh, 1):
+            packed = row.pop("trace", None)
+            if out_dir is not None:
+                if packed is not None:
+                    append_line(out_dir / TRACES, packed, _GO_ON)
+                append_line(out_dir / ROWS, _line(row), _GO_ON)
+            done[row["id"]] = row
+            tell(number)
     return build_report(
-        rows,
+        [done[q.id] for q in todo],
         system.info,
         seed=seed,
         bootstrap=bootstrap,

@@ -140,6 +140,7 @@ def build(
     kind: str,
     limits: Limits,
     progress: Progress,
+    encode: index.Encode | None = None,
 ) -> BuildReport:
     """Builds the corpus in `folder`, or resumes an interrupted build of the same files.
 
@@ -171,6 +172,7 @@ def build(
         encoder,
         store.digest,
         lambda done, total: progress(done, total, "encoding"),
+        encode,
     )
     encode_seconds = time.perf_counter() - encoding
     model, tokens, padded = (

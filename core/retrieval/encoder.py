@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -332,6 +333,26 @@ class HashingEncoder(_CachedEncoder):
         self.stats.texts += len(texts)
         vectors: Vectors = out / np.linalg.norm(out, axis=1, keepdims=True)
         return vectors
+
+
+_digests: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+def weights_of(network: Any) -> str:
+    """A digest of a network's weights in memory."""
+    if network not in _digests:
+        found = hashlib.sha256()
+        for name, value in sorted(network.state_dict().items()):
+            found.update(name.encode() + value.detach().float().cpu().numpy().tobytes())
+        _digests[network] = found.hexdigest()[:16]
+    return _digests[network]
+
+
+def passage_weights(encoder: Encoder) -> str:
+    """A digest of the weights that encode passages; "" for an encoder without weights."""
+    side = encoder._sides["passage"] if isinstance(encoder, RetrieverEncoder) else encoder
+    network = getattr(side, "_model", None)
+    return "" if network is None else weights_of(network)
 
 
 def first_token(name: str) -> str | None:

@@ -30,6 +30,7 @@ MANIFEST, VECTORS, INDEX, PROGRESS = "manifest.json", "vectors.f32", "index.fais
 FORMAT = 1
 KINDS = ("flat", "ivfpq", "hnsw")
 SHARD = 2048  # texts encoded between two checkpoints
+Encode = Callable[[Iterator[Sequence[str]], int], Iterator[Vectors]]  # (shards, how many) -> their vectors, in order
 ADD_ROWS = 65536  # vectors handed to FAISS at once
 EXACT_FACTOR = 8  # candidates scored exactly for each result wanted of an approximate index
 APPROXIMATE_FROM = 256  # passages; with fewer, a scan is faster and a quantizer cannot be trained
@@ -103,12 +104,13 @@ def write_vectors(
     encoder: Encoder,
     digest: str,
     progress: Callable[[int, int], None],
+    encode: Encode | None = None,
 ) -> int:
     """Encodes `count` texts into `vectors.f32`, shard by shard, resuming where an earlier run was interrupted.
 
     `texts(start, stop)` gives the texts of a shard.  A shard counts once it is in `vectors.progress.json`; anything
     after it is truncated.  Space for all vectors is reserved first, so that a full disk is reported before anything is encoded.  Returns the
-    number of vectors that already existed.  Raises OSError when the disk refuses.
+    number of vectors that already existed.  `encode`: another way to what `encoder` gives, such as several machines.  Raises OSError when the disk refuses.
     """
     path, state = folder / VECTORS, folder / PROGRESS
     row_bytes = 4 * encoder.dimension
@@ -133,9 +135,11 @@ def write_vectors(
         disk.reserve(f, count * row_bytes)
         f.seek(done * row_bytes)
         progress(done, count)
-        while done < count:
-            stop = min(done + SHARD, count)
-            f.write(encoder.encode(texts(done, stop), "passage").tobytes())
+        shards = [(start, min(start + SHARD, count)) for start in range(done, count, SHARD)]
+        of_shards = (texts(*shard) for shard in shards)
+        encoded = encode(of_shards, len(shards)) if encode else (encoder.encode(shard, "passage") for shard in of_shards)
+        for (_, stop), vectors in zip(shards, encoded, strict=True):
+            f.write(vectors.tobytes())
             f.flush()
             os.fsync(f.fileno())
             done = stop

@@ -35,7 +35,7 @@ from core.retrieval.corpus import FACTS, PassageStore, folder_size, read_facts
 from core.retrieval.encoder import Encoder, Vectors, load_encoder
 from core.retrieval.gpus import Spread
 from core.retrieval.hybrid import checked_mode, search
-from core.retrieval.index import MANIFEST, Manifest, VectorIndex, check_manifest
+from core.retrieval.index import MANIFEST, Encode, Manifest, VectorIndex, check_manifest
 from core.retrieval.precomputed import load_precomputed
 from core.retrieval.readers.lines import Limits, Rejected
 from core.retrieval.short_names import ShortNames
@@ -342,12 +342,13 @@ class CorpusLibrary:
         replace: bool = False,
         wait: float = 0.0,
         encoder: Encoder | None = None,
+        encode: Encode | None = None,
     ) -> BuildReport:
         """Reads the files and builds their index; resumes an interrupted build of the same files.
 
         A complete corpus of the same files, encoder and kind of index is kept.  `limits`: those of uploads by default.
         `replace`: replace another corpus of this name once the new one is complete.  `wait`: seconds to wait for another build.
-        `encoder`: of the settings' name; loaded when none is given.
+        `encoder`: of the settings' name; loaded when none is given.  `encode`: another way to its vectors (core.retrieval.index.write_vectors).
         `on_reject` receives the rejected rows (the first 200) after the build.
         Raises InputError (name, files, no passage, name in use), ConflictError (being built), StorageError (disk full).
         """
@@ -361,7 +362,7 @@ class CorpusLibrary:
                 report = self._complete(name, prints)
                 if report is None:
                     self._check_replaceable(name, prints, replace)
-                    report = self._build(name, paths, prints, encoder or self.encoder(), limits, progress)
+                    report = self._build(name, paths, prints, encoder or self.encoder(), limits, progress, encode)
         for row in report.rejected:
             if on_reject:
                 on_reject(row)
@@ -375,12 +376,21 @@ class CorpusLibrary:
         return building.report(name, store, resumed_at=0, seconds=0, encode=0, fraction=None, built=True)
 
     def _build(
-        self, name: str, paths: Sequence[Path], prints: Fingerprints, encoder: Encoder, limits: Limits, progress: Progress
+        self,
+        name: str,
+        paths: Sequence[Path],
+        prints: Fingerprints,
+        encoder: Encoder,
+        limits: Limits,
+        progress: Progress,
+        encode: Encode | None,
     ) -> BuildReport:
         part = self._at(name, ".building-")
         kind = self.settings.index_kind
         try:
-            report = building.build(name, part, paths, prints, encoder=encoder, kind=kind, limits=limits, progress=progress)
+            report = building.build(
+                name, part, paths, prints, encoder=encoder, kind=kind, limits=limits, progress=progress, encode=encode
+            )
             self._publish(name)
             return report
         except InputError:

@@ -8,12 +8,10 @@ other weights are never returned.
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -25,21 +23,9 @@ from core.models.ranking import passage_signals
 from core.models.ranking.verifier import SpanVerifier
 from core.models.span.answerer import SpanAnswerer
 from core.models.span.reader import PassageReader, Readout
-from core.retrieval.encoder import BertEncoder, Kind, Vectors
+from core.retrieval.encoder import BertEncoder, Kind, Vectors, weights_of
 
 MOST = 6  # candidates cached per passage: the most that any caller needs
-
-_weights: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-
-
-def weights_of(network: Any) -> str:
-    """A digest of a network's weights in memory: 16 hexadecimal digits."""
-    if network not in _weights:
-        found = hashlib.sha256()
-        for name, value in sorted(network.state_dict().items()):
-            found.update(name.encode() + value.detach().float().cpu().numpy().tobytes())
-        _weights[network] = found.hexdigest()[:16]
-    return _weights[network]
 
 
 def _said(c: t.Candidate) -> list[Any]:

@@ -6,7 +6,8 @@ The system is given as a function that builds it: nothing of a model is imported
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from typing import Protocol
 
 from core import types as t
@@ -21,6 +22,8 @@ PAGE = 200
 KEPT_ERRORS = 20
 # whether the questions bring their own passages -> the system
 Build = Callable[[bool], t.AnsweringSystem]
+# questions -> (number, prediction or why there is none), in any order
+Ask = Callable[[Sequence[t.Question]], Generator[tuple[int, t.Prediction | AmbiscopeError], None, None]]
 
 
 class Parts(Protocol):
@@ -39,8 +42,18 @@ class Answering:
     20; `linked` also counts what was stored before and fits other items.
     """
 
-    def __init__(self, store: Parts, project: Project, system: str, by: str, build: Build, limit: int | None = None) -> None:
-        """`by` is a manager; at most `limit` items are answered.  Raises InputError for a system that the project has not."""
+    def __init__(
+        self,
+        store: Parts,
+        project: Project,
+        system: str,
+        by: str,
+        build: Build,
+        limit: int | None = None,
+        elsewhere: Ask | None = None,
+    ) -> None:
+        """`by` is a manager; at most `limit` items are answered.  `elsewhere`: who answers in place of this process, such as several
+        machines.  Raises InputError for a system that the project has not."""
         if system not in project.systems:
             held = ", ".join(project.systems) or "none"
             raise InputError(f"'{system}' is no system of the project {project.name} ({held}); choose it in its settings first")
@@ -52,6 +65,7 @@ class Answering:
         self.failed: list[tuple[str, str]] = []
         self.failures = 0
         self._store, self._build, self._limit, self._run_id = store, build, limit, uuid.uuid4().hex
+        self._ask = elsewhere or self._in_turn
 
     @property
     def part(self) -> float:
@@ -62,14 +76,15 @@ class Answering:
         """All of it.  `stopping` is asked before each item, and ends the run with CancelledError; `said` is called after each."""
         wanted = list(self._items(stopping))
         self.total = len(wanted)
-        systems: dict[bool, t.AnsweringSystem] = {}
         try:
-            for number, item in enumerate(wanted):
-                if stopping():
-                    raise CancelledError("stopped; the predictions made so far are kept and linked")
-                self.stage = f"question {number + 1} of {self.total}"
-                self._one(item, systems)
-                said()
+            with closing(self._ask([self._question(item) for item in wanted])) as found:
+                for done in range(self.total):
+                    if stopping():
+                        raise CancelledError("stopped; the predictions made so far are kept and linked")
+                    self.stage = f"question {done + 1} of {self.total}"
+                    number, prediction = next(found)
+                    self._keep(wanted[number], prediction)
+                    said()
         finally:  # stored predictions that no item has yet: of the other system, or of before
             self.linked += self._store.intake.link_predictions(self.by, self.project.id)
         self.stage = "done"
@@ -90,18 +105,28 @@ class Answering:
                 return
             offset += PAGE
 
-    def _one(self, item: Item, systems: dict[bool, t.AnsweringSystem]) -> None:
-        own = item.passages is not None
-        if own not in systems:  # building one loads its model: an error here ends the run
-            systems[own] = self._build(own)
+    def _question(self, item: Item) -> t.Question:
         stored = self._store.predictions.find_question(item.question_id)
-        try:
-            question = t.Question(item.question, id=stored.source_id if stored else "", passages=item.passages)
-            prediction = answer(systems[own], question)
-        except CancelledError:
-            raise
-        except AmbiscopeError as error:
-            return self._fails(item, error)
+        return t.Question(item.question, id=stored.source_id if stored else "", passages=item.passages)
+
+    def _in_turn(self, questions: Sequence[t.Question]) -> Generator[tuple[int, t.Prediction | AmbiscopeError], None, None]:
+        systems: dict[bool, t.AnsweringSystem] = {}
+        for number, question in enumerate(questions):
+            own = question.passages is not None
+            if own not in systems:  # building one loads its model: an error here ends the run
+                systems[own] = self._build(own)
+            found: t.Prediction | AmbiscopeError
+            try:
+                found = answer(systems[own], question)
+            except CancelledError:
+                raise
+            except AmbiscopeError as error:
+                found = error
+            yield number, found
+
+    def _keep(self, item: Item, prediction: t.Prediction | AmbiscopeError) -> None:
+        if isinstance(prediction, AmbiscopeError):
+            return self._fails(item, prediction)
         key = f"{self._run_id}-{item.id}"
         try:
             self.linked += self._store.intake.save_for_item(self.by, item.id, prediction, key=key)

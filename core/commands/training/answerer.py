@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from core.cluster.connect import add_option, connected
 from core.commands.training import options
 from core.commands.training.reader import span_network
 from core.commands.training.runs import Made, miner, say, train_network
 from core.errors import InputError
 from core.settings import Settings
+
+if TYPE_CHECKING:
+    from core.models.span.network import SpanConfig
+    from core.training.tasks.answerer import AnswererTask
 
 ABOUT = "the answering model of ambiscope and ambigprompt"
 DATA = ("reading", "multi", "multi-dev", "annotated", "ambignq", "passages")
@@ -27,26 +33,41 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.context(parser)
     options.eoi_share(parser)
     options.network(parser)
+    add_option(parser)
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Raises InputError if post-pretraining has no --reader."""
+    """Raises InputError if post-pretraining has no --reader, and for --ray with another stage."""
     check_stage(args)
     return train_network(args, settings, _make, _reranker_of(args))
 
 
 def check_stage(args: argparse.Namespace) -> None:
     """Raises InputError for options that do not fit the stage."""
+    if args.ray and args.stage != "pretrain":
+        raise InputError("--ray spreads the pseudo answers of --stage pretrain; leave it out here")
     if args.stage == "pretrain" and not args.reader:
         raise InputError("--stage pretrain needs --reader CHECKPOINT: the reader that makes the pseudo answers (Eq. 8)")
 
 
 def _make(args: argparse.Namespace, settings: Settings) -> Made:
     from core.models.span.checkpoints import save_span_network
-    from core.training.tasks.answerer import build
 
     network = span_network(args)
-    return network, build(args, settings, network.config, miner, say), save_span_network
+    return network, build_task(args, settings, network.config), save_span_network
+
+
+def build_task(args: argparse.Namespace, settings: Settings, config: SpanConfig) -> AnswererTask:
+    """The task, with pseudo answers from the cluster of --ray where one is named."""
+    from core.training.tasks.answerer import build
+
+    with connected(args.ray, settings) as cluster:
+        elsewhere = None
+        if cluster is not None:
+            from core.cluster.jobs import reading
+
+            elsewhere = reading(cluster, args.reader)
+        return build(args, settings, config, miner, say, elsewhere)
 
 
 def _reranker_of(args: argparse.Namespace) -> Callable[[Path], object] | None:

@@ -99,7 +99,7 @@ def identity(args: argparse.Namespace) -> dict[str, Any]:
 
 def about(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments that a checkpoint records: names of files, not paths, which are private."""
-    return {name: _named(value) for name, value in vars(args).items() if name not in ("run", "command", "typed")}
+    return {name: _named(value) for name, value in vars(args).items() if name not in ("run", "command", "typed", "ray")}
 
 
 def _named(value: Any) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from core.cluster.connect import add_option
 from core.commands.training import options
-from core.commands.training.answerer import DATA, LIMIT, READER, check_stage
-from core.commands.training.runs import Made, miner, say, train_network
+from core.commands.training.answerer import DATA, LIMIT, READER, build_task, check_stage
+from core.commands.training.runs import Made, train_network
 from core.settings import Settings
 
 ABOUT = "the answering model over an encoder-decoder (ambigprompt-seq2seq, fid, spanseqgen)"
@@ -36,6 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.context(parser)
     options.eoi_share(parser)
     options.network(parser, "learning rate of the encoder of a small network; other encoder-decoders learn at --head-lr")
+    add_option(parser)
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -49,6 +51,6 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 def _make(args: argparse.Namespace, settings: Settings) -> Made:
     from core.models.span.network import SpanConfig
-    from core.training.tasks import answerer, seq2seq
+    from core.training.tasks import seq2seq
 
-    return seq2seq.build(args, answerer.build(args, settings, SpanConfig(), miner, say))
+    return seq2seq.build(args, build_task(args, settings, SpanConfig()))

@@ -11,11 +11,11 @@ from __future__ import annotations
 import argparse
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +36,13 @@ from core.training.held_out import run_f1
 from core.training.objectives import marginal_loss
 from core.types import Passage
 
+if TYPE_CHECKING:
+    from core.models.span.reader import PassageReader
+
 HELD_OUT = 40  # questions of each held-out set that are run to their end at each evaluation
+PSEUDO_PART = 200  # questions that a reader answers at a time
+# (parts, digest of the reader) -> the `pseudo_answers` of each part, in order, from elsewhere than this process
+Elsewhere = Callable[[Sequence[Sequence[MultiExample]], str], Iterable[list[list[str]]]]
 
 
 @dataclass(frozen=True)
@@ -258,10 +264,24 @@ def single_examples(
     return out
 
 
+def pseudo_answers(reader: PassageReader, part: Sequence[MultiExample]) -> list[list[str]]:
+    """Eq. 8: one answer of the reader for each passage of each question, abstentions aside."""
+    pairs = [(e.question, Passage(str(j), title, text)) for e in part for j, (title, text) in enumerate(e.passages)]
+    with bf16_autocast(reader.device):  # samples, not results: speed counts
+        readouts = iter(reader.read_pairs(pairs, candidates=1))
+    best = [[next(readouts) for _ in e.passages] for e in part]
+    return [[r.candidates[0].text for r in found if r.candidates and r.abstain_probability < 0.9] for found in best]
+
+
 def add_pseudo_answers(
-    examples: Sequence[MultiExample], reader_name: str, device: str, cache: Path, log: Callable[[str], None]
+    examples: Sequence[MultiExample],
+    reader_name: str,
+    device: str,
+    cache: Path,
+    log: Callable[[str], None],
+    elsewhere: Elsewhere | None = None,
 ) -> list[MultiExample]:
-    """Eq. 8: one answer of the reader per passage, without abstentions; cached under a digest of the inputs."""
+    """The examples with their `pseudo_answers` (Eq. 8), cached under a digest of the inputs."""
     from core.models.span.reader import load_reader
 
     reader, digest = load_reader(reader_name, device)
@@ -271,15 +291,10 @@ def add_pseudo_answers(
         pseudo = json.loads(file.read_text())
     else:
         pseudo = []
-        for i in range(0, len(examples), 200):
-            part = examples[i : i + 200]
-            pairs = [(e.question, Passage(str(j), title, text)) for e in part for j, (title, text) in enumerate(e.passages)]
-            with bf16_autocast(reader.device):  # samples, not results: speed counts
-                readouts = iter(reader.read_pairs(pairs, candidates=1))
-            for e in part:
-                best = [next(readouts) for _ in e.passages]
-                pseudo.append([r.candidates[0].text for r in best if r.candidates and r.abstain_probability < 0.9])
-            log(f"pseudo answers {i + len(part)} of {len(examples)}")
+        parts = [examples[i : i + PSEUDO_PART] for i in range(0, len(examples), PSEUDO_PART)]
+        for found in elsewhere(parts, digest) if elsewhere else (pseudo_answers(reader, part) for part in parts):
+            pseudo += found
+            log(f"pseudo answers {len(pseudo)} of {len(examples)}")
         disk.write_text(file, json.dumps(pseudo))  # several processes may make the same file
     return [replace(e, extra={**e.extra, "pseudo": p}) for e, p in zip(examples, pseudo)]
 
@@ -290,6 +305,7 @@ def build(
     config: SpanConfig,
     make_miner: Callable[..., tuple[Any, Path]],
     log: Callable[[str], None],
+    elsewhere: Elsewhere | None = None,
 ) -> AnswererTask:
     """The task of `train answerer` from the command line's arguments.  Raises InputError, FormatError, CheckpointError."""
     rng = random.Random(args.seed)
@@ -305,7 +321,7 @@ def build(
     held.append(("multi", rng.sample(multi_dev, min(HELD_OUT, len(multi_dev)))))
     if args.stage == "pretrain":
         singles = single_examples(reading, miner, cache, args.context, args.limit or 6000, args.seed, log)
-        singles = add_pseudo_answers(singles, args.reader, settings.device, cache, log)
+        singles = add_pseudo_answers(singles, args.reader, settings.device, cache, log, elsewhere)
         return AnswererTask([(singles, 1.0)], held, config, "pretrain", args.context, 0.0, args.batch_tokens)
     singles = single_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed + 1, log) if reading else []
     statements = mixtures.statement_examples(args.ambignq, miner, cache, args.context, args.seed) if args.ambignq else []

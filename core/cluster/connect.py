@@ -1,0 +1,153 @@
+"""A Ray cluster for `--ray auto|ADDRESS|local`: found, checked, and left as it was.  Source: Ray (https://docs.ray.io)."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from core.errors import ClusterError, InputError
+from core.settings import Settings, quiet_ray
+
+ANSWER_SECONDS = 15.0  # in which a cluster has to answer
+LOCAL_STORE = 256 * 2**20  # bytes of shared memory for results on their way, with `--ray local`
+# Ray's head speaks gRPC, that is HTTP/2: a client's greeting, and where the frame that answers it says SETTINGS (RFC 9113, 3.4 and 4.1)
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+_SETTINGS = (3, 4)
+_INSTALL = "Ray is not installed; run: pip install -r requirements-scale.txt"
+_START = "start one with `ray start --head` (docs/scale.md)"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A connected cluster.  `settings`: those of a worker, whose torch has one thread for each of its CPUs."""
+
+    ray: Any  # the module
+    settings: Settings
+    workers: int  # that fit into it
+    cpus: int  # of a worker
+    gpus: int  # of a worker, 0 or 1
+    say: Callable[[str], None] = _say
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="use the workers of a Ray cluster: HOST:PORT, auto for the cluster of this machine, local for this machine alone",
+    )
+
+
+def places(nodes: Sequence[Mapping[str, Any]], cpus: int, gpus: int) -> int:
+    """How many workers of so many CPUs and GPUs fit on Ray's nodes.  Raises ClusterError if none does."""
+    alive = [node.get("Resources", {}) for node in nodes if node.get("Alive")]
+    most = int(max((r.get("CPU", 0) for r in alive), default=0))
+    if not most:
+        raise ClusterError("no machine of the Ray cluster has a CPU for workers; start one with `ray start --num-cpus N`")
+    if most < cpus:
+        raise ClusterError(
+            f"a worker takes {cpus} CPUs (AMBISCOPE_THREADS), and no machine of the Ray cluster has more than {most}; set fewer threads"
+        )
+    fit = (min(r.get("CPU", 0) // cpus, *([r.get("GPU", 0) // gpus] if gpus else [])) for r in alive) if gpus else None
+    found = int(sum(fit)) if fit else int(sum(r.get("CPU", 0) // cpus for r in alive))
+    if not found:
+        raise ClusterError("no machine of the Ray cluster has both a GPU and the CPUs of a worker; set AMBISCOPE_DEVICE=cpu")
+    return found
+
+
+@contextmanager
+def connected(address: str | None, settings: Settings) -> Iterator[Cluster | None]:
+    """The cluster at `address` (`auto`, `local`, HOST:PORT); None without one.  What Ray prints meanwhile goes to stderr.
+
+    Raises ClusterError: Ray is missing, nothing answers in time, another version answers, or no worker fits.  Raises InputError for a
+    word that is no address.
+    """
+    if address is None:
+        yield None
+        return
+    quiet_ray()
+    try:
+        import ray
+    except ImportError as e:
+        raise ClusterError(_INSTALL) from e
+    with ExitStack() as stack:
+        stack.enter_context(redirect_stdout(sys.stderr))
+        stack.callback(ray.shutdown)
+        if address == "local":
+            # Ray leaves its logs in its folder; the paths of its sockets must be short
+            base = "/tmp" if Path("/tmp").is_dir() else None
+            own = stack.enter_context(tempfile.TemporaryDirectory(prefix="ray-", dir=base, ignore_cleanup_errors=True))
+            stack.callback(ray.shutdown)
+            options: dict[str, Any] = {
+                "address": "local",
+                "num_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+                "include_dashboard": False,
+                "object_store_memory": LOCAL_STORE,
+                "_temp_dir": own,
+            }
+        else:
+            options = {"address": _found(address)}
+        try:
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+        except Exception as e:  # Ray raises a dozen kinds: another version, a machine that has not joined, no memory
+            raise ClusterError(f"the Ray cluster ({address}) cannot be used: {_line(e)}") from e
+        cpus = settings.threads or 1
+        gpus = int(settings.device != "cpu" and ray.cluster_resources().get("GPU", 0) >= 1)
+        workers = places(ray.nodes(), cpus, gpus)
+        device = "cuda" if settings.device.startswith("cuda") else settings.device  # Ray shows a worker its own GPU only
+        yield Cluster(ray, replace(settings, threads=cpus, device=device, database_url=""), workers, cpus, gpus)
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _found(address: str) -> str:
+    """HOST:PORT of a cluster that answers.  Raises ClusterError, InputError."""
+    if "://" in address:
+        raise InputError(
+            f"--ray {address}: Ray's client is not used; give HOST:PORT of the head, on a machine that joined its cluster"
+        )
+    if address == "auto":
+        from ray._private.services import canonicalize_bootstrap_address_or_die  # what `ray status` uses
+
+        try:
+            address = canonicalize_bootstrap_address_or_die("auto")
+        except (ConnectionError, ValueError) as e:
+            raise ClusterError(f"no Ray cluster runs on this machine; {_START}, or give --ray HOST:PORT") from e
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise InputError(f"--ray {address}: write auto, local, or HOST:PORT, such as 10.0.0.1:6379")
+    if why := _silence(host.strip("[]"), int(port)):
+        raise ClusterError(f"no Ray cluster answers at {address} ({why}); check the address, or {_START}")
+    return address
+
+
+def _silence(host: str, port: int) -> str:
+    """Why nothing that could be Ray answers there, "" if something does.  Ray itself waits for minutes, or ends the process."""
+    try:
+        with socket.create_connection((host, port), timeout=ANSWER_SECONDS) as line:
+            line.sendall(_GREETING)
+            line.settimeout(ANSWER_SECONDS)
+            frame = b""
+            with suppress(ConnectionError):
+                while len(frame) < 9 and (more := line.recv(9 - len(frame))):
+                    frame += more
+    except TimeoutError:
+        return f"no answer within {ANSWER_SECONDS:.0f} s"
+    except OSError as e:
+        return e.strerror or str(e)
+    at, kind = _SETTINGS
+    return "" if len(frame) == 9 and frame[at] == kind else "something else than Ray answers"

@@ -1,0 +1,133 @@
+"""What the commands spread over a cluster: shards of a corpus, questions of an evaluation, pseudo answers, questions of a project.
+
+Each is loaded on the workers by a function of this module, with the settings of the command; only its input and its results travel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from core.cluster.connect import Cluster
+from core.cluster.same import Facts, facts_of
+from core.cluster.spreading import in_order, spread
+from core.engine import Engine
+from core.errors import AmbiscopeError, CancelledError
+from core.evaluation.plan import EvaluationPlan, Prepared, prepared
+from core.settings import Settings
+from core.systems.shared.base import Options, answer
+from core.types import AnsweringSystem, Prediction, Question, ReferenceQuestion
+
+if TYPE_CHECKING:
+    from core.evaluation.run import Ask
+    from core.retrieval.encoder import Encoder, Vectors
+    from core.retrieval.index import Encode
+    from core.training.data.examples import MultiExample
+    from core.training.tasks.answerer import Elsewhere
+
+AHEAD = 4  # shards for each worker that may be done before an earlier one: what is kept in memory
+
+
+def _encoder_facts(encoder: Encoder) -> Facts:
+    from core.retrieval.encoder import passage_weights
+
+    return {"the encoder": encoder.name, "the encoder's weights": passage_weights(encoder)}
+
+
+def _load_encoder(settings: Settings) -> tuple[Callable[[Sequence[str]], Vectors], Facts]:
+    from core.retrieval.encoder import load_encoder
+
+    encoder = load_encoder(settings)
+    return partial(encoder.encode, kind="passage"), _encoder_facts(encoder)
+
+
+def encoding(cluster: Cluster, encoder: Encoder) -> Encode:
+    """Shards of texts to vectors, by `encoder` on the workers: `encode` of core.retrieval.index.write_vectors."""
+
+    def encode(shards: Iterator[Sequence[str]], count: int) -> Iterator[Vectors]:
+        load = partial(_load_encoder, cluster.settings)
+        return in_order(spread(cluster, load, _encoder_facts(encoder), shards, count, AHEAD * cluster.workers))
+
+    return encode
+
+
+def _load_rows(
+    plan: EvaluationPlan, settings: Settings, own: bool, who: str
+) -> tuple[Callable[[ReferenceQuestion], dict[str, Any]], Facts]:
+    from core.evaluation.run import run_one
+
+    made = prepared(plan, Engine(settings), own, who)
+
+    def row(question: ReferenceQuestion) -> dict[str, Any]:
+        return run_one(made.system, question, made.judge, plan.traces, made.long_reader)
+
+    return row, facts_of(made.system.info)
+
+
+def evaluating(cluster: Cluster, asking: Prepared, plan: EvaluationPlan) -> Ask:
+    """The rows of an evaluation, as they come: `elsewhere` of core.evaluation.plan.run_plan, once the cluster is bound."""
+
+    def ask(questions: Sequence[ReferenceQuestion]) -> Generator[dict[str, Any], None, None]:
+        load = partial(_load_rows, plan, cluster.settings, asking.own, asking.who)
+        for _, row in spread(cluster, load, facts_of(asking.system.info), questions, len(questions)):
+            yield row
+
+    return ask
+
+
+def _load_pseudo(reader: str, device: str) -> tuple[Callable[[Sequence[MultiExample]], list[list[str]]], Facts]:
+    from core.models.span.reader import load_reader
+    from core.training.tasks.answerer import pseudo_answers
+
+    loaded, digest = load_reader(reader, device)
+    return partial(pseudo_answers, loaded), {"the reader's weights": digest}
+
+
+def reading(cluster: Cluster, reader: str) -> Elsewhere:
+    """Pseudo answers of parts of the questions: `elsewhere` of core.training.tasks.answerer.build."""
+
+    def read(parts: Sequence[Sequence[MultiExample]], digest: str) -> Iterable[list[list[str]]]:
+        load = partial(_load_pseudo, reader, cluster.settings.device)
+        return in_order(spread(cluster, load, {"the reader's weights": digest}, parts, len(parts)))
+
+    return read
+
+
+def _facts_of_kinds(systems: dict[bool, AnsweringSystem]) -> Facts:
+    """`systems`: by whether the questions bring their own passages."""
+    return {
+        f"{name}, own passages" if own else name: value
+        for own, system in systems.items()
+        for name, value in facts_of(system.info).items()
+    }
+
+
+def _load_answers(
+    system: str, corpus: str | None, options: Options, settings: Settings, kinds: frozenset[bool]
+) -> tuple[Callable[[Question], Prediction | AmbiscopeError], Facts]:
+    engine = Engine(settings)
+    systems = {own: engine.system(system, corpus, options, own_passages=own) for own in kinds}
+
+    def one(question: Question) -> Prediction | AmbiscopeError:
+        try:
+            return answer(systems[question.passages is not None], question)
+        except CancelledError:
+            raise
+        except AmbiscopeError as error:
+            return error
+
+    return one, _facts_of_kinds(systems)
+
+
+def answering(
+    cluster: Cluster, system: str, corpus: str | None, options: Options, build: Callable[[bool], AnsweringSystem]
+) -> Callable[[Sequence[Question]], Generator[tuple[int, Prediction | AmbiscopeError], None, None]]:
+    """(number, prediction or why there is none) of questions, as they come: `elsewhere` of storage.analysis.answering.Answering."""
+
+    def ask(questions: Sequence[Question]) -> Generator[tuple[int, Prediction | AmbiscopeError], None, None]:
+        kinds = frozenset(question.passages is not None for question in questions)
+        load = partial(_load_answers, system, corpus, options, cluster.settings, kinds)
+        yield from spread(cluster, load, _facts_of_kinds({own: build(own) for own in kinds}), questions, len(questions))
+
+    return ask

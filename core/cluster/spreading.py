@@ -1,0 +1,170 @@
+"""Items in, results out: the workers of a cluster take one item after another, and what a lost worker had is done again.
+
+Ray places the workers, sees which died and starts them again where there is room.  An item does not wait for its worker to come back
+(Ray's own retries would: for ever, if no machine has room): it goes to the next that is free.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from core.cluster.connect import Cluster
+from core.cluster.same import Facts, differences, versions
+from core.errors import AmbiscopeError, ClusterError
+from core.settings import ROOT
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Load = Callable[[], tuple[Callable[[Item], Result], Facts]]  # (what does one item, what it is made of); run on each worker
+
+TRIES = 3  # workers that one item may end
+WAIT_SECONDS = 20.0  # before it is said that no worker has started
+
+
+class Worker:
+    """An actor: loads once, then does one item after another."""
+
+    def __init__(self) -> None:
+        self._does: Callable[[Any], Any] | None = None
+
+    def start(self, job: tuple[Load[Any, Any], Facts]) -> None:
+        """Raises ClusterError if this machine differs from the command's, or cannot load."""
+        if self._does is not None:
+            return
+        from core.cli import quiet_libraries
+
+        quiet_libraries()
+        import ray
+
+        load, facts = job
+        me = f"the worker on {ray.util.get_node_ip_address()}"
+        here = versions()
+        if wrong := differences({n: facts[n] for n in here if n in facts}, here):
+            raise ClusterError(f"{me} does not fit: {'; '.join(wrong)}. Install the same on every machine (docs/scale.md)")
+        try:
+            does, found = load()
+        except (AmbiscopeError, ImportError, OSError) as e:
+            raise ClusterError(f"{me} cannot start: {e}. Every machine needs the same files (docs/scale.md)") from e
+        if wrong := differences({n: v for n, v in facts.items() if n not in here}, found):
+            raise ClusterError(f"{me} does not fit: {'; '.join(wrong)}. Every machine needs the same files (docs/scale.md)")
+        self._does = does
+
+    def do(self, job: tuple[Load[Any, Any], Facts], item: Any) -> Any:
+        self.start(job)  # where the process is a new one
+        assert self._does is not None
+        return self._does(item)
+
+
+def spread(
+    cluster: Cluster,
+    load: Load[Item, Result],
+    facts: Facts,
+    items: Iterable[Item],
+    count: int,
+    ahead: int | None = None,
+) -> Iterator[tuple[int, Result]]:
+    """(number, result) of each of `count` items, as they come; no number twice.
+
+    `load` is pickled; it runs once on each worker, where what it is made of must equal `facts`.  `items` are taken when a worker is free;
+    with `ahead`, at most so many numbers beyond the first that is missing.  Closing the iterator ends the workers.
+
+    Raises ClusterError if a worker does not fit, none is left, or an item has ended TRIES workers; and what `load`'s function raises.
+    """
+    if not count:
+        return
+    ray = cluster.ray
+    actor = ray.remote(num_cpus=cluster.cpus, num_gpus=cluster.gpus, max_restarts=-1, scheduling_strategy="SPREAD")(Worker)
+    job = ray.put((load, {**versions(), **facts}))
+    source = enumerate(items)
+    held: dict[int, Item] = {}  # taken, without a result
+    taken = 0
+    again: list[int] = []  # a heap of those that a worker was lost with
+    lost = Counter[int]()
+    running: dict[Any, tuple[Any, int | None]] = {}  # Ray's reference -> (worker, number; None while it starts)
+    idle: list[Any] = []
+
+    def start(worker: Any) -> None:
+        # Ray repeats this, and nothing else, on a worker that it is starting again
+        running[worker.start.options(max_task_retries=-1).remote(job)] = worker, None
+
+    def take() -> int | None:
+        nonlocal taken
+        if again:
+            return heapq.heappop(again)
+        if ahead is not None and held and taken - min(held) >= ahead:
+            return None
+        for number, item in source:
+            held[number], taken = item, number + 1
+            return number
+        return None
+
+    def hand_out() -> None:
+        while idle and (number := take()) is not None:
+            worker = idle.pop()
+            running[worker.do.remote(job, held[number])] = worker, number
+
+    workers = [actor.remote() for _ in range(min(cluster.workers, count))]
+    done, started, told = 0, False, False
+    try:
+        for worker in workers:
+            start(worker)
+        while done < count:
+            ready, _ = ray.wait(list(running), timeout=WAIT_SECONDS)
+            if not ready:
+                if not started and not told:
+                    cluster.say(
+                        "waiting for free CPUs of the Ray cluster; other work has them, or its machines are slow to start"
+                    )
+                    told = True
+                continue
+            worker, number = running.pop(ready[0])
+            try:
+                result = ray.get(ready[0])
+            except ray.exceptions.RayTaskError as e:
+                raise e.cause from e
+            except ray.exceptions.RayError as e:
+                if number is not None:
+                    lost[number] += 1
+                    if lost[number] >= TRIES:
+                        raise ClusterError(
+                            f"piece {number + 1} of {count} ended {TRIES} workers; most often their memory is too small for it"
+                        ) from e
+                    heapq.heappush(again, number)
+                    cluster.say(f"a worker is lost; its piece ({number + 1} of {count}) is done again")
+                if not isinstance(e, ray.exceptions.ActorDiedError):
+                    idle.append(worker)
+                elif workers == [worker]:  # Ray does not start this one again
+                    why = " ".join(str(e).split())[-400:]
+                    raise ClusterError(f"no worker can be started: {why}. Every machine needs this folder: {ROOT}") from e
+                else:
+                    workers.remove(worker)
+                while idle:  # those that wait may be gone too: they say so before they get an item
+                    start(idle.pop())
+                continue
+            started = True
+            idle.append(worker)
+            if number is not None:
+                del held[number]
+                done += 1
+            hand_out()
+            if number is not None:
+                yield number, result
+    finally:
+        for worker in workers:
+            with suppress(Exception):  # the cluster may be gone
+                ray.kill(worker)
+
+
+def in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
+    """The results in the order of their items."""
+    waiting: dict[int, Result] = {}
+    wanted = 0
+    for number, result in results:
+        waiting[number] = result
+        while wanted in waiting:
+            yield waiting.pop(wanted)
+            wanted += 1
