@@ -53,6 +53,7 @@ ANSWER = {
         }
     ],
     "seconds": 1.8,
+    "waited": 0.1,
     "api": protocol.API,
     "version": "Unreleased",
 }
@@ -169,7 +170,8 @@ class Service:
                     events.append(found)
         finally:
             await results.aclose()
-        return Json(protocol.stamped(as_json(fold(form.asked(self.settings), info, events))))
+        answer = as_json(fold(form.asked(self.settings), info, events))
+        return Json(protocol.stamped({**answer, "waited": (job.begun or job.asked) - job.asked}))
 
     async def stream(self, job: Job) -> AsyncIterator[bytes]:
         """Server-sent events as they happen."""

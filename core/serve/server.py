@@ -12,6 +12,7 @@ import uvicorn
 
 from core.engine import Engine
 from core.errors import InputError
+from core.models.encoders import turns
 from core.serve.app import make_app
 from core.serve.guard import is_local
 from core.settings import Settings
@@ -65,6 +66,7 @@ def run(settings: Settings, host: str, port: int) -> int:
             "or AMBISCOPE_OPEN_TO_ALL=1 if everybody may ask"
         )
     sock = listen(host, port)
+    turns.gather(settings.serve_batch)
     app = make_app(Engine(settings))
     config = uvicorn.Config(
         app,

@@ -31,7 +31,7 @@ def of_the_engine(service: Running, question: str = QUESTION, **options: object)
 
 
 def without_time(found: dict[str, object]) -> str:
-    kept = {k: v for k, v in found.items() if k not in ("seconds", "steps", "api", "version")}
+    kept = {k: v for k, v in found.items() if k not in ("seconds", "steps", "waited", "api", "version")}
     return json.dumps(kept, sort_keys=True)
 
 
