@@ -3,7 +3,8 @@
     python -m benchmarks.speed.at_once [--questions 5] [--rounds 3] [--top-k 10] [--no-clarify] [--gather 1]
 
 One process, the default system over the starter corpus, warm models.  Rounds alternate between in turn and at once; medians of the rounds.  Figures:
-seconds to the last first answer, until all are finished, and the quickest and the slowest question.
+seconds to the last first answer, until all are finished, to the end of the quickest question, and of all cores (which other work on the machine hardly
+changes).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from core.cli import quiet_libraries
@@ -32,6 +34,14 @@ def starter_questions(count: int) -> list[str]:
     return [several[i % len(several)] for i in range(count)]
 
 
+@dataclass(frozen=True)
+class Round:
+    """`answers`: seconds from the start to the first answer and to the end of each question; `cpu`: seconds of this process, all threads."""
+
+    answers: list[tuple[float, float]]
+    cpu: float
+
+
 def ask(engine: Engine, text: str, options: Options, started: float) -> tuple[float, float]:
     """Seconds since `started` to the first answer and to the end."""
     first = 0.0
@@ -42,12 +52,14 @@ def ask(engine: Engine, text: str, options: Options, started: float) -> tuple[fl
     return first or end, end
 
 
-def in_turn(engine: Engine, questions: Sequence[str], options: Options) -> list[tuple[float, float]]:
-    started = time.perf_counter()
-    return [ask(engine, text, options, started) for text in questions]
+def in_turn(engine: Engine, questions: Sequence[str], options: Options) -> Round:
+    started, cpu = time.perf_counter(), time.process_time()
+    answers = [ask(engine, text, options, started) for text in questions]
+    return Round(answers, time.process_time() - cpu)
 
 
-def at_once(engine: Engine, questions: Sequence[str], options: Options) -> list[tuple[float, float]]:
+def at_once(engine: Engine, questions: Sequence[str], options: Options) -> Round:
+    cpu = time.process_time()
     out: list[tuple[float, float]] = [(0.0, 0.0)] * len(questions)
     barrier = threading.Barrier(len(questions) + 1)
     started = [0.0]
@@ -63,24 +75,22 @@ def at_once(engine: Engine, questions: Sequence[str], options: Options) -> list[
     barrier.wait()
     for thread in threads:
         thread.join()
-    return out
+    return Round(out, time.process_time() - cpu)
 
 
-def shown(rounds: Sequence[Sequence[tuple[float, float]]]) -> dict[str, float]:
+def shown(rounds: Sequence[Round]) -> dict[str, float]:
     def median(of: Any) -> float:
         return round(statistics.median(of(r) for r in rounds), 2)
 
     return {
-        "last_first_answer": median(lambda r: max(first for first, _ in r)),
-        "all_finished": median(lambda r: max(end for _, end in r)),
-        "quickest": median(lambda r: min(end for _, end in r)),
-        "slowest": median(lambda r: max(end for _, end in r)),
+        "last_first_answer": median(lambda r: max(first for first, _ in r.answers)),
+        "all_finished": median(lambda r: max(end for _, end in r.answers)),
+        "quickest": median(lambda r: min(end for _, end in r.answers)),
+        "cpu_seconds": median(lambda r: r.cpu),
     }
 
 
 def main() -> int:
-    let_threads_sleep()
-    quiet_libraries()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
@@ -88,6 +98,8 @@ def main() -> int:
     parser.add_argument("--no-clarify", action="store_true")
     parser.add_argument("--gather", type=int, default=1, help="questions that a model may read together")
     args = parser.parse_args()
+    let_threads_sleep()
+    quiet_libraries()
     engine = Engine(Settings.from_env())
     engine.warm("starter")
     if args.gather > 1:

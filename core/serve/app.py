@@ -147,9 +147,9 @@ class Service:
         except AmbiscopeError as error:
             outcome = str(protocol.status_of(error))
             raise
-        except Exception:
+        except Exception as error:
             outcome = "failed"
-            raise
+            raise told(error) from error
         finally:
             job.stop()
             self.metrics.questions.labels(name, outcome).inc()
@@ -204,6 +204,10 @@ class Service:
             async for found in job.results():
                 if found is not None:
                     return found
+        except AmbiscopeError:
+            raise
+        except Exception as error:
+            raise told(error) from error
         finally:
             job.stop()
         raise CancelledError("the service is stopping")

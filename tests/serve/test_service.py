@@ -153,6 +153,7 @@ def test_a_fault_is_told_by_number_only(service: Running, caplog: pytest.LogCapt
     """JSON and stream: the traceback stands in the log."""
     found = service.ask("Fail")
     assert found.status_code == 500
+    assert found.headers["ambiscope-api"]
     assert "nobody foresaw" not in found.text
     with service.http.stream("POST", "/v1/ask", json={"question": "Fail"}, headers={"accept": STREAM}) as response:
         received = list(messages(response.iter_lines()))
