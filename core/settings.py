@@ -90,8 +90,6 @@ class Settings:
             raise InputError(f"AMBISCOPE_LM_RETRIES is {self.lm_retries}; it must be 0 to 20")
         if not 1 <= self.serve_port <= 65_535:
             raise InputError(f"AMBISCOPE_SERVE_PORT is {self.serve_port}; it must be 1 to 65535")
-        if self.engine_url and not self.engine_url.startswith(("http://", "https://")):
-            raise InputError(f"AMBISCOPE_ENGINE_URL is '{self.engine_url}'; it must start with http:// or https://")
 
     @property
     def corpora_dir(self) -> Path:

@@ -28,6 +28,7 @@ from core.errors import CheckpointError, InputError
 from core.models.encoders.packaged import MINILM, packaged_folder
 from core.models.encoders.pretrained import reason, sentence_transformer
 from core.models.encoders.retriever import CLS, find_retriever
+from core.models.encoders.turns import TURNS, Together
 from core.settings import Settings
 from core.text import word_tokens
 from core.types import Passage
@@ -114,11 +115,17 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 class _CachedEncoder:
-    """The query cache and the lock of every encoder; subclasses compute the vectors."""
+    """The query cache of every encoder; subclasses compute the vectors, thread-safely.  Questions that wait together are encoded together."""
 
     def __init__(self, name: str) -> None:
         self.name, self.stats = name, EncodeStats()
-        self._cache, self._lock = QueryCache(), threading.Lock()
+        self._cache = QueryCache()
+        self._together: Together[str, Vectors] = Together(
+            lambda texts: list(self._compute(texts, "query")), lambda text: len(text) // 4 + 2, self._on_gpu
+        )
+
+    def _on_gpu(self) -> bool:
+        return False
 
     @property
     def dimension(self) -> int:
@@ -133,13 +140,10 @@ class _CachedEncoder:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         if kind == "passage":
-            with self._lock:
-                return self._compute(texts, kind)
+            return self._compute(texts, kind)
         known = {t: v for t in set(texts) if (v := self._cache.get(t)) is not None}
         if missing := [t for t in dict.fromkeys(texts) if t not in known]:
-            with self._lock:
-                fresh = self._compute(missing, kind)
-            for text, vector in zip(missing, fresh, strict=True):
+            for text, vector in zip(missing, self._together(missing), strict=True):
                 known[text] = vector.copy()  # a view would keep the whole batch in memory
                 self._cache.put(text, known[text])
         return np.stack([known[t] for t in texts])
@@ -168,6 +172,7 @@ class PooledEncoder(_CachedEncoder):
         if threads > 0:
             torch.set_num_threads(threads)
         self._pooling, self._tokenizer, self.max_tokens = pooling, tokenizer, max_tokens
+        self._tokenizing = threading.Lock()
         self._place = OnDevice("the encoder", model, place)
         self._model = model
         self._budget = BATCH_TOKENS["cuda" if place.type == "cuda" else "cpu"]
@@ -178,8 +183,12 @@ class PooledEncoder(_CachedEncoder):
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, special tokens included, cut at `max_tokens`."""
-        ids: list[list[int]] = self._tokenizer(list(texts), truncation=True, max_length=self.max_tokens)["input_ids"]
+        with self._tokenizing:
+            ids: list[list[int]] = self._tokenizer(list(texts), truncation=True, max_length=self.max_tokens)["input_ids"]
         return ids
+
+    def _on_gpu(self) -> bool:
+        return bool(self._place.device.type == "cuda")
 
     def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
         import torch
@@ -195,13 +204,14 @@ class PooledEncoder(_CachedEncoder):
             for row, i in enumerate(batch):
                 padded[row, : lengths[i]] = ids[i]
                 mask[row, : lengths[i]] = 1
-            started = time.perf_counter()
             forward = partial(self._forward, torch.from_numpy(padded), torch.from_numpy(mask))
-            parts = self._place.run(forward, len(batch))
-            self.stats.model_seconds += time.perf_counter() - started
-            self.stats.texts += len(batch)
-            self.stats.tokens += int(mask.sum())
-            self.stats.padded_tokens += mask.size
+            with TURNS:
+                started = time.perf_counter()
+                parts = self._place.run(forward, len(batch))
+                self.stats.model_seconds += time.perf_counter() - started
+                self.stats.texts += len(batch)
+                self.stats.tokens += int(mask.sum())
+                self.stats.padded_tokens += mask.size
             out[batch] = np.concatenate(parts)
         return out
 
@@ -301,10 +311,11 @@ class SentenceTransformerEncoder(_CachedEncoder):
 
     def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
         encode = self._model.encode_query if kind == "query" else self._model.encode_document
-        started = time.perf_counter()
-        vectors = encode(list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False)
-        self.stats.model_seconds += time.perf_counter() - started
-        self.stats.texts += len(texts)
+        with TURNS:
+            started = time.perf_counter()
+            vectors = encode(list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False)
+            self.stats.model_seconds += time.perf_counter() - started
+            self.stats.texts += len(texts)
         return np.ascontiguousarray(vectors, dtype=np.float32)
 
 

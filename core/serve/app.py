@@ -53,6 +53,7 @@ ANSWER = {
         }
     ],
     "seconds": 1.8,
+    "waited": 0.1,
     "api": protocol.API,
     "version": "Unreleased",
 }
@@ -146,9 +147,9 @@ class Service:
         except AmbiscopeError as error:
             outcome = str(protocol.status_of(error))
             raise
-        except Exception:
+        except Exception as error:
             outcome = "failed"
-            raise
+            raise told(error) from error
         finally:
             job.stop()
             self.metrics.questions.labels(name, outcome).inc()
@@ -169,7 +170,8 @@ class Service:
                     events.append(found)
         finally:
             await results.aclose()
-        return Json(protocol.stamped(as_json(fold(form.asked(self.settings), info, events))))
+        answer = as_json(fold(form.asked(self.settings), info, events))
+        return Json(protocol.stamped({**answer, "waited": (job.begun or job.asked) - job.asked}))
 
     async def stream(self, job: Job) -> AsyncIterator[bytes]:
         """Server-sent events as they happen."""
@@ -202,6 +204,10 @@ class Service:
             async for found in job.results():
                 if found is not None:
                     return found
+        except AmbiscopeError:
+            raise
+        except Exception as error:
+            raise told(error) from error
         finally:
             job.stop()
         raise CancelledError("the service is stopping")

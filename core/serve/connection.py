@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 
 from core.errors import AmbiscopeError, CancelledError, ServiceError
+from core.models.language.address import check_url
 from core.serve.protocol import API, API_HEADER, ERROR, STREAM, error_from_json, messages
 from core.settings import Settings
 from core.version import application_version
@@ -28,22 +28,13 @@ class Connection:
     error that the service tells of."""
 
     def __init__(self, settings: Settings) -> None:
-        self.url, self._seconds = settings.engine_url.rstrip("/"), float(settings.engine_timeout)
-        headers = {b"authorization": f"Bearer {settings.engine_key}".encode()} if settings.engine_key else None
-        limits = httpx.Timeout(self._seconds, connect=min(CONNECT_SECONDS, self._seconds))
-        try:
-            # an answer may take as long as it likes to begin: the service says every second that it is there
-            self._http = httpx.Client(
-                headers=headers, timeout=limits, trust_env=False, limits=httpx.Limits(max_connections=256)
-            )
-        except (httpx.InvalidURL, ValueError) as error:
-            raise ServiceError(f"AMBISCOPE_ENGINE_URL is '{self.where}', which is no address ({error})") from None
-
-    @property
-    def where(self) -> str:
-        """The address without a user's name and password."""
-        parts = urlsplit(self.url)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        """Raises InputError for what is no address, and for one that must not receive the key."""
+        self.where = check_url(settings.engine_url, settings.engine_key, "ENGINE", "http://127.0.0.1:8700", "")
+        self._seconds = float(settings.engine_timeout)
+        headers = {"authorization": f"Bearer {settings.engine_key}"} if settings.engine_key else None
+        # an answer may take as long as it likes: the service says every second that it is there
+        seconds = httpx.Timeout(self._seconds, connect=min(CONNECT_SECONDS, self._seconds))
+        self._http = httpx.Client(headers=headers, timeout=seconds, trust_env=False, limits=httpx.Limits(max_connections=256))
 
     def get(self, path: str, **params: Any) -> dict[str, Any]:
         with self._response("GET", path, params=params) as response:
@@ -72,7 +63,7 @@ class Connection:
     @contextmanager
     def _response(self, method: str, path: str, **more: Any) -> Iterator[httpx.Response]:
         try:
-            with self._http.stream(method, self.url + path, **more) as response:
+            with self._http.stream(method, self.where + path, **more) as response:
                 self._check(response)
                 yield response
         except httpx.TimeoutException as error:

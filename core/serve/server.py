@@ -12,6 +12,7 @@ import uvicorn
 
 from core.engine import Engine
 from core.errors import InputError
+from core.models.encoders import turns
 from core.serve.app import make_app
 from core.serve.guard import is_local
 from core.settings import Settings
@@ -64,7 +65,10 @@ def run(settings: Settings, host: str, port: int) -> int:
             f"the service does not listen on {host}, which other machines may reach, without a key: set AMBISCOPE_SERVE_KEY, "
             "or AMBISCOPE_OPEN_TO_ALL=1 if everybody may ask"
         )
+    if any(not 32 < ord(c) < 127 for c in settings.serve_key):
+        raise InputError("AMBISCOPE_SERVE_KEY contains a space, a line break or another invalid character; set it again")
     sock = listen(host, port)
+    turns.gather(settings.serve_batch)
     app = make_app(Engine(settings))
     config = uvicorn.Config(
         app,

@@ -23,7 +23,7 @@ Open = Callable[..., AppTest]
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(small_settings(tmp_path_factory.mktemp("app"), serve_key="a key")) as made:
+    with running(small_settings(tmp_path_factory.mktemp("app"), serve_key="a-key")) as made:
         yield made
 
 
@@ -31,7 +31,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def front(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """The app asks the service, and loads nothing itself."""
     monkeypatch.setenv("AMBISCOPE_ENGINE_URL", service.address)
-    monkeypatch.setenv("AMBISCOPE_ENGINE_KEY", "a key")
+    monkeypatch.setenv("AMBISCOPE_ENGINE_KEY", "a-key")
     monkeypatch.setattr(libraries, "load", lambda: pytest.fail("the app loaded what only models need"))
 
 

@@ -233,6 +233,11 @@ def test_other_machines_need_a_key(settings: Settings, host: str) -> None:
         run(settings, host, 8700)
 
 
+def test_a_key_that_no_header_holds(settings: Settings) -> None:
+    with pytest.raises(InputError, match="AMBISCOPE_SERVE_KEY contains a space"):
+        run(replace(settings, serve_key="two words"), "127.0.0.1", 8700)
+
+
 def test_questions_asked_at_the_same_moment_are_all_answered(settings: Settings) -> None:
     with running(replace(settings, serve_workers=2, serve_queue=40)) as made, ThreadPoolExecutor(16) as clients:
         barrier = threading.Barrier(16)

@@ -31,7 +31,7 @@ def of_the_engine(service: Running, question: str = QUESTION, **options: object)
 
 
 def without_time(found: dict[str, object]) -> str:
-    kept = {k: v for k, v in found.items() if k not in ("seconds", "steps", "api", "version")}
+    kept = {k: v for k, v in found.items() if k not in ("seconds", "steps", "waited", "api", "version")}
     return json.dumps(kept, sort_keys=True)
 
 
@@ -153,6 +153,7 @@ def test_a_fault_is_told_by_number_only(service: Running, caplog: pytest.LogCapt
     """JSON and stream: the traceback stands in the log."""
     found = service.ask("Fail")
     assert found.status_code == 500
+    assert found.headers["ambiscope-api"]
     assert "nobody foresaw" not in found.text
     with service.http.stream("POST", "/v1/ask", json={"question": "Fail"}, headers={"accept": STREAM}) as response:
         received = list(messages(response.iter_lines()))

@@ -38,8 +38,8 @@ class Address:
         )
 
 
-def check_url(url: str, key: str = "") -> str:
-    """The address without a trailing slash, with /v1 added if it has no path.
+def check_url(url: str, key: str = "", of: str = "LM", example: str = "http://127.0.0.1:8123/v1", path: str = "/v1") -> str:
+    """The address without a trailing slash, with `path` if it has none.  `of`: whose it is, the word in its settings' names.
 
     Raises InputError for another scheme than http and https, for an address with a user, a query or a fragment, and for a key that would be
     sent unencrypted to an address that is not local (`near`).  Host names are not resolved here: `near` is checked again on connecting.
@@ -48,20 +48,16 @@ def check_url(url: str, key: str = "") -> str:
         parts = urlsplit(url.strip())
         host, _ = parts.hostname or "", parts.port
     except ValueError as error:
-        raise InputError(
-            f"AMBISCOPE_LM_URL is not an address ({error}); it should look like http://127.0.0.1:8123/v1"
-        ) from None
+        raise InputError(f"AMBISCOPE_{of}_URL is not an address ({error}); it should look like {example}") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise InputError(
-            "AMBISCOPE_LM_URL must begin with http:// or https:// and name a host, such as http://127.0.0.1:8123/v1"
-        )
+        raise InputError(f"AMBISCOPE_{of}_URL must begin with http:// or https:// and name a host, such as {example}")
     if parts.username is not None or parts.query or parts.fragment:
-        raise InputError("AMBISCOPE_LM_URL has a user, a query or a fragment; remove them and set AMBISCOPE_LM_KEY")
+        raise InputError(f"AMBISCOPE_{of}_URL has a user, a query or a fragment; remove them and set AMBISCOPE_{of}_KEY")
     if key and parts.scheme == "http" and not _may_be_near(host):
-        raise InputError(f"the key would be sent unencrypted to {host}; use https in AMBISCOPE_LM_URL")
+        raise InputError(f"the key would be sent unencrypted to {host}; use https in AMBISCOPE_{of}_URL")
     if any(ord(c) < 33 or ord(c) > 126 for c in key):
-        raise InputError("AMBISCOPE_LM_KEY contains a space, a line break or another invalid character; set it again")
-    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/') or '/v1'}"
+        raise InputError(f"AMBISCOPE_{of}_KEY contains a space, a line break or another invalid character; set it again")
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/') or path}"
 
 
 NEAR = tuple(map(ipaddress.ip_network, ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")))

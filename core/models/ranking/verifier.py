@@ -20,6 +20,7 @@ from core.models.encoders.device import OnDevice, bf16_autocast, native_bf16, pi
 from core.models.encoders.low_rank import load_trained
 from core.models.encoders.mpnet import load_mpnet
 from core.models.encoders.packaged import packaged_folder
+from core.models.encoders.turns import TURNS
 from core.models.encoders.word_pieces import WordPieces
 from core.models.finding import find_verifier, read_config
 from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
@@ -42,7 +43,6 @@ class SpanVerifier:
             for module in self.network.encoder.modules():
                 if isinstance(module, torch.nn.Linear):
                     module.to(torch.bfloat16)
-        self._lock = threading.Lock()
 
     def judge(self, question: str, spans: Sequence[tuple[Passage, int, int]]) -> list[float]:
         """The logit of each span, (passage, first character, end); UNREAD where it does not fit."""
@@ -66,7 +66,7 @@ class SpanVerifier:
             for (i, j), logit in zip(kept, logits):
                 out[windows[part.start + i][1][j]] = logit
 
-        with self._lock, torch.inference_mode():
+        with TURNS, torch.inference_mode():
             self._place.run(forward, len(windows), BATCH)
         return out
 

@@ -28,6 +28,7 @@ from core.errors import CheckpointError, StorageError
 from core.models.encoders.device import pick_device
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.transformers_lock import TRANSFORMERS
+from core.models.encoders.turns import TURNS
 from core.models.finding import SMALL_SEQ2SEQ, find_fid, find_released
 from core.models.seq2seq.decoding import shown as in_passage_words
 from core.models.seq2seq.network import FidConfig, FidNetwork
@@ -72,7 +73,7 @@ class FidAnswerer:
         self.network = network.to(self.device).eval()
         self.tokenizer, self.config = tokenizer, network.config
         self.generation = generation or Generation()
-        self.lock = threading.Lock()
+        self.lock = TURNS
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         """Candidates, the likeliest first, and the probability of [EOI]; without `repeats` none shares words with `previous`."""

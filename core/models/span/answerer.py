@@ -18,7 +18,7 @@ import torch
 
 from core.models.finding import find_checkpoint
 from core.models.span.checkpoints import load_span_network
-from core.models.span.model import Span, SpanModel, collate, to_candidate, top_spans
+from core.models.span.model import Span, SpanModel, to_candidate, top_spans
 from core.models.span.network import SpanNetwork
 from core.models.span.reader import PassageReader
 from core.models.span.rows import Rows
@@ -84,18 +84,14 @@ class SpanAnswerer(SpanModel):
         """Network outputs for each job, before decoding."""
         rows_of = [self.rows(question, [p.passage for p in passages]) for question, passages, _ in jobs]
         prompts = [self.prompt(question, previous) for question, _, previous in jobs]
-        batch = collate(rows_of, prompts)
-        batch.steps = torch.tensor([len(previous) for _, _, previous in jobs])
-        spans, eoi = self.scores(batch)
+        scored = self.scored([(rows, prompt, len(job[2])) for rows, prompt, job in zip(rows_of, prompts, jobs)])
         read = self._read(jobs, rows_of)
-        return [Scored(spans[i, : len(rows)], float(eoi[i]), rows, read[i]) for i, rows in enumerate(rows_of)]
+        return [Scored(spans, float(eoi), rows, of) for (spans, eoi), rows, of in zip(scored, rows_of, read)]
 
     def score_rows(self, question: str, rows: Rows, previous: Sequence[str], read: torch.Tensor | None = None) -> Scored:
         """Network outputs for given rows; `read`: the reader's log probabilities."""
-        batch = collate([rows], [self.prompt(question, previous)])
-        batch.steps = torch.tensor([len(previous)])
-        spans, eoi = self.scores(batch)
-        return Scored(spans[0, : len(rows)], float(eoi[0]), rows, read)
+        ((spans, eoi),) = self.scored([(rows, self.prompt(question, previous), len(previous))])
+        return Scored(spans, float(eoi), rows, read)
 
     def _read(self, jobs: Sequence[Job], rows_of: Sequence[Rows]) -> Sequence[torch.Tensor | None]:
         """The reader's log probabilities for each job.  They do not depend on previous answers, so later steps use the cache."""

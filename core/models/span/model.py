@@ -19,6 +19,7 @@ from core.models.encoders.bert import fits, load_bert
 from core.models.encoders.device import OnDevice, pick_device
 from core.models.encoders.packaged import PACKAGES, packaged_folder
 from core.models.encoders.pretrained import pretrained, reason
+from core.models.encoders.turns import TURNS, Together
 from core.models.encoders.word_pieces import FILE as WORD_PIECES
 from core.models.encoders.word_pieces import WordPieces
 from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
@@ -113,6 +114,11 @@ def collate(rows_of: Sequence[Rows], prompts: Sequence[tuple[list[int], list[int
     )
 
 
+Item = tuple[
+    Rows, tuple[list[int], list[int]] | None, int
+]  # passage rows; the prompt's (ids, type ids), None for the reader; the step
+
+
 class SpanModel:
     """A SpanNetwork with its tokenizer on a device.  Thread-safe: one call at a time."""
 
@@ -121,7 +127,10 @@ class SpanModel:
         self.network = network
         self._place = OnDevice(type(self).__name__, network, pick_device(device))
         self.tokenizer = load_tokenizer(config.base)
-        self.lock = threading.Lock()
+        self.lock = TURNS
+        self._together: Together[Item, tuple[Tensor, Tensor]] = Together(
+            self._scored, lambda item: sum(map(len, item[0].input_ids)), lambda: self.device.type == "cuda"
+        )
 
     @property
     def device(self) -> torch.device:
@@ -137,6 +146,19 @@ class SpanModel:
     def prompt(self, question: str, previous: Sequence[str]) -> tuple[list[int], list[int]]:
         with _TOKENIZING:
             return prompt_row(self.tokenizer, question, previous, self.config.max_prompt_tokens)
+
+    def scored(self, items: Sequence[Item]) -> list[tuple[Tensor, Tensor]]:
+        """(span scores (N, L, W), "no answer" scores) of each item, with those of other threads that wait; L is that of the longest row."""
+        return self._together(items)
+
+    def _scored(self, items: Sequence[Item]) -> list[tuple[Tensor, Tensor]]:
+        prompts = [prompt for _, prompt, _ in items if prompt is not None]
+        batch = collate([rows for rows, _, _ in items], prompts or None)
+        if prompts:
+            batch.steps = torch.tensor([step for _, _, step in items])
+        spans, nothing = self.scores(batch)
+        count = [len(rows) for rows, _, _ in items]
+        return [(spans[i, :n], nothing[i] if prompts else nothing[i, :n]) for i, n in enumerate(count)]
 
     def scores(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
         """Span scores and "no answer" scores as float32 on the CPU."""

@@ -64,10 +64,8 @@ class PassageReader(SpanModel):
             answers: dict[int, Readout] = {}
             for k in range(0, len(order), 16):  # similar lengths together, to limit padding
                 group = order[k : k + 16]
-                spans, nothing = self.scores(collate([part[j] for j in group], None))
-                for g, j in enumerate(group):
-                    n = len(part[j])
-                    answers[j] = self._readout(spans[g, :n], nothing[g, :n], part[j], pairs[i + j][1], candidates)
+                for j, (spans, nothing) in zip(group, self.scored([(part[j], None, 0) for j in group])):
+                    answers[j] = self._readout(spans, nothing, part[j], pairs[i + j][1], candidates)
             out += [answers[j] for j in range(len(part))]
         return out
 
@@ -103,11 +101,9 @@ class PassageReader(SpanModel):
         out: list[torch.Tensor] = []
         for k in range(0, len(rows_of), 8):
             part = rows_of[k : k + 8]
-            spans, nothing = self.scores(collate(part, None))
-            for i, rows in enumerate(part):
-                own = spans[i, : len(rows)]
-                total = torch.logsumexp(torch.cat([own.flatten(1), nothing[i, : len(rows), None]], dim=1), dim=1)
-                out.append(own - total[:, None, None])
+            for spans, nothing in self.scored([(rows, None, 0) for rows in part]):
+                total = torch.logsumexp(torch.cat([spans.flatten(1), nothing[:, None]], dim=1), dim=1)
+                out.append(spans - total[:, None, None])
         return out
 
     def _readout(self, spans: torch.Tensor, nothing: torch.Tensor, rows, passage: Passage, limit: int) -> Readout:  # type: ignore[no-untyped-def]

@@ -16,6 +16,7 @@ import torch
 from safetensors.torch import load_file
 
 from core.errors import CheckpointError
+from core.models.encoders import turns
 from core.models.finding import find_checkpoint
 from core.models.span import answerer as span_answerer
 from core.models.span import reader as passage_reader
@@ -365,3 +366,59 @@ def test_an_answering_model_is_refused_as_a_reader() -> None:
         CheckpointError, match=r"answerer holds an answering model.*not trained to abstain.*`core train reader`"
     ):
         load_reader("answerer", "cpu")
+
+
+def at_the_same_moment(calls: list[Callable[[], Any]]) -> list[Any]:
+    """What the calls of as many threads return that all wait for the same turn."""
+    out: list[Any] = [None] * len(calls)
+
+    def call(at: int) -> None:
+        out[at] = calls[at]()
+
+    threads = [threading.Thread(target=call, args=(at,)) for at in range(len(calls))]
+    with turns.TURNS:
+        for n, thread in enumerate(threads, 1):
+            thread.start()
+            while turns.TURNS.waiting < n:
+                time.sleep(0.001)
+    for thread in threads:
+        thread.join()
+    return out
+
+
+@pytest.mark.parametrize("prompting", ["interleaved", "separate", "learned"])
+def test_questions_that_wait_together_get_what_they_get_alone(make: Callable[..., SpanNetwork], prompting: str) -> None:
+    model = SpanAnswerer(make(prompting), "cpu")
+    jobs = [
+        ("who is in the red car", PASSAGES, ()),
+        ("what", PASSAGES[:1], ("red ball",)),
+        ("which film song", [*PASSAGES[1:], RetrievedPassage(Passage("long", "t", LONG), 3, 1.0, 0.1)], ("boat", "one two")),
+    ]
+    alone = [model.propose(*job) for job in jobs]
+    turns.gather(8)
+    try:
+        together = at_the_same_moment([lambda job=job: model.propose(*job) for job in jobs])
+    finally:
+        turns.gather(1)
+    assert model._together.together == len(jobs)
+    for one, other in zip(alone, together):
+        assert [(c.text, c.evidence) for c in other.candidates] == [(c.text, c.evidence) for c in one.candidates]
+        assert [c.probability for c in other.candidates] == pytest.approx([c.probability for c in one.candidates], abs=1e-5)
+        assert other.eoi_probability == pytest.approx(one.eoi_probability, abs=1e-5)
+
+
+def test_readings_that_wait_together_are_those_of_one_by_one(make: Callable[..., SpanNetwork]) -> None:
+    network = make()
+    reader = PassageReader(network, network.config, "cpu")
+    jobs = [[("who", PASSAGES[0].passage), ("what", Passage("long", "t", LONG))], [("which film", PASSAGES[2].passage)]]
+    alone = [reader.read_pairs(pairs) for pairs in jobs]
+    turns.gather(8)
+    try:
+        together = at_the_same_moment([lambda pairs=pairs: reader.read_pairs(pairs) for pairs in jobs])
+    finally:
+        turns.gather(1)
+    assert reader._together.together == len(jobs)
+    for one, other in zip(alone, together):
+        for a, b in zip(one, other):
+            assert [c.text for c in b.candidates] == [c.text for c in a.candidates]
+            assert b.abstain_probability == pytest.approx(a.abstain_probability, abs=1e-5)

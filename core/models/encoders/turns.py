@@ -1,0 +1,126 @@
+"""Forward passes take turns: one at a time in this process, first come, first served; those that wait for the same model may go together.
+
+Each pass uses all cores, so two at once only get in each other's way, and a plain lock lets one thread go on while others starve.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Generic, TypeVar
+
+J = TypeVar("J")
+R = TypeVar("R")
+
+
+class Turns:
+    """A re-entrant lock that serves those who wait in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[int, threading.Lock]] = deque()
+        self._owner: int | None = None
+        self._depth = 0
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def __enter__(self) -> None:
+        me = threading.get_ident()
+        with self._lock:
+            if self._owner in (None, me):
+                self._owner = me
+                self._depth += 1
+                return
+            gate = threading.Lock()
+            gate.acquire()
+            self._waiting.append((me, gate))
+        gate.acquire()  # opened by the one before, who has made this thread the owner
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with self._lock:
+            self._depth -= 1
+            if self._depth:
+                return
+            if self._waiting:
+                self._owner, gate = self._waiting.popleft()
+                self._depth = 1
+                gate.release()
+            else:
+                self._owner = None
+
+
+# tokens of a batch of several callers: on CPUs a larger one is no faster than one by one, and its first caller would wait for the last
+BUDGET = {"cpu": 1024, "cuda": 32768}
+TURNS = Turns()  # of every model of this process
+_most = 1  # callers whose jobs go together
+
+
+def gather(most: int) -> None:
+    """From now on the jobs of up to `most` threads that wait for the same model go together; 1: each for itself, which is how a process starts.
+
+    Results are those of one by one up to rounding, as the sums of a larger batch may be added in another order.  The verifier, whose bf16 rounds
+    coarsely, takes its turns alone.
+    """
+    global _most
+    _most = most
+
+
+class _Asked(Generic[J, R]):
+    def __init__(self, jobs: Sequence[J]) -> None:
+        self.jobs, self.results = jobs, list[R]()
+        self.done = False
+
+
+class Together(Generic[J, R]):
+    """Runs jobs of one model in its turn, with those of other threads that wait for the same model, as far as BUDGET allows."""
+
+    def __init__(self, run: Callable[[Sequence[J]], Sequence[R]], size: Callable[[J], int], on_gpu: Callable[[], bool]) -> None:
+        """`run`: one result a job, in order; `size`: of a job, in tokens; `on_gpu`: where the model is now."""
+        self._run, self._size, self._on_gpu = run, size, on_gpu
+        self._lock = threading.Lock()
+        self._waiting: list[_Asked[J, R]] = []
+        self.together = 0  # callers of the largest batch so far
+
+    def __call__(self, jobs: Sequence[J]) -> list[R]:
+        mine: _Asked[J, R] = _Asked(jobs)
+        if _most > 1:
+            with self._lock:
+                self._waiting.append(mine)
+        with TURNS:
+            if not mine.done:
+                self._work(mine)
+        return mine.results
+
+    def _work(self, mine: _Asked[J, R]) -> None:
+        """Runs `mine`, and what waits behind it as far as there is room.  Raises what `run` raises for `mine` alone."""
+        taken = self._take(mine)
+        try:
+            results = list(self._run([job for asked in taken for job in asked.jobs]))
+        except Exception:  # whose fault it is shows when each runs for itself
+            if len(taken) == 1:
+                raise
+            with self._lock:
+                self._waiting[:0] = taken[1:]
+            taken, results = [mine], list(self._run(mine.jobs))
+        at = 0
+        for asked in taken:
+            asked.results = results[at : at + len(asked.jobs)]
+            at += len(asked.jobs)
+            asked.done = True
+        self.together = max(self.together, len(taken))
+
+    def _take(self, mine: _Asked[J, R]) -> list[_Asked[J, R]]:
+        """`mine` and others that wait, in their order; what is taken does not wait any more."""
+        with self._lock:
+            taken, room = [mine], BUDGET["cuda" if self._on_gpu() else "cpu"] - sum(map(self._size, mine.jobs))
+            for asked in [a for a in self._waiting if a is not mine]:
+                room -= sum(map(self._size, asked.jobs))
+                if room < 0 or len(taken) >= _most:
+                    break
+                taken.append(asked)
+            self._waiting = [a for a in self._waiting if a not in taken]
+        return taken
