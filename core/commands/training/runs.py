@@ -123,6 +123,7 @@ def config_of(args: argparse.Namespace, settings: Settings) -> TrainConfig:
         precision=args.precision,
         device=settings.device,
         save_minutes=args.save_minutes,
+        log_with=getattr(args, "log_with", ""),
     )
 
 
@@ -134,8 +135,10 @@ def train_network(
 ) -> int:
     """Trains the network that `make` makes and prints the last log row; `beside` writes what else belongs to a checkpoint folder.
 
-    Raises AmbiscopeError as core.training.trainer.fit does.
+    Of several processes, the main one prints.  Raises AmbiscopeError as core.training.trainer.fit does.
     """
+    from accelerate import PartialState
+
     from core.training.trainer import fit
 
     stage = f"-{args.stage}" if "stage" in args else ""
@@ -149,7 +152,8 @@ def train_network(
             beside(folder)
 
     row = fit(network, task, config, out, save, identity=identity(args))
-    print(json.dumps({"out": str(out), **row}))
+    if PartialState().is_main_process:
+        print(json.dumps({"out": str(out), **row}))
     return 0
 
 
