@@ -31,7 +31,7 @@ def is_name(name: str) -> bool:
 def _told(name: str, kind: type[AmbiscopeError]) -> Iterator[None]:
     """The client's errors in our words, as `kind`.  None of them holds the token."""
     from huggingface_hub import constants, errors
-    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]  # of the client's own httpx
 
     try:
         yield
@@ -61,7 +61,7 @@ def _told(name: str, kind: type[AmbiscopeError]) -> Iterator[None]:
         raise kind(
             f"{name} is not on this machine, and the hub cannot be reached ({type(error).__name__}); name a folder instead"
         ) from None
-    except (errors.HTTPError, OSError) as error:
+    except (HTTPError, OSError) as error:
         raise kind(f"{name}: the hub cannot be reached ({type(error).__name__}); check the network, or name a folder") from None
 
 

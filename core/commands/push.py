@@ -94,7 +94,7 @@ def card_of(folder: Path, kind: str, repo: str, licence: str | None) -> str:
             f"# {repo}\n\nA {kind} model of Ambiscope, written by `core train`. Load it with `{SETTING[kind]}={repo}@REVISION`.\n\n"
             f"```json\n{about}\n```\n"
         )
-    head = ModelCardData(**card.data.to_dict())
+    head = ModelCardData(**card.data.to_dict())  # type: ignore[no-untyped-call]
     head.license = licence or head.license
     if not head.license:
         raise InputError(f"the card of {folder} states no licence; give one with --licence, such as apache-2.0")

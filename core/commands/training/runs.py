@@ -66,12 +66,13 @@ def _digest(path: Path) -> dict[str, Any]:
 
 def _weights(name: str | None, kind: str) -> Any:
     """Digests of the files of a checkpoint, bundled or a folder; a hub name stands on its own."""
+    from core.hub import is_name
     from core.models.finding import named_folder
 
     if name is None:
         return None
     name = name.removeprefix("small:")  # a new decoder over this checkpoint's encoder
-    if (folder := named_folder(name, kind)) is None:
+    if (is_name(name) and not Path(name).exists()) or (folder := named_folder(name, kind)) is None:
         return name
     files = sorted(f for f in folder.iterdir() if f.suffix in (".json", ".safetensors", ".packed", ".bin", ".model"))
     return {f.name: _digest(f) for f in files}
