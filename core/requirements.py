@@ -6,6 +6,7 @@ A new value needs a function that raises an AmbiscopeError saying what is missin
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from core.settings import Settings
 
@@ -14,9 +15,12 @@ def _finds(function: str, setting: str, *more: str) -> Callable[[Settings], None
     """A check that calls a function of core.models.finding with a setting's value.  A hub name passes: only loading it shows whether it works."""
 
     def check(settings: Settings) -> None:
+        from core import hub
         from core.models import finding
 
-        getattr(finding, function)(getattr(settings, setting), *more)
+        name = getattr(settings, setting)
+        if Path(name).exists() or not hub.is_name(name):
+            getattr(finding, function)(name, *more)
 
     return check
 

@@ -10,6 +10,7 @@ COMMANDS = (
     "retrieval_eval",
     "datasets",
     "download",
+    "push",
     "train",
     "lm_server",
     "serve",

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from core import hub
 from core.errors import CheckpointError
 from core.settings import ROOT
 
@@ -16,6 +17,7 @@ BUNDLED = ROOT / "checkpoints"
 WEIGHTS = "model.safetensors"
 PACKED = "model.packed"  # compressed (core.models.weights.packed), for large bundled checkpoints
 RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
+FID_DETAILS = "fid.json"  # our part of a checkpoint in transformers' form, next to its config.json
 SEQ2SEQ_ANSWERER = "answerer-seq2seq"  # the bundled encoder-decoder that writes one answer a step
 SMALL_SEQ2SEQ = "small-seq2seq"  # `kind` in config.json of core.models.seq2seq.small
 # names of checkpoints that are not hub names, and how to get them
@@ -42,11 +44,12 @@ def damaged(folder: Path, error: Exception) -> CheckpointError:
 
 
 def named_folder(name: str, kind: str) -> Path | None:
-    """The folder with a config.json that a name means: bundled as `checkpoints/<kind>` for "default" or `checkpoints/<name>`, or as given."""
+    """The folder with a config.json that a name means: bundled as `checkpoints/<kind>` for "default" or `checkpoints/<name>`, as given, or
+    fetched from the hub.  Raises CheckpointError where it cannot be fetched."""
     for folder in (BUNDLED / (kind if name == "default" else name), Path(name).expanduser()):
         if (folder / "config.json").exists():
             return folder
-    return None
+    return hub.fetched(name) if hub.is_name(name) and not Path(name).exists() else None
 
 
 def find_checkpoint(name: str, kind: str) -> Path:
@@ -87,15 +90,15 @@ def _check_kind(folder: Path) -> None:
 
 
 def is_span_model(name: str) -> bool:
-    """True for "default" and for a folder of a span model; False for encoder-decoder folders and hub names."""
+    """True for "default" and for a span model's folder or repository; False for encoder-decoders.  Raises CheckpointError as `named_folder`."""
     if name == "default":
         return True
-    for folder in (BUNDLED / name, Path(name).expanduser()):
-        try:
-            return bool(read_config(folder).get("kind") == "span")
-        except CheckpointError:
-            continue
-    return False
+    if (folder := named_folder(name, name)) is None:
+        return False
+    try:
+        return bool(read_config(folder).get("kind") == "span")
+    except CheckpointError:
+        return False
 
 
 def find_answering(name: str) -> None:
@@ -121,19 +124,26 @@ def find_fid(name: str) -> str:
                 return str(folder)
             if not config.exists():
                 raise CheckpointError(f"checkpoint {folder} is incomplete: config.json is missing; fetch or train it again")
-            kind = read_config(folder).get("kind")
-            if kind is not None and kind != SMALL_SEQ2SEQ:
-                raise CheckpointError(
-                    f"{folder} holds a {kind} model, not an encoder-decoder; use system ambiscope for it, or name a T5 or BART folder"
-                )
-            return str(folder)
+            return str(_encoder_decoder(folder))
     if name in OWN:
         raise CheckpointError(f"checkpoint '{name}' is not bundled here; {OWN[name]}, or name a folder or a hub name instead")
     if name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise CheckpointError(
             f"there is no folder {name}; name a folder with an encoder-decoder, or a hub name such as t5-base"
         )
+    if hub.is_name(name):
+        return str(_encoder_decoder(hub.fetched(name)))
     return name
+
+
+def _encoder_decoder(folder: Path) -> Path:
+    """The folder itself.  Raises CheckpointError where it holds another model of ours."""
+    kind = read_config(folder).get("kind")
+    if kind is not None and kind != SMALL_SEQ2SEQ:
+        raise CheckpointError(
+            f"{folder} holds a {kind} model, not an encoder-decoder; use system ambiscope for it, or name a T5 or BART folder"
+        )
+    return folder
 
 
 def find_released(where: str | Path) -> Path | None:

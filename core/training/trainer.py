@@ -31,6 +31,7 @@ from core.errors import CancelledError, CheckpointError, InputError, StorageErro
 from core.models.encoders import memory
 from core.models.encoders.device import native_bf16
 from core.models.encoders.pretrained import reason
+from core.training.trackers import check_tracker, start_tracker, stop_trackers
 
 PRECISIONS = ("auto", "bf16", "fp32")
 GO_ON = "free some space and start again to resume"
@@ -55,6 +56,7 @@ class TrainConfig:
     precision: str = "auto"  # bf16 where it is native, else fp32
     device: str = "auto"
     save_minutes: float = 5.0  # between saves of the state; 0: after each step
+    log_with: str = ""  # where losses are also sent (core.training.trackers)
 
     def __post_init__(self) -> None:
         for name in ("steps", "evaluate_every"):
@@ -69,6 +71,7 @@ class TrainConfig:
             raise InputError(f"save_minutes is {self.save_minutes}; it must be 0 (after each step) or more")
         if self.precision not in PRECISIONS:
             raise InputError(f"precision is '{self.precision}'; use {', '.join(PRECISIONS)}")
+        check_tracker(self.log_with)
 
 
 class Task(Protocol):
@@ -117,8 +120,9 @@ def _claim(out: Path, settings: dict[str, Any]) -> None:
         # as they read back from JSON
         ours = {**(now := json.loads(json.dumps(settings))), **now.get("identity", {})}
         theirs = {**earlier, **earlier.get("identity", {})}
-        # the save interval does not affect training
-        other = sorted(n for n in {*ours, *theirs} - {"identity", "save_minutes", "save_every"} if ours.get(n) != theirs.get(n))
+        # how often it is saved and where it is logged do not affect training
+        aside = {"identity", "save_minutes", "save_every", "log_with"}
+        other = sorted(n for n in {*ours, *theirs} - aside if ours.get(n) != theirs.get(n))
         if other or "identity" not in earlier:
             names = ", ".join(other) or "identity"
             raise InputError(f"{out} holds a run with other settings ({names}); name another folder with --out or delete it")
@@ -229,6 +233,8 @@ def fit(
     accelerator = Accelerator(
         mixed_precision="bf16" if _bf16(config) else "no",
         cpu=config.device == "cpu",
+        log_with=config.log_with or None,
+        project_dir=out / "logs" if config.log_with else None,
         # a batch without a prompt, or of [EOI] only, leaves some weights without a gradient
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
@@ -280,6 +286,8 @@ class _Run:
             elif self.log_file.exists():
                 log(f"{out}: an earlier run ended before its state was saved; starting again")
             _cut(self.log_file, self.step)
+        if config.log_with:
+            start_tracker(accelerator, config.log_with, out, asdict(config), self.step)
         self.started, self.saved_at, self.signals = monotonic(), self.elapsed_before, _Signals()
 
     # ---------------------------------------------------------------- the clock and the log
@@ -303,6 +311,9 @@ class _Run:
             self.bar.clear()
             self.log(" ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items()))
             self.bar.refresh()
+        if self.accelerator.trackers:
+            numbers = {name: value for name, value in entry.items() if name != "step" and value is not None}
+            self.accelerator.log(numbers, step=self.step)
         self.losses.clear()
         return entry
 
@@ -415,6 +426,8 @@ class _Run:
                     f"the training was stopped ({self.signals.name}) and saved at step {self.step} in {self.out}: "
                     "run the same command again to resume"
                 ) from None
+            finally:
+                stop_trackers(self.accelerator)
             self._store(self._elapsed())
         if self.main:
             self.save(self.accelerator.unwrap_model(self.model), self.out / "last", row)

@@ -171,10 +171,20 @@ def optimiser(parser: argparse.ArgumentParser, lr: str = "learning rate of the e
     )
 
 
+def tracker(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--log-with",
+        metavar="NAME",
+        default="",
+        help="also send losses and held-out figures to tensorboard (files in OUT/logs), trackio or wandb (default: to none)",
+    )
+
+
 def network(parser: argparse.ArgumentParser, lr: str = "learning rate of the encoder") -> None:
     """The options of every target that trains a network in steps."""
     batch_tokens(parser)
     output(parser)
+    tracker(parser)
     length(parser)
     optimiser(parser, lr)
 

@@ -66,12 +66,13 @@ def _digest(path: Path) -> dict[str, Any]:
 
 def _weights(name: str | None, kind: str) -> Any:
     """Digests of a checkpoint's files (bundled or a folder); a hub name identifies itself."""
+    from core.hub import is_name
     from core.models.finding import named_folder
 
     if name is None:
         return None
     name = name.removeprefix("small:")  # a new decoder over this checkpoint's encoder
-    if (folder := named_folder(name, kind)) is None:
+    if (is_name(name) and not Path(name).exists()) or (folder := named_folder(name, kind)) is None:
         return name
     files = sorted(f for f in folder.iterdir() if f.suffix in (".json", ".safetensors", ".packed", ".bin", ".model"))
     return {f.name: _digest(f) for f in files}
@@ -123,6 +124,7 @@ def config_of(args: argparse.Namespace, settings: Settings) -> TrainConfig:
         precision=args.precision,
         device=settings.device,
         save_minutes=args.save_minutes,
+        log_with=getattr(args, "log_with", ""),
     )
 
 
@@ -134,8 +136,11 @@ def train_network(
 ) -> int:
     """Trains the network that `make` builds and prints the last log row.
 
-    `beside`: writes what else belongs in a checkpoint folder.  Raises AmbiscopeError as core.training.trainer.fit does.
+    `beside`: writes what else belongs in a checkpoint folder.  Raises AmbiscopeError as core.training.trainer.fit does.  Of several processes,
+    the main one prints.
     """
+    from accelerate import PartialState
+
     from core.training.trainer import fit
 
     stage = f"-{args.stage}" if "stage" in args else ""
@@ -149,7 +154,8 @@ def train_network(
             beside(folder)
 
     row = fit(network, task, config, out, save, identity=identity(args))
-    print(json.dumps({"out": str(out), **row}))
+    if PartialState().is_main_process:
+        print(json.dumps({"out": str(out), **row}))
     return 0
 
 

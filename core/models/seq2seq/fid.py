@@ -29,7 +29,7 @@ from core.models.encoders.device import pick_device
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.transformers_lock import TRANSFORMERS
 from core.models.encoders.turns import TURNS
-from core.models.finding import SMALL_SEQ2SEQ, find_fid, find_released
+from core.models.finding import FID_DETAILS, SMALL_SEQ2SEQ, find_fid, find_released
 from core.models.seq2seq.decoding import shown as in_passage_words
 from core.models.seq2seq.network import FidConfig, FidNetwork
 from core.models.seq2seq.network import fan_out as _fan_out
@@ -39,7 +39,6 @@ from core.models.span.answerer import shares_words
 from core.text import find_spans, normalize_answer, occurrences
 from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
 
-DETAILS = "fid.json"  # our part of a checkpoint, next to transformers' config.json
 PROMPTS = "prompts.safetensors"  # learned prompts, where prompting="learned"
 MOST_EXTRA = 8  # additional first tokens, one for each previous answer
 
@@ -186,7 +185,7 @@ def save_fid(network: nn.Module, folder: Path, about: dict[str, Any] | None = No
         if network.config.prompting == "learned":
             save_file({"prompts": network.prompts.detach().cpu().contiguous()}, writing / PROMPTS)
         details = {"kind": "fid", "config": asdict(network.config), "about": about or {}}
-        disk.write_text(writing / DETAILS, json.dumps(details, indent=1) + "\n")
+        disk.write_text(writing / FID_DETAILS, json.dumps(details, indent=1) + "\n")
     except (OSError, SafetensorError, StorageError) as error:
         reason = disk.why(error, folder)
         shutil.rmtree(writing, ignore_errors=True)
@@ -225,10 +224,10 @@ def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
     try:
         if _is_small(where):
             return load_small(Path(where), config)
-        if (file := find_released(where)) is not None and not (file.parent / DETAILS).exists() and _is_t5(file):
+        if (file := find_released(where)) is not None and not (file.parent / FID_DETAILS).exists() and _is_t5(file):
             found = load_released(file)
             return make_fid(found.model, found.tokenizer, config or found.config, found.eoi), found.tokenizer
-        details = _own_file(where, DETAILS)
+        details = _own_file(where, FID_DETAILS)
         stored = FidConfig(**json.loads(details.read_text())["config"]) if details else FidConfig()
         tokenizer = pretrained("AutoTokenizer", where, use_fast=True)
         model, info = pretrained("AutoModelForSeq2SeqLM", where, dtype=torch.float32, output_loading_info=True)

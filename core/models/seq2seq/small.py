@@ -285,12 +285,9 @@ class SmallSeq2Seq(nn.Module):
         weights_of = scores.masked_fill(hidden[:, None], LOWEST).softmax(-1)
         return weights_of.masked_fill(hidden[:, None], 0.0), closing
 
-    def forward(self, batch: FidBatch, labels: Tensor) -> Tensor:
-        """`labels` (B, T): target, end of sequence, then IGNORED."""
-        return self.write(*self.encode(batch), labels)
-
-    def write(self, states: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
-        """`forward` from given encoder states."""
+    def forward(self, batch: FidBatch, labels: Tensor, read: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """`labels` (B, T): target, end of sequence, then IGNORED.  `read`: what `encode` gave for the batch, where that is kept."""
+        states, mask = read or self.encode(batch)
         before = labels.new_full((labels.shape[0], 1), self.start)
         inputs = torch.cat([before, labels[:, :-1].masked_fill(labels[:, :-1] == IGNORED, self.end)], dim=1)
         logits: Tensor = self.decode(states, mask, inputs).logits

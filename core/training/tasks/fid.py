@@ -170,17 +170,16 @@ class FidTask:
     def loss(self, network: nn.Module, batch: FidItems, device: torch.device) -> Tensor:
         """The mean of -log p(target) over the batch's questions."""
         rows, labels = batch[0], batch[1].to(device)
-        if self.repeat and rows.key is not None:
-            logits = network.write(*self._states(network, rows.key, rows, device), labels).float()  # type: ignore[operator]
-        else:
-            logits = network(rows.to(device), labels).float()  # (B, T, vocabulary)
+        # every weight is reached through `network` itself: with several processes it is a wrapper that adds their gradients up
+        read = (self._states(network, rows.key, rows, device),) if self.repeat and rows.key is not None else ()
+        logits = network(rows.to(device), labels, *read).float()  # (B, T, vocabulary)
         each = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none")
         return each.view_as(labels).sum(1).mean()
 
     def _states(self, network: Any, key: tuple[int, int], rows: FidBatch, device: torch.device) -> tuple[Tensor, Tensor]:
         if key not in self.kept:
             with torch.no_grad():
-                states, mask = network.encode(rows.to(device))
+                states, mask = getattr(network, "module", network).encode(rows.to(device))
             self.kept[key] = states.to("cpu", torch.bfloat16), mask.cpu()
         states, mask = self.kept[key]
         return states.to(device).float(), mask.to(device)

@@ -442,7 +442,7 @@ def test_a_missing_checkpoint_says_what_to_do(name: str, message: str, tmp_path:
 
 
 def test_a_hub_name_without_a_network_is_a_checkpoint_error() -> None:
-    with pytest.raises(CheckpointError, match="cannot be loaded from the hub"):
+    with pytest.raises(CheckpointError, match="HF_HUB_OFFLINE forbids asking the hub"):
         load_fid("nobody/nothing-of-this-name", "cpu")
 
 

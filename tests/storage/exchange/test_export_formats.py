@@ -137,6 +137,7 @@ def test_a_folder_that_the_datasets_library_loads(
     worked: tuple[Store, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from datasets import load_dataset
+    from huggingface_hub import DatasetCard
 
     store, _ = worked
     out = tmp_path / "hub"
@@ -158,7 +159,7 @@ def test_a_folder_that_the_datasets_library_loads(
             ]
     assert (manifest.counts["train"], manifest.counts["validation"]) == (len(rows), 0)
     card = (out / "README.md").read_text()
-    assert load_dataset_card(card)["license"] == "unknown"
+    assert DatasetCard(card).data.license == "unknown"
     assert all(f"| `{name}` |" in card for name in loaded["train"].column_names)
     assert '`["starter"]`' in card
     listed = "".join(
@@ -166,14 +167,6 @@ def test_a_folder_that_the_datasets_library_loads(
     )
     assert manifest.sha256 == hashlib.sha256(listed.encode()).hexdigest()
     assert json.loads((tmp_path / "hub.manifest.json").read_text())["sha256"] == manifest.sha256
-
-
-def load_dataset_card(text: str) -> dict[str, Any]:
-    import yaml
-
-    head = yaml.safe_load(text.split("---\n")[1])
-    assert isinstance(head, dict)
-    return head
 
 
 def test_a_data_set_without_rows_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""`python -m core push CHECKPOINT REPO`: a trained checkpoint to the Hugging Face hub, with its card; it loads from there by name."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from core.settings import Settings
+
+# kind of a checkpoint -> the setting that loads it
+SETTING = {
+    "span": "AMBISCOPE_ANSWERER",
+    "verifier": "AMBISCOPE_VERIFIER",
+    "small-seq2seq": "AMBISCOPE_SEQ2SEQ",
+    "fid": "AMBISCOPE_SEQ2SEQ",
+}
+
+
+def add_parser(commands: Any) -> None:
+    push = commands.add_parser("push", help="put a trained checkpoint on the Hugging Face hub, with its card")
+    push.add_argument("checkpoint", help="folder that `core train` wrote, or a name in checkpoints/")
+    push.add_argument("repo", metavar="REPO", help="repository on the hub, as owner/name; made if there is none")
+    push.add_argument("--licence", metavar="ID", help="licence of the weights, such as apache-2.0 (default: as the card says)")
+    push.add_argument("--private", action="store_true", help="make a new repository private")
+    push.add_argument("--branch", help="branch to write to (default: main)")
+    push.add_argument("--json", action="store_true", help="print one JSON object")
+    push.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Raises CheckpointError for a folder that is no checkpoint, InputError, DownloadError."""
+    from core import hub
+    from core.errors import CheckpointError
+    from core.models.finding import BUNDLED
+
+    folder = next((f for f in (Path(args.checkpoint).expanduser(), BUNDLED / args.checkpoint) if f.is_dir()), None)
+    if folder is None:
+        raise CheckpointError(f"there is no folder {args.checkpoint}; name one that `core train` wrote, such as RUN/best")
+    kind = kind_of(folder)
+    files = files_of(folder)
+    files["README.md"] = card_of(folder, kind, args.repo, args.licence).encode()
+    commit = hub.put(args.repo, files, private=args.private, branch=args.branch, message=f"A {kind} model of Ambiscope")
+    pinned = f"{args.repo}@{commit}"
+    if args.json:
+        print(json.dumps({"repo": args.repo, "commit": commit, "name": pinned, "kind": kind, "files": sorted(files)}))
+    else:
+        print(f"{pinned}: {', '.join(sorted(files))}\nload it with {SETTING[kind]}={pinned}")
+    return 0
+
+
+def kind_of(folder: Path) -> str:
+    """What a folder holds.  Raises CheckpointError where it is no checkpoint of ours, or one that is not loaded by a hub name."""
+    from core.errors import CheckpointError
+    from core.models.finding import FID_DETAILS, read_config
+
+    kind = "fid" if (folder / FID_DETAILS).exists() else str(read_config(folder).get("kind"))
+    if kind not in SETTING:
+        what = f"a {kind} model" if kind != "None" else "no checkpoint of Ambiscope"
+        raise CheckpointError(f"{folder} holds {what}; push takes {', '.join(SETTING)} models that `core train` wrote")
+    return kind
+
+
+def files_of(folder: Path) -> dict[str, Path | bytes]:
+    """What goes to the hub: weights as safetensors, JSON, and the tokenizer.  Raises CheckpointError where there are no weights."""
+    from core.errors import CheckpointError
+    from core.hub import FETCHED
+    from core.models.finding import PACKED, WEIGHTS
+    from core.models.span.packed import unpack
+
+    files: dict[str, Path | bytes] = {p.name: p for pattern in FETCHED for p in folder.glob(pattern) if p.is_file()}
+    if (folder / PACKED).exists() and WEIGHTS not in files:
+        files[WEIGHTS] = unpack(folder / PACKED)
+    if not any(name.endswith(".safetensors") for name in files):
+        raise CheckpointError(f"{folder} has no {WEIGHTS}; only weights as safetensors go to the hub")
+    return files
+
+
+def card_of(folder: Path, kind: str, repo: str, licence: str | None) -> str:
+    """The folder's README.md, or what its training says of itself, below a head that the hub reads.  Raises InputError without a licence."""
+    from huggingface_hub import ModelCard, ModelCardData
+
+    from core.errors import InputError
+    from core.models.finding import FID_DETAILS, read_config
+
+    readme = folder / "README.md"
+    if readme.exists():
+        card = ModelCard(readme.read_text(encoding="utf-8"))
+    else:
+        described = json.loads((folder / FID_DETAILS).read_text()) if kind == "fid" else read_config(folder)
+        about = json.dumps({name: described.get(name) for name in ("config", "about")}, indent=1, ensure_ascii=False)
+        card = ModelCard(
+            f"# {repo}\n\nA {kind} model of Ambiscope, written by `core train`. Load it with `{SETTING[kind]}={repo}@REVISION`.\n\n"
+            f"```json\n{about}\n```\n"
+        )
+    head = ModelCardData(**card.data.to_dict())  # type: ignore[no-untyped-call]
+    head.license = licence or head.license
+    if not head.license:
+        raise InputError(f"the card of {folder} states no licence; give one with --licence, such as apache-2.0")
+    head.library_name = head.library_name or "ambiscope"
+    head.pipeline_tag = head.pipeline_tag or "question-answering"
+    head.tags = sorted({*(head.tags or []), "ambiguous-questions"})
+    return f"---\n{head.to_yaml()}\n---\n{card.text}"

@@ -1,0 +1,105 @@
+"""Checkpoints on the Hugging Face hub: fetched by name (`owner/name` or `owner/name@REVISION`), and put there.
+
+Only data is fetched: safetensors, JSON and the files of a tokenizer.  Code and pickles stay where they are, and nothing is run.  What was fetched
+lies in the hub's own cache.  Its client reads its own variables: HF_TOKEN (never shown or stored here), HF_HUB_OFFLINE, HF_HOME, HF_ENDPOINT.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+from core.errors import AmbiscopeError, CheckpointError, DownloadError, InputError
+
+FETCHED = ("*.safetensors", "*.json", "*.txt", "*.model", "README.md")
+_NAME = re.compile(r"(?P<repo>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>\w[\w./-]*))?")
+
+
+def is_name(name: str) -> bool:
+    """Whether a name can be a repository's; whoever asks has looked for a folder of that name before.
+
+    >>> [n for n in ("ada/reader", "ada/reader@v1", "t5-base", "./ada/reader", "runs/a/best", "ada/..") if is_name(n)]
+    ['ada/reader', 'ada/reader@v1']
+    """
+    return _NAME.fullmatch(name) is not None and ".." not in name
+
+
+@contextmanager
+def _told(name: str, kind: type[AmbiscopeError]) -> Iterator[None]:
+    """The client's errors in our words, as `kind`.  None of them holds the token."""
+    from huggingface_hub import constants, errors
+    from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]  # of the client's own httpx
+
+    try:
+        yield
+    except errors.HFValidationError:
+        raise InputError(f"'{name}' is no name of a repository; write owner/name") from None
+    except errors.GatedRepoError:
+        raise kind(
+            f"{name}: the hub gives this repository only to people who accepted its terms; do so there, and set HF_TOKEN"
+        ) from None
+    except errors.RepositoryNotFoundError:
+        raise kind(
+            f"there is no folder {name} here, and no repository of that name on the hub that you may read; check the name, "
+            "and set HF_TOKEN for a private one"
+        ) from None
+    except errors.RevisionNotFoundError:
+        raise kind(f"{name}: the repository has no such revision; name a branch, a tag or a commit after the @") from None
+    except HfHubHTTPError as error:
+        code = error.response.status_code if error.response is not None else 0
+        if code in (401, 403):
+            raise kind(f"{name}: the hub refuses access ({code}); set HF_TOKEN to a token with the right to do this") from None
+        raise kind(f"{name}: the hub answered with an error ({code}); try again later") from None
+    except (errors.EntryNotFoundError, errors.OfflineModeIsEnabled) as error:
+        if constants.HF_HUB_OFFLINE:
+            raise kind(
+                f"{name} is not on this machine, and HF_HUB_OFFLINE forbids asking the hub for it; name a folder instead"
+            ) from None
+        raise kind(
+            f"{name} is not on this machine, and the hub cannot be reached ({type(error).__name__}); name a folder instead"
+        ) from None
+    except (HTTPError, OSError) as error:
+        raise kind(f"{name}: the hub cannot be reached ({type(error).__name__}); check the network, or name a folder") from None
+
+
+@lru_cache(maxsize=32)  # a branch is asked for once in a process: all parts of a system have the same weights
+def fetched(name: str) -> Path:
+    """The folder of a repository's files here; what is here already is not fetched again.  Raises CheckpointError."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise CheckpointError(f"'{name}' is no name of a repository; write owner/name or owner/name@REVISION")
+    from huggingface_hub import snapshot_download
+
+    with _told(name, CheckpointError):
+        folder = Path(snapshot_download(found["repo"], revision=found["revision"], allow_patterns=list(FETCHED)))
+    if not any(folder.glob("*.safetensors")):
+        raise CheckpointError(
+            f"{name} on the hub has no safetensors weights, and no others are read; name another, or a folder"
+        )
+    return folder
+
+
+def put(
+    repo: str, files: Mapping[str, Path | bytes], *, private: bool = False, branch: str | None = None, message: str = ""
+) -> str:
+    """Sends files (name in the repository -> content) in one commit, and makes the repository where there is none.  Returns the commit's id.
+
+    Raises InputError for a name that is no repository's, DownloadError where the hub refuses or cannot be reached.
+    """
+    if not is_name(repo) or "@" in repo:
+        raise InputError(f"'{repo}' is no name of a repository; write owner/name")
+    from huggingface_hub import CommitOperationAdd, HfApi, constants
+
+    if constants.HF_HUB_OFFLINE:
+        raise DownloadError("HF_HUB_OFFLINE is set: nothing was sent; unset it to push")
+    api = HfApi()
+    added = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=content) for name, content in files.items()]
+    with _told(repo, DownloadError):
+        api.create_repo(repo, private=private, exist_ok=True)
+        if branch:
+            api.create_branch(repo, branch=branch, exist_ok=True)
+        made = api.create_commit(repo, added, commit_message=message or "A checkpoint of Ambiscope", revision=branch)
+    return str(made.oid)

@@ -1,0 +1,181 @@
+"""A Hugging Face hub on this machine, as far as its client asks it for models: repositories, commits, files, and who may see them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+
+class FakeHub:
+    """`repos`: name -> branch or tag -> commit; `commits`: commit -> files.  `private` ones are shown to `token` only, `gated` ones to nobody."""
+
+    def __init__(self) -> None:
+        self.repos: dict[str, dict[str, str]] = {}
+        self.commits: dict[str, dict[str, bytes]] = {}
+        self.private: set[str] = set()
+        self.gated: set[str] = set()
+        self.token = "hf_secret_of_the_tests"
+        self.asked: list[str] = []
+        self.url = ""
+
+    def commit(self, repo: str, files: dict[str, bytes], branch: str = "main") -> str:
+        refs = self.repos.setdefault(repo, {})
+        whole = {**self.commits.get(refs.get(branch, ""), {}), **files}
+        made = hashlib.sha1(repr((repo, branch, sorted(whole.items()), len(self.commits))).encode()).hexdigest()
+        self.commits[made] = whole
+        refs[branch] = made
+        return made
+
+    def files(self, repo: str, revision: str) -> tuple[str, dict[str, bytes]] | None:
+        commit = self.repos[repo].get(revision, revision)
+        return (commit, self.commits[commit]) if commit in self.commits else None
+
+
+class _Handler(BaseHTTPRequestHandler):
+    hub: FakeHub
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def _answer(self, code: int, body: bytes | dict[str, Any] | list[Any] = b"", **headers: str) -> None:
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(code)
+        for name, value in {"Content-Length": str(len(raw)), "Content-Type": "application/json", **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(raw)
+
+    def _known(self) -> bool:
+        return self.headers.get("Authorization") == f"Bearer {self.hub.token}"
+
+    def _may_read(self, repo: str) -> bool:
+        if repo in self.hub.gated:
+            self._answer(403, {"error": "gated"}, X_Error_Code="GatedRepo")
+        elif repo not in self.hub.repos or (repo in self.hub.private and not self._known()):
+            self._answer(404, {"error": "Repository not found"}, X_Error_Code="RepoNotFound")
+        else:
+            return True
+        return False
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        self.hub.asked.append(f"{self.command} {self.path}")
+        if found := re.fullmatch(r"/api/models/([^/]+/[^/?]+)(?:/(revision|tree)/([^/?]+))?(?:\?.*)?", self.path):
+            repo, what, revision = found[1], found[2], found[3] or "main"
+            if not self._may_read(repo):
+                return
+            there = self.hub.files(repo, revision)
+            if there is None:
+                self._answer(404, {"error": "Revision not found"}, X_Error_Code="RevisionNotFound")
+                return
+            commit, files = there
+            if what == "tree":
+                listed = [{"type": "file", "path": n, "size": len(c), "oid": _oid(c)} for n, c in files.items()]
+                self._answer(200, listed)
+            else:
+                siblings = [{"rfilename": n} for n in files]
+                self._answer(200, {"_id": "1", "id": repo, "modelId": repo, "sha": commit, "siblings": siblings, "tags": []})
+        elif found := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
+            if not self._may_read(found[1]):
+                return
+            there = self.hub.files(found[1], found[2])
+            if there is None or found[3] not in there[1]:
+                self._answer(404, {"error": "Entry not found"}, X_Error_Code="EntryNotFound")
+                return
+            content = there[1][found[3]]
+            self._answer(
+                200, content, X_Repo_Commit=there[0], ETag=f'"{_oid(content)}"', Content_Type="application/octet-stream"
+            )
+        else:
+            self._answer(404, {"error": "not found"})
+
+    def do_POST(self) -> None:
+        self.hub.asked.append(f"POST {self.path}")
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            body = b""
+            while size := int(self.rfile.readline(), 16):
+                body += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        if not self._known():
+            self._answer(401, {"error": "Invalid credentials"})
+            return
+        if self.path == "/api/validate-yaml":
+            self._answer(200, {"errors": [], "warnings": []})
+        elif self.path == "/api/repos/create":
+            asked = json.loads(body)
+            repo = f"{asked['organization']}/{asked['name']}" if asked.get("organization") else f"ada/{asked['name']}"
+            if repo in self.hub.repos:
+                self._answer(409, {"error": "exists", "url": f"{self.hub.url}/{repo}"})
+                return
+            self.hub.repos[repo] = {}
+            self.hub.commit(repo, {".gitattributes": b""})
+            if asked.get("private") or asked.get("visibility") == "private":
+                self.hub.private.add(repo)
+            self._answer(200, {"url": f"{self.hub.url}/{repo}"})
+        elif found := re.fullmatch(r"/api/models/([^/]+/[^/]+)/preupload/([^/?]+)(?:\?.*)?", self.path):
+            asked = json.loads(body)["files"]
+            self._answer(200, {"files": [{"path": f["path"], "uploadMode": "regular", "shouldIgnore": False} for f in asked]})
+        elif found := re.fullmatch(r"/api/models/([^/]+/[^/]+)/branch/([^/?]+)", self.path):
+            refs = self.hub.repos[found[1]]
+            refs.setdefault(found[2], refs["main"])
+            self._answer(200, {})
+        elif found := re.fullmatch(r"/api/models/([^/]+/[^/]+)/commit/([^/?]+)(?:\?.*)?", self.path):
+            lines = [json.loads(line) for line in body.decode().splitlines() if line]
+            files = {
+                v["path"]: base64.b64decode(v["content"]) for line in lines if line["key"] == "file" for v in [line["value"]]
+            }
+            made = self.hub.commit(found[1], files, found[2])
+            self._answer(200, {"success": True, "commitOid": made, "commitUrl": f"{self.hub.url}/{found[1]}/commit/{made}"})
+        else:
+            self._answer(404, {"error": "not found"})
+
+
+def _oid(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+@contextmanager
+def serving() -> Iterator[FakeHub]:
+    hub = FakeHub()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub}))
+    hub.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield hub
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def use(hub: FakeHub, patch: pytest.MonkeyPatch, cache: Any, token: str | None = None) -> None:
+    """Lets the client of this process ask this hub, with an empty cache."""
+    from huggingface_hub import constants
+
+    from core.hub import fetched
+
+    for name, value in {"ENDPOINT": hub.url, "HF_HUB_OFFLINE": False, "HF_HUB_CACHE": str(cache)}.items():
+        patch.setattr(constants, name, value)
+    patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}")
+    patch.setattr(constants, "HF_TOKEN_PATH", str(cache) + "-token")
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        patch.delenv(name, raising=False)
+    if token:
+        patch.setenv("HF_TOKEN", token)
+    fetched.cache_clear()

@@ -1,0 +1,58 @@
+"""Training in two processes on this machine, over gloo, as `accelerate launch` and `torchrun` start them."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from core.settings import ROOT
+
+PROGRAM = ROOT / "tests" / "fakes" / "two_processes.py"
+
+
+def run(base: Path, out: Path, steps: int, processes: int = 2) -> list[dict[str, Any]]:
+    """What each process says, by rank."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    shared = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    shared["WORLD_SIZE"] = str(processes)
+    started = [
+        subprocess.Popen(
+            [sys.executable, str(PROGRAM), str(base), str(out), str(steps)],
+            env={**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(processes)
+    ]
+    said = []
+    try:
+        for process in started:
+            told, errors = process.communicate(timeout=240)
+            assert process.returncode == 0, errors[-2000:]
+            said.append(json.loads(told.splitlines()[-1]))
+    finally:
+        for process in started:
+            process.kill()
+    return sorted(said, key=lambda one: one["rank"])
+
+
+def test_two_processes_train_one_network_with_kept_states(tiny_bert_folder: Path, tmp_path: Path) -> None:
+    first, second = run(tiny_bert_folder, tmp_path / "run", 6)
+    assert (first["of"], second["of"]) == (2, 2)
+    assert first["weights"] == second["weights"]  # their gradients were added up
+    assert first["seen"] != second["seen"]  # over batches of their own
+    assert min(first["kept"], second["kept"]) > 0
+    rows = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [6]  # one process writes
+    position = json.loads((tmp_path / "run" / "state" / "position.json").read_text())
+    assert (position["step"], len(position["positions"])) == (6, 2)
+    assert (tmp_path / "run" / "last" / "model.safetensors").exists()
