@@ -109,12 +109,15 @@ def spread(
 
     workers = [actor.remote() for _ in range(min(cluster.workers, count))]
     done, started, told = 0, False, False
+    here = ray.get_runtime_context().get_node_id()
     try:
         for worker in workers:
             start(worker)
         while done < count:
             ready, _ = ray.wait(list(running), timeout=WAIT_SECONDS)
             if not ready:
+                if not any(node["Alive"] for node in ray.nodes() if node["NodeID"] == here):
+                    raise ClusterError("Ray on this machine has died; start it again, then give the command again to go on")
                 if not started and not told:
                     cluster.say(
                         "waiting for free CPUs of the Ray cluster; other work has them, or its machines are slow to start"
