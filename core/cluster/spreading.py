@@ -22,6 +22,7 @@ Result = TypeVar("Result")
 Load = Callable[[], tuple[Callable[[Item], Result], Facts]]  # (what does one item, what it is made of); run on each worker
 
 TRIES = 3  # workers that one item may end
+RESTARTS = 10  # of one worker: one that never gets as far as an item, for lack of memory, is given up
 WAIT_SECONDS = 20.0  # before it is said that no worker has started
 
 
@@ -77,7 +78,9 @@ def spread(
     if not count:
         return
     ray = cluster.ray
-    actor = ray.remote(num_cpus=cluster.cpus, num_gpus=cluster.gpus, max_restarts=-1, scheduling_strategy="SPREAD")(Worker)
+    actor = ray.remote(num_cpus=cluster.cpus, num_gpus=cluster.gpus, max_restarts=RESTARTS, scheduling_strategy="SPREAD")(
+        Worker
+    )
     job = ray.put((load, {**versions(), **facts}))
     source = enumerate(items)
     held: dict[int, Item] = {}  # taken, without a result
