@@ -247,10 +247,19 @@ def test_settings_is_the_only_reader_of_the_environment() -> None:
     "what", ["core.systems", "core.registry", "core.trace", "core.cli; core.cli.parser()", "core.settings"]
 )
 def test_listing_imports_nothing_heavy(what: str) -> None:
-    heavy = ("torch", "transformers", "faiss", "sentence_transformers", "streamlit", "sqlalchemy")
+    heavy = ("torch", "transformers", "faiss", "sentence_transformers", "streamlit", "sqlalchemy", "ray")
     code = f"import {what.replace('; ', chr(10))}\nimport sys\nprint([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_ray_is_imported_in_one_room_when_it_is_asked_for() -> None:
+    found = {(name_of(path), module) for path in MODULES for module, _ in imports(path) if inside(module, "ray")}
+    assert {"core.cluster"} == {name.rpartition(".")[0] for name, _ in found}
+    at_once = [
+        n for p in MODULES for n in tree(p).body if isinstance(n, ast.Import | ast.ImportFrom) and "ray" in ast.unparse(n)
+    ]
+    assert [ast.unparse(n) for n in at_once if inside(ast.unparse(n).split()[1], "ray")] == []
 
 
 @pytest.mark.parametrize("name", list(SYSTEMS))

@@ -202,7 +202,7 @@ def required() -> dict[str, list[Requirement]]:
     """File -> its requirements; of the two faiss, which install the same module, the one that is here."""
     files = {
         name: installed.read_requirements(ROOT / name)
-        for name in ("requirements-dev.txt", "requirements-llm.txt", "requirements-weights.txt")
+        for name in ("requirements-dev.txt", "requirements-llm.txt", "requirements-scale.txt", "requirements-weights.txt")
     }
     kind = next((k for k, name in run.FAISS.items() if name in present()), "cpu")
     lines = run.app_requirements(kind).splitlines()
@@ -231,7 +231,7 @@ def test_every_licence_is_permissive() -> None:
 
 def test_every_import_is_declared() -> None:
     app = names(required()["requirements.txt"])
-    assert undeclared(imported(*PRODUCT), app, providers()) == []
+    assert undeclared(imported(*PRODUCT), app | names(required()["requirements-scale.txt"]), providers()) == []
     assert undeclared(imported(*DEVELOPING), app | names(required()["requirements-dev.txt"]), providers()) == []
 
 
@@ -249,6 +249,14 @@ def test_every_distribution_is_explained() -> None:
 def test_every_distribution_is_pinned_once() -> None:
     constraints = installed.read_requirements(ROOT / "constraints.txt")
     assert pin_faults(required()["requirements.txt"] + required()["requirements-dev.txt"], constraints, held()[0]) == []
+
+
+def test_several_machines_are_tested_with_what_their_file_asks_for() -> None:
+    """Ray is no part of the app's requirements."""
+    scale = {str(r) for r in required()["requirements-scale.txt"]}
+    assert scale
+    assert scale <= {str(r) for r in required()["requirements-dev.txt"]}
+    assert not names(required()["requirements-scale.txt"]) & names(required()["requirements.txt"])
 
 
 def test_the_weights_are_pinned_by_hash_and_as_the_app_pins_them() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import socket
 import sys
@@ -39,7 +40,7 @@ class Cluster:
     workers: int  # that fit into it
     cpus: int  # of a worker
     gpus: int  # of a worker, 0 or 1
-    say: Callable[[str], None] = _say
+    say: Callable[[str], None] = _say  # what a person may want to know meanwhile
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
@@ -60,8 +61,7 @@ def places(nodes: Sequence[Mapping[str, Any]], cpus: int, gpus: int) -> int:
         raise ClusterError(
             f"a worker takes {cpus} CPUs (AMBISCOPE_THREADS), and no machine of the Ray cluster has more than {most}; set fewer threads"
         )
-    fit = (min(r.get("CPU", 0) // cpus, *([r.get("GPU", 0) // gpus] if gpus else [])) for r in alive) if gpus else None
-    found = int(sum(fit)) if fit else int(sum(r.get("CPU", 0) // cpus for r in alive))
+    found = sum(int(min(r.get("CPU", 0) // cpus, r.get("GPU", 0) // gpus if gpus else math.inf)) for r in alive)
     if not found:
         raise ClusterError("no machine of the Ray cluster has both a GPU and the CPUs of a worker; set AMBISCOPE_DEVICE=cpu")
     return found
@@ -84,12 +84,10 @@ def connected(address: str | None, settings: Settings) -> Iterator[Cluster | Non
         raise ClusterError(_INSTALL) from e
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(sys.stderr))
-        stack.callback(ray.shutdown)
         if address == "local":
             # Ray leaves its logs in its folder; the paths of its sockets must be short
             base = "/tmp" if Path("/tmp").is_dir() else None
             own = stack.enter_context(tempfile.TemporaryDirectory(prefix="ray-", dir=base, ignore_cleanup_errors=True))
-            stack.callback(ray.shutdown)
             options: dict[str, Any] = {
                 "address": "local",
                 "num_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
@@ -99,6 +97,7 @@ def connected(address: str | None, settings: Settings) -> Iterator[Cluster | Non
             }
         else:
             options = {"address": _found(address)}
+        stack.callback(ray.shutdown)
         try:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
         except Exception as e:  # Ray raises a dozen kinds: another version, a machine that has not joined, no memory

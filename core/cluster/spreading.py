@@ -22,6 +22,7 @@ Result = TypeVar("Result")
 Load = Callable[[], tuple[Callable[[Item], Result], Facts]]  # (what does one item, what it is made of); run on each worker
 
 TRIES = 3  # workers that one item may end
+RESTARTS = 10  # of one worker: one that never gets as far as an item, for lack of memory, is given up
 WAIT_SECONDS = 20.0  # before it is said that no worker has started
 
 
@@ -77,7 +78,9 @@ def spread(
     if not count:
         return
     ray = cluster.ray
-    actor = ray.remote(num_cpus=cluster.cpus, num_gpus=cluster.gpus, max_restarts=-1, scheduling_strategy="SPREAD")(Worker)
+    actor = ray.remote(num_cpus=cluster.cpus, num_gpus=cluster.gpus, max_restarts=RESTARTS, scheduling_strategy="SPREAD")(
+        Worker
+    )
     job = ray.put((load, {**versions(), **facts}))
     source = enumerate(items)
     held: dict[int, Item] = {}  # taken, without a result
@@ -109,12 +112,15 @@ def spread(
 
     workers = [actor.remote() for _ in range(min(cluster.workers, count))]
     done, started, told = 0, False, False
+    here = ray.get_runtime_context().get_node_id()
     try:
         for worker in workers:
             start(worker)
         while done < count:
             ready, _ = ray.wait(list(running), timeout=WAIT_SECONDS)
             if not ready:
+                if not any(node["Alive"] for node in ray.nodes() if node["NodeID"] == here):
+                    raise ClusterError("Ray on this machine has died; start it again, then give the command again to go on")
                 if not started and not told:
                     cluster.say(
                         "waiting for free CPUs of the Ray cluster; other work has them, or its machines are slow to start"

@@ -67,7 +67,7 @@ def files_of(folder: Path) -> dict[str, Path | bytes]:
     from core.errors import CheckpointError
     from core.hub import FETCHED
     from core.models.finding import PACKED, WEIGHTS
-    from core.models.span.packed import unpack
+    from core.models.weights.packed import unpack
 
     files: dict[str, Path | bytes] = {p.name: p for pattern in FETCHED for p in folder.glob(pattern) if p.is_file()}
     if (folder / PACKED).exists() and WEIGHTS not in files:

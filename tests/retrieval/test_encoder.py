@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,3 +130,9 @@ def test_threads_get_the_same_vectors() -> None:
     for t in threads:
         t.join()
     assert not wrong
+
+
+def test_encoders_are_known_by_the_weights_of_their_passages(make_tiny: Callable[..., Any]) -> None:
+    one, same, other = (enc.PooledEncoder("e", None, make_tiny("bert", seed=seed), "cpu") for seed in (0, 0, 1))
+    assert enc.passage_weights(one) == enc.passage_weights(same) != enc.passage_weights(other)
+    assert enc.passage_weights(enc.HashingEncoder()) == ""

@@ -1,0 +1,92 @@
+"""Two Ray nodes encode passages against one process held to the same cores a worker.
+
+    python -m benchmarks.speed.cluster [--shards 8] [--size 2048] [--rounds 3]
+
+Both nodes are of this machine, one CPU each, as `ray start --num-cpus 1` makes them; the one process has one thread.  They take turns, so that
+both see about the same load of the machine.  The seconds of the nodes hold everything: workers start, load the encoder, and shards and vectors
+travel; those of the process hold the encoding alone.  The vectors are compared bit by bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from core.cli import quiet_libraries
+from core.cluster.connect import connected
+from core.cluster.jobs import encoding
+from core.retrieval.encoder import load_encoder, passage_text
+from core.retrieval.index import SHARD
+from core.retrieval.readers import read_passages
+from core.retrieval.readers.lines import Limits
+from core.settings import ROOT, Settings, quiet_ray
+
+STORE = 100 * 2**20  # bytes of shared memory a node
+
+
+def shards_of(count: int, size: int) -> list[list[str]]:
+    """The starter's passages, again and again with another word at the end, so that no two shards are equal."""
+    path = ROOT / "data" / "starter" / "passages.tsv"
+    texts = [passage_text(p) for p in read_passages(path, Limits.for_own_files(Settings()), lambda _: None)]
+    return [[f"{texts[(n * size + i) % len(texts)]} {n}" for i in range(size)] for n in range(count)]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    quiet_libraries()
+    quiet_ray()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shards", type=int, default=8)
+    parser.add_argument(
+        "--size", type=int, default=SHARD, help="passages of a shard (default: %(default)s, as `core index` has it)"
+    )
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args(argv)
+    settings = Settings(device="cpu", threads=1)
+    encoder, shards = load_encoder(settings), shards_of(args.shards, args.size)
+    encoder.encode(shards[0][:64])
+    ratios = []
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ray", dir="/tmp", ignore_cleanup_errors=True))
+        (Path(folder) / "ray").mkdir()
+        os.environ["RAY_TMPDIR"] = folder
+        os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - Ray reads it so; as the one process, not the 15 of Ray
+        from ray.cluster_utils import Cluster
+
+        nodes = Cluster(
+            initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
+        )
+        stack.callback(nodes.shutdown)
+        for _ in range(2):
+            nodes.add_node(num_cpus=1, object_store_memory=STORE)
+        cluster = stack.enter_context(connected(nodes.address, settings))
+        assert cluster is not None
+        print(
+            f"{cluster.workers} nodes; {args.shards} shards of {args.size} passages; load of the machine {os.getloadavg()[0]:.1f}"
+        )
+        for _ in range(args.rounds):
+            began = time.perf_counter()
+            one = [encoder.encode(shard) for shard in shards]
+            alone = time.perf_counter() - began
+            began = time.perf_counter()
+            two = list(encoding(cluster, encoder)(iter(shards), len(shards)))
+            whole = time.perf_counter() - began
+            ratios.append(alone / whole)
+            same = all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+            print(
+                f"one process {alone:.1f} s, two nodes {whole:.1f} s: {ratios[-1]:.2f} times; vectors equal: {same}", flush=True
+            )
+    print(f"median {statistics.median(ratios):.2f} times; load of the machine {os.getloadavg()[0]:.1f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

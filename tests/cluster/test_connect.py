@@ -1,0 +1,180 @@
+"""What stands at an address of `--ray`, and what does not; no Ray runs here."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.cli import main
+from core.cluster import connect
+from core.cluster.connect import connected, places
+from core.cluster.same import differences, facts_of, versions
+from core.errors import ClusterError, InputError
+from core.settings import Settings
+from core.types import SystemInfo
+from storage.__main__ import main as storage
+
+Listen = Callable[[bytes | None], int]
+
+
+@pytest.fixture
+def listen() -> Iterator[Listen]:
+    """listen(reply): a port at which something answers every line with `reply`; with None, it never says a word."""
+    opened: list[socket.socket] = []
+
+    def serve(door: socket.socket, reply: bytes | None) -> None:
+        while True:
+            try:
+                line, _ = door.accept()
+            except OSError:
+                return
+            opened.append(line)
+            if reply is not None:
+                line.recv(64)
+                line.sendall(reply)
+                line.close()
+
+    def start(reply: bytes | None) -> int:
+        door = socket.create_server(("", 0))  # Ray takes the machine's own address for 127.0.0.1
+        opened.append(door)
+        threading.Thread(target=serve, args=(door, reply), daemon=True).start()
+        return int(door.getsockname()[1])
+
+    yield start
+    for one in opened:
+        one.close()
+
+
+def refused(address: str) -> str:
+    pytest.importorskip("ray")
+    with pytest.raises((ClusterError, InputError)) as error, connected(address, Settings()):
+        pass
+    return str(error.value)
+
+
+def test_without_an_address_there_is_no_cluster() -> None:
+    with connected(None, Settings()) as found:
+        assert found is None
+
+
+def test_the_commands_say_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
+    passages = tmp_path / "a.tsv"
+    passages.write_text("id\ttext\ttitle\n1\tRome is old.\tRome\n")
+    for words in (["index", "--passages", str(passages)], ["evaluate", "--questions", str(passages)]):
+        assert main([*words, "--ray", "auto"]) == ClusterError.exit_code
+        assert capsys.readouterr().err == "error: Ray is not installed; run: pip install -r requirements-scale.txt\n"
+
+
+def test_a_closed_port(listen: Listen) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = door.getsockname()[1]
+    said = refused(f"127.0.0.1:{port}")
+    assert said.startswith(f"no Ray cluster answers at 127.0.0.1:{port} (Connection refused)")
+
+
+def test_a_port_that_never_answers(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert connect.ANSWER_SECONDS <= 15
+    monkeypatch.setattr(connect, "ANSWER_SECONDS", 0.3)
+    began = time.monotonic()
+    assert "(no answer within 0 s)" in refused(f"127.0.0.1:{listen(None)}")
+    assert time.monotonic() - began < 15
+
+
+def test_a_port_where_something_else_answers(listen: Listen) -> None:
+    for reply in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", b"hello"):
+        assert "(something else than Ray answers)" in refused(f"127.0.0.1:{listen(reply)}")
+
+
+def test_auto_follows_the_address_of_the_environment(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = listen(b"SSH-2.0\r\n")
+    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{port}")
+    assert f":{port} (something else than Ray answers)" in refused("auto")
+
+
+@pytest.mark.parametrize("word", ["head", "10.0.0.1", "10.0.0.1:ray", ":6379", "10.0.0.1:99999"])
+def test_words_that_are_no_address(word: str) -> None:
+    assert refused(word) == f"--ray {word}: write auto, local, or HOST:PORT, such as 10.0.0.1:6379"
+
+
+def test_rays_client_is_not_used() -> None:
+    assert "give HOST:PORT of the head" in refused("ray://10.0.0.1:10001")
+
+
+def test_a_batch_and_a_cluster_exclude_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
+    assert main(["evaluate", "--questions", "q.json", "--ray", "auto", "--batch", "4"]) == 2
+    assert "--batch and --ray cannot be combined" in capsys.readouterr().err
+
+
+def test_a_cluster_is_for_the_first_stage_of_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
+    assert main(["train", "answerer", "--ray", "local"]) == 2
+    assert "--ray spreads the pseudo answers of --stage pretrain" in capsys.readouterr().err
+
+
+def test_an_answer_command_names_the_project_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong project is said at once, not after a cluster was looked for."""
+    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
+    words = ["answer", "--project", "none", "--system", "fid", "--ray", "127.0.0.1:1"]
+    assert storage(words) != 0
+    assert "Ray" not in capsys.readouterr().err
+
+
+# ------------------------------------------------------------ places
+
+
+def node(cpu: float, gpu: float = 0.0, alive: bool = True) -> dict[str, Any]:
+    return {"Alive": alive, "Resources": {"CPU": cpu, "GPU": gpu} if cpu else {}}
+
+
+def test_workers_fill_each_machine_on_its_own() -> None:
+    assert places([node(8), node(3), node(4, alive=False), node(0)], 2, 0) == 5
+    assert places([node(8, 2), node(3), node(1, 4)], 2, 1) == 2
+
+
+def test_machines_without_room_are_named() -> None:
+    with pytest.raises(ClusterError, match="no machine of the Ray cluster has a CPU for workers"):
+        places([node(0), node(8, alive=False)], 1, 0)
+    with pytest.raises(ClusterError, match=r"a worker takes 4 CPUs \(AMBISCOPE_THREADS\).* more than 2"):
+        places([node(2), node(2)], 4, 0)
+    with pytest.raises(ClusterError, match="AMBISCOPE_DEVICE=cpu"):
+        places([node(1, 1), node(4)], 2, 1)
+
+
+# ------------------------------------------------------------ what must be the same
+
+
+def test_differences_are_named_and_long_values_are_not_shown() -> None:
+    here = {"torch": "2.13.0", "its options": "x" * 50, "same": "1", "lost": "a"}
+    there = {"torch": "2.12.0", "its options": "y" * 50, "same": "1", "more": "b"}
+    assert differences(here, there) == [
+        "torch: 2.13.0 here, 2.12.0 there",
+        "its options: another there than here",
+        "lost: a here, none there",
+        "more: none here, b there",
+    ]
+    assert differences(versions(), dict(versions())) == []
+
+
+def test_a_system_is_known_by_its_weights_corpus_and_options() -> None:
+    info = SystemInfo("fid", {"top_k": 3}, "mine", "c0", "default", "w0")
+    facts = facts_of(info)
+    assert facts == {"the system": "fid", "its options": '{"top_k": 3}', "the corpus": "mine c0", "its weights": "default w0"}
+    assert {"the code in core/", "torch", "transformers"} <= set(versions())

@@ -1,0 +1,161 @@
+"""The commands with `--ray` against the same ones without: equal results, bit for bit, and a clean stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from core import cli
+from core.cluster import connect
+from core.cluster.connect import connected
+from core.cluster.jobs import reading
+from core.models.span.checkpoints import save_span_network
+from core.models.span.model import load_base
+from core.models.span.network import SpanConfig, SpanNetwork
+from core.retrieval import index
+from core.settings import Settings
+from core.training.data.examples import MultiExample
+from core.training.tasks import answerer
+from core.types import Passage, ReferenceQuestion
+from storage.__main__ import main as storage
+from storage.store import Store
+
+pytest.importorskip("ray")
+SAID = ("Rome", "Oslo")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [n for n in os.environ if n.startswith("AMBISCOPE_")]:
+        monkeypatch.delenv(name)
+    values = {"HOME": str(tmp_path / "home"), "SYSTEM": "scripted", "ENCODER": "hashing", "DEVICE": "cpu", "THREADS": "1"}
+    for name, value in values.items():
+        monkeypatch.setenv(f"AMBISCOPE_{name}", value)
+    return tmp_path
+
+
+def call(capsys: pytest.CaptureFixture[str], main: Callable[..., int], *words: object) -> Any:
+    capsys.readouterr()
+    code = main([*map(str, words), "--json"])
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    return json.loads(said.out)
+
+
+@pytest.fixture
+def tiny(home: Path, tiny_bert_folder: Path, one_thread: None) -> Path:
+    """A span checkpoint of random weights."""
+    torch.manual_seed(0)
+    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3)
+    save_span_network(SpanNetwork(load_base(config.base), config), home / "tiny", {"arguments": {"stage": "tune"}})
+    return home / "tiny"
+
+
+def questions(folder: Path, count: int) -> Path:
+    path = folder / "questions.jsonl"
+    words = ["red ball in the town", "blue car of the north", "green boat", "black door", "white film one"]
+    rows = [
+        {
+            "id": f"q{i}",
+            "question": f"Which {i}?",
+            "answers": [["Rome"], [words[i % 5].split()[0]]],
+            "passages": [{"id": str(j), "title": "T", "text": words[(i + j) % 5]} for j in range(3)],
+        }
+        for i in range(count)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def untimed(row: dict[str, Any]) -> dict[str, Any]:
+    flat = {**row, **{f"cost: {name}": value for name, value in row["cost"].items()}, "cost": None}
+    return {name: value for name, value in flat.items() if "seconds" not in name}
+
+
+def test_an_index_of_a_local_cluster_is_that_of_one_process(
+    home: Path, ray_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "SHARD", 16)
+    monkeypatch.setattr(connect, "LOCAL_STORE", 80 * 2**20)
+    passages = home / "a.tsv"
+    passages.write_text("id\ttext\ttitle\n" + "".join(f"{i}\tword{i} and word{i % 7}.\tT{i}\n" for i in range(40)))
+    here = call(capsys, cli.main, "index", "--passages", passages, "--name", "here")
+    there = call(capsys, cli.main, "index", "--passages", passages, "--name", "there", "--ray", "local")
+    assert (there["passages"], there["digest"]) == (40, here["digest"])
+    vectors = [home / "home" / "corpora" / name / index.VECTORS for name in ("here", "there")]
+    assert vectors[0].read_bytes() == vectors[1].read_bytes()
+
+
+def test_an_evaluation_over_two_nodes_is_that_of_one_process_though_one_dies(
+    home: Path,
+    tiny: Path,
+    two_nodes: Any,
+    kill_a_node: Callable[[], str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A real model of random weights; a machine dies when the first rows are there.  What stands in the folder is whole."""
+    monkeypatch.setenv("AMBISCOPE_ANSWERER", str(tiny))
+    monkeypatch.setenv("AMBISCOPE_VERIFIER", "off")
+    path, rows = questions(home, 40), home / "there" / "rows.jsonl"
+    words = ["evaluate", "--system", "ambigprompt", "--questions", path, "--no-clarify", "--judge", "none", "--traces"]
+    here = call(capsys, cli.main, *words, "--out", home / "here")
+
+    def kill() -> None:
+        while not rows.exists() or rows.read_text().count("\n") < 3:
+            time.sleep(0.01)
+        kill_a_node()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    there = call(capsys, cli.main, *words, "--out", home / "there", "--ray", two_nodes.address)
+    killer.join()
+    assert [untimed(row) for row in there["rows"]] == [untimed(row) for row in here["rows"]]
+    assert there["scores"] == here["scores"]
+    ids = [json.loads(line)["id"] for line in rows.read_text().splitlines()]
+    assert sorted(ids) == sorted(f"q{i}" for i in range(40))  # each once
+    resumed = call(capsys, cli.main, *words, "--out", home / "there")  # without a cluster, from the same folder
+    assert resumed["rows"] == there["rows"]
+
+
+def test_a_project_is_answered_over_two_nodes(home: Path, two_nodes: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store(Settings.from_env().url) as store:
+        made = store.projects.create_project("Mia", "parts", systems=("scripted",))
+        texts = [f"Which {i}?" for i in range(6)]
+        passages = tuple(Passage(name, "T", f"{name} it was.") for name in SAID)
+        store.intake.add_items("Mia", made.id, [ReferenceQuestion(text, text, (), passages) for text in texts])
+    found = call(
+        capsys, storage, "answer", "--project", "parts", "--by", "Mia", "--system", "scripted", "--ray", two_nodes.address
+    )
+    assert (found["answered"], found["linked"], found["failed"]) == (6, 6, 0)
+    with Store(Settings.from_env().url) as store:
+        assert sorted(p.question for p in store.predictions.recent_predictions()) == texts
+
+
+def test_pseudo_answers_are_those_of_one_process(
+    home: Path, tiny: Path, two_nodes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answerer, "PSEUDO_PART", 2)
+    examples = [
+        MultiExample(f"colour of {w}", (("T", f"the {w} is red ."), ("T", f"blue {w} .")), (("red",),), "made")
+        for w in ("ball", "car", "boat", "door", "film")
+    ]
+    said: list[str] = []
+    here = answerer.add_pseudo_answers(examples, str(tiny), "cpu", home / "one", said.append)
+    settings = Settings(home=home, device="cpu", threads=1)
+    with connected(two_nodes.address, settings) as cluster:
+        assert cluster is not None
+        elsewhere = reading(cluster, str(tiny))
+        there = answerer.add_pseudo_answers(examples, str(tiny), "cpu", home / "two", said.append, elsewhere)
+    assert [e.extra["pseudo"] for e in there] == [e.extra["pseudo"] for e in here]
+    assert np.sum([len(e.extra["pseudo"]) for e in here]) > 0
+    assert said == [f"pseudo answers {n} of 5" for n in (2, 4, 5)] * 2
