@@ -12,11 +12,10 @@ from core.disk import locked, write_json
 from core.engine import Engine
 from core.errors import InputError
 from core.evaluation.folder import ABOUT, REPORT
+from core.evaluation.judge import CHOICES, annotated, load_judge
 from core.evaluation.report import Report
 from core.systems.shared.base import Options
 from core.text import storable
-
-JUDGES = ("references", "reader", "language-model", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +38,8 @@ class EvaluationPlan:
     tags: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.judge is not None and self.judge not in JUDGES:
-            raise InputError(f"the judge is '{self.judge}'; use one of {', '.join(JUDGES)}")
+        if self.judge is not None and self.judge not in CHOICES:
+            raise InputError(f"the judge is '{self.judge}'; use one of {', '.join(CHOICES)}")
         if self.limit is not None and self.limit < 1:
             raise InputError(f"the limit is {self.limit}; it must be at least 1")
 
@@ -89,7 +88,6 @@ def _run_plan(
     say: Callable[[str], None] | None,
 ) -> Report:
     from core.datasets import load
-    from core.evaluation.judge import annotated, load_judge
     from core.evaluation.long_reader import load_long_reader
     from core.evaluation.run import evaluate
 
