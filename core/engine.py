@@ -42,6 +42,7 @@ class SystemStatus:
     source: str
     ready: bool
     why_not: str = ""
+    expect: str = ""
 
 
 class Engine(Asking):
@@ -162,5 +163,5 @@ def statuses(settings: Settings) -> Sequence[SystemStatus]:
                 check(need, settings)
         except AmbiscopeError as error:
             why = str(error)
-        out.append(SystemStatus(name, entry.summary, entry.needs, entry.source, not why, why))
+        out.append(SystemStatus(name, entry.summary, entry.needs, entry.source, not why, why, entry.expect))
     return out

@@ -216,8 +216,11 @@ def _loop(url: str, args: argparse.Namespace) -> Result:
         )
         if args.snapshot is not None and not options.filters.empty:
             raise InputError("filters do not apply to an existing snapshot; leave them out, or let the loop take a snapshot")
-        signal.signal(signal.SIGTERM, _ended)  # so that the process that trains ends too
-        made = run_loop(store, settings, options, progress=_Said())
+        before = signal.signal(signal.SIGTERM, _ended)  # so that the process that trains ends too
+        try:
+            made = run_loop(store, settings, options, progress=_Said())
+        finally:
+            signal.signal(signal.SIGTERM, before)
     left = (
         f"{made.left_out} questions were left out because the model was trained on them"
         if made.left_out

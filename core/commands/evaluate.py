@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from core.cluster.connect import add_option, connected
 from core.commands.score import percent
 from core.errors import InputError
+from core.evaluation.judge import CHOICES
 from core.settings import Settings
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def add_parser(commands: Any) -> None:
     )
     evaluate.add_argument(
         "--judge",
-        choices=("references", "reader", "language-model", "none"),
+        choices=CHOICES,
         help="who decides what a passage supports, for the grounded metrics (default: the references, if they say so)",
     )
     evaluate.add_argument(

@@ -26,6 +26,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     for r in rows:
         print(f"{r.name:22} {'ready' if r.ready else 'not ready':10} {r.summary}")
         print(f"{'':22} {'':10} needs {', '.join(r.needs) or 'nothing'}; {r.source}")
+        if r.expect:
+            print(f"{'':22} {'':10} {r.expect}")
         if not r.ready:
             print(f"{'':22} {'':10} {r.why_not}")
     return 0

@@ -23,6 +23,7 @@ from core.settings import Settings
 from core.text import has_answer, word_tokens
 
 JUDGES = ("references", "reader", "language-model")
+CHOICES = (*JUDGES, "none")  # of an evaluation
 SAME_QUESTION = 0.6  # BLEU-2 above which two questions are the same (Eq. 16), without a model
 MOST_PASSAGES = 20  # per question, for claims without a passage
 SECONDS = 600.0  # for one question's judgments

@@ -13,17 +13,15 @@ from core.disk import locked, write_json
 from core.engine import Engine
 from core.errors import InputError
 from core.evaluation.folder import ABOUT, REPORT
+from core.evaluation.judge import CHOICES, Judge, annotated, load_judge
 from core.evaluation.report import Report
 from core.registry import did_you_mean
 from core.text import storable
 from core.types import AnsweringSystem
 
 if TYPE_CHECKING:
-    from core.evaluation.judge import Judge
     from core.evaluation.long_reader import LongReader
     from core.evaluation.run import Ask
-
-JUDGES = ("references", "reader", "language-model", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +44,8 @@ class EvaluationPlan:
     tags: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.judge is not None and self.judge not in JUDGES:
-            raise InputError(f"the judge is '{self.judge}'; use one of {', '.join(JUDGES)}")
+        if self.judge is not None and self.judge not in CHOICES:
+            raise InputError(f"the judge is '{self.judge}'; use one of {', '.join(CHOICES)}")
         if self.limit is not None and self.limit < 1:
             raise InputError(f"the limit is {self.limit}; it must be at least 1")
 
@@ -109,7 +107,6 @@ def prepared(
     plan: EvaluationPlan, engine: Asking, own: bool, who: str, cancelled: Callable[[], bool] | None = None
 ) -> Prepared:
     """Loads the system, the judge and the reader.  Raises InputError for wrong options, CheckpointError."""
-    from core.evaluation.judge import load_judge
     from core.evaluation.long_reader import load_long_reader
 
     settings = engine.settings
@@ -156,7 +153,6 @@ def _run_plan(
 ) -> Report:
     from core.datasets import load
     from core.evaluation import run
-    from core.evaluation.judge import annotated
 
     path = Path(plan.questions)
     questions = load(path)

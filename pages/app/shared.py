@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from core.serve.remote import RemoteEngine
 
 log = logging.getLogger("ambiscope")
-EXAMPLES = 5
 
 
 PAGES = {
@@ -241,23 +239,6 @@ def systems() -> Sequence[SystemStatus]:
 
 
 @st.cache_data(show_spinner=False)
-def examples() -> list[str]:
-    """Ambiguous questions of the starter corpus, of different kinds; none when its file is missing."""
-    try:
-        rows = json.loads((settings().starter_dir / "questions.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
-    found: dict[str, str] = {}
-    domains: set[str] = set()
-    for row in rows:
-        kind, domain = str(row.get("ambiguity", "")), str(row.get("domain", ""))
-        pairs = max((len(a.get("qaPairs", ())) for a in row["annotations"]), default=0)
-        if 2 <= pairs <= 5 and kind not in found and domain not in domains and len(row["question"]) <= 60:
-            found[kind] = row["question"]
-            domains.add(domain)
-    return list(found.values())[:EXAMPLES]
-
-
 def show_error(error: BaseException) -> None:
     """The message of an error raised on purpose; of any other one a log id, with the traceback in the log."""
     if isinstance(error, AmbiscopeError):

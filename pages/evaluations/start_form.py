@@ -13,7 +13,8 @@ from core.datasets import load
 from core.datasets.catalogue import DATASETS, downloaded
 from core.errors import InputError, StorageError
 from core.evaluation.folder import RunState, run_states
-from core.evaluation.plan import JUDGES, EvaluationPlan
+from core.evaluation.judge import CHOICES
+from core.evaluation.plan import EvaluationPlan
 from core.text import listed
 from pages.app import shared
 from pages.app.actions import action
@@ -71,7 +72,7 @@ def form() -> None:
             st.number_input("Random seed for intervals", value=0, step=1, key="evaluate.new.seed")
         with right:
             st.text_input("Run name", key="evaluate.new.label", max_chars=120)
-            st.selectbox("Grounding judge", ["automatic", *JUDGES], format_func=str.capitalize, key="evaluate.new.judge")
+            st.selectbox("Grounding judge", ["automatic", *CHOICES], format_func=str.capitalize, key="evaluate.new.judge")
             st.text_input("Tags", key="evaluate.new.tags", max_chars=300, placeholder="training questions=100, ablation=none")
         st.toggle(
             "Disambiguated questions",
@@ -107,7 +108,7 @@ def _start() -> None:
         limit=int(state["evaluate.new.limit"]) or None,
         top_k=_changed(int(state["evaluate.new.top_k"])),
         clarify=bool(state["evaluate.new.clarify"]),
-        judge=judge if judge in JUDGES else None,
+        judge=judge if judge in CHOICES else None,
         seed=int(state["evaluate.new.seed"]),
         traces=bool(state["evaluate.new.traces"]),
         tags=tags(str(state["evaluate.new.tags"] or "")),

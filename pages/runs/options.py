@@ -80,6 +80,8 @@ def _side(
     settings = shared.settings()
     system = st.selectbox(label, names, key=f"{prefix}.system", persist_state="session")
     fields.note(f"{prefix}.system", names[0])
+    if expect := SYSTEMS[str(system)].expect:
+        st.caption(expect)
     bound = min(passages or MAX_PASSAGES, MAX_PASSAGES)
     key = f"{prefix}.top_k.{system}" if SYSTEMS[str(system)].passages else f"{prefix}.top_k"
     if bound != MAX_PASSAGES:

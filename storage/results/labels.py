@@ -124,6 +124,8 @@ class Labels(Part):
                 _keep(session, answer, who, row, row.version, cleared=False)
             row.verdict, row.note, row.state, row.version, row.updated = label, note, state, version, moment
             session.flush()
+            if theirs is not None and theirs.updated < moment:  # what was said last is what stands
+                return Judgment(prediction_id, position, annotator, label, note, state, theirs.version + 1, row.created, moment)
             return cast(Judgment, _own(session, prediction_id, position, annotator))
 
     def clear_judgment(self, prediction_id: str, position: int, annotator: str, expected_version: int | None = None) -> bool:

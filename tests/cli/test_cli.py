@@ -201,7 +201,8 @@ def test_systems(run: Run) -> None:
     assert "scripted" not in [r["name"] for r in rows]
     code, out, _ = run("systems")
     assert code == 0
-    assert all(r["name"] in out for r in rows)
+    assert all(r["name"] in out and r["expect"] in out for r in rows)
+    assert [r["name"] for r in rows if "often incomplete or wrong" in r["expect"]]
 
 
 @pytest.mark.parametrize("words", [[], ["fly"], ["ask"], ["ask", "q", "--top-k", "many"]])

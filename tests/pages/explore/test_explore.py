@@ -19,6 +19,7 @@ from core import types as t
 from core.errors import StorageError
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
+from core.systems import SYSTEMS
 from core.trace import prediction_from_json
 from pages.runs.corrections import options_of
 from storage.results.predictions import Predictions
@@ -54,8 +55,19 @@ def test_says_what_a_system_needs(app: AppTest) -> None:
 def test_examples_belong_to_the_starter_corpus(app: AppTest) -> None:
     assert not [b for b in app.button if b.key and b.key.startswith("explore.example")]
     app.selectbox(key="explore.corpus").set_value("starter").run()
-    shown = [b for b in app.button if b.key and b.key.startswith("explore.example")]
+    shown = [b.label for b in app.button if b.key and b.key.startswith("explore.example")]
+    rows = json.loads((Settings().starter_dir / "questions.json").read_text(encoding="utf-8"))
+    several = [row["question"] for row in rows if any(len(a.get("qaPairs", ())) > 1 for a in row["annotations"])]
     assert len(shown) >= 4
+    assert {name.replace("\\", "") for name in shown} <= set(several)
+
+
+def test_a_system_says_what_to_expect_of_it(app: AppTest) -> None:
+    choice = app.selectbox(key="explore.first.system")
+    for name in choice.options:
+        choice.set_value(name).run()
+        choice = app.selectbox(key="explore.first.system")
+        assert SYSTEMS[name].expect in texts(app)
 
 
 # ---------------------------------------------------------------- the journey

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -131,6 +132,12 @@ def test_errors_are_one_line_and_a_code(
     assert said.err.startswith("error: ")
     assert words in said.err
     assert {p.name for p in tmp_path.iterdir()} == {"home"}
+
+
+def test_a_loop_gives_the_signal_back(home: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    assert main(["loop", "--out", "x", "--steps", "1", "--snapshot", "7"]) == 2
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_check_fails_on_damage(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,8 +71,11 @@ def test_of_explore_and_a_project_the_latest_counts(store: Store, tmp_path: Path
     shown = store.labels.judgments(saved, "Ada")[0]
     assert store.labels.judge(saved, 0, "Ada", "correct", expected_version=7) == shown  # equal: nothing is stored
     assert store.maintenance.counts()["judgment"] == 0
-    store.labels.judge(saved, 0, "Ada", "wrong", expected_version=shown.version)
+    changed = store.labels.judge(saved, 0, "Ada", "wrong", expected_version=shown.version)
     assert said(store, saved) == ["wrong", "correct"]
+    assert changed == store.labels.judgments(saved, "Ada")[0]
+    assert store.labels.judge(saved, 0, "Ada", "duplicate", "twice") == store.labels.judgments(saved, "Ada")[0]
+    store.labels.judge(saved, 0, "Ada", "wrong")
     assert store.exports.export("csv", tmp_path / "x.csv").counts["judging"] == 2
     sheet = judge_all(store.reviews.judging_sheet(item, "Ada"), "duplicate")
     store.submissions.submit(item, "Ada", "judging", sheet, seconds=1)

@@ -252,8 +252,8 @@ def test_everybody_judges_for_themselves(store: Store) -> None:
 def test_wrong_judgments_are_refused(store: Store) -> None:
     saved = store.predictions.save_prediction(prediction())
     bad: list[tuple[dict[str, Any], str]] = [
-        ({"verdict": "right"}, ", ".join(LABELS)),
-        ({"verdict": None}, "label"),
+        ({"label": "right"}, ", ".join(LABELS)),
+        ({"label": None}, "label"),
         ({"state": "done"}, "draft, submitted, skipped"),
         ({"note": "a\0"}, "NUL"),
         ({"note": "x" * 20_001}, "20001"),
@@ -262,7 +262,7 @@ def test_wrong_judgments_are_refused(store: Store) -> None:
     ]
     for change, words in bad:
         with pytest.raises(InputError, match=words):
-            store.labels.judge(**{"prediction_id": saved, "position": 0, "annotator": "Ada", "verdict": "wrong", **change})
+            store.labels.judge(**{"prediction_id": saved, "position": 0, "annotator": "Ada", "label": "wrong", **change})
     with pytest.raises(NotFoundError, match="2 answers"):
         store.labels.judge(saved, 2, "Ada", "wrong")
     with pytest.raises(NotFoundError, match="no prediction"):
