@@ -37,6 +37,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=["reranker", "verifier"],
         help="a reranker alone, one that asks the verifier, or both (default: both, where the verifier can run)",
     )
+    parser.add_argument(
+        "--near",
+        action="store_true",
+        help="of few judged questions (--multi): keep the fit near the rerankers that the system has, of retrieved passages and of questions' own ones "
+        "alike, and leave each as it is where that does not help on judged questions that were held out",
+    )
     init = "the answering model (default: the bundled one)"
     options.start_from(parser, init, "the reader (default: AMBISCOPE_READER)")
     group = parser.add_argument_group("cost")
@@ -61,14 +67,17 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.models.encoders.device import bf16_autocast, pick_device
     from core.models.finding import find_checkpoint
     from core.models.ranking.features import OF_VERIFIER
-    from core.models.ranking.reranker import write_weights
+    from core.models.ranking.reranker import KINDS, read_weights, write_weights
     from core.systems import SYSTEMS, entry_of
     from core.training.data.held_out_passages import held_out_passages, own_passages
+    from core.training.judgments import fit_near
     from core.training.output_cache import cached_outputs
     from core.training.tasks.reranker import fit_reranker, runs_of
 
     if not args.annotated and not args.multi:
         raise InputError("train reranker needs --annotated FOLDER (questions.json and passages.tsv) or --multi FILE")
+    if args.near and (args.annotated or not args.multi):
+        raise InputError("train reranker --near takes judged questions with their passages: --multi FILE")
     SYSTEMS[args.system]
     if "additions" not in entry_of(args.system).choices:
         able = ", ".join(name for name, entry in SYSTEMS.items() if "additions" in entry.choices)
@@ -91,6 +100,24 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
                 fitted[name], figures = fit_reranker(runs, fitted_on=said, without=without)
                 report[name] = {"fitted_on": said, **figures}
 
+    def fit_all_near(found: Any, of: str) -> None:
+        """Each reranker that the system has, near what it is."""
+        nonlocal checkpoint
+        verified = "verifier" in args.additions and settings.verifier != OFF
+        runs, about = runs_of(engine, args.system, found[0], found[1], [""] * len(found[0]), verified, say)
+        checkpoint = about.pop("folder")
+        report.update(about)
+        for kind in KINDS:
+            present = read_weights(checkpoint, kind, args.system)
+            if present is not None and (present.asks_verifier == verified):
+                near = fit_near(runs, present, f"{present.fitted_on}; then {len(found[0])} judged questions of {of}")
+                fitted[kind] = near.weights
+                report[kind] = near.to_json()
+        if not fitted:
+            raise InputError(
+                f"{args.system} has no reranker beside {checkpoint} that could be fitted further: leave --near out"
+            )
+
     with ExitStack() as how:
         if args.keep:
             how.enter_context(cached_outputs(args.keep))
@@ -101,8 +128,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             found = held_out_passages(engine, args.annotated, TOP_K, args.limit, args.seed)
             corpora = [e.extra["folder"] for e in found[0]]
             fit("retrieved", "retrieved_verified", found, corpora, f"{names} held out from training")
-        if args.multi:
-            names = ", ".join(f.name for f in args.multi)
+        names = ", ".join(f.name for f in args.multi)
+        if args.near:
+            fit_all_near(own_passages(engine, args.multi, args.limit, args.seed, judged=True), names)
+        elif args.multi:
             found = own_passages(engine, args.multi, args.limit, args.seed)
             fit("own", "own_verified", found, [""] * len(found[0]), names)
     out: Path = args.out or settings.runs_dir / "reranker"

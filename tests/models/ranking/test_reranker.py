@@ -18,7 +18,7 @@ from core.models.ranking.features import FEATURES, OF_VERIFIER, UNJUDGED, Questi
 from core.models.ranking.reranker import RerankedAnswerer, Weights, file_of, read_weights, rerank, write_weights
 from core.models.span.reader import Readout
 from core.training.data.examples import MultiExample
-from core.training.tasks.reranker import LoopRuns, fit_reranker, fit_weights
+from core.training.tasks.reranker import Labelled, LoopRuns, fit_reranker, fit_weights
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
 
 
@@ -279,7 +279,7 @@ def test_too_little_to_fit_is_said() -> None:
     with pytest.raises(InputError, match="too few"):
         fit_reranker(LoopRuns(Fixed(), few, [PASSAGES] * 3, embed, read))
     with pytest.raises(InputError, match="nothing to fit"):
-        fit_weights([(np.zeros((4, len(FEATURES))), np.zeros(4, dtype=bool))])
+        fit_weights([Labelled(np.zeros((4, len(FEATURES))), np.zeros(4, dtype=bool), True)])
 
 
 def test_the_fit_is_at_a_minimum_and_its_softmax_finds_what_decides() -> None:
@@ -293,11 +293,11 @@ def test_the_fit_is_at_a_minimum_and_its_softmax_finds_what_decides() -> None:
         if rng.random() < 0.5:
             y[int(x[:, 0].argmax())] = True
             x[:, 1] += 3
-        steps.append((x, y))
+        steps.append(Labelled(x, y, not y.any()))
     fitted = fit_weights(steps)
     assert fitted.weights[FEATURES[0]] > 0 < fitted.weights[FEATURES[1]]
     right = 0
-    for x, y in steps:
-        scores = fitted.scores(x)
-        right += bool(y[scores.argmax()]) if y.any() else bool(scores.max() <= 0)
+    for s in steps:
+        scores = fitted.scores(s.values)
+        right += bool(s.right[scores.argmax()]) if not s.end else bool(scores.max() <= 0)
     assert right >= 54

@@ -1,0 +1,108 @@
+"""What few judgments can fit: a reranker near the weights that it has, in seconds, without a gradient through an encoder.
+
+Between no change and weights of its own (core.training.tasks.reranker) lies a fit that is pulled towards the present weights: the most probable ones
+under a normal distribution around them (Chelba and Acero 2004, "Adaptation of maximum entropy capitalizer: little data can help a lot").  How strong the
+pull is, is chosen by cross-validation over the judged questions, and so is how willingly a run goes on (the bias against [EOI]).  What does not help on
+judged questions that were held out is not kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from core.errors import InputError
+from core.models.ranking.reranker import Weights
+from core.training.tasks.reranker import Logit, Runs, parameters_of, ridge_of, with_parameters
+
+PULLS = (100.0, 30.0, 10.0, 3.0)  # times the ridge of a fit from nothing
+PULL_OF_BIAS = 0.1  # of a weight's
+FOLDS = 5
+LEAST = 10  # judged questions
+SHIFTS = tuple(np.arange(-1.0, 1.01, 0.25))  # of the bias: a likelihood is not F1
+COST = 0.005  # in F1, of a shift by 1: a few questions tell biases apart by chance
+
+
+@dataclass(frozen=True)
+class NearFit:
+    """`before` and `after`: F1 of judged questions, those of each part with weights fitted on the other parts; `kept`: whether that is more, so that
+    the weights are the fitted ones."""
+
+    weights: Weights
+    questions: int
+    pull: float
+    before: float
+    after: float
+
+    @property
+    def kept(self) -> bool:
+        return self.after > self.before
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name != "weights"} | {"kept": self.kept}
+
+
+def near(runs: Runs, ids: Sequence[int], present: Weights, pull: float) -> Weights:
+    """The weights fitted on the recorded steps of these questions, pulled towards the present ones."""
+    ridge = ridge_of(present) * pull
+    ridge[-1] = PULL_OF_BIAS * pull
+    return with_parameters(present, Logit.of(runs.steps(ids), present).fitted(ridge, parameters_of(present)))
+
+
+def _loss(runs: Runs, ids: Sequence[int], weights: Weights) -> float:
+    """The negative log likelihood of what is right at the recorded steps of these questions."""
+    return Logit.of(runs.steps(ids), weights).loss(parameters_of(weights))[0]
+
+
+def _fitted(runs: Runs, ids: Sequence[int], present: Weights) -> tuple[Weights, float]:
+    """(weights, pull): the pull under which parts of the questions that were held out are the most probable; infinite: the present weights."""
+    parts = [part.tolist() for part in np.array_split(np.array(ids), min(FOLDS, len(ids)))]
+    losses = {math.inf: sum(_loss(runs, part, present) for part in parts)}
+    for pull in PULLS:
+        losses[pull] = sum(_loss(runs, part, near(runs, [i for i in ids if i not in part], present, pull)) for part in parts)
+    pull = min(losses, key=lambda p: losses[p])
+    return (present if math.isinf(pull) else near(runs, ids, present, pull)), pull
+
+
+def _f1(runs: Runs, ids: Sequence[int], weights: Weights) -> float:
+    found = runs.f1(ids, weights)
+    return sum(found.values()) / len(found)
+
+
+def _willing(runs: Runs, ids: Sequence[int], weights: Weights) -> Weights:
+    """The weights with the bias that is best for F1 on these questions, of a plateau its middle."""
+    tried = [replace(weights, bias=weights.bias + shift) for shift in SHIFTS]
+    scores = np.array([_f1(runs, ids, w) for w in tried]) - COST * np.abs(SHIFTS)
+    smooth = np.convolve(np.pad(scores, 1, mode="edge"), np.ones(3) / 3, "valid")
+    return tried[int(np.argmax(smooth))]
+
+
+def fit_near(runs: Runs, present: Weights, fitted_on: str = "") -> NearFit:
+    """The weights for judged questions, or the present ones where the fit does not help on parts of them that it did not see.
+
+    Raises InputError for fewer than LEAST questions with an answer.
+    """
+    answered = [i for i, e in enumerate(runs.examples) if e.gold]
+    others = [
+        i for i, e in enumerate(runs.examples) if not e.gold
+    ]  # they say what is wrong, or that nothing is right: F1 knows neither
+    if len(answered) < LEAST:
+        raise InputError(f"{len(answered)} judged questions have a correct answer; a fit needs {LEAST} at least")
+    before = runs.f1([*answered, *others], present)  # and collects the steps
+
+    def whole(ids: Sequence[int]) -> tuple[Weights, float]:
+        weights, pull = _fitted(runs, [*ids, *others], present)
+        return _willing(runs, ids, weights), pull
+
+    after: dict[int, float] = {}
+    for part in np.array_split(answered, FOLDS):
+        after |= runs.f1(part.tolist(), whole([i for i in answered if i not in part])[0])
+    weights, pull = whole(answered)
+    old, new = (sum(found[i] for i in answered) / len(answered) for found in (before, after))
+    found = NearFit(replace(weights, fitted_on=fitted_on) if new > old else present, len(answered), pull, old, new)
+    runs.log(f"{found.to_json()}")
+    return found
