@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ABOUT = "the rerankers of a system"
 TOP_K = 10
+NEAR = "judgments.json"  # in OUT: what a fit near the present rerankers did
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -144,5 +145,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
                     shutil.copyfile(file, draft)
         for kind, weights in fitted.items():
             write_weights(out, weights, kind, args.system)
+        if args.near:
+            disk.write_text(out / NEAR, json.dumps({kind: report[kind] for kind in fitted}, indent=1))
     print(json.dumps({"out": str(out), **report}))
     return 0
