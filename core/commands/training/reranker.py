@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from core import deprecated, disk
 from core.commands.training import options
 from core.commands.training.runs import say
-from core.errors import InputError
+from core.errors import CheckpointError, InputError
 from core.settings import OFF, Settings
 
 if TYPE_CHECKING:
@@ -105,7 +105,14 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         """Each reranker that the system has, near what it is."""
         nonlocal checkpoint
         verified = "verifier" in args.additions and settings.verifier != OFF
-        runs, about = runs_of(engine, args.system, found[0], found[1], [""] * len(found[0]), verified, say)
+        asked = args.system, *found, [""] * len(found[0])
+        try:
+            runs, about = runs_of(engine, *asked, verified, say)
+        except CheckpointError:  # its base may not be installed
+            if not verified or settings.verifier != "default":
+                raise
+            verified = False
+            runs, about = runs_of(engine, *asked, verified, say)
         checkpoint = about.pop("folder")
         report.update(about)
         for kind in KINDS:
