@@ -16,8 +16,11 @@ from typing import Any
 import numpy as np
 
 from core.errors import InputError
-from core.models.ranking.reranker import Weights
-from core.training.tasks.reranker import Logit, Runs, parameters_of, ridge_of, with_parameters
+from core.models.ranking.reranker import Weights, rerank
+from core.text import normalize_answer
+from core.training.logit import Logit, parameters_of, with_parameters
+from core.training.tasks.calibration import ENOUGH, RecordedRun, RecordedStep
+from core.training.tasks.reranker import MAX_ANSWERS, LoopRuns, Runs, ridge_of
 
 PULLS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3)  # times the ridge of a fit from nothing
 PULL_OF_BIAS = 0.1  # of a weight's
@@ -81,15 +84,17 @@ def _willing(runs: Runs, ids: Sequence[int], weights: Weights) -> Weights:
     return tried[int(np.argmax(smooth))]
 
 
-def fit_near(runs: Runs, present: Weights, fitted_on: str = "") -> NearFit:
-    """The weights for judged questions, or the present ones where the fit does not help on parts of them that it did not see.
+def fit_near(runs: Runs, present: Weights, fitted_on: str = "", ids: Sequence[int] | None = None) -> NearFit:
+    """The weights for judged questions, or the present ones where the fit does not help on parts of them that it did not see.  `ids`: the judged
+    ones, where not all questions of the runs are.
 
     Raises InputError for fewer than LEAST questions with an answer.
     """
-    answered = [i for i, e in enumerate(runs.examples) if e.gold]
+    judged = range(len(runs.examples)) if ids is None else ids
+    answered = [i for i in judged if runs.examples[i].gold]
     others = [
-        i for i, e in enumerate(runs.examples) if not e.gold
-    ]  # they say what is wrong, or that nothing is right: F1 knows neither
+        i for i in judged if not runs.examples[i].gold
+    ]  # only what is wrong is known, or nothing is right: F1 says nothing there
     if len(answered) < LEAST:
         raise InputError(f"{len(answered)} judged questions have a correct answer; a fit needs {LEAST} at least")
     before = runs.f1([*answered, *others], present)  # and collects the steps
@@ -105,4 +110,23 @@ def fit_near(runs: Runs, present: Weights, fitted_on: str = "") -> NearFit:
     old, new = (sum(found[i] for i in answered) / len(answered) for found in (before, after))
     found = NearFit(replace(weights, fitted_on=fitted_on) if new > old else present, len(answered), pull, old, new)
     runs.log(f"{found.to_json()}")
+    return found
+
+
+def recorded(runs: LoopRuns, weights: Weights) -> list[RecordedRun]:
+    """Runs of the judged questions with an answer, continued beyond their end, for a calibration of these weights."""
+    found = []
+    for i, example in enumerate(runs.examples):
+        given: list[str] = []
+        turns: list[RecordedStep] = []
+        while example.gold and len(given) < MAX_ANSWERS and (not turns or turns[-1].chosen):
+            proposal, values = runs.step(i, given)
+            proposal = rerank(proposal, weights.scores(values))
+            best = proposal.candidates[0].text if proposal.candidates else ""
+            ends = not best or proposal.eoi_probability > ENOUGH or normalize_answer(best) in map(normalize_answer, given)
+            said = tuple((c.text, c.probability) for c in proposal.candidates)
+            turns.append(RecordedStep(said, proposal.eoi_probability, None if ends else best))
+            given.append(best)
+        if turns:
+            found.append(RecordedRun(str(i), example.question, example.source, (example.gold,), tuple(turns)))
     return found

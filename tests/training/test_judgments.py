@@ -13,7 +13,8 @@ from core.models.ranking.features import FEATURES
 from core.models.ranking.reranker import Weights
 from core.training.data.examples import MultiExample
 from core.training.judgments import fit_near, near
-from core.training.tasks.reranker import Labelled, labelled, parameters_of
+from core.training.logit import Labelled, parameters_of
+from core.training.tasks.reranker import labelled
 from core.types import Candidate
 
 FIRST, SECOND = FEATURES[:2]

@@ -67,13 +67,17 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.engine import Engine
     from core.models.encoders.device import bf16_autocast, pick_device
     from core.models.finding import find_checkpoint
+    from core.models.ranking.calibration import FILE as CALIBRATIONS
+    from core.models.ranking.calibration import write_calibration
     from core.models.ranking.features import OF_VERIFIER
     from core.models.ranking.reranker import KINDS, read_weights, write_weights
     from core.systems import SYSTEMS, entry_of
+    from core.systems.shared.base import Options
     from core.training.data.held_out_passages import held_out_passages, own_passages
-    from core.training.judgments import fit_near
+    from core.training.judgments import fit_near, recorded
     from core.training.output_cache import cached_outputs
-    from core.training.tasks.reranker import fit_reranker, runs_of
+    from core.training.tasks.calibration import fit_calibration
+    from core.training.tasks.reranker import LoopRuns, fit_reranker, runs_of
 
     if not args.annotated and not args.multi:
         raise InputError("train reranker needs --annotated FOLDER (questions.json and passages.tsv) or --multi FILE")
@@ -87,6 +91,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     engine = Engine(settings)
     report: dict[str, Any] = {"system": args.system}
     fitted: dict[Kind, Weights] = {}
+    judged: Any = None  # the runs of judged questions
     checkpoint = find_checkpoint(settings.answerer, "answerer")
 
     def fit(kind: Kind, verified: Kind, found: Any, corpora: list[str], of: str) -> None:
@@ -103,7 +108,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
     def fit_all_near(found: Any, of: str) -> None:
         """Each reranker that the system has, near what it is."""
-        nonlocal checkpoint
+        nonlocal checkpoint, judged
         verified = "verifier" in args.additions and settings.verifier != OFF
         asked = args.system, *found, [""] * len(found[0])
         try:
@@ -113,6 +118,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
                 raise
             verified = False
             runs, about = runs_of(engine, *asked, verified, say)
+        judged = runs
         checkpoint = about.pop("folder")
         report.update(about)
         for kind in KINDS:
@@ -125,6 +131,22 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             raise InputError(
                 f"{args.system} has no reranker beside {checkpoint} that could be fitted further: leave --near out"
             )
+
+    def recalibrate(folder: Path) -> None:
+        """Other rerankers give other probabilities: what was calibrated stays so."""
+        if not isinstance(judged, LoopRuns) or not (checkpoint / CALIBRATIONS).is_file():
+            return
+        for kind in (k for k in fitted if report[k]["kept"]):
+            own = {"options": Options(clarify=False), "own_passages": kind.startswith("own")}
+            before, after = (
+                Engine(replace(settings, answerer=str(where))).system(args.system, None, **own).stopping
+                for where in (checkpoint, folder)
+            )
+            if before.calibration is not None:
+                said = f"{before.calibration.fitted_on}; then {report[kind]['questions']} judged questions"
+                runs = recorded(judged, fitted[kind])
+                found = fit_calibration(runs, said, after.place.weights, before.calibration)
+                write_calibration(folder, after.place.name, found)
 
     with ExitStack() as how:
         if args.keep:
@@ -153,6 +175,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         for kind, weights in fitted.items():
             write_weights(out, weights, kind, args.system)
         if args.near:
+            recalibrate(out)
             disk.write_text(out / NEAR, json.dumps({kind: report[kind] for kind in fitted}, indent=1))
     print(json.dumps({"out": str(out), **report}))
     return 0

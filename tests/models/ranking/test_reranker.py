@@ -18,7 +18,9 @@ from core.models.ranking.features import FEATURES, OF_VERIFIER, UNJUDGED, Questi
 from core.models.ranking.reranker import RerankedAnswerer, Weights, file_of, read_weights, rerank, write_weights
 from core.models.span.reader import Readout
 from core.training.data.examples import MultiExample
-from core.training.tasks.reranker import Labelled, LoopRuns, fit_reranker, fit_weights
+from core.training.judgments import recorded
+from core.training.logit import Labelled
+from core.training.tasks.reranker import LoopRuns, fit_reranker, fit_weights
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
 
 
@@ -272,6 +274,22 @@ def test_the_fit_learns_what_the_model_gets_wrong() -> None:
     fitted, figures = fit_reranker(runs)
     assert set(runs.answers(0, fitted)) == {"Matteo Brisk", "Joren Vanhaak"}
     assert figures["plain"]["f1"] < figures["cross_validated"]["f1"] == 1.0
+
+
+def test_judged_runs_are_recorded_beyond_their_end() -> None:
+    examples = [
+        MultiExample("Who won the tour?", (), (("Matteo Brisk",),), "made"),
+        MultiExample("Who?", (), (), "made", ("x",)),
+    ]
+    runs = LoopRuns(Fixed(), examples, [PASSAGES] * 2, embed, read, lambda _: None)
+    unwilling = weights(bias=-5.0, kind=4.0)
+    assert runs.answers(0, unwilling) == []
+    (run,) = recorded(runs, weights(bias=-0.5, kind=0.2))  # of the second question no answer is known
+    assert run.references == ((("Matteo Brisk",),),)
+    assert run.turns[0].chosen is not None
+    assert run.turns[-1].chosen is None
+    for turn in run.turns:
+        assert sum(p for _, p in turn.candidates) + turn.eoi == pytest.approx(1.0)
 
 
 def test_too_little_to_fit_is_said() -> None:
