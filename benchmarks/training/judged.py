@@ -121,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--source", nargs="+", default=SOURCES, metavar="NAME")
     parser.add_argument("--counts", type=int, nargs="+", default=[25, 50, 100, 200])
     parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--pool", type=int, default=200, help="questions of a source to draw from")
+    parser.add_argument("--pool", type=int, default=250, help="questions of a source to draw from")
     parser.add_argument("--test", type=int, default=100, help="without --dev: questions of a source to test on")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="read in bf16 where it is native")

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.errors import InputError
 from core.models.ranking.reranker import Weights, rerank
@@ -25,6 +26,7 @@ from core.training.tasks.reranker import MAX_ANSWERS, LoopRuns, Runs, ridge_of
 PULLS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3)  # times the ridge of a fit from nothing
 PULL_OF_BIAS = 0.1  # of a weight's
 FOLDS = 5
+ROUNDS = 100  # of L-BFGS at most: it begins near the end
 LEAST = 10  # judged questions
 SHIFTS = tuple(np.arange(-0.8, 0.81, 0.4))  # of the bias: a likelihood is not F1
 COST = 0.005  # in F1, of a shift by 1: a few questions tell biases apart by chance
@@ -49,26 +51,25 @@ class NearFit:
         return {name: value for name, value in asdict(self).items() if name != "weights"} | {"kept": self.kept}
 
 
-def near(runs: Runs, ids: Sequence[int], present: Weights, pull: float) -> Weights:
-    """The weights fitted on the recorded steps of these questions, pulled towards the present ones."""
+def near(logit: Logit, present: Weights, pull: float) -> NDArray[np.float64]:
+    """The parameters fitted on recorded steps, pulled towards the present ones."""
     ridge = ridge_of(present) * pull
     ridge[-1] = PULL_OF_BIAS * pull
-    return with_parameters(present, Logit.of(runs.steps(ids), present).fitted(ridge, parameters_of(present)))
-
-
-def _loss(runs: Runs, ids: Sequence[int], weights: Weights) -> float:
-    """The negative log likelihood of what is right at the recorded steps of these questions."""
-    return Logit.of(runs.steps(ids), weights).loss(parameters_of(weights))[0]
+    return logit.fitted(ridge, parameters_of(present), most=ROUNDS)
 
 
 def _fitted(runs: Runs, ids: Sequence[int], present: Weights) -> tuple[Weights, float]:
     """(weights, pull): the pull under which parts of the questions that were held out are the most probable; infinite: the present weights."""
-    parts = [part.tolist() for part in np.array_split(np.array(ids), min(FOLDS, len(ids)))]
-    losses = {math.inf: sum(_loss(runs, part, present) for part in parts)}
-    for pull in PULLS:
-        losses[pull] = sum(_loss(runs, part, near(runs, [i for i in ids if i not in part], present, pull)) for part in parts)
+    losses = dict.fromkeys((math.inf, *PULLS), 0.0)
+    for part in np.array_split(np.array(ids), min(FOLDS, len(ids))):
+        held, rest = (Logit.of(runs.steps(own), present) for own in (part.tolist(), [i for i in ids if i not in part]))
+        losses[math.inf] += held.loss(parameters_of(present))[0]
+        for pull in PULLS:
+            losses[pull] += held.loss(near(rest, present, pull))[0]
     pull = min(losses, key=lambda p: losses[p])
-    return (present if math.isinf(pull) else near(runs, ids, present, pull)), pull
+    if math.isinf(pull):
+        return present, pull
+    return with_parameters(present, near(Logit.of(runs.steps(ids), present), present, pull)), pull
 
 
 def _f1(runs: Runs, ids: Sequence[int], weights: Weights) -> float:

@@ -13,7 +13,7 @@ from core.models.ranking.features import FEATURES
 from core.models.ranking.reranker import Weights
 from core.training.data.examples import MultiExample
 from core.training.judgments import fit_near, near
-from core.training.logit import Labelled, parameters_of
+from core.training.logit import Labelled, Logit, parameters_of
 from core.training.tasks.reranker import labelled
 from core.types import Candidate
 
@@ -65,7 +65,8 @@ def test_what_does_not_help_held_out_questions_is_not_kept() -> None:
 
 def test_the_pull_keeps_weights_where_they_are() -> None:
     runs, before = Made(30), present(**{SECOND: 1.0})
-    moved = [np.abs(parameters_of(near(runs, range(30), before, pull)) - parameters_of(before)).sum() for pull in (1, 30, 1e6)]
+    steps = Logit.of(runs.steps(range(30)), before)
+    moved = [np.abs(near(steps, before, pull) - parameters_of(before)).sum() for pull in (1, 30, 1e6)]
     assert moved[0] > moved[1] > moved[2]
     assert moved[2] < 0.01
 
