@@ -35,7 +35,7 @@ COST = 0.005  # in F1, of a shift by 1: a few questions tell biases apart by cha
 @dataclass(frozen=True)
 class NearFit:
     """`before` and `after`: F1 of judged questions, those of each part with weights fitted on the other parts; `kept`: whether that is more, so that
-    the weights are the fitted ones."""
+    the weights are the fitted ones.  `pull`: towards the present weights, times the ridge; infinite where only the bias was fitted."""
 
     weights: Weights
     questions: int
@@ -48,7 +48,9 @@ class NearFit:
         return self.after > self.before
 
     def to_json(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name != "weights"} | {"kept": self.kept}
+        """Plain JSON values, without the weights; `pull` is None where it is infinite."""
+        said = {name: value for name, value in asdict(self).items() if name != "weights"} | {"kept": self.kept}
+        return said | {"pull": None if math.isinf(self.pull) else self.pull}
 
 
 def near(logit: Logit, present: Weights, pull: float) -> NDArray[np.float64]:

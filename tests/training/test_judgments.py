@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -61,6 +63,7 @@ def test_what_does_not_help_held_out_questions_is_not_kept() -> None:
         assert found.weights == before
     perfect = fit_near(Made(30), before)
     assert (perfect.before, perfect.kept, perfect.weights) == (1.0, False, before)
+    assert "Infinity" not in json.dumps(replace(perfect, pull=math.inf).to_json())
 
 
 def test_the_pull_keeps_weights_where_they_are() -> None:
