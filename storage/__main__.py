@@ -27,7 +27,7 @@ from core.settings import Settings
 from core.systems.shared.base import Options
 from core.types import AnsweringSystem
 from storage.analysis.answering import Answering
-from storage.analysis.loop import PRACTICE, LoopOptions, run_loop
+from storage.analysis.loop import HUNDREDS, PRACTICE, LoopOptions, run_loop
 from storage.exchange.backup import restore
 from storage.exchange.exports.formats import FORMATS
 from storage.exchange.exports.snapshots import SNAPSHOT_FORMATS
@@ -207,6 +207,7 @@ def _loop(url: str, args: argparse.Namespace) -> Result:
             init=args.init,
             steps=args.steps,
             minutes=args.minutes,
+            train_from=args.train_from,
             lr=args.lr,
             head_lr=args.head_lr,
             replay=None if args.no_replay else args.replay,
@@ -330,7 +331,8 @@ def _add_data_commands(add: Add) -> None:
     answer.add_argument(
         "--no-clarify", dest="clarify", action="store_false", help="do not write disambiguated questions; several times faster"
     )
-    loop = add("loop", _loop, "train the default model on a snapshot, and evaluate it before and after on other questions")
+    about = "fit the default system to the judgments of a snapshot, train it further where there are hundreds, and evaluate it before and after on other questions"
+    loop = add("loop", _loop, about)
     loop.add_argument(
         "--out",
         required=True,
@@ -339,8 +341,15 @@ def _add_data_commands(add: Add) -> None:
         help="folder for this loop; the same command resumes an interrupted one",
     )
     loop.add_argument("--snapshot", type=int, metavar="N", help="use snapshot N (default: take a new one)")
-    loop.add_argument("--minutes", type=float, help="maximum training time in minutes")
-    loop.add_argument("--steps", type=int, help="maximum training steps")
+    loop.add_argument("--minutes", type=float, help="train the answering model further, for so many minutes at most")
+    loop.add_argument("--steps", type=int, help="the same, for so many steps at most")
+    loop.add_argument(
+        "--train-from",
+        type=int,
+        default=HUNDREDS,
+        metavar="N",
+        help="train it only where the snapshot has N questions to train on (default: %(default)s); fewer fit rerankers alone",
+    )
     loop.add_argument(
         "--questions", type=Path, metavar="FILE", help="question file for the evaluations (default: data/starter)"
     )

@@ -16,7 +16,7 @@ from pages.app.actions import action
 from pages.app.markup import escape
 from pages.background import jobs
 from pages.background.worker import Worker
-from storage.analysis.loop import LoopOptions, LoopResult, run_loop
+from storage.analysis.loop import HUNDREDS, LoopOptions, LoopResult, run_loop
 from storage.exchange.filters import Filters
 from storage.store import Store
 
@@ -77,8 +77,9 @@ def _begin(filters: Filters) -> None:
 
 def draw(filters: Filters, snapshots: list[int]) -> None:
     st.markdown(
-        "Takes a snapshot of people's judgments and annotations, trains the default model on it, and evaluates the model before and "
-        "after on the starter questions that are **not** in the snapshot. It runs in the background, even if you leave this page."
+        "Takes a snapshot of people's judgments and annotations, fits the ranking of candidates to it, and evaluates the default system "
+        "before and after on the starter questions that are **not** in the snapshot. What does not help is not kept. "
+        f"From {HUNDREDS} judged questions on it also trains the answering model. It runs in the background, even if you leave this page."
     )
     running = _loops().get("loop")
     if running is not None and not running.done:
@@ -107,13 +108,19 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
                 width=200,
             )
             st.number_input(
-                "Training time (minutes)", min_value=1, max_value=MOST_MINUTES, value=30, key="quality.loop.minutes", width=180
+                "Training time (minutes)",
+                min_value=1,
+                max_value=MOST_MINUTES,
+                value=30,
+                key="quality.loop.minutes",
+                width=180,
+                help=f"Used only if the snapshot has {HUNDREDS} questions or more.",
             )
             st.number_input(
                 "Test questions (0 = all)", min_value=0, max_value=100_000, value=0, key="quality.loop.limit", width=180
             )
         st.form_submit_button(
-            "Train and evaluate", type="primary", icon=":material/model_training:", on_click=_begin, args=(filters,)
+            "Fit and evaluate", type="primary", icon=":material/model_training:", on_click=_begin, args=(filters,)
         )
 
 
@@ -124,7 +131,7 @@ def _ended(run: LoopRun) -> None:
 
 
 def result(made: LoopResult) -> None:
-    show = {"better": st.success, "worse": st.warning, "undecided": st.info}[made.outcome]
+    show = {"better": st.success, "worse": st.warning, "undecided": st.info, "unchanged": st.info}[made.outcome]
     show(escape(made.words()))
     rows = [
         {
@@ -141,8 +148,12 @@ def result(made: LoopResult) -> None:
     st.dataframe(rows, hide_index=True, width="stretch", alt="Each metric before and after training")
     left = f"{made.left_out} questions were left out because the model was trained on them. " if made.left_out else ""
     st.caption(
-        f"Trained on {made.trained_on} questions of snapshot {made.snapshot}. {left}"
-        f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={escape(Path(made.checkpoint))}."
+        f"Learned from {made.trained_on} questions of snapshot {made.snapshot}. {left}"
+        + (
+            ""
+            if made.outcome == "unchanged"
+            else f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={escape(Path(made.checkpoint))}."
+        )
     )
     if "evaluate" in shared.PAGES:
         st.page_link("pages/evaluate.py", label="Compare both runs question by question", icon=":material/query_stats:")

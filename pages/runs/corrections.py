@@ -13,7 +13,7 @@ from core.text import normalize_answer
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.markup import escape, named
-from pages.runs import live
+from pages.runs import labels, live
 from pages.runs.runner import Plan
 
 MAX_CHARS = 200
@@ -111,8 +111,8 @@ def adder(prefix: str, position: int, name: str = "an answer") -> None:
         )
 
 
-def bar(prefix: str, prediction: t.Prediction) -> None:
-    """What the corrections mean, and the button that continues; nothing where there are none."""
+def bar(prefix: str, prediction: t.Prediction, saved: str) -> None:
+    """What the corrections mean, and the button that continues; nothing where there are none.  `saved`: id of the stored prediction."""
     wanted = corrections_of(prefix)
     if not wanted:
         return
@@ -127,12 +127,16 @@ def bar(prefix: str, prediction: t.Prediction) -> None:
                 key=f"{prefix}.run_on",
                 type="primary",
                 icon=":material/play_arrow:",
-                on_click=continue_run,
-                args=(question, prediction.system),
+                on_click=_continue,
+                args=(question, prediction.system, wanted, saved),
+                help="Answers that you struck out are labelled wrong, those that you added correct, unless you gave them a label.",
             )
             st.button("Undo corrections", key=f"{prefix}.undo", on_click=_undo, args=(prefix,))
 
 
 @action("ask questions", "explore.error")
-def continue_run(question: t.Question, info: t.SystemInfo) -> None:
-    live.start([Plan(question, current_system(info.name, info.settings), info.corpus, options_of(info))])
+def _continue(question: t.Question, info: t.SystemInfo, wanted: Corrections, saved: str) -> None:
+    system = current_system(info.name, info.settings)
+    live.start([Plan(question, system, info.corpus, options_of(info), tuple(wanted.added.values()))])
+    if saved:
+        labels.imply(saved, sorted(wanted.struck), "wrong")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
+
 import streamlit as st
 
-from core.annotating.labels import LABELS
+from core.annotating.labels import LABELS, Label
 from core.errors import AmbiscopeError
 from pages.app import shared
 from pages.app.markup import escape, named, short
@@ -49,6 +52,13 @@ def _store(prediction_id: str, position: int, label: str | None, note: str, vers
             store.labels.judge(prediction_id, position, who, label, note, state, expected_version=version)  # type: ignore[arg-type]
     except AmbiscopeError as error:
         st.session_state[trouble] = error
+
+
+def imply(prediction_id: str, positions: Iterable[int], label: Label) -> None:
+    """What striking an answer or adding one says of it, where the annotator has not labelled it and may label."""
+    for position in positions:
+        with suppress(AmbiscopeError):  # a label of another window stands; the correction itself goes on in any case
+            shared.store().labels.judge(prediction_id, position, shared.annotator(), label, expected_version=0)
 
 
 def _said(judgment: Judgment | None) -> str:

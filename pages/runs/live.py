@@ -9,9 +9,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError
+from core.text import normalize_answer
 from pages.app import libraries, shared
 from pages.app.formatting import percent
 from pages.app.markup import escape
+from pages.runs import labels
 from pages.runs.runner import Plan, Run
 from pages.runs.trace import TraceView
 
@@ -53,6 +55,9 @@ def save(run: Run) -> None:
         run.saved, run.save_error = shared.store().predictions.save_prediction(prediction, key=run.key), None
     except Exception as error:
         run.save_error = error
+        return
+    wanted = {normalize_answer(text) for text in run.plan.added}
+    labels.imply(run.saved, [i for i, a in enumerate(prediction.answers) if normalize_answer(a.text) in wanted], "correct")
 
 
 class _Side:

@@ -56,7 +56,7 @@ def draw_result(
                 "No answer was found in these passages. Read more passages, rephrase the question, or add an answer yourself."
             )
             corrections.adder(prefix, -1)
-        corrections.bar(prefix, prediction)
+        corrections.bar(prefix, prediction, saved)
         _keep(prediction, saved, prefix, side)
         st.subheader("How the answers were found", divider="gray")
         costs.draw(prediction, prefix)

@@ -27,12 +27,13 @@ LEFT_AFTER = 15.0  # seconds without a look after which a run counts as abandone
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run."""
+    """What to run.  `added`: answers that a person has added to the set so far."""
 
     question: t.Question
     system: str
     corpus: str
     options: Options = field(default_factory=Options)
+    added: tuple[str, ...] = ()
 
 
 class Run(Worker):

@@ -1,6 +1,7 @@
-"""The loop: a snapshot of people's judgments, the model trained further from it, and both measured on questions that are not in it.
+"""The loop: a snapshot of people's judgments, the default system fitted to them, and measured before and after on questions that are not in it.
 
-`run_loop` is resumable: each finished part is noted in `loop.json` of the output folder, training and evaluation go on inside theirs, and a
+What few judgments can fit comes first (core.training.judgments): it takes minutes, and is left out where it does not help on judged questions that were
+held out.  The answering model is trained further only from hundreds of questions.  `run_loop` is resumable: each finished part is noted in `loop.json` of the output folder, training and evaluation go on inside theirs, and a
 folder belongs to one snapshot, one start and one question file.  Training and evaluation are other processes (`python -m core train` and
 `evaluate`): this package imports no torch.  Nothing is stored in the database before both evaluations are whole.
 """
@@ -27,6 +28,8 @@ from storage.records.results import Snapshot
 from storage.results.evaluations import Evaluations
 
 PRACTICE = ROOT / "data" / "practice"
+LEAST = 10  # judged questions that a fit needs (core.training.judgments.LEAST; that package imports torch)
+HUNDREDS = 200  # judged questions from which on the answering model is trained further
 METRICS = ("F1 answer", "precision", "recall", "exact set")
 Progress = Callable[[str, float | None], None]  # (what is being done, its share or None)
 
@@ -40,7 +43,8 @@ class Parts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoopOptions:
-    """`snapshot` None: one is taken, of the contributions that `filters` let by.  `steps` or `minutes` end the training.  `replay`: a folder in
+    """`snapshot` None: one is taken, of the contributions that `filters` let by.  `steps` or `minutes`: train the answering model further for so long,
+    where there are `train_from` questions to train on; neither: fit alone.  `replay`: a folder in
     data/starter's layout whose questions are trained on beside the snapshot's, so that nothing is forgotten; None: the snapshot alone."""
 
     out: Path
@@ -51,6 +55,7 @@ class LoopOptions:
     init: str = "default"
     steps: int | None = None
     minutes: float | None = None
+    train_from: int = HUNDREDS
     lr: float = 2e-5  # lower than from scratch: a snapshot is small
     head_lr: float = 5e-5
     replay: Path | None = PRACTICE
@@ -59,8 +64,10 @@ class LoopOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if (self.steps is None) == (self.minutes is None):
-            raise InputError("give either --steps or --minutes: how long to train")
+        if self.steps is not None and self.minutes is not None:
+            raise InputError("give --steps or --minutes, not both: how long to train")
+        if self.train_from < 1:
+            raise InputError(f"--train-from is {self.train_from}; it must be at least 1")
         if self.steps is not None and self.steps < 1:
             raise InputError(f"--steps is {self.steps}; it must be at least 1")
         if self.minutes is not None and not 0 < self.minutes <= 60 * 24 * 30:
@@ -86,7 +93,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class LoopResult:
-    """`outcome`: better, worse, or undecided (the interval holds 0).  `before` and `after` are ids of stored evaluations."""
+    """`outcome`: better, worse, undecided (the interval holds 0), or unchanged (nothing that was fitted helped, so nothing was kept).  `before` and
+    `after` are ids of stored evaluations.  `fits`: of each reranker the F1 on judged questions that its fit did not see, before and after, and whether it was `kept`."""
 
     snapshot: int
     checkpoint: str
@@ -97,28 +105,41 @@ class LoopResult:
     questions: int
     left_out: int  # questions of the file that are in the snapshot, or were trained on beside it
     trained_on: int
+    fits: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()  # what was not done, and why
 
     @property
     def main(self) -> Difference:
         return self.differences[0]
 
     def words(self) -> str:
+        return " ".join([self._outcome(), *map(_fit_words, self.fits), *self.notes])
+
+    def _outcome(self) -> str:
         d = self.main
+        if self.outcome == "unchanged":
+            return "Nothing was kept: the model is as it was."
         if d.difference is None or d.before is None or d.after is None:
-            return "neither run has a defined F1 answer: nothing can be said"
+            return "Neither run has a defined F1 answer: nothing can be said."
         between = f", 95% interval {d.interval[0]:+.3f} to {d.interval[1]:+.3f}" if d.interval else ""
         said = {
-            "better": "The trained model is better",
-            "worse": "The trained model is worse",
+            "better": "The new model is better",
+            "worse": "The new model is worse",
             "undecided": "No difference is shown",
         }[self.outcome]
         return (
             f"{said}: F1 answer {d.before:.3f} before, {d.after:.3f} after ({d.difference:+.3f}{between}) "
-            f"on {d.n} questions that are not in snapshot {self.snapshot}"
+            f"on {d.n} questions that are not in snapshot {self.snapshot}."
         )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"words": self.words()}
+
+
+def _fit_words(fit: Mapping[str, Any]) -> str:
+    passages = "questions' own passages" if str(fit["kind"]).startswith("own") else "retrieved passages"
+    said = f"{fit['before']:.3f} before, {fit['after']:.3f} after, on judged questions held out from the fit"
+    return f"Reranker of {passages}, {fit['questions']} judged questions: F1 {said}; {'kept' if fit['kept'] else 'not kept'}."
 
 
 def _quiet(_what: str, _share: float | None) -> None:
@@ -188,13 +209,27 @@ class _Loop:
 
     def result(self) -> LoopResult:
         snapshot, file = self._snapshot()
-        trained_on = _trainable(file)
+        answered, trainable = _trainable(file)
+        o = self.options
+        trains = (o.steps is not None or o.minutes is not None) and trainable >= o.train_from
+        notes = []
+        if answered < LEAST:
+            notes.append(f"Nothing was fitted: {answered} judged questions have a correct answer, and a fit needs {LEAST}.")
+            if not trains:
+                raise InputError(f"{notes[0]} Judge more answers first.")
+        if not trains:
+            notes.append(
+                f"The answering model was not trained: that is for {o.train_from} questions or more, and a time to train."
+            )
         questions = self._questions(file)
         reports = {}
-        reports["before"] = self._evaluate("before", self.options.init, questions)
-        checkpoint = self._train(file)
-        reports["after"] = self._evaluate("after", str(checkpoint), questions)
-        return self._conclude(snapshot, checkpoint, questions, reports, trained_on)
+        reports["before"] = self._evaluate("before", o.init, questions)
+        checkpoint, fits = self._fit(file) if answered >= LEAST else (_placed(o.init), ())
+        if trains:
+            checkpoint = str(self._train(file, checkpoint))
+        changed = trains or any(f["kept"] for f in fits)
+        reports["after"] = self._evaluate("after", checkpoint, questions) if changed else reports["before"]
+        return self._conclude(snapshot, checkpoint, questions, reports, trainable, fits, tuple(notes))
 
     def _snapshot(self) -> tuple[Snapshot, Path]:
         folder = self.settings.home / "snapshots"
@@ -225,7 +260,24 @@ class _Loop:
                 writer.write(text)
         return replace(found, file=file)
 
-    def _train(self, training: Path) -> Path:
+    def _fit(self, training: Path) -> tuple[str, tuple[dict[str, Any], ...]]:
+        """(the checkpoint with the rerankers that were fitted, or what the loop began with where none helped; the figures of each)."""
+        folder = self.out / "fit"
+        report = folder / "judgments.json"
+        if not self.state.get("fitted"):
+            command = ["train", "reranker", "--near", "--init", _placed(self.options.init), "--multi", str(training)]
+            command += ["--seed", str(self.options.seed), "--keep", str(self.out / "outputs.db"), "--out", str(folder)]
+            self._command(command, "fit.log", lambda: self.progress("fitting to the judgments", None))
+            self._note(fitted=True)
+        try:
+            body = json.loads(report.read_text(encoding="utf-8"))
+            fits = tuple({"kind": kind, **said} for kind, said in body.items())
+            kept = [f["kept"] for f in fits]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise FormatError(f"no report of a fit: delete {folder} and {self.out / 'loop.json'}", file=report) from None
+        return (str(folder) if any(kept) else _placed(self.options.init)), fits
+
+    def _train(self, training: Path, init: str) -> Path:
         o, folder = self.options, self.out / "train"
         best = folder / "best"
         if self.state.get("trained"):
@@ -238,7 +290,7 @@ class _Loop:
             "--stage",
             "tune",
             "--init",
-            _placed(o.init),
+            init,
             "--multi",
             str(training),
             "--out",
@@ -299,16 +351,27 @@ class _Loop:
     # ------------------------------------------------------------ the end
 
     def _conclude(
-        self, snapshot: Snapshot, checkpoint: Path, questions: Questions, reports: Mapping[str, dict[str, Any]], trained_on: int
+        self,
+        snapshot: Snapshot,
+        checkpoint: str,
+        questions: Questions,
+        reports: Mapping[str, dict[str, Any]],
+        trained_on: int,
+        fits: tuple[dict[str, Any], ...],
+        notes: tuple[str, ...],
     ) -> LoopResult:
         differences = tuple(_difference(m, reports["before"], reports["after"]) for m in METRICS)
         interval = differences[0].interval
         outcome = "undecided"
         if interval is not None and (interval[0] > 0 or interval[1] < 0):
             outcome = "better" if interval[0] > 0 else "worse"
+        if reports["after"] is reports["before"]:
+            outcome = "unchanged"
         ids = dict(self.state.get("evaluations", {}))
         for name, report in reports.items():
-            if name not in ids:
+            if outcome == "unchanged" and ids:
+                ids["after"] = ids["before"]
+            elif name not in ids:
                 about = {"snapshot": snapshot.number, "snapshot_sha256": snapshot.sha256, "part": name}
                 about |= (
                     {"before": ids["before"], "verdict": outcome, "differences": [asdict(d) for d in differences]}
@@ -319,7 +382,7 @@ class _Loop:
                 self._note(evaluations=ids)
         made = LoopResult(
             snapshot.number,
-            str(checkpoint),
+            checkpoint,
             ids["before"],
             ids["after"],
             outcome,
@@ -327,6 +390,8 @@ class _Loop:
             len(questions.rows),
             questions.left_out,
             trained_on,
+            fits,
+            notes,
         )
         with replacing(self.out / "result.json") as writer:
             writer.write(json.dumps(made.to_json(), ensure_ascii=False, indent=1) + "\n")
@@ -351,18 +416,20 @@ def _placed(name: str) -> str:
     return str(path.absolute()) if path.is_dir() else name
 
 
-def _trainable(file: Path) -> int:
-    """Rows that are trained on.  Raises InputError where none says what is right: wrong answers alone teach no answering."""
-    right, wrong = 0, 0
+def _trainable(file: Path) -> tuple[int, int]:
+    """(questions with a correct answer and passages, questions to train on: also those without an answer, and those of which only wrong answers are
+    known).  Raises InputError where none says what is right: wrong answers alone teach no answering."""
+    answered, right, wrong = 0, 0, 0
     with file.open(encoding="utf-8") as rows:
         for line in rows:
             row = json.loads(line)
             if row["passages"]:
+                answered += bool(row["answers"])
                 right += bool(row["answers"] or row.get("no_answer"))
                 wrong += row.get("answers_known") is False
     if not right:
         raise InputError("the snapshot holds no question with a correct answer and passages to read: judge some answers first")
-    return right + wrong
+    return answered, right + wrong
 
 
 def _difference(metric: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:

@@ -95,6 +95,30 @@ def test_annotated_questions_fit_the_reranker_for_retrieved_passages(
     assert not (out / file_of("own")).exists()
 
 
+def test_judged_questions_fit_what_the_system_has_nearby(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = questions(tmp_path / "judged.jsonl")
+    wrong = {"question": "Who won race 99?", "passages": [{"title": "Race", "text": "Otto won."}], "answers": []}
+    with file.open("a") as lines:
+        lines.write(json.dumps({**wrong, "negatives": ["Otto"], "answers_known": False}) + "\n")
+    out = tmp_path / "out"
+    arguments = ["train", "reranker", "--near", "--init", str(checkpoint), "--multi", str(file), "--out", str(out)]
+    assert main(arguments) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    near = report["retrieved"]
+    assert near["questions"] == 12
+    assert near["kept"] == (near["after"] > near["before"])
+    assert "own" not in report  # the checkpoint has none
+    assert json.loads((out / "judgments.json").read_text()) == {"retrieved": near}
+    fitted, before = read_weights(out), read_weights(checkpoint)
+    assert fitted is not None
+    assert (fitted != before) == near["kept"]
+    assert fitted.fitted_on == ("before; then 13 judged questions of judged.jsonl" if near["kept"] else "before")
+    assert main([*arguments, "--annotated", str(tmp_path)]) == 2
+    assert "--near takes judged questions with their passages" in capsys.readouterr().err
+
+
 def test_without_questions_it_says_what_to_give(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "reranker", "--init", str(checkpoint)]) == 2
     assert "--annotated FOLDER" in capsys.readouterr().err

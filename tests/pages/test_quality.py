@@ -166,12 +166,12 @@ def test_the_loop_button(
     monkeypatch.setattr(training_loop, "run_loop", stand_in)
     app = open_app("quality")
     app.text_input(key="quality.loop.name").set_value("Not A Name")
-    button(app, "Train and evaluate").click().run()
+    button(app, "Fit and evaluate").click().run()
     assert "is not a valid name" in texts(app)
-    for name, said in (("broken", "no room"), ("first", "The trained model is better")):
+    for name, said in (("broken", "no room"), ("first", "The new model is better")):
         app.text_input(key="quality.loop.name").set_value(name)
         app.number_input(key="quality.loop.minutes").set_value(5)
-        button(app, "Train and evaluate").click().run()
+        button(app, "Fit and evaluate").click().run()
         from pages.app.shared import running
 
         assert running("loops")["loop"].wait(20)

@@ -72,6 +72,26 @@ def test_who_promises_twice_too_much_is_calibrated() -> None:
     assert said == pytest.approx(0.4, abs=0.08)
 
 
+def test_near_an_earlier_calibration_few_runs_change_little_and_many_much() -> None:
+    earlier = fit_calibration(boastful(600))
+    modest = [  # right as often as it says
+        RecordedRun(
+            str(i), "who", "", ((("Anna" if i % 10 < 8 else "Dora",),),), (RecordedStep((("Anna", 0.8),), 0.2, "Anna"),)
+        )
+        for i in range(400)
+    ]
+
+    def said(count: int) -> float:
+        found = fit_calibration(modest[:count] + boastful(4), near=earlier)
+        assert found.end is not None
+        return found.candidates([t.Candidate("Anna", 0.8)], 0.2)[0].probability
+
+    first = earlier.candidates([t.Candidate("Anna", 0.8)], 0.2)[0].probability
+    assert first < said(10) < said(400)
+    assert said(10) - first < 0.15
+    assert said(400) == pytest.approx(0.8, abs=0.1)
+
+
 def test_where_everything_is_wrong_there_is_nothing_to_fit() -> None:
     wrong = [RecordedRun("1", "who", "", ((("Dora",),),), (RecordedStep((("Anna", 0.5),), 0.1, "Anna"),))]
     with pytest.raises(InputError, match="nothing to calibrate"):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from core import deprecated, disk
 from core.commands.training import options
 from core.commands.training.runs import say
-from core.errors import InputError
+from core.errors import CheckpointError, InputError
 from core.settings import OFF, Settings
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ABOUT = "the rerankers of a system"
 TOP_K = 10
+NEAR = "judgments.json"  # in OUT: what a fit near the present rerankers did
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +37,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         choices=["reranker", "verifier"],
         default=["reranker", "verifier"],
         help="a reranker alone, one that asks the verifier, or both (default: both, where the verifier can run)",
+    )
+    parser.add_argument(
+        "--near",
+        action="store_true",
+        help="of few judged questions (--multi): keep the fit near the rerankers that the system has, of retrieved passages and of questions' own ones "
+        "alike, and leave each as it is where that does not help on judged questions that were held out",
     )
     init = "the answering model (default: the bundled one)"
     options.start_from(parser, init, "the reader (default: AMBISCOPE_READER)")
@@ -61,15 +68,22 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.engine import Engine
     from core.models.encoders.device import bf16_autocast, pick_device
     from core.models.finding import find_checkpoint
+    from core.models.ranking.calibration import FILE as CALIBRATIONS
+    from core.models.ranking.calibration import write_calibration
     from core.models.ranking.features import OF_VERIFIER
-    from core.models.ranking.reranker import write_weights
+    from core.models.ranking.reranker import KINDS, read_weights, write_weights
     from core.systems import SYSTEMS, entry_of
+    from core.systems.shared.base import Options
     from core.training.data.held_out_passages import held_out_passages, own_passages
+    from core.training.judgments import fit_near, recorded
     from core.training.output_cache import cached_outputs
-    from core.training.tasks.reranker import fit_reranker, runs_of
+    from core.training.tasks.calibration import fit_calibration
+    from core.training.tasks.reranker import LoopRuns, fit_reranker, runs_of
 
     if not args.annotated and not args.multi:
         raise InputError("train reranker needs --annotated FOLDER (questions.json and passages.tsv) or --multi FILE")
+    if args.near and (args.annotated or not args.multi):
+        raise InputError("train reranker --near takes judged questions with their passages: --multi FILE")
     SYSTEMS[args.system]
     if "additions" not in entry_of(args.system).choices:
         able = ", ".join(name for name, entry in SYSTEMS.items() if "additions" in entry.choices)
@@ -78,6 +92,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     engine = Engine(settings)
     report: dict[str, Any] = {"system": args.system}
     fitted: dict[Kind, Weights] = {}
+    judged: Any = None  # the runs of judged questions
     checkpoint = find_checkpoint(settings.answerer, "answerer")
 
     def fit(kind: Kind, verified: Kind, found: Any, corpora: list[str], of: str) -> None:
@@ -92,6 +107,48 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
                 fitted[name], figures = fit_reranker(runs, fitted_on=said, without=without)
                 report[name] = {"fitted_on": said, **figures}
 
+    def fit_all_near(found: Any, of: str) -> None:
+        """Each reranker that the system has, near what it is."""
+        nonlocal checkpoint, judged
+        verified = "verifier" in args.additions and settings.verifier != OFF
+        asked = args.system, *found, [""] * len(found[0])
+        try:
+            runs, about = runs_of(engine, *asked, verified, say)
+        except CheckpointError:  # its base may not be installed
+            if not verified or settings.verifier != "default":
+                raise
+            verified = False
+            runs, about = runs_of(engine, *asked, verified, say)
+        judged = runs
+        checkpoint = about.pop("folder")
+        report.update(about)
+        for kind in KINDS:
+            present = read_weights(checkpoint, kind, args.system)
+            if present is not None and (present.asks_verifier == verified):
+                near = fit_near(runs, present, f"{present.fitted_on}; then {len(found[0])} judged questions of {of}")
+                fitted[kind] = near.weights
+                report[kind] = near.to_json()
+        if not fitted:
+            raise InputError(
+                f"{args.system} has no reranker beside {checkpoint} that could be fitted further: leave --near out"
+            )
+
+    def recalibrate(folder: Path) -> None:
+        """Other rerankers give other probabilities: what was calibrated stays so."""
+        if not isinstance(judged, LoopRuns) or not (checkpoint / CALIBRATIONS).is_file():
+            return
+        for kind in (k for k in fitted if report[k]["kept"]):
+            own = {"options": Options(clarify=False), "own_passages": kind.startswith("own")}
+            before, after = (
+                Engine(replace(settings, answerer=str(where))).system(args.system, None, **own).stopping
+                for where in (checkpoint, folder)
+            )
+            if before.calibration is not None:
+                said = f"{before.calibration.fitted_on}; then {report[kind]['questions']} judged questions"
+                runs = recorded(judged, fitted[kind])
+                found = fit_calibration(runs, said, after.place.weights, before.calibration)
+                write_calibration(folder, after.place.name, found)
+
     with ExitStack() as how:
         if args.keep:
             how.enter_context(cached_outputs(args.keep))
@@ -102,8 +159,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             found = held_out_passages(engine, args.annotated, TOP_K, args.limit, args.seed)
             corpora = [e.extra["folder"] for e in found[0]]
             fit("retrieved", "retrieved_verified", found, corpora, f"{names} held out from training")
-        if args.multi:
-            names = ", ".join(f.name for f in args.multi)
+        names = ", ".join(f.name for f in args.multi)
+        if args.near:
+            fit_all_near(own_passages(engine, args.multi, args.limit, args.seed, judged=True), names)
+        elif args.multi:
             found = own_passages(engine, args.multi, args.limit, args.seed)
             fit("own", "own_verified", found, [""] * len(found[0]), names)
     out: Path = args.out or settings.runs_dir / "reranker"
@@ -116,5 +175,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
                     shutil.copyfile(file, draft)
         for kind, weights in fitted.items():
             write_weights(out, weights, kind, args.system)
+        if args.near:
+            recalibrate(out)
+            disk.write_text(out / NEAR, json.dumps({kind: report[kind] for kind in fitted}, indent=1))
     print(json.dumps({"out": str(out), **report}))
     return 0

@@ -59,18 +59,20 @@ def held_out_passages(
 
 
 def own_passages(
-    engine: Any, files: Sequence[Path], limit: int = 0, seed: int = 0
+    engine: Any, files: Sequence[Path], limit: int = 0, seed: int = 0, judged: bool = False, sources: Sequence[str] = ()
 ) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
     """(questions with an answer, the passages that each brings), in random order, because files list source after
     source.
 
+    `judged`: questions too of which people only said what is wrong, or that nothing is right; `sources`: only of these.
     Raises FormatError, and InputError if no question is left.
     """
-    examples = [e for file in files for e in read_multi(file) if e.gold and e.passages]
+    known = ("negatives_only", "no_answer") if judged else ()
+    examples = [e for file in files for e in read_multi(file) if e.passages and (e.gold or any(map(e.extra.get, known)))]
     if not examples:
         raise InputError("no question of --multi has an answer and passages of its own")
     random.Random(seed).shuffle(examples)
-    examples = examples[: limit or None]
+    examples = [e for e in examples if not sources or e.source in sources][: limit or None]
     found: list[Sequence[RetrievedPassage]] = []
     for e in examples:
         passages = [Passage(str(j), title, text) for j, (title, text) in enumerate(e.passages)]

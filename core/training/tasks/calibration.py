@@ -24,10 +24,12 @@ from core.metrics.answers import f1, is_match
 from core.metrics.calibration import reliability
 from core.models.ranking.calibration import Calibration, Platt, log_odds
 from core.systems.shared.stopping import distinct
+from core.training.logit import Logit
 
 ENOUGH = 0.85  # P([EOI]) at which a recorded run ends: no rule continues there
 FOLDS = 5
 _RIDGE = 1.0  # of LogisticRegression: the inverse strength of its penalty
+_PULL = 20.0  # towards an earlier calibration
 
 AnswerSet = tuple[tuple[str, ...], ...]
 Labelled = list[tuple[dict[str, float], bool]]  # signals, and whether it is so
@@ -135,20 +137,28 @@ def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, L
     return answers, ends
 
 
-def fit_platt(rows: Labelled, signals: Sequence[str]) -> Platt:
-    """The logistic regression of the labels on the signals.  Raises InputError if all labels are equal."""
+def fit_platt(rows: Labelled, signals: Sequence[str], near: Platt | None = None) -> Platt:
+    """The logistic regression of the labels on the signals, where the penalty pulls towards zero, or towards `near`, which few labels then change
+    little.  Raises InputError if all labels are equal."""
     from sklearn.linear_model import LogisticRegression
 
-    right = [is_so for _, is_so in rows]
-    if len(set(right)) < 2:
+    right = np.array([is_so for _, is_so in rows])
+    if len(set(right.tolist())) < 2:
         raise InputError("all candidates are right, or all wrong, so there is nothing to calibrate; give more questions")
     x = np.array([[values[name] for name in signals] for values, _ in rows])
-    model = LogisticRegression(C=_RIDGE, max_iter=1000).fit(x, right)
-    return Platt({name: float(w) for name, w in zip(signals, model.coef_[0])}, float(model.intercept_[0]))
+    if near is None:
+        model = LogisticRegression(C=_RIDGE, max_iter=1000).fit(x, right)
+        return Platt({name: float(w) for name, w in zip(signals, model.coef_[0])}, float(model.intercept_[0]))
+    centre = np.array([*(near.weights.get(name, 0.0) for name in signals), near.bias])
+    found = Logit(x, np.arange(len(x)), right, ~right).fitted(np.full(len(centre), _PULL), centre)
+    return Platt({name: float(w) for name, w in zip(signals, found)}, float(found[-1]))
 
 
-def fit_calibration(runs: Iterable[RecordedRun], fitted_on: str = "", weights: str = "") -> Calibration:
-    """The calibration of one system; its `end` is None for systems without [EOI].  Raises InputError."""
+def fit_calibration(
+    runs: Iterable[RecordedRun], fitted_on: str = "", weights: str = "", near: Calibration | None = None
+) -> Calibration:
+    """The calibration of one system; its `end` is None for systems without [EOI].  `near`: pulled towards this one.
+    Raises InputError."""
     answers: Labelled = []
     ends: Labelled = []
     for run in runs:
@@ -156,8 +166,9 @@ def fit_calibration(runs: Iterable[RecordedRun], fitted_on: str = "", weights: s
         answers += own
         ends += end
     loops = any(values["end"] > log_odds(0.0) for values, _ in answers)
-    answer = fit_platt(answers, ("odds", "end", "later") if loops else ("odds",))
-    return Calibration(answer, fit_platt(ends, ("odds", "later")) if loops else None, fitted_on, weights)
+    answer = fit_platt(answers, ("odds", "end", "later") if loops else ("odds",), near.answer if near else None)
+    end = fit_platt(ends, ("odds", "later"), near.end if near else None) if loops else None
+    return Calibration(answer, end, fitted_on, weights)
 
 
 def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:

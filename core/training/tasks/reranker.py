@@ -29,6 +29,7 @@ from core.systems.shared.stopping import distinct
 from core.text import normalize_answer
 from core.training.data.examples import MultiExample
 from core.training.held_out import answer_f1
+from core.training.logit import Labelled, Logit, with_parameters
 from core.types import AnsweringSystem, BatchAnsweringModel, Candidate, Proposal, Question, RetrievedPassage
 
 SHIFTS = tuple(np.arange(-1.4, 1.41, 0.2))  # added to the fitted bias: the logistic loss is not F1
@@ -42,7 +43,6 @@ _RIDGE_FIRST = 5.0  # of what is added at the first step
 # of a system that reads once, whose candidates of one question say much the same: of 1, 5, 20 and 80 the best cross-validated F1 of dpr-threshold, all and multi together,
 # is at 20 and at 80
 _RIDGE_ONCE = 20.0
-Labelled = tuple[NDArray[np.float64], NDArray[np.bool_]]  # a step: (candidates, features), and which candidates are right
 
 
 class Runs(Protocol):
@@ -121,9 +121,19 @@ class LoopRuns:
         wanted = set(ids)
         for (i, previous), (proposal, values) in sorted(self._kept.items(), key=lambda item: item[0]):
             if i in wanted and len(values):
-                left = [g for g in self.examples[i].gold if not any(answer_f1([p], [g]) for p in previous)]
-                out.append((values, np.array([correct(c, left) for c in proposal.candidates])))
+                out.append(labelled(self.examples[i], previous, proposal.candidates, values))
         return out
+
+
+def labelled(
+    example: MultiExample, previous: Sequence[str], candidates: Sequence[Candidate], values: NDArray[np.float64]
+) -> Labelled:
+    """A step by what is known of its question.  Where that is only which answers are wrong, all others are right, and [EOI] is too."""
+    if example.extra.get("negatives_only"):
+        return Labelled(values, np.array([not correct(c, [example.bad]) for c in candidates]), True)
+    left = [g for g in example.gold if not any(answer_f1([p], [g]) for p in previous)]
+    right = np.array([correct(c, left) for c in candidates])
+    return Labelled(values, right, not right.any())
 
 
 class _Recorder(Additions):
@@ -195,7 +205,7 @@ class OnceRuns:
 
     def steps(self, ids: Sequence[int]) -> list[Labelled]:
         return [
-            (values[j : j + 1], np.array([correct(c, self.examples[i].gold)]))
+            labelled(self.examples[i], (), [c], values[j : j + 1])
             for i in ids
             for candidates, values in (self._kept[i],)
             for j, c in enumerate(candidates)
@@ -242,6 +252,12 @@ def runs_of(
     return OnceRuns(systems, examples, asked, read_with(reader), judge, log), about
 
 
+def ridge_of(weights: Weights) -> NDArray[np.float64]:
+    """The penalty of each parameter but the bias, which has none."""
+    n = len(weights.weights)
+    return np.array([*[_RIDGE] * n, *[_RIDGE_FIRST] * n, 0.0]) if weights.first else np.array([*[_RIDGE_ONCE] * n, 0.0])
+
+
 def fit_weights(steps: Sequence[Labelled], fitted_on: str = "", without: Sequence[str] = ()) -> Weights:
     """The weights that give each step's right candidates, or [EOI] if none is left, most of the deciding softmax
     (`rerank`).
@@ -250,44 +266,21 @@ def fit_weights(steps: Sequence[Labelled], fitted_on: str = "", without: Sequenc
     on the extra weights of the first step.  `without`: features that get no weight.  Raises InputError if all
     candidates are right, or all are wrong.
     """
-    from scipy.optimize import minimize
-
     names = [name for name in FEATURES if name not in without]
-    used = [FEATURES.index(name) for name in names]
-    rows = np.concatenate([x for x, _ in steps]) if steps else np.zeros((0, len(FEATURES)))
-    at_first, rows = rows[:, FEATURES.index("first_step")], rows[:, used]
-    right = np.concatenate([y for _, y in steps]) if steps else np.zeros(0, dtype=bool)
-    if len(set(right.tolist())) < 2:
+    if len({bool(y) for s in steps for y in s.right}) < 2:
         raise InputError("the candidates are all right or all wrong, so there is nothing to fit; give more annotated questions")
-    mean, scale = rows.mean(0), rows.std(0)
+    rows = np.concatenate([s.values for s in steps])
+    at_first, rows = rows[:, FEATURES.index("first_step")], rows[:, [FEATURES.index(name) for name in names]]
+    scale = rows.std(0)
     scale[scale < 1e-6] = 1.0
-    x = (rows - mean) / scale
-    ridge = np.full(len(names), _RIDGE_ONCE)
-    if not at_first.all():  # else there is no later step to differ from
-        x = np.concatenate([x, x * at_first[:, None]], axis=1)
-        ridge = np.repeat([_RIDGE, _RIDGE_FIRST], len(names))
-    step = np.repeat(np.arange(len(steps)), [len(y) for _, y in steps])
-    any_right = np.bincount(step, right, len(steps)) > 0
-
-    def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        z = x @ parameters[:-1] + parameters[-1]
-        top = np.zeros(len(steps))  # [EOI] has the score 0
-        np.maximum.at(top, step, z)
-        mass = np.exp(z - top[step])
-        total = np.bincount(step, mass, len(steps)) + np.exp(-top)
-        good = np.where(any_right, np.bincount(step, mass * right, len(steps)), np.exp(-top))
-        gradient = mass / total[step] - mass * right / good[step]
-        penalty = float(ridge @ parameters[:-1] ** 2)
-        slope = np.append(x.T @ gradient + 2 * ridge * parameters[:-1], gradient.sum())
-        return float((np.log(total) - np.log(good)).sum()) + penalty, slope
-
-    found = minimize(loss, np.zeros(x.shape[1] + 1), jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
 
     def named(values: NDArray[np.float64]) -> dict[str, float]:
         return {name: float(v) for name, v in zip(names, values)}
 
-    always, first = found[: len(names)], found[len(names) : -1]
-    return Weights(named(always), named(mean), named(scale), float(found[-1]), fitted_on, named(first) if len(first) else {})
+    none = dict.fromkeys(names, 0.0)
+    first = {} if at_first.all() else none  # else there is no later step to differ from
+    empty = Weights(none, named(rows.mean(0)), named(scale), 0.0, fitted_on, first)
+    return with_parameters(empty, Logit.of(steps, empty).fitted(ridge_of(empty)))
 
 
 def _mean(values: Sequence[float]) -> float:

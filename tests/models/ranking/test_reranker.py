@@ -18,6 +18,8 @@ from core.models.ranking.features import FEATURES, OF_VERIFIER, UNJUDGED, Questi
 from core.models.ranking.reranker import RerankedAnswerer, Weights, file_of, read_weights, rerank, write_weights
 from core.models.span.reader import Readout
 from core.training.data.examples import MultiExample
+from core.training.judgments import recorded
+from core.training.logit import Labelled
 from core.training.tasks.reranker import LoopRuns, fit_reranker, fit_weights
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
 
@@ -274,12 +276,28 @@ def test_the_fit_learns_what_the_model_gets_wrong() -> None:
     assert figures["plain"]["f1"] < figures["cross_validated"]["f1"] == 1.0
 
 
+def test_judged_runs_are_recorded_beyond_their_end() -> None:
+    examples = [
+        MultiExample("Who won the tour?", (), (("Matteo Brisk",),), "made"),
+        MultiExample("Who?", (), (), "made", ("x",)),
+    ]
+    runs = LoopRuns(Fixed(), examples, [PASSAGES] * 2, embed, read, lambda _: None)
+    unwilling = weights(bias=-5.0, kind=4.0)
+    assert runs.answers(0, unwilling) == []
+    (run,) = recorded(runs, weights(bias=-0.5, kind=0.2))  # of the second question no answer is known
+    assert run.references == ((("Matteo Brisk",),),)
+    assert run.turns[0].chosen is not None
+    assert run.turns[-1].chosen is None
+    for turn in run.turns:
+        assert sum(p for _, p in turn.candidates) + turn.eoi == pytest.approx(1.0)
+
+
 def test_too_little_to_fit_is_said() -> None:
     few = [MultiExample("Who won?", (), (("Matteo Brisk",),), "made")] * 3
     with pytest.raises(InputError, match="too few"):
         fit_reranker(LoopRuns(Fixed(), few, [PASSAGES] * 3, embed, read))
     with pytest.raises(InputError, match="nothing to fit"):
-        fit_weights([(np.zeros((4, len(FEATURES))), np.zeros(4, dtype=bool))])
+        fit_weights([Labelled(np.zeros((4, len(FEATURES))), np.zeros(4, dtype=bool), True)])
 
 
 def test_the_fit_is_at_a_minimum_and_its_softmax_finds_what_decides() -> None:
@@ -293,11 +311,11 @@ def test_the_fit_is_at_a_minimum_and_its_softmax_finds_what_decides() -> None:
         if rng.random() < 0.5:
             y[int(x[:, 0].argmax())] = True
             x[:, 1] += 3
-        steps.append((x, y))
+        steps.append(Labelled(x, y, not y.any()))
     fitted = fit_weights(steps)
     assert fitted.weights[FEATURES[0]] > 0 < fitted.weights[FEATURES[1]]
     right = 0
-    for x, y in steps:
-        scores = fitted.scores(x)
-        right += bool(y[scores.argmax()]) if y.any() else bool(scores.max() <= 0)
+    for s in steps:
+        scores = fitted.scores(s.values)
+        right += bool(s.right[scores.argmax()]) if not s.end else bool(scores.max() <= 0)
     assert right >= 54

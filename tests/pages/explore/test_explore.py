@@ -159,6 +159,17 @@ def test_strike_and_run_on(app: AppTest, store: Store) -> None:
     ]
     assert "added by a person" in texts(app)
     assert "Excluded: Rachel Zegler" in texts(app)
+    assert [(j.position, j.verdict) for j in store.labels.judgments(first)] == [(1, "wrong")]
+    assert not store.labels.judgments(link(app))  # what was kept is not judged
+
+
+def test_a_label_stands_where_an_answer_is_struck_too(app: AppTest, store: Store) -> None:
+    ask(app)
+    first = link(app)
+    verdict(app, 1).set_value("duplicate").run()
+    app.button(key=f"{first}.strike.1").click().run()
+    button(app, "Continue from here").click().run()
+    assert [(j.position, j.verdict) for j in store.labels.judgments(first)] == [(1, "duplicate")]
 
 
 def test_add_an_answer_and_run_on(app: AppTest, store: Store) -> None:
@@ -168,6 +179,7 @@ def test_add_an_answer_and_run_on(app: AppTest, store: Store) -> None:
     stored = store.predictions.get_prediction(link(app)).prediction
     assert stored.question.pinned == ("Natalie Wood", "Rita Moreno")
     assert [a.text for a in stored.answers] == ["Natalie Wood", "Rita Moreno", "Rachel Zegler", "Carol Lawrence"]
+    assert [(j.position, j.verdict) for j in store.labels.judgments(link(app))] == [(1, "correct")]
 
 
 def test_corrections_can_be_undone(app: AppTest) -> None:

@@ -1,0 +1,143 @@
+"""What judged questions bring: the default system's reranker fitted near its weights on 25, 50, 100 and 200 questions of another source, F1 before and after.
+
+    python -m benchmarks.training.judged --multi TRAIN --dev DEV --out FOLDER --quick [--source multispanqa] [--counts 25 50 100 200] [--draws 5]
+
+Gold answers of the train part stand for what a person would judge.  The fit is the loop's first stage (core.training.judgments).  F1 on the dev part of
+the same source: of each question the mean over the draws, against the present weights, with a 95% paired bootstrap interval over questions.  Without
+--dev the train questions outside the pool that is drawn from are asked instead: for choices between ways to fit.  FOLDER keeps what the models said and
+each fit, so that the same command goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from core.cli import quiet_libraries
+from core.engine import Engine
+from core.errors import CheckpointError
+from core.evaluation.folder import trim
+from core.metrics.significance.bootstrap import compare
+from core.models.encoders.device import bf16_autocast, pick_device
+from core.models.ranking.reranker import Weights, read_weights
+from core.settings import OFF, Settings
+from core.training.data.held_out_passages import own_passages
+from core.training.judgments import fit_near
+from core.training.output_cache import cached_outputs
+from core.training.tasks.reranker import Runs, runs_of
+
+SYSTEM = "ambiscope"
+SOURCES = ("multispanqa", "quotesum", "ramdocs", "asqa")
+Row = dict[str, Any]
+
+
+class Kept:
+    """The rows of FOLDER: the fits that are done."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.file = folder / "rows.jsonl"
+        trim(self.file)
+        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
+        self.rows: list[Row] = [json.loads(line) for line in lines]
+
+    def has(self, source: str, count: int, draw: int) -> bool:
+        return any((r["source"], r["count"], r["draw"]) == (source, count, draw) for r in self.rows)
+
+    def add(self, row: Row) -> None:
+        self.rows.append(row)
+        with self.file.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(row) + "\n")
+
+
+def runs_over(engine: Engine, found: Any) -> tuple[Runs, Weights]:
+    """The runs of these questions, and the reranker that the system has for them."""
+    verified = engine.settings.verifier != OFF
+    runs, about = runs_of(engine, SYSTEM, *found, [""] * len(found[0]), verified, lambda _: None)
+    weights = read_weights(about["folder"], "own_verified" if verified else "own", SYSTEM)
+    if weights is None:
+        raise CheckpointError(f"{SYSTEM} has no reranker for questions that bring their passages: there is nothing to fit near")
+    return runs, weights
+
+
+def measure(kept: Kept, engine: Engine, args: argparse.Namespace, source: str) -> None:
+    """All draws of a source: the small counts first."""
+    most = args.pool if args.dev else args.pool + args.test
+    train = own_passages(engine, [args.multi], most, sources=[source])
+    pool, rest = (tuple(part[where] for part in train) for where in (slice(args.pool), slice(args.pool, None)))
+    asked, present = runs_over(engine, own_passages(engine, [args.dev], sources=[source]) if args.dev else rest)
+    judged, _ = runs_over(engine, pool)
+    everything = range(len(asked.examples))
+    if not kept.has(source, 0, 0):
+        kept.add(
+            {"source": source, "count": 0, "draw": 0, "pool": len(pool[0]), "f1": list(asked.f1(everything, present).values())}
+        )
+    for count in sorted(c for c in args.counts if c <= len(pool[0])):
+        for draw in range(args.draws):
+            if kept.has(source, count, draw):
+                continue
+            order = list(range(len(pool[0])))
+            random.Random(f"{args.seed} {source} {draw}").shuffle(order)  # a larger count holds the smaller one of its draw
+            fit = fit_near(judged, present, ids=order[:count])
+            scores = list(asked.f1(everything, fit.weights).values())
+            kept.add({"source": source, "count": count, "draw": draw, **fit.to_json(), "f1": scores})
+            print(f"{source} {count} draw {draw}: {fit.to_json()}, {100 * sum(scores) / len(scores):.1f}", flush=True)
+
+
+def table(rows: Sequence[Row], draws: int) -> list[str]:
+    """One line a source and count whose draws are all there."""
+    lines = [
+        "| source | judged | draws kept | F1 before | F1 after | difference | questions |",
+        "|---|--:|--:|--:|--:|---|--:|",
+    ]
+    for first in (r for r in rows if not r["count"]):
+        own = [r for r in rows if r["source"] == first["source"] and r["count"]]
+        for count in sorted({r["count"] for r in own}):
+            drawn = [r for r in own if r["count"] == count]
+            if len(drawn) < draws:
+                continue
+            after = [sum(values) / len(values) for values in zip(*(r["f1"] for r in drawn), strict=True)]
+            found = compare(after, first["f1"])
+            low, high = found.interval or (0.0, 0.0)
+            lines.append(
+                f"| {first['source']} | {count} | {sum(r['kept'] for r in drawn)} of {len(drawn)} | {100 * sum(first['f1']) / len(after):.1f} | "
+                f"{100 * sum(after) / len(after):.1f} | {100 * (found.difference or 0):+.1f} [{100 * low:+.1f}, {100 * high:+.1f}] | {len(after)} |"
+            )
+    return lines
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    quiet_libraries()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--multi", type=Path, required=True, metavar="FILE", help="questions that are judged")
+    parser.add_argument("--dev", type=Path, metavar="FILE", help="questions of the same sources to test on")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--source", nargs="+", default=SOURCES, metavar="NAME")
+    parser.add_argument("--counts", type=int, nargs="+", default=[25, 50, 100, 200])
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--pool", type=int, default=250, help="questions of a source to draw from")
+    parser.add_argument("--test", type=int, default=100, help="without --dev: questions of a source to test on")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="read in bf16 where it is native")
+    args = parser.parse_args(argv)
+    settings = Settings.from_env()
+    engine = Engine(settings)
+    kept = Kept(args.out)
+    with ExitStack() as how:
+        how.enter_context(cached_outputs(args.out / "outputs.sqlite"))
+        if args.quick:
+            how.enter_context(bf16_autocast(pick_device(settings.device)))
+        for source in args.source:
+            measure(kept, engine, args, source)
+            print("\n".join(table(kept.rows, args.draws)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
