@@ -182,7 +182,7 @@ def commands() -> list[tuple[str, str, list[str]]]:
     found = []
     for path in OURS:
         for block in re.findall(r"(?ms)^ *```sh$(.*?)^ *```$", path.read_text(encoding="utf-8")):
-            for line in block.splitlines():
+            for line in block.replace("\\\n", " ").splitlines():
                 words = shlex.split(line, comments=True)
                 while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
                     words.pop(0)

@@ -19,7 +19,7 @@ from core.engine import statuses
 from core.errors import CheckpointError, DownloadError
 from core.hub import fetched, is_name, put
 from core.models.finding import BUNDLED, find_answering, find_checkpoint, find_fid, find_verifier, is_span_model
-from core.models.span.checkpoints import digest
+from core.models.weights.files import digest
 from core.settings import ROOT, Settings
 
 SPAN = {"config.json": json.dumps({"kind": "span"}).encode(), "model.safetensors": b"weights"}

@@ -15,9 +15,9 @@ import torch
 from torch import nn
 
 from core.models.seq2seq.small import SmallConfig, make_small
+from core.retrieval.encoder import weights_of
 from core.training.data.examples import MultiExample
 from core.training.freezing import freeze
-from core.training.output_cache import weights_of
 from core.training.tasks.fid import FidTask
 from core.training.tasks.seq2seq import saver
 from core.training.trainer import TrainConfig, fit
