@@ -68,7 +68,7 @@ class Settings:
     # the app and `ask` over such a service instead of models of their own
     engine_url: str = ""  # http://127.0.0.1:8700
     engine_key: str = field(default="", repr=False)  # the service's key
-    engine_timeout: int = 15  # seconds without a word from the service
+    engine_timeout: int = 30  # seconds without a word from the service
 
     def __post_init__(self) -> None:
         for name, allowed in (

@@ -340,7 +340,9 @@ def make_app(engine: Engine) -> FastAPI:
     async def health() -> Response:
         status = "ok" if service.ready.is_set() else "loading"
         pool = service.questions
-        found = {"status": status, "problem": service.problem, "waiting": pool.waiting, "running": pool.running}
+        # whoever has no key hears that there is a problem, not what it says of this machine
+        problem = "the models could not be loaded; see the log" if service.problem and settings.serve_key else service.problem
+        found = {"status": status, "problem": problem, "waiting": pool.waiting, "running": pool.running}
         return Json(protocol.stamped(found))
 
     @app.get("/metrics", summary="Figures for Prometheus")

@@ -55,7 +55,7 @@ def test_the_app_answers_from_the_service(
 ) -> None:
     address, process = service
     home: Path = tmp_path_factory.mktemp("front") / "home"
-    with serve(home, "small", ENGINE_URL=address, ENGINE_KEY=KEY) as app:
+    with serve(home, "small", ENGINE_URL=address, ENGINE_KEY=KEY, ENGINE_TIMEOUT="60") as app:
         page = browser.new_page()
         page.goto(app, timeout=WAIT)
         box = page.get_by_label("Question", exact=True)

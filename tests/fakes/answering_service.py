@@ -35,6 +35,7 @@ class HeldEngine(Engine):
 
     def warm(self, corpus: str | None = None) -> None:
         self.corpus(corpus).warm()
+        super().system("scripted", corpus)
 
     def system(
         self,
@@ -108,7 +109,7 @@ def running(settings: Settings, engine: Engine | None = None) -> Iterator[Runnin
     thread = threading.Thread(target=lambda: server.run(sockets=[sock]), daemon=True)
     thread.start()
     made = Running(f"http://127.0.0.1:{sock.getsockname()[1]}", app.state.service, server, thread)
-    until(made.service.ready.is_set)
+    until(made.service.ready.is_set, 120)
     try:
         yield made
     finally:

@@ -32,6 +32,7 @@ def front(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """The app asks the service, and loads nothing itself."""
     monkeypatch.setenv("AMBISCOPE_ENGINE_URL", service.address)
     monkeypatch.setenv("AMBISCOPE_ENGINE_KEY", "a-key")
+    monkeypatch.setenv("AMBISCOPE_ENGINE_TIMEOUT", "60")
     monkeypatch.setattr(libraries, "load", lambda: pytest.fail("the app loaded what only models need"))
 
 

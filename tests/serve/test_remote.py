@@ -46,7 +46,7 @@ def front(service: Running, tmp_path: Path) -> Settings:
         corpus="small",
         engine_url=service.address,
         engine_key="a-key",
-        engine_timeout=10,
+        engine_timeout=60,
     )
 
 
