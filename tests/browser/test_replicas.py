@@ -94,7 +94,7 @@ def test_two_replicas_are_one_app(replicas: list[str], shared: Settings, url: st
         done(page)
         page.get_by_text("Rachel Zegler").first.wait_for(timeout=WAIT)
         page.goto(f"{address}corpora", timeout=WAIT)
-        page.get_by_role("gridcell", name="fresh").first.wait_for(timeout=WAIT, state="attached")
+        page.locator("td", has_text="fresh").first.wait_for(timeout=WAIT, state="attached")  # drawn on a canvas
     with Store(url) as store:
         assert len({p.question for p in store.predictions.recent_predictions()}) == 4
 
