@@ -119,7 +119,7 @@ def _ended(run: LoopRun) -> None:
 
 
 def result(made: LoopResult) -> None:
-    show = {"better": st.success, "worse": st.warning, "undecided": st.info}[made.outcome]
+    show = {"better": st.success, "worse": st.warning, "undecided": st.info}[made.verdict]
     show(escape(made.words()))
     rows = [
         {

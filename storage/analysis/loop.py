@@ -86,13 +86,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class LoopResult:
-    """`outcome`: better, worse, or undecided (the interval holds 0).  `before` and `after` are ids of stored evaluations."""
+    """`verdict`: better, worse, or undecided (the interval holds 0).  `before` and `after` are ids of stored evaluations."""
 
     snapshot: int
     checkpoint: str
     before: str
     after: str
-    outcome: str
+    verdict: str  # the name in result.json
     differences: tuple[Difference, ...]
     questions: int
     left_out: int  # questions of the file that are in the snapshot, or were trained on beside it
@@ -111,7 +111,7 @@ class LoopResult:
             "better": "The trained model is better",
             "worse": "The trained model is worse",
             "undecided": "No difference is shown",
-        }[self.outcome]
+        }[self.verdict]
         return (
             f"{said}: F1 answer {d.before:.3f} before, {d.after:.3f} after ({d.difference:+.3f}{between}) "
             f"on {d.n} questions that are not in snapshot {self.snapshot}"
@@ -303,15 +303,15 @@ class _Loop:
     ) -> LoopResult:
         differences = tuple(_difference(m, reports["before"], reports["after"]) for m in METRICS)
         interval = differences[0].interval
-        outcome = "undecided"
+        verdict = "undecided"
         if interval is not None and (interval[0] > 0 or interval[1] < 0):
-            outcome = "better" if interval[0] > 0 else "worse"
+            verdict = "better" if interval[0] > 0 else "worse"
         ids = dict(self.state.get("evaluations", {}))
         for name, report in reports.items():
             if name not in ids:
                 about = {"snapshot": snapshot.number, "snapshot_sha256": snapshot.sha256, "part": name}
                 about |= (
-                    {"before": ids["before"], "verdict": outcome, "differences": [asdict(d) for d in differences]}
+                    {"before": ids["before"], "verdict": verdict, "differences": [asdict(d) for d in differences]}
                     if ids
                     else {}
                 )
@@ -322,7 +322,7 @@ class _Loop:
             str(checkpoint),
             ids["before"],
             ids["after"],
-            outcome,
+            verdict,
             differences,
             len(questions.rows),
             questions.left_out,
