@@ -50,12 +50,15 @@ def peak_mb(pid: int) -> float:
 
 
 @contextmanager
-def running(home: Path) -> Iterator[tuple[str, int]]:
-    """The app over this AMBISCOPE_HOME: (address, process id), as soon as it answers.  Raises RuntimeError if it does not start."""
+def running(home: Path, **more: str) -> Iterator[tuple[str, int]]:
+    """The app over this AMBISCOPE_HOME: (address, process id), as soon as it answers.  `more`: further settings.
+
+    Raises RuntimeError if it does not start.
+    """
     port, started = free_port(), time.perf_counter()
     command = [sys.executable, "-m", "pages.app.launch", "--server.port", str(port), "--server.address", "127.0.0.1"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "AMBISCOPE_HOME": str(home)}, **quiet)
+    server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "AMBISCOPE_HOME": str(home), **more}, **quiet)
     try:
         while True:
             try:

@@ -131,7 +131,7 @@ def _ended(run: LoopRun) -> None:
 
 
 def result(made: LoopResult) -> None:
-    show = {"better": st.success, "worse": st.warning, "undecided": st.info, "unchanged": st.info}[made.outcome]
+    show = {"better": st.success, "worse": st.warning, "undecided": st.info, "unchanged": st.info}[made.verdict]
     show(escape(made.words()))
     rows = [
         {
@@ -151,7 +151,7 @@ def result(made: LoopResult) -> None:
         f"Learned from {made.trained_on} questions of snapshot {made.snapshot}. {left}"
         + (
             ""
-            if made.outcome == "unchanged"
+            if made.verdict == "unchanged"
             else f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={escape(Path(made.checkpoint))}."
         )
     )

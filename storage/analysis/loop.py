@@ -93,14 +93,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class LoopResult:
-    """`outcome`: better, worse, undecided (the interval holds 0), or unchanged (nothing that was fitted helped, so nothing was kept).  `before` and
+    """`verdict`: better, worse, undecided (the interval holds 0), or unchanged (nothing that was fitted helped, so nothing was kept).  `before` and
     `after` are ids of stored evaluations.  `fits`: of each reranker the F1 on judged questions that its fit did not see, before and after, and whether it was `kept`."""
 
     snapshot: int
     checkpoint: str
     before: str
     after: str
-    outcome: str
+    verdict: str  # the name in result.json
     differences: tuple[Difference, ...]
     questions: int
     left_out: int  # questions of the file that are in the snapshot, or were trained on beside it
@@ -117,7 +117,7 @@ class LoopResult:
 
     def _outcome(self) -> str:
         d = self.main
-        if self.outcome == "unchanged":
+        if self.verdict == "unchanged":
             return "Nothing was kept: the model is as it was."
         if d.difference is None or d.before is None or d.after is None:
             return "Neither run has a defined F1 answer: nothing can be said."
@@ -126,7 +126,7 @@ class LoopResult:
             "better": "The new model is better",
             "worse": "The new model is worse",
             "undecided": "No difference is shown",
-        }[self.outcome]
+        }[self.verdict]
         return (
             f"{said}: F1 answer {d.before:.3f} before, {d.after:.3f} after ({d.difference:+.3f}{between}) "
             f"on {d.n} questions that are not in snapshot {self.snapshot}."
@@ -362,19 +362,19 @@ class _Loop:
     ) -> LoopResult:
         differences = tuple(_difference(m, reports["before"], reports["after"]) for m in METRICS)
         interval = differences[0].interval
-        outcome = "undecided"
+        verdict = "undecided"
         if interval is not None and (interval[0] > 0 or interval[1] < 0):
-            outcome = "better" if interval[0] > 0 else "worse"
+            verdict = "better" if interval[0] > 0 else "worse"
         if reports["after"] is reports["before"]:
-            outcome = "unchanged"
+            verdict = "unchanged"
         ids = dict(self.state.get("evaluations", {}))
         for name, report in reports.items():
-            if outcome == "unchanged" and ids:
+            if verdict == "unchanged" and ids:
                 ids["after"] = ids["before"]
             elif name not in ids:
                 about = {"snapshot": snapshot.number, "snapshot_sha256": snapshot.sha256, "part": name}
                 about |= (
-                    {"before": ids["before"], "verdict": outcome, "differences": [asdict(d) for d in differences]}
+                    {"before": ids["before"], "verdict": verdict, "differences": [asdict(d) for d in differences]}
                     if ids
                     else {}
                 )
@@ -385,7 +385,7 @@ class _Loop:
             checkpoint,
             ids["before"],
             ids["after"],
-            outcome,
+            verdict,
             differences,
             len(questions.rows),
             questions.left_out,

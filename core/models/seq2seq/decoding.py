@@ -9,10 +9,12 @@ Legend: B questions, K sequences a question, T tokens, V vocabulary.
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from typing import Any, Literal
 
 import torch
@@ -185,10 +187,17 @@ def _plain(text: str) -> str:
 
 
 def surface(text: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
-    """The first occurrence of an uncased model's answer, ignoring case and accents, with the text of the passage."""
-    for p in passages:
-        for start, end in find_spans(_plain(p.passage.text), _plain(text)):
-            return Evidence(p.passage.id, start, end, p.passage.text[start:end])
+    """The first occurrence of an uncased model's answer, ignoring case and accents, with the text of the passage.
+
+    An answer that breaks off within a word ("ron grain") is completed to the word ("Ron Grainer") if it occurs nowhere else.
+    """
+    plain = [(p, _plain(p.passage.text)) for p in passages]
+    found = ((p, span) for p, own in plain for span in find_spans(own, _plain(text)))
+    words = re.findall(r"\w+", _plain(text))
+    cut_off = re.compile(r"\b" + r"\W{0,3}".join(words) + r"\w+", re.IGNORECASE)
+    longer = ((p, match.span()) for p, own in plain if words for match in cut_off.finditer(own))
+    for p, (start, end) in (*islice(found, 1), *islice(longer, 1)):
+        return Evidence(p.passage.id, start, end, p.passage.text[start:end])
     return None
 
 

@@ -419,6 +419,10 @@ def test_an_uncased_answer_is_shown_as_the_passage_writes_it() -> None:
     assert shown("elodie munoz - ruiz", passages, True) == "Élodie Muñoz-Ruiz"
     assert shown("elodie", passages, False) == "elodie"
     assert shown("nobody", passages, True) == "nobody"
+    assert shown("elodie mun", passages, True) == "Élodie Muñoz"  # it broke off within a word
+    assert shown("was", passages, True) == "was"
+    assert shown("e", [], True) == "e"
+    assert shown("?", passages, True) == "?"
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_a_better_model(store: Store, settings: Settings, questions: Path, tmp_p
         store, settings, options(tmp_path, questions), run=commands, progress=lambda what, share: said.append((what, share))
     )
     assert commands.calls == ["before", "train", "after"]
-    assert made.outcome == "better"
+    assert made.verdict == "better"
     assert (made.questions, made.left_out, made.trained_on, made.main.n) == (10, 2, 1, 9)  # one question failed
     asked = json.loads((tmp_path / "loop" / "questions.json").read_text())
     assert {q["id"] for q in asked} == {f"q{n}" for n in NUMBERS} - {"q3", "q4"}  # by its words, and by its id
@@ -135,7 +135,7 @@ def test_a_better_model(store: Store, settings: Settings, questions: Path, tmp_p
 @pytest.mark.parametrize(("gain", "outcome"), [(-0.3, "worse"), (0.0, "undecided")])
 def test_other_ends(store: Store, settings: Settings, questions: Path, tmp_path: Path, gain: float, outcome: str) -> None:
     made = run_loop(store, settings, options(tmp_path, questions, minutes=1.0, steps=None), run=Commands(gain))
-    assert made.outcome == outcome
+    assert made.verdict == outcome
     assert {"worse": "worse", "undecided": "No difference"}[outcome] in made.words()
 
 
@@ -154,7 +154,7 @@ def test_few_judgments_fit_rerankers_and_train_nothing(
     commands = Commands()
     made = run_loop(store, settings, options(tmp_path, questions, train_from=200), run=commands)
     assert commands.calls == ["before", "fit", "after"]
-    assert made.outcome == "better"
+    assert made.verdict == "better"
     assert made.checkpoint == str(tmp_path / "loop" / "fit")
     fit = commands.arguments["fit"]
     assert fit[3:6] == ["train", "reranker", "--near"]
@@ -171,7 +171,7 @@ def test_a_fit_that_does_not_help_is_not_kept(store: Store, settings: Settings, 
     commands = Commands(kept=False)
     made = run_loop(store, settings, options(tmp_path, questions, steps=None), run=commands)
     assert commands.calls == ["before", "fit"]  # nothing to measure again
-    assert (made.outcome, made.checkpoint, made.after) == ("unchanged", "default", made.before)
+    assert (made.verdict, made.checkpoint, made.after) == ("unchanged", "default", made.before)
     assert "Nothing was kept" in made.words()
     assert "not kept." in made.words()
     assert store.evaluations.count_evaluations() == 1
@@ -227,7 +227,7 @@ def test_two_loops_in_one_folder(store: Store, settings: Settings, questions: Pa
         pytest.raises(ConflictError, match=r"loop is in use: a loop in process \d+ on "),
     ):
         other.submit(run_loop, store, settings, wanted, run=commands).result()
-    assert run_loop(store, settings, wanted, run=commands).outcome
+    assert run_loop(store, settings, wanted, run=commands).verdict
 
 
 def test_what_is_refused(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:
