@@ -16,6 +16,7 @@ import random
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ from core.models.encoders.device import bf16_autocast, pick_device
 from core.models.ranking.reranker import Weights, read_weights
 from core.settings import OFF, Settings
 from core.training.data.held_out_passages import own_passages
-from core.training.judgments import fit_near
+from core.training.judgments import SHIFTS, fit_near, near
+from core.training.logit import Logit, with_parameters
 from core.training.output_cache import cached_outputs
 from core.training.tasks.reranker import Runs, runs_of
 
@@ -74,6 +76,9 @@ def measure(kept: Kept, engine: Engine, args: argparse.Namespace, source: str) -
     asked, present = runs_over(engine, own_passages(engine, [args.dev], sources=[source]) if args.dev else rest)
     judged, _ = runs_over(engine, pool)
     everything = range(len(asked.examples))
+    if args.ways:
+        print("\n".join(compare_ways(args, judged, asked, present, shuffled(args, source, 0, len(pool[0])))), flush=True)
+        return
     if not kept.has(source, 0, 0):
         kept.add(
             {"source": source, "count": 0, "draw": 0, "pool": len(pool[0]), "f1": list(asked.f1(everything, present).values())}
@@ -82,12 +87,43 @@ def measure(kept: Kept, engine: Engine, args: argparse.Namespace, source: str) -
         for draw in range(args.draws):
             if kept.has(source, count, draw):
                 continue
-            order = list(range(len(pool[0])))
-            random.Random(f"{args.seed} {source} {draw}").shuffle(order)  # a larger count holds the smaller one of its draw
-            fit = fit_near(judged, present, ids=order[:count])
+            fit = fit_near(judged, present, ids=shuffled(args, source, draw, len(pool[0]))[:count])
             scores = list(asked.f1(everything, fit.weights).values())
             kept.add({"source": source, "count": count, "draw": draw, **fit.to_json(), "f1": scores})
             print(f"{source} {count} draw {draw}: {fit.to_json()}, {100 * sum(scores) / len(scores):.1f}", flush=True)
+
+
+def ways(judged: Runs, present: Weights, ids: Sequence[int]) -> dict[str, Weights]:
+    """Other ways to fit these questions, without the gate that keeps only what helps held-out ones."""
+    judged.f1(ids, present)  # collects the steps
+    steps = Logit.of(judged.steps(ids), present)
+    shifted = {f"bias {shift:+.1f}": replace(present, bias=present.bias + shift) for shift in SHIFTS}
+    return shifted | {f"pull {pull:g}": with_parameters(present, near(steps, present, pull)) for pull in (10.0, 1.0)}
+
+
+def compare_ways(args: argparse.Namespace, judged: Runs, asked: Runs, present: Weights, order: Sequence[int]) -> list[str]:
+    """One line a way, fitted to the largest count of the first draw."""
+    ids = order[: max(args.counts)]
+    first = list(asked.f1(range(len(asked.examples)), present).values())
+    lines = ["| way | F1 of the judged questions | F1 | difference |", "|---|--:|--:|---|"]
+    for name, weights in ways(judged, present, ids).items():
+        own, values = judged.f1(ids, weights).values(), list(asked.f1(range(len(first)), weights).values())
+        said = _difference(values, first)
+        lines.append(f"| {name} | {100 * sum(own) / len(own):.1f} | {100 * sum(values) / len(values):.1f} | {said} |")
+    return lines
+
+
+def _difference(after: Sequence[float], before: Sequence[float]) -> str:
+    found = compare(after, before)
+    low, high = found.interval or (0.0, 0.0)
+    return f"{100 * (found.difference or 0):+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+
+
+def shuffled(args: argparse.Namespace, source: str, draw: int, n: int) -> list[int]:
+    """The questions of a draw in order: a larger count holds the smaller one."""
+    order = list(range(n))
+    random.Random(f"{args.seed} {source} {draw}").shuffle(order)
+    return order
 
 
 def table(rows: Sequence[Row], draws: int) -> list[str]:
@@ -103,11 +139,9 @@ def table(rows: Sequence[Row], draws: int) -> list[str]:
             if len(drawn) < draws:
                 continue
             after = [sum(values) / len(values) for values in zip(*(r["f1"] for r in drawn), strict=True)]
-            found = compare(after, first["f1"])
-            low, high = found.interval or (0.0, 0.0)
             lines.append(
                 f"| {first['source']} | {count} | {sum(r['kept'] for r in drawn)} of {len(drawn)} | {100 * sum(first['f1']) / len(after):.1f} | "
-                f"{100 * sum(after) / len(after):.1f} | {100 * (found.difference or 0):+.1f} [{100 * low:+.1f}, {100 * high:+.1f}] | {len(after)} |"
+                f"{100 * sum(after) / len(after):.1f} | {_difference(after, first['f1'])} | {len(after)} |"
             )
     return lines
 
@@ -123,6 +157,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--pool", type=int, default=250, help="questions of a source to draw from")
     parser.add_argument("--test", type=int, default=100, help="without --dev: questions of a source to test on")
+    parser.add_argument(
+        "--ways", action="store_true", help="compare ways to fit the largest count of the first draw, ungated, instead"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="read in bf16 where it is native")
     args = parser.parse_args(argv)

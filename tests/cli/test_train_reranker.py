@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from core.cli import main
+from core.engine import Engine
+from core.models.ranking.calibration import Calibration, Platt, write_calibration
 from core.models.ranking.features import FEATURES
 from core.models.ranking.reranker import Weights, file_of, read_weights, write_weights
 from core.models.span.checkpoints import save_span_network
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
+from core.settings import Settings
+from core.systems.shared.base import Options
+from core.systems.shared.stopping import LoopEnd
+from core.training.judgments import NearFit
 
 NAMES = ("Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz", "Greta", "Hugo", "Ida", "Jan", "Karl", "Lena")
 
@@ -117,6 +125,37 @@ def test_judged_questions_fit_what_the_system_has_nearby(
     assert fitted.fitted_on == ("before; then 13 judged questions of judged.jsonl" if near["kept"] else "before")
     assert main([*arguments, "--annotated", str(tmp_path)]) == 2
     assert "--near takes judged questions with their passages" in capsys.readouterr().err
+
+
+def test_a_fit_nearby_keeps_probabilities_calibrated(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zero = dict.fromkeys(FEATURES, 0.0)
+    write_weights(checkpoint, Weights(zero, zero, dict.fromkeys(FEATURES, 1.0), 3.0, "before"), "own")
+
+    def calibrated(answerer: Path) -> LoopEnd:
+        engine = Engine(replace(Settings.from_env(), answerer=str(answerer)))
+        system: Any = engine.system("ambiscope", None, Options(clarify=False), own_passages=True)
+        end: LoopEnd = system.stopping
+        return end
+
+    place = calibrated(checkpoint).place
+    even = Platt({"odds": 1.0}, 0.0)
+    write_calibration(checkpoint, place.name, Calibration(even, even, "12 questions", place.weights))
+    assert calibrated(checkpoint).calibration is not None
+
+    def helps(_runs: Any, present: Weights, *_: Any) -> NearFit:
+        return NearFit(replace(present, bias=1.0), 12, 10.0, 0.4, 0.5)
+
+    monkeypatch.setattr("core.training.judgments.fit_near", helps)
+    out, judged = tmp_path / "out", questions(tmp_path / "judged.jsonl")
+    arguments = ["train", "reranker", "--near", "--init", str(checkpoint), "--multi", str(judged), "--out", str(out)]
+    assert main(arguments) == 0
+    after = calibrated(out)
+    assert after.place.weights != place.weights  # other rerankers, so the earlier calibration would not be found
+    assert after.calibration is not None
+    assert after.calibration.fitted_on == "12 questions; then 12 judged questions"
+    assert after.calibration.answer != even
 
 
 def test_without_questions_it_says_what_to_give(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,14 +111,14 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         """Each reranker that the system has, near what it is."""
         nonlocal checkpoint, judged
         verified = "verifier" in args.additions and settings.verifier != OFF
-        asked = args.system, *found, [""] * len(found[0])
+        examples, passages = found
         try:
-            runs, about = runs_of(engine, *asked, verified, say)
+            runs, about = runs_of(engine, args.system, examples, passages, [""] * len(examples), verified, say)
         except CheckpointError:  # its base may not be installed
             if not verified or settings.verifier != "default":
                 raise
             verified = False
-            runs, about = runs_of(engine, *asked, verified, say)
+            runs, about = runs_of(engine, args.system, examples, passages, [""] * len(examples), verified, say)
         judged = runs
         checkpoint = about.pop("folder")
         report.update(about)
@@ -138,9 +138,13 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         if not isinstance(judged, LoopRuns) or not (checkpoint / CALIBRATIONS).is_file():
             return
         for kind in (k for k in fitted if report[k]["kept"]):
-            own = {"options": Options(clarify=False), "own_passages": kind.startswith("own")}
             before, after = (
-                Engine(replace(settings, answerer=str(where))).system(args.system, None, **own).stopping
+                getattr(  # noqa: B009 - every system with calibrations has it, the protocol has not
+                    Engine(replace(settings, answerer=str(where))).system(
+                        args.system, None, Options(clarify=False), own_passages=kind.startswith("own")
+                    ),
+                    "stopping",
+                )
                 for where in (checkpoint, folder)
             )
             if before.calibration is not None:

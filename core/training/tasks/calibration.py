@@ -167,8 +167,8 @@ def fit_calibration(
         ends += end
     loops = any(values["end"] > log_odds(0.0) for values, _ in answers)
     answer = fit_platt(answers, ("odds", "end", "later") if loops else ("odds",), near.answer if near else None)
-    end = fit_platt(ends, ("odds", "later"), near.end if near else None) if loops else None
-    return Calibration(answer, end, fitted_on, weights)
+    nothing_left = fit_platt(ends, ("odds", "later"), near.end if near else None) if loops else None
+    return Calibration(answer, nothing_left, fitted_on, weights)
 
 
 def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:
