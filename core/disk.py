@@ -134,6 +134,13 @@ def new_array(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap
     return np.lib.format.open_memmap(path, mode="r+")
 
 
+def new_mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap[Any, Any]:
+    """A new file of numbers without a header, memory-mapped for writing, with its blocks allocated.  Raises DiskFullError, OSError."""
+    with path.open("wb") as file:
+        reserve(file, np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)))
+    return np.memmap(path, dtype=dtype, mode="r+", shape=shape)
+
+
 def mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
     """A memory-mapped file for reading; an empty file gives an empty array.  A plain array, because np.memmap's own indexing is slower.
 

@@ -12,7 +12,7 @@ import hashlib
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -21,17 +21,34 @@ from core.retrieval import bm25, index, short_names
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
 from core.retrieval.encoder import Encoder, passage_text
 from core.retrieval.readers import read_passages, reader_for
-from core.retrieval.readers.lines import Limits, Rejected, Source, Tally
+from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected, Source, Tally
+from core.retrieval.vectors.files import Given
+from core.retrieval.vectors.importing import keep_index, write_given
 from core.text import storable
 
 BM25_FOLDER = "bm25"
 SHOWN_REJECTED = 200  # rejected rows listed in a report; the total counts all
 Fingerprints = list[list[str]]  # name and sha256 of each file
-Progress = Callable[[int, int, str], None]  # done, total (0: not known), stage: reading, words, encoding, indexing
+Progress = Callable[[int, int, str], None]  # done, total (0: not known), stage: reading, words, encoding or vectors, indexing
 
 
 def no_progress(done: int, total: int, stage: str) -> None:
     """A progress callback that does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What depends on the number of passages, as the settings say."""
+
+    index_kind: str  # auto: flat for a small corpus, ivfpq for a large one
+    large: int  # passages from which on a corpus is large
+
+    def kind(self, passages: int) -> str:
+        return ("ivfpq" if passages >= self.large else "flat") if self.index_kind == "auto" else self.index_kind
+
+    def stored(self, passages: int) -> index.Stored:
+        """Half the bytes for a large corpus; a flat index searches the file itself, which has to be float32."""
+        return "float16" if passages >= self.large and self.kind(passages) != "flat" else "float32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,36 +81,57 @@ class BuildReport:
     already_built: bool = False
 
 
-def fingerprint(paths: Sequence[Path], limits: Limits) -> Fingerprints:
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What a corpus is built from."""
+
+    paths: tuple[Path, ...]  # of passages
+    columns: Columns = DEFAULT_COLUMNS
+    vectors: Given | None = None  # then a row is a passage, however long it is
+
+
+def fingerprint(files: Files, limits: Limits) -> Fingerprints:
     """Name and sha256 of each file; if one of several cannot be read, its sha256 is empty and `_read` reports why.
 
     Raises InputError for a file of an unknown kind, or if the only file is missing or too large.
     """
     prints = []
+    paths, given = files.paths, files.vectors
     for path in paths:
         reader_for(path)
         digest = ""
         try:
             Source(path, limits, lambda _: None).check_size()
-            try:
-                with path.open("rb") as f:
-                    digest = hashlib.file_digest(f, "sha256").hexdigest()
-            except OSError as e:
-                raise InputError(f"{path} cannot be read ({e.strerror}); check its permissions") from e
+            digest = _sha256(path)
         except InputError:
             if len(paths) == 1:
                 raise
         prints.append([storable(path.name), digest])
+    if said := files.columns.chosen():
+        prints.append([f"columns {said}", ""])
+    if given is not None:
+        for path in (*given.files, *([given.ids] if given.ids else [])):
+            prints.append([storable(path.name), _sha256(path)])
+        prints.append([f"vectors {given.column}", ""])
     return prints
 
 
-def _read(folder: Path, paths: Sequence[Path], prints: Fingerprints, limits: Limits, progress: Progress) -> None:
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as f:
+            return hashlib.file_digest(f, "sha256").hexdigest()
+    except OSError as e:
+        raise InputError(f"{path} cannot be read ({e.strerror}); check its permissions") from e
+
+
+def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, progress: Progress) -> None:
     """Writes the passage store.  A damaged file among several is left out entirely and listed like a bad line.
 
     Raises InputError if no passage is left, FormatError if the only file is damaged.
     """
     rejected: list[Rejected] = []
     files: list[FileReport] = []
+    paths, options = given.paths, {"columns": given.columns, "whole": given.vectors is not None}
 
     def reject(row: Rejected) -> None:
         if len(rejected) < SHOWN_REJECTED:
@@ -103,7 +141,7 @@ def _read(folder: Path, paths: Sequence[Path], prints: Fingerprints, limits: Lim
         for path in paths:
             tally, before, listed = Tally(), writer.mark(), len(rejected)
             try:
-                for passage in read_passages(path, limits, reject, taken=writer.taken, tally=tally):
+                for passage in read_passages(path, limits, reject, taken=writer.taken, tally=tally, **options):
                     writer.add(passage)
                     if writer.count % 500 == 0:
                         progress(writer.count, 0, "reading")
@@ -133,11 +171,11 @@ def _read(folder: Path, paths: Sequence[Path], prints: Fingerprints, limits: Lim
 def build(
     name: str,
     folder: Path,
-    paths: Sequence[Path],
+    files: Files,
     prints: Fingerprints,
     *,
     encoder: Encoder,
-    kind: str,
+    size: Size,
     limits: Limits,
     progress: Progress,
 ) -> BuildReport:
@@ -151,7 +189,7 @@ def build(
     if facts.get("fingerprint") != prints:
         shutil.rmtree(folder, ignore_errors=True)
         try:
-            _read(folder, paths, prints, limits, progress)
+            _read(folder, files, prints, limits, progress)
         except (OSError, sqlite3.Error, StorageError):
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -164,14 +202,21 @@ def build(
         short_names.build(store, count, folder / short_names.FILE)
     encoding = time.perf_counter()
     before = (encoder.stats.model_seconds, encoder.stats.tokens, encoder.stats.padded_tokens)
-    resumed = index.write_vectors(
-        folder,
-        lambda start, stop: [passage_text(store[i]) for i in range(start, stop)],
-        count,
-        encoder,
-        store.digest,
-        lambda done, total: progress(done, total, "encoding"),
-    )
+    kind, stored = size.kind(count), size.stored(count)
+    resumed, kept = 0, ""
+    if files.vectors is not None:
+        write_given(folder, files.vectors, store, encoder, stored, lambda done, total: progress(done, total, "vectors"))
+        kept = keep_index(files.vectors, folder, count, encoder.dimension)
+    else:
+        resumed = index.write_vectors(
+            folder,
+            lambda start, stop: [passage_text(store[i]) for i in range(start, stop)],
+            count,
+            encoder,
+            store.digest,
+            lambda done, total: progress(done, total, "encoding"),
+            stored,
+        )
     encode_seconds = time.perf_counter() - encoding
     model, tokens, padded = (
         now - then
@@ -180,17 +225,27 @@ def build(
         )
     )
     progress(0, count, "indexing")
-    index.build_index(kind, index.open_vectors(folder, count, encoder.dimension), folder / index.INDEX)
+    if not kept:
+        index.build_index(
+            kind,
+            index.open_vectors(folder, count, encoder.dimension, stored),
+            folder / index.INDEX,
+            index.progress_key(encoder, store.digest),
+            lambda done, total: progress(done, total, "indexing"),
+        )
     import faiss
 
     index.Manifest(
         encoder=encoder.name,
         dimension=encoder.dimension,
         count=count,
-        kind=kind,
+        kind=kept or kind,
         digest=store.digest,
         faiss_version=faiss.__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        format=index.FORMATS[stored],
+        stored=stored,
+        given=int(bool(kept)),
     ).save(folder)
     progress(count, count, "indexing")
     fraction = model / encode_seconds * (tokens / padded if padded else 1.0) if model else None

@@ -30,15 +30,16 @@ from core.errors import (
 from core.models.encoders.retriever import index_name
 from core.retrieval import build as building
 from core.retrieval import short_names
-from core.retrieval.build import BuildReport, Fingerprints, Progress, no_progress
+from core.retrieval.build import BuildReport, Files, Fingerprints, Progress, Size, no_progress
 from core.retrieval.corpus import FACTS, PassageStore, folder_size, read_facts
 from core.retrieval.encoder import Encoder, Vectors, load_encoder
 from core.retrieval.gpus import Spread
 from core.retrieval.hybrid import checked_mode, search
 from core.retrieval.index import MANIFEST, Manifest, VectorIndex, check_manifest
 from core.retrieval.precomputed import load_precomputed
-from core.retrieval.readers.lines import Limits, Rejected
+from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected
 from core.retrieval.short_names import ShortNames
+from core.retrieval.vectors.files import Given
 from core.settings import Settings
 from core.types import Passage, RetrievedPassage
 
@@ -184,6 +185,7 @@ class CorpusLibrary:
         """`encoder`: an encoder that is already loaded; by default the settings' encoder is loaded when needed."""
         self.settings, self.folder = settings, settings.corpora_dir
         self._encoder, self._lock = encoder, threading.Lock()
+        self._size = Size(settings.index_kind, settings.large_corpus)
 
     def encoder(self) -> Encoder:
         """The settings' encoder, loaded once.  Raises CheckpointError."""
@@ -316,7 +318,7 @@ class CorpusLibrary:
         if not path.exists():
             return
         limits = Limits.for_own_files(self.settings)
-        if not self._usable(STARTER, building.fingerprint([path], limits)):
+        if not self._usable(STARTER, building.fingerprint(Files((path,)), limits)):
             ready = load_precomputed(path.parent, index_name(self.settings.encoder), self.encoder)
             self.create(STARTER, [path], progress, limits=limits, replace=True, wait=STARTER_WAIT_SECONDS, encoder=ready)
 
@@ -327,7 +329,8 @@ class CorpusLibrary:
             corpus = self._opened(name, folder)
         except (AmbiscopeError, OSError):
             return False
-        return corpus.store.facts.get("fingerprint") == prints and corpus.manifest.kind == self.settings.index_kind
+        fits = corpus.manifest.given or corpus.manifest.kind == self._size.kind(len(corpus))
+        return bool(fits) and corpus.store.facts.get("fingerprint") == prints
 
     # ------------------------------------------------------------ changing
 
@@ -342,26 +345,30 @@ class CorpusLibrary:
         replace: bool = False,
         wait: float = 0.0,
         encoder: Encoder | None = None,
+        columns: Columns = DEFAULT_COLUMNS,
+        vectors: Given | None = None,
     ) -> BuildReport:
         """Reads the files and builds their index; resumes an interrupted build of the same files.
 
         A complete corpus of the same files, encoder and kind of index is kept.  `limits`: those of uploads by default.
         `replace`: replace another corpus of this name once the new one is complete.  `wait`: seconds to wait for another build.
-        `encoder`: of the settings' name; loaded when none is given.
+        `encoder`: of the settings' name; loaded when none is given.  `columns`: the names of the files' fields.
+        `vectors`: computed already; then nothing is encoded but questions, and each row of the files is a passage.
         `on_reject` receives the rejected rows (the first 200) after the build.
         Raises InputError (name, files, no passage, name in use), ConflictError (being built), StorageError (disk full).
         """
         limits = limits or Limits.for_uploads(self.settings)
         if not paths:
             raise InputError("no file was given; give at least one .tsv, .jsonl, .txt, .md or .pdf file")
-        prints = building.fingerprint(paths, limits)
+        files = Files(tuple(paths), columns, vectors)
+        prints = building.fingerprint(files, limits)
         report = self._complete(name, prints)  # without the lock: another process may also be reading
         if report is None:
             with self._locked(name, wait):
                 report = self._complete(name, prints)
                 if report is None:
                     self._check_replaceable(name, prints, replace)
-                    report = self._build(name, paths, prints, encoder or self.encoder(), limits, progress)
+                    report = self._build(name, files, prints, encoder or self.encoder(), limits, progress)
         for row in report.rejected:
             if on_reject:
                 on_reject(row)
@@ -375,16 +382,18 @@ class CorpusLibrary:
         return building.report(name, store, resumed_at=0, seconds=0, encode=0, fraction=None, built=True)
 
     def _build(
-        self, name: str, paths: Sequence[Path], prints: Fingerprints, encoder: Encoder, limits: Limits, progress: Progress
+        self, name: str, files: Files, prints: Fingerprints, encoder: Encoder, limits: Limits, progress: Progress
     ) -> BuildReport:
         part = self._at(name, ".building-")
-        kind = self.settings.index_kind
         try:
-            report = building.build(name, part, paths, prints, encoder=encoder, kind=kind, limits=limits, progress=progress)
+            report = building.build(
+                name, part, files, prints, encoder=encoder, size=self._size, limits=limits, progress=progress
+            )
             self._publish(name)
             return report
         except InputError:
-            shutil.rmtree(part, ignore_errors=True)  # nothing in it can be reused
+            if files.vectors is None:
+                shutil.rmtree(part, ignore_errors=True)  # nothing in it can be reused
             raise
         except (OSError, sqlite3.Error, StorageError) as e:
             left = ("what was done is kept", " to resume") if part.exists() else ("nothing was left behind", "")
