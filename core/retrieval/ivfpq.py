@@ -37,6 +37,10 @@ def slices(vectors: NDArray[Any], start: int, stop: int) -> Iterator[NDArray[np.
         yield np.ascontiguousarray(vectors[at : min(at + ADD_ROWS, stop)], np.float32)
 
 
+def lists_of(n: int) -> int:
+    return max(1, min(int(4 * math.sqrt(n)), n // 39, MOST_LISTS))
+
+
 def probes(lists: int) -> int:
     return max(1, min(lists // 8, MOST_PROBES))
 
@@ -85,7 +89,7 @@ def _trained(vectors: NDArray[Any]) -> Any:
     import faiss
 
     n, d = vectors.shape
-    lists = max(1, min(int(4 * math.sqrt(n)), n // 39, MOST_LISTS))
+    lists = lists_of(n)
     codes = code_bytes(d, d / PQ_DIMENSIONS)
     index: Any = faiss.IndexIVFPQ(faiss.IndexFlatIP(d), d, lists, codes, 8, faiss.METRIC_INNER_PRODUCT)
     index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # otherwise FAISS warns on stdout
