@@ -17,13 +17,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from core.errors import FormatError, IndexMismatchError, InputError, StorageError
-from core.retrieval import bm25, index, short_names
+from core.retrieval import index, short_names
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
 from core.retrieval.encoder import Encoder, passage_text
 from core.retrieval.readers import read_passages, reader_for
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected, Source, Tally
 from core.retrieval.vectors.files import Given
 from core.retrieval.vectors.importing import keep_index, write_given
+from core.retrieval.words import bm25
 from core.text import storable
 
 BM25_FOLDER = "bm25"

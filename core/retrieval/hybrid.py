@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import InputError
-from core.retrieval.bm25 import Bm25Index, best
 from core.retrieval.encoder import Vectors
 from core.retrieval.index import VectorIndex
+from core.retrieval.words.bm25 import Bm25Index, best
 
 Mode = Literal["dense", "bm25", "hybrid"]
 DENSE_WEIGHT = 0.8  # alpha of the paper's section 4

@@ -44,7 +44,7 @@ from core.settings import Settings
 from core.types import Passage, RetrievedPassage
 
 if TYPE_CHECKING:
-    from core.retrieval.bm25 import Bm25Index
+    from core.retrieval.words.bm25 import Bm25Index
 
 STARTER = "starter"
 STARTER_WAIT_SECONDS = 600.0  # a second process waits while the first one builds the starter corpus
@@ -110,7 +110,7 @@ class Corpus:
             return self._loaded
 
     def _bm25(self) -> Bm25Index:
-        from core.retrieval.bm25 import Bm25Index
+        from core.retrieval.words.bm25 import Bm25Index
 
         with self._lock:
             if self._words is None:
