@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import mmap
 import os
 import shutil
 import socket
@@ -149,6 +150,12 @@ def mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...] | None = None) -
     if path.stat().st_size < np.dtype(dtype).itemsize:  # an empty file cannot be mapped
         return np.zeros(shape or 0, dtype=dtype)
     return np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=shape))
+
+
+def read_at_random(array: NDArray[Any]) -> None:
+    """Rows of a mapped array will be read here and there: the system should not read ahead around each, which would fill memory."""
+    if isinstance(array.base, np.memmap) and hasattr(mmap, "MADV_RANDOM"):
+        array.base._mmap.madvise(mmap.MADV_RANDOM)  # type: ignore[attr-defined]
 
 
 # ---------------------------------------------------------------- whole files

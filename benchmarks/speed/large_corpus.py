@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,12 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.cli import quiet_libraries
-from core.retrieval import build as building
 from core.retrieval import index as ix
 from core.retrieval import ivfpq
-from core.retrieval.corpus import FACTS, PassageStore, PassageWriter
+from core.retrieval.corpus import PassageStore, PassageWriter
 from core.retrieval.encoder import EncodeStats, Kind, Vectors, passage_text
 from core.retrieval.library import CorpusLibrary
+from core.retrieval.words.searching import TANTIVY, build_words, open_words
 from core.settings import ROOT, Settings
 from core.types import Passage
 
@@ -43,7 +44,9 @@ BLOCK = 16_384  # vectors of one seed
 QUESTIONS, K = 200, 100
 VOCABULARY, WORDS = 300_000, 100
 SYLLABLES = [c + v for c in "bcdfghjklmnprstvwz" for v in ("a", "e", "i", "o", "u", "an", "er", "or", "el", "in")]
-COMMON = "the of and in to a was is for on as with by he at from his it an were which are this also be had has first its one".split()
+COMMON = (
+    "the of and in to a was is for on as with by he at from his it an were which are this also be had has first its one".split()
+)
 NAME = "simulated"
 
 
@@ -118,7 +121,9 @@ def questions() -> list[str]:
 def memory() -> dict[str, float]:
     """MB of this process: its own, with mapped files, and the most it ever had."""
     found = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines())
-    return {name: int(found[key].split()[0]) / 1e3 for name, key in (("own", "RssAnon"), ("with files", "VmRSS"), ("most", "VmHWM"))}
+    return {
+        name: int(found[key].split()[0]) / 1e3 for name, key in (("own", "RssAnon"), ("with files", "VmRSS"), ("most", "VmHWM"))
+    }
 
 
 def timed(work: Callable[[int], Any]) -> dict[str, float]:
@@ -184,23 +189,15 @@ def words(folder: Path, count: int) -> dict[str, Any]:
         writer.finish(fingerprint=[], source="by rule", files=[], rejected=[])
     stored = time.process_time() - started
     store, started = PassageStore(folder), time.process_time()
-    building.build_words(folder, store, settings(folder))
+    build_words(folder, map(passage_text, store), count, True, lambda done, total: None)
     seconds = time.process_time() - started
     built = memory()["most"]
-    from core.retrieval.words.bm25 import open_words
-
     index, asked = open_words(folder, count), questions()
-    size = sum(p.stat().st_size for p in folder.rglob("words*/*")) / count
-    times = timed(lambda i: found.best(K) if (found := index.scores(asked[i])) else None)
-    rows = np.random.default_rng(0).integers(0, count, 1000)
-    started = time.perf_counter()
-    for row in rows:
-        store[int(row)]
-    by_row = 1e6 * (time.perf_counter() - started) / len(rows)
-    started = time.perf_counter()
-    for row in rows:
-        store.get(str(row + 1))
-    by_id = 1e6 * (time.perf_counter() - started) / len(rows)
+    size = sum(p.stat().st_size for p in (folder / TANTIVY).iterdir()) / count
+    times = timed(lambda i: found.best(K) if (found := index.search(asked[i])) else None)
+    rows = np.random.default_rng(0).integers(0, count, QUESTIONS)
+    by_row = timed(lambda i: store[int(rows[i])])["ms"] * 1e3
+    by_id = timed(lambda i: store.get(str(rows[i] + 1)))["ms"] * 1e3
     return {"store_s": stored, "build_s": seconds, "build_MB": built, "bytes": size, "row_us": by_row, "id_us": by_id, **times}
 
 
@@ -208,7 +205,7 @@ def start(folder: Path, count: int) -> dict[str, Any]:
     """A corpus of both opened as the app opens it, and asked."""
     store = PassageStore(folder)
     manifest = ix.Manifest.load(folder)
-    Path(folder / ix.MANIFEST).write_text(json.dumps({**json.loads((folder / ix.MANIFEST).read_text()), "digest": store.digest}))
+    replace(manifest, digest=store.digest).save(folder)
     assert manifest.count == count
     home = folder.parent.parent
     library, begun, before = CorpusLibrary(settings(home), SimulatedEncoder()), time.perf_counter(), memory()["own"]
@@ -258,7 +255,12 @@ def page(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-TITLES = {"vectors": "Building the index of vectors", "search": "Searching it", "words": "Passages and BM25", "start": "A whole corpus"}
+TITLES = {
+    "vectors": "Building the index of vectors",
+    "search": "Searching it",
+    "words": "Passages and BM25",
+    "start": "A whole corpus",
+}
 ALSO = {"vectors": f", each vector compared with {ivfpq.lists_of(WIKIPEDIA):,} lists."}
 COLUMNS = {
     "vectors": {"build_s": "CPU seconds", "build_MB": "most MB", "recall": "recall@100", "index_bytes": "index, bytes a passage", "vector_bytes": "vectors, bytes"},
@@ -270,7 +272,9 @@ COLUMNS = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help=f"passages, up to {WIKIPEDIA}")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help=f"passages, up to {WIKIPEDIA}"
+    )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--home", type=Path, default=ROOT / "var" / "large_corpus", help="folder of the corpora; kept")
     parser.add_argument("--page", type=Path, help="write the tables to this file")
@@ -286,13 +290,15 @@ def main() -> int:
         return 0
     args.home.mkdir(parents=True, exist_ok=True)
     kept = args.home / "results.json"
-    results: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    results: dict[str, Any] = {}
     for size in args.sizes:
         for stage in (stage.__name__ for part in args.parts for stage in PARTS[part]):
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            results[f"{size} {stage}"] = measured(args.home, size, stage) | {"commit": commit(), "at": now}
+            found = measured(args.home, size, stage) | {"commit": commit(), "at": now}
+            results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+            results[f"{size} {stage}"] = found
             kept.write_text(json.dumps(results, indent=1), encoding="utf-8")
-            print(f"{size:,} {stage}: {results[f'{size} {stage}']}", flush=True)
+            print(f"{size:,} {stage}: {found}", flush=True)
     text = page(results)
     print(text)
     if args.page:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import json
 import shutil
 import sqlite3
 import time
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from core import disk
 from core.errors import FormatError, IndexMismatchError, InputError, StorageError
 from core.retrieval import index, short_names
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
@@ -24,10 +26,10 @@ from core.retrieval.readers import read_passages, reader_for
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected, Source, Tally
 from core.retrieval.vectors.files import Given
 from core.retrieval.vectors.importing import keep_index, write_given
-from core.retrieval.words import bm25
+from core.retrieval.words import searching as words
 from core.text import storable
 
-BM25_FOLDER = "bm25"
+_OF_VECTORS = "vectors: "  # begins the names of their files in a fingerprint
 SHOWN_REJECTED = 200  # rejected rows listed in a report; the total counts all
 Fingerprints = list[list[str]]  # name and sha256 of each file
 Progress = Callable[[int, int, str], None]  # done, total (0: not known), stage: reading, words, encoding or vectors, indexing
@@ -44,12 +46,15 @@ class Size:
     index_kind: str  # auto: flat for a small corpus, ivfpq for a large one
     large: int  # passages from which on a corpus is large
 
+    def is_large(self, passages: int) -> bool:
+        return passages >= self.large
+
     def kind(self, passages: int) -> str:
-        return ("ivfpq" if passages >= self.large else "flat") if self.index_kind == "auto" else self.index_kind
+        return ("ivfpq" if self.is_large(passages) else "flat") if self.index_kind == "auto" else self.index_kind
 
     def stored(self, passages: int) -> index.Stored:
         """Half the bytes for a large corpus; a flat index searches the file itself, which has to be float32."""
-        return "float16" if passages >= self.large and self.kind(passages) != "flat" else "float32"
+        return "float16" if self.is_large(passages) and self.kind(passages) != "flat" else "float32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +116,16 @@ def fingerprint(files: Files, limits: Limits) -> Fingerprints:
     if said := files.columns.chosen():
         prints.append([f"columns {said}", ""])
     if given is not None:
+        prints.append(["a passage a row", ""])
+        prints.append([f"{_OF_VECTORS}column {storable(given.column)}", ""])
         for path in (*given.files, *([given.ids] if given.ids else [])):
-            prints.append([storable(path.name), _sha256(path)])
-        prints.append([f"vectors {given.column}", ""])
+            prints.append([f"{_OF_VECTORS}{storable(path.name)}", _sha256(path)])
     return prints
+
+
+def _of_passages(prints: object) -> list[list[str]]:
+    """The fingerprint without that of given vectors: passages stay when other vectors are given."""
+    return [p for p in prints if not p[0].startswith(_OF_VECTORS)] if isinstance(prints, list) else []
 
 
 def _sha256(path: Path) -> str:
@@ -187,18 +198,21 @@ def build(
     """
     started = time.perf_counter()
     facts = read_facts(folder / FACTS) if (folder / FACTS).exists() else {}
-    if facts.get("fingerprint") != prints:
+    if _of_passages(facts.get("fingerprint")) != _of_passages(prints):
         shutil.rmtree(folder, ignore_errors=True)
         try:
             _read(folder, files, prints, limits, progress)
         except (OSError, sqlite3.Error, StorageError):
             shutil.rmtree(folder, ignore_errors=True)
             raise
+    elif facts["fingerprint"] != prints:
+        disk.write_text(folder / FACTS, json.dumps({**facts, "fingerprint": prints}, ensure_ascii=False))
     store = PassageStore(folder)
     count = len(store)
-    if not (folder / BM25_FOLDER).exists():
+    if not words.built(folder):
         texts = (passage_text(p) for p in store)
-        bm25.build(texts, count, folder / BM25_FOLDER, lambda done, total: progress(done, total, "words"))
+        large = size.is_large(count)
+        words.build_words(folder, texts, count, large, lambda done, total: progress(done, total, "words"))
     if not (folder / short_names.FILE).exists():
         short_names.build(store, count, folder / short_names.FILE)
     encoding = time.perf_counter()
@@ -206,7 +220,10 @@ def build(
     kind, stored = size.kind(count), size.stored(count)
     resumed, kept = 0, ""
     if files.vectors is not None:
-        write_given(folder, files.vectors, store, encoder, stored, lambda done, total: progress(done, total, "vectors"))
+        made_of = hashlib.sha256(json.dumps(prints).encode()).hexdigest()
+        write_given(
+            folder, files.vectors, made_of, store, encoder, stored, lambda done, total: progress(done, total, "vectors")
+        )
         kept = keep_index(files.vectors, folder, count, encoder.dimension)
     else:
         resumed = index.write_vectors(

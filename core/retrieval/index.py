@@ -2,7 +2,7 @@
 
 Source: FAISS (Douze et al. 2024, https://github.com/facebookresearch/faiss).  `flat` needs no index file: FAISS searches the
 mapped vectors in place.  `ivfpq` and `hnsw` find candidates, which are then scored exactly with the stored vectors, so a score
-is always the cosine of question and passage, whatever the kind.
+is always the cosine of question and passage, whatever the kind.  Opening an index maps its files and reads none of them whole.
 
 Legend: n passages, d dimension, Q questions, k results.
 """
@@ -224,6 +224,7 @@ class VectorIndex:
         self._index: Any = None
         if manifest.kind != "flat" and manifest.count >= APPROXIMATE_FROM:
             self._index = self._read(folder / INDEX, map_it=not gpus)
+            disk.read_at_random(self.vectors)
         elif gpus and manifest.count:
             self._index = faiss.IndexFlatIP(manifest.dimension)
             for part in ivfpq.slices(self.vectors, 0, manifest.count):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from core import disk
 from core.errors import (
@@ -40,11 +40,9 @@ from core.retrieval.precomputed import load_precomputed
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected
 from core.retrieval.short_names import ShortNames
 from core.retrieval.vectors.files import Given
+from core.retrieval.words.searching import WordIndex, open_words
 from core.settings import Settings
 from core.types import Passage, RetrievedPassage
-
-if TYPE_CHECKING:
-    from core.retrieval.words.bm25 import Bm25Index
 
 STARTER = "starter"
 STARTER_WAIT_SECONDS = 600.0  # a second process waits while the first one builds the starter corpus
@@ -80,7 +78,7 @@ class Corpus:
         self._settings, self._get_encoder, self.encoder = settings, encoder, settings.encoder
         self._lock = threading.Lock()
         self._loaded: tuple[Encoder, VectorIndex] | None = None
-        self._words: Bm25Index | None = None
+        self._words: WordIndex | None = None
         self._short: ShortNames | None = None
 
     @property
@@ -109,12 +107,10 @@ class Corpus:
                 self._loaded = encoder, VectorIndex(self._folder, self.manifest, device, spread)
             return self._loaded
 
-    def _bm25(self) -> Bm25Index:
-        from core.retrieval.words.bm25 import Bm25Index
-
+    def _bm25(self) -> WordIndex:
         with self._lock:
             if self._words is None:
-                self._words = Bm25Index(self._folder / building.BM25_FOLDER, len(self.store))
+                self._words = open_words(self._folder, len(self.store))
             return self._words
 
     def _short_names(self) -> ShortNames:

@@ -24,14 +24,15 @@ Progress = Callable[[int, int], None]
 
 
 def write_given(
-    folder: Path, given: Given, store: PassageStore, encoder: Encoder, stored: index.Stored, progress: Progress
+    folder: Path, given: Given, made_of: str, store: PassageStore, encoder: Encoder, stored: index.Stored, progress: Progress
 ) -> None:
-    """Writes the vectors of all passages in the order of the store, at unit length; a second call finds them finished.
+    """Writes the vectors of all passages in the order of the store, at unit length; a second call with the same `made_of` (a digest of the files)
+    finds them finished.
 
     Raises InputError for a row that is not finite, zero or of another dimension, for an id that is unknown, missing or there twice, for another
     number of rows than passages, and for vectors of another encoder; FormatError for a damaged file; OSError.
     """
-    key = index.progress_key(encoder, store.digest)
+    key = index.progress_key(encoder, store.digest) | {"given": made_of}
     if index.rows_done(folder, key, stored) == len(store):
         return
     (folder / index.PROGRESS).unlink(missing_ok=True)
