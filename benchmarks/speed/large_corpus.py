@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from core.cli import quiet_libraries
 from core.retrieval import index as ix
-from core.retrieval import ivfpq
+from core.retrieval import ivfpq, short_names
 from core.retrieval.corpus import PassageStore, PassageWriter
 from core.retrieval.encoder import EncodeStats, Kind, Vectors, passage_text
 from core.retrieval.library import CorpusLibrary
@@ -205,8 +205,10 @@ def start(folder: Path, count: int) -> dict[str, Any]:
     """A corpus of both opened as the app opens it, and asked."""
     store = PassageStore(folder)
     manifest = ix.Manifest.load(folder)
-    replace(manifest, digest=store.digest).save(folder)
-    assert manifest.count == count
+    replace(manifest, digest=store.digest, count=count).save(folder)
+    if not (folder / short_names.FILE).exists():
+        short_names.build(store, count, folder / short_names.FILE)
+    del store
     home = folder.parent.parent
     library, begun, before = CorpusLibrary(settings(home), SimulatedEncoder()), time.perf_counter(), memory()["own"]
     corpus = library.open(folder.name)

@@ -1,8 +1,8 @@
 """Builds a corpus in a folder: files -> passages -> BM25 -> vectors -> index -> manifest, each stage resumable.
 
 Passages are read again from the start unless they were finished; BM25 is written atomically; vectors resume at the last complete
-shard; the manifest is written last, and only a folder with a manifest is a corpus.  If the disk refuses, files that cannot be resumed are
-removed to free space.
+shard, IVF-PQ at the last complete part; the manifest is written last, and only a folder with a manifest is a corpus.  If the disk refuses,
+files that cannot be resumed are removed to free space.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, prog
     """
     rejected: list[Rejected] = []
     files: list[FileReport] = []
-    paths, options = given.paths, {"columns": given.columns, "whole": given.vectors is not None}
+    paths, whole = given.paths, given.vectors is not None
 
     def reject(row: Rejected) -> None:
         if len(rejected) < SHOWN_REJECTED:
@@ -153,7 +153,10 @@ def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, prog
         for path in paths:
             tally, before, listed = Tally(), writer.mark(), len(rejected)
             try:
-                for passage in read_passages(path, limits, reject, taken=writer.taken, tally=tally, **options):
+                reading = read_passages(
+                    path, limits, reject, taken=writer.taken, tally=tally, columns=given.columns, whole=whole
+                )
+                for passage in reading:
                     writer.add(passage)
                     if writer.count % 500 == 0:
                         progress(writer.count, 0, "reading")
@@ -218,6 +221,7 @@ def build(
     encoding = time.perf_counter()
     before = (encoder.stats.model_seconds, encoder.stats.tokens, encoder.stats.padded_tokens)
     kind, stored = size.kind(count), size.stored(count)
+    (folder / index.vectors_file("float32" if stored == "float16" else "float16")).unlink(missing_ok=True)  # of other settings
     resumed, kept = 0, ""
     if files.vectors is not None:
         made_of = hashlib.sha256(json.dumps(prints).encode()).hexdigest()

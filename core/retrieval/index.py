@@ -157,8 +157,9 @@ def rows_done(folder: Path, key: dict[str, str | int], stored: Stored) -> int:
     except (IndexMismatchError, FileNotFoundError):
         return 0
     rows = before.get("rows")
-    fits = all(before.get(k) == v for k, v in key.items()) and isinstance(rows, int)
-    return rows if fits and size >= rows * np.dtype(stored).itemsize * int(key["dimension"]) else 0
+    if not isinstance(rows, int) or any(before.get(k) != v for k, v in key.items()):
+        return 0
+    return rows if size >= rows * np.dtype(stored).itemsize * int(key["dimension"]) else 0
 
 
 def open_vectors(folder: Path, count: int, dimension: int, stored: str = "float32") -> NDArray[Any]:

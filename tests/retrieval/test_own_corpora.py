@@ -348,7 +348,7 @@ def test_wrong_vectors(tmp_path: Path, passages: Path, vectors: Any, says: str) 
             r"v\.npy, row 60: no passage has the id 'p999'; give the passages that these vectors were made of",
         ),
         ([*IDS[:59], "p3"], r"v\.npy, row 60: id 'p3' is there twice; leave one of its vectors out"),
-        (IDS[:50], r"ids\.txt has fewer ids than the vectors rows: it ends within v\.npy; give one id a row"),
+        (IDS[:50], r"ids\.txt has fewer ids than the vectors have rows: it ends within v\.npy; give one id a row"),
         ([*IDS, "p60"], r"ids\.txt has more ids than the 60 rows of the vectors"),
     ],
 )
@@ -356,6 +356,13 @@ def test_wrong_ids(tmp_path: Path, passages: Path, ids: list[str], says: str) ->
     (tmp_path / "ids.txt").write_text("".join(f"{i}\n" for i in ids))
     with pytest.raises(InputError, match=says):
         built(tmp_path / "home", passages, npy(tmp_path), ids=tmp_path / "ids.txt")
+
+
+def test_files_with_and_without_ids(tmp_path: Path, passages: Path) -> None:
+    pq.write_table(pa.table({"id": IDS[30:], "vector": VECTORS[30:].tolist()}), tmp_path / "a.parquet")
+    np.save(tmp_path / "b.npy", VECTORS[:30])
+    with pytest.raises(InputError, match=r"b\.npy has no ids, and files before it have; give the ids of all with --ids"):
+        built(tmp_path / "home", passages, tmp_path / "a.parquet", tmp_path / "b.npy")
 
 
 def test_passages_without_a_vector_are_named(tmp_path: Path, passages: Path) -> None:

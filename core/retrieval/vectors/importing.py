@@ -59,7 +59,7 @@ def write_given(
 def _next(listed: Iterator[str], count: int, given: Given, file: Path) -> list[str]:
     ids = list(islice(listed, count))
     if len(ids) < count:
-        raise InputError(f"{given.ids} has fewer ids than the vectors rows: it ends within {file.name}; give one id a row")
+        raise InputError(f"{given.ids} has fewer ids than the vectors have rows: it ends within {file.name}; give one id a row")
     return ids
 
 
@@ -91,6 +91,8 @@ class _Places:
             if self.count + rows > len(self._store):
                 raise InputError(f"{file.name}, row {row + 1}: more vectors than the {self._counted()}; {_WITH_IDS}")
             at: NDArray[np.int64] | slice = slice(self.count, self.count + rows)
+            if self._seen[at].any():
+                raise InputError(f"{file.name} has no ids, and files before it have; give the ids of all with --ids")
             self._seen[at] = True
         else:
             at = np.fromiter(
