@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import mmap
 import os
 import shutil
 import socket
@@ -134,6 +135,13 @@ def new_array(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap
     return np.lib.format.open_memmap(path, mode="r+")
 
 
+def new_mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap[Any, Any]:
+    """A new file of numbers without a header, memory-mapped for writing, with its blocks allocated.  Raises DiskFullError, OSError."""
+    with path.open("wb") as file:
+        reserve(file, np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)))
+    return np.memmap(path, dtype=dtype, mode="r+", shape=shape)
+
+
 def mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
     """A memory-mapped file for reading; an empty file gives an empty array.  A plain array, because np.memmap's own indexing is slower.
 
@@ -142,6 +150,12 @@ def mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...] | None = None) -
     if path.stat().st_size < np.dtype(dtype).itemsize:  # an empty file cannot be mapped
         return np.zeros(shape or 0, dtype=dtype)
     return np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=shape))
+
+
+def read_at_random(array: NDArray[Any]) -> None:
+    """Rows of a mapped array will be read here and there: the system should not read ahead around each, which would fill memory."""
+    if isinstance(array.base, np.memmap) and hasattr(mmap, "MADV_RANDOM"):
+        array.base._mmap.madvise(mmap.MADV_RANDOM)  # type: ignore[attr-defined]
 
 
 # ---------------------------------------------------------------- whole files

@@ -22,7 +22,8 @@ class Settings:
     device: str = "auto"  # auto, cpu, cuda, cuda:1 ...
     threads: int = 0  # CPU threads of torch; 0: as many as this process may use
     encoder: str = "minilm"  # minilm: the packaged all-MiniLM-L6-v2; else a sentence-transformers name or folder
-    index_kind: str = "flat"  # flat, ivfpq, hnsw
+    index_kind: str = "auto"  # flat, ivfpq, hnsw; auto: flat, and ivfpq for a large corpus
+    large_corpus: int = 500_000  # passages from which on a corpus is large: vectors in float16, BM25 by Tantivy
     index_gpus: str = "replicate"  # FAISS with several GPUs: replicate (a copy on each), shard (a part on each), one
     retriever: str = "hybrid"  # dense, bm25, hybrid
     system: str = "ambiscope"
@@ -72,14 +73,22 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, allowed in (
-            ("index_kind", ("flat", "ivfpq", "hnsw")),
+            ("index_kind", ("auto", "flat", "ivfpq", "hnsw")),
             ("index_gpus", ("replicate", "shard", "one")),
             ("retriever", ("dense", "bm25", "hybrid")),
         ):
             if getattr(self, name) not in allowed:
                 raise InputError(f"AMBISCOPE_{name.upper()} is '{getattr(self, name)}'; use one of {', '.join(allowed)}")
         for name in (
-            *("top_k", "max_answers", "max_upload_mb", "max_upload_lines", "max_upload_pages", "max_question_chars"),
+            *(
+                "top_k",
+                "large_corpus",
+                "max_answers",
+                "max_upload_mb",
+                "max_upload_lines",
+                "max_upload_pages",
+                "max_question_chars",
+            ),
             *("lm_timeout", "lm_run_timeout", "lm_concurrency", "lm_max_tokens", "lm_max_response_kb"),
             *("serve_workers", "serve_queue", "serve_deadline", "serve_batch", "serve_grace", "serve_max_request_kb"),
             "engine_timeout",

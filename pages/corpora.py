@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
 from core.retrieval.library import STARTER, CorpusInfo
-from core.retrieval.readers import READERS
+from core.retrieval.readers import UPLOADED
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.formatting import seconds
@@ -176,7 +176,7 @@ def upload_form() -> None:
     settings = shared.settings()
     st.subheader("Add a corpus", divider="gray")
     st.markdown(
-        f"File types: {', '.join(f'`{s}`' for s in READERS)}. Limits for each file: {settings.max_upload_mb} MB, "
+        f"File types: {', '.join(f'`{s}`' for s in UPLOADED)}. Limits for each file: {settings.max_upload_mb} MB, "
         f"{settings.max_upload_lines:,} lines, {settings.max_upload_pages:,} PDF pages. Tables need the columns `id`, `text` and `title`. "
         "JSON Lines need the field `text`; `id` and `title` are optional. Long texts are split into passages of 100 words."
     )

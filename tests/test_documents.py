@@ -22,6 +22,7 @@ from core.errors import InputError
 from core.metrics import METRICS
 from core.metrics.errors import BUCKETS
 from core.retrieval.readers import READERS
+from core.retrieval.vectors.files import KINDS as VECTOR_FILES
 from core.settings import ROOT, Settings
 from core.systems import SYSTEMS
 from core.systems.one_pass import DPR_SCORING, TUNED
@@ -106,6 +107,7 @@ def test_the_readme_names_every_page() -> None:
         ("docs/metrics.md", "Metrics", METRICS),
         ("docs/metrics.md", "Errors", BUCKETS),
         ("docs/formats.md", "Corpus files", READERS),
+        ("docs/formats.md", "Vectors", VECTOR_FILES),
         ("docs/formats.md", "Question files", LAYOUTS),
         ("docs/formats.md", "Exports", FORMATS),
         ("docs/formats.md", "Imports", READ),

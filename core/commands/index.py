@@ -19,41 +19,48 @@ SAY_SECONDS = 10.0
 
 
 def add_parser(commands: Any) -> None:
-    index = commands.add_parser("index", help="build a corpus from TSV, JSONL, text, Markdown or PDF files")
-    index.add_argument("--passages", type=Path, nargs="+", required=True, metavar="FILE", help="files, or folders of files")
-    index.add_argument("--name", help="name of the corpus (default: made from the first file name)")
+    index = commands.add_parser(
+        "index", help="build a corpus from tables, data sets, documents, or vectors that are there already"
+    )
+    index.add_argument(
+        "--passages", type=Path, nargs="+", required=True, metavar="FILE", help="files or folders (docs/formats.md)"
+    )
+    index.add_argument("--name", help="name of the corpus (default: made from the first file or folder)")
     index.add_argument("--replace", action="store_true", help="replace a corpus of the same name")
+    for field in ("id", "text", "title"):
+        index.add_argument(
+            f"--{field}-column", metavar="NAME", help=f"of JSON lines, Parquet and Arrow: the field of the {field}"
+        )
+    index.add_argument(
+        "--vectors",
+        nargs="+",
+        metavar="FILE",
+        help="vectors of the passages: npy, safetensors, parquet, faiss or DPR's pickles",
+    )
+    index.add_argument("--vector-column", default="", metavar="NAME", help="of Parquet and safetensors: the column or tensor")
+    index.add_argument("--ids", type=Path, metavar="FILE", help="the ids of the vectors, a line each or a JSON list")
     add_option(index)
     index.add_argument("--json", action="store_true", help="print the report as one JSON object")
     index.set_defaults(run=run)
-
-
-def _files(paths: list[Path]) -> list[Path]:
-    """The paths, with each folder replaced by the readable files in it, by name."""
-    from core.retrieval.readers import READERS
-
-    out: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if not p.is_dir() and any(p.name.lower().endswith(s) for s in READERS))
-            if not inside:
-                raise InputError(f"{path}: this folder has no .tsv, .jsonl, .txt, .md or .pdf file")
-            out += inside
-        elif not path.exists():
-            raise InputError(f"{path}: there is no such file")
-        else:
-            out.append(path)
-    return out
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     from tqdm import tqdm
 
     from core.retrieval.library import CorpusLibrary
-    from core.retrieval.readers.lines import Limits
+    from core.retrieval.readers.folders import files_of
+    from core.retrieval.readers.lines import Columns, Limits
+    from core.retrieval.vectors.files import Given
+    from core.retrieval.vectors.files import files_of as vector_files
 
-    files = _files(args.passages)
-    name = args.name or (re.sub(r"[^a-z0-9_-]+", "-", files[0].name.split(".")[0].lower()).strip("-")[:64] or "corpus")
+    if not args.vectors and (args.ids or args.vector_column):
+        raise InputError("--ids and --vector-column are for vectors; give --vectors too")
+    files = files_of(args.passages)
+    named = args.passages[0].resolve() if args.passages[0].is_dir() else files[0]
+    name = args.name or (re.sub(r"[^a-z0-9_-]+", "-", named.name.split(".")[0].lower()).strip("-")[:64] or "corpus")
+    chosen = {n: (column,) for n in ("id", "text", "title") if (column := getattr(args, f"{n}_column"))}
+    columns = Columns(**chosen)
+    vectors = Given(vector_files(args.vectors), args.ids, args.vector_column, columns) if args.vectors else None
     said = [time.monotonic()]
     bar = tqdm(unit=" passages", file=sys.stderr, disable=not sys.stderr.isatty())
 
@@ -78,7 +85,14 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
             encode = encoding(cluster, library.encoder())
         report = library.create(
-            name, files, progress, limits=Limits.for_own_files(settings), replace=args.replace, encode=encode
+            name,
+            files,
+            progress,
+            limits=Limits.for_own_files(settings),
+            replace=args.replace,
+            encode=encode,
+            columns=columns,
+            vectors=vectors,
         )
     if args.json:
         print(json.dumps(asdict(report)))

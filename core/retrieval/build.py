@@ -1,37 +1,60 @@
 """Builds a corpus in a folder: files -> passages -> BM25 -> vectors -> index -> manifest, each stage resumable.
 
 Passages are read again from the start unless they were finished; BM25 is written atomically; vectors resume at the last complete
-shard; the manifest is written last, and only a folder with a manifest is a corpus.  If the disk refuses, files that cannot be resumed are
-removed to free space.
+shard, IVF-PQ at the last complete part; the manifest is written last, and only a folder with a manifest is a corpus.  If the disk refuses,
+files that cannot be resumed are removed to free space.
 """
 
 from __future__ import annotations
 
 import datetime
 import hashlib
+import json
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from core import disk
 from core.errors import FormatError, IndexMismatchError, InputError, StorageError
-from core.retrieval import bm25, index, short_names
+from core.retrieval import index, short_names
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
 from core.retrieval.encoder import Encoder, passage_text
 from core.retrieval.readers import read_passages, reader_for
-from core.retrieval.readers.lines import Limits, Rejected, Source, Tally
+from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected, Source, Tally
+from core.retrieval.vectors.files import Given
+from core.retrieval.vectors.importing import keep_index, write_given
+from core.retrieval.words import searching as words
 from core.text import storable
 
-BM25_FOLDER = "bm25"
+_OF_VECTORS = "vectors: "  # begins the names of their files in a fingerprint
 SHOWN_REJECTED = 200  # rejected rows listed in a report; the total counts all
 Fingerprints = list[list[str]]  # name and sha256 of each file
-Progress = Callable[[int, int, str], None]  # done, total (0: not known), stage: reading, words, encoding, indexing
+Progress = Callable[[int, int, str], None]  # done, total (0: not known), stage: reading, words, encoding or vectors, indexing
 
 
 def no_progress(done: int, total: int, stage: str) -> None:
     """A progress callback that does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What depends on the number of passages, as the settings say."""
+
+    index_kind: str  # auto: flat for a small corpus, ivfpq for a large one
+    large: int  # passages from which on a corpus is large
+
+    def is_large(self, passages: int) -> bool:
+        return passages >= self.large
+
+    def kind(self, passages: int) -> str:
+        return ("ivfpq" if self.is_large(passages) else "flat") if self.index_kind == "auto" else self.index_kind
+
+    def stored(self, passages: int) -> index.Stored:
+        """Half the bytes for a large corpus; a flat index searches the file itself, which has to be float32."""
+        return "float16" if self.is_large(passages) and self.kind(passages) != "flat" else "float32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,36 +87,63 @@ class BuildReport:
     already_built: bool = False
 
 
-def fingerprint(paths: Sequence[Path], limits: Limits) -> Fingerprints:
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What a corpus is built from."""
+
+    paths: tuple[Path, ...]  # of passages
+    columns: Columns = DEFAULT_COLUMNS
+    vectors: Given | None = None  # then a row is a passage, however long it is
+
+
+def fingerprint(files: Files, limits: Limits) -> Fingerprints:
     """Name and sha256 of each file; if one of several cannot be read, its sha256 is empty and `_read` reports why.
 
     Raises InputError for a file of an unknown kind, or if the only file is missing or too large.
     """
     prints = []
+    paths, given = files.paths, files.vectors
     for path in paths:
         reader_for(path)
         digest = ""
         try:
             Source(path, limits, lambda _: None).check_size()
-            try:
-                with path.open("rb") as f:
-                    digest = hashlib.file_digest(f, "sha256").hexdigest()
-            except OSError as e:
-                raise InputError(f"{path} cannot be read ({e.strerror}); check its permissions") from e
+            digest = _sha256(path)
         except InputError:
             if len(paths) == 1:
                 raise
         prints.append([storable(path.name), digest])
+    if said := files.columns.chosen():
+        prints.append([f"columns {said}", ""])
+    if given is not None:
+        prints.append(["a passage a row", ""])
+        prints.append([f"{_OF_VECTORS}column {storable(given.column)}", ""])
+        for path in (*given.files, *([given.ids] if given.ids else [])):
+            prints.append([f"{_OF_VECTORS}{storable(path.name)}", _sha256(path)])
     return prints
 
 
-def _read(folder: Path, paths: Sequence[Path], prints: Fingerprints, limits: Limits, progress: Progress) -> None:
+def _of_passages(prints: object) -> list[list[str]]:
+    """The fingerprint without that of given vectors: passages stay when other vectors are given."""
+    return [p for p in prints if not p[0].startswith(_OF_VECTORS)] if isinstance(prints, list) else []
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as f:
+            return hashlib.file_digest(f, "sha256").hexdigest()
+    except OSError as e:
+        raise InputError(f"{path} cannot be read ({e.strerror}); check its permissions") from e
+
+
+def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, progress: Progress) -> None:
     """Writes the passage store.  A damaged file among several is left out entirely and listed like a bad line.
 
     Raises InputError if no passage is left, FormatError if the only file is damaged.
     """
     rejected: list[Rejected] = []
     files: list[FileReport] = []
+    paths, whole = given.paths, given.vectors is not None
 
     def reject(row: Rejected) -> None:
         if len(rejected) < SHOWN_REJECTED:
@@ -103,7 +153,10 @@ def _read(folder: Path, paths: Sequence[Path], prints: Fingerprints, limits: Lim
         for path in paths:
             tally, before, listed = Tally(), writer.mark(), len(rejected)
             try:
-                for passage in read_passages(path, limits, reject, taken=writer.taken, tally=tally):
+                reading = read_passages(
+                    path, limits, reject, taken=writer.taken, tally=tally, columns=given.columns, whole=whole
+                )
+                for passage in reading:
                     writer.add(passage)
                     if writer.count % 500 == 0:
                         progress(writer.count, 0, "reading")
@@ -133,11 +186,11 @@ def _read(folder: Path, paths: Sequence[Path], prints: Fingerprints, limits: Lim
 def build(
     name: str,
     folder: Path,
-    paths: Sequence[Path],
+    files: Files,
     prints: Fingerprints,
     *,
     encoder: Encoder,
-    kind: str,
+    size: Size,
     limits: Limits,
     progress: Progress,
     encode: index.Encode | None = None,
@@ -149,31 +202,45 @@ def build(
     """
     started = time.perf_counter()
     facts = read_facts(folder / FACTS) if (folder / FACTS).exists() else {}
-    if facts.get("fingerprint") != prints:
+    if _of_passages(facts.get("fingerprint")) != _of_passages(prints):
         shutil.rmtree(folder, ignore_errors=True)
         try:
-            _read(folder, paths, prints, limits, progress)
+            _read(folder, files, prints, limits, progress)
         except (OSError, sqlite3.Error, StorageError):
             shutil.rmtree(folder, ignore_errors=True)
             raise
+    elif facts["fingerprint"] != prints:
+        disk.write_text(folder / FACTS, json.dumps({**facts, "fingerprint": prints}, ensure_ascii=False))
     store = PassageStore(folder)
     count = len(store)
-    if not (folder / BM25_FOLDER).exists():
+    if not words.built(folder):
         texts = (passage_text(p) for p in store)
-        bm25.build(texts, count, folder / BM25_FOLDER, lambda done, total: progress(done, total, "words"))
+        large = size.is_large(count)
+        words.build_words(folder, texts, count, large, lambda done, total: progress(done, total, "words"))
     if not (folder / short_names.FILE).exists():
         short_names.build(store, count, folder / short_names.FILE)
     encoding = time.perf_counter()
     before = (encoder.stats.model_seconds, encoder.stats.tokens, encoder.stats.padded_tokens)
-    resumed = index.write_vectors(
-        folder,
-        lambda start, stop: [passage_text(store[i]) for i in range(start, stop)],
-        count,
-        encoder,
-        store.digest,
-        lambda done, total: progress(done, total, "encoding"),
-        encode,
-    )
+    kind, stored = size.kind(count), size.stored(count)
+    (folder / index.vectors_file("float32" if stored == "float16" else "float16")).unlink(missing_ok=True)  # of other settings
+    resumed, kept = 0, ""
+    if files.vectors is not None:
+        made_of = hashlib.sha256(json.dumps(prints).encode()).hexdigest()
+        write_given(
+            folder, files.vectors, made_of, store, encoder, stored, lambda done, total: progress(done, total, "vectors")
+        )
+        kept = keep_index(files.vectors, folder, count, encoder.dimension)
+    else:
+        resumed = index.write_vectors(
+            folder,
+            lambda start, stop: [passage_text(store[i]) for i in range(start, stop)],
+            count,
+            encoder,
+            store.digest,
+            lambda done, total: progress(done, total, "encoding"),
+            stored,
+            encode,
+        )
     encode_seconds = time.perf_counter() - encoding
     model, tokens, padded = (
         now - then
@@ -182,17 +249,27 @@ def build(
         )
     )
     progress(0, count, "indexing")
-    index.build_index(kind, index.open_vectors(folder, count, encoder.dimension), folder / index.INDEX)
+    if not kept:
+        index.build_index(
+            kind,
+            index.open_vectors(folder, count, encoder.dimension, stored),
+            folder / index.INDEX,
+            index.progress_key(encoder, store.digest),
+            lambda done, total: progress(done, total, "indexing"),
+        )
     import faiss
 
     index.Manifest(
         encoder=encoder.name,
         dimension=encoder.dimension,
         count=count,
-        kind=kind,
+        kind=kept or kind,
         digest=store.digest,
         faiss_version=faiss.__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        format=index.FORMATS[stored],
+        stored=stored,
+        given=int(bool(kept)),
     ).save(folder)
     progress(count, count, "indexing")
     fraction = model / encode_seconds * (tokens / padded if padded else 1.0) if model else None

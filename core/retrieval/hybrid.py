@@ -7,7 +7,7 @@ parameter).  Each score is scaled between its lowest possible value (-1 for a co
     score = DENSE_WEIGHT * (cosine + 1) / (best cosine + 1) + (1 - DENSE_WEIGHT) * bm25 / best bm25
 
 Unlike a fusion of two cut lists, both scores are known here for every candidate: cosines by reading the stored vectors, BM25
-from its full score vector; no passage is penalised for missing one list.
+by asking for their rows; no passage is penalised for missing one list.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import InputError
-from core.retrieval.bm25 import Bm25Index, best
 from core.retrieval.encoder import Vectors
 from core.retrieval.index import VectorIndex
+from core.retrieval.words.searching import Matches, WordIndex
 
 Mode = Literal["dense", "bm25", "hybrid"]
 DENSE_WEIGHT = 0.8  # alpha of the paper's section 4
@@ -38,7 +38,7 @@ def checked_mode(mode: str) -> Mode:
 
 
 def search(
-    index: VectorIndex, bm25: Bm25Index | None, queries: Sequence[str], vectors: Vectors, k: int, mode: Mode
+    index: VectorIndex, bm25: WordIndex | None, queries: Sequence[str], vectors: Vectors, k: int, mode: Mode
 ) -> list[Found]:
     """For each query with its vector in (Q, d): rows, scores and cosines of the k best passages; dense search does not use `bm25`."""
     if mode == "dense" or bm25 is None:
@@ -47,21 +47,20 @@ def search(
         return [_by_words(index, bm25, query, vector, k) for query, vector in zip(queries, vectors, strict=True)]
     wanted = max(CANDIDATES, PER_RESULT * k)
     return [
-        _fused(index, bm25.scores(query), vector, dense, k, wanted)
+        _fused(index, bm25.search(query), vector, dense, k, wanted)
         for query, vector, dense in zip(queries, vectors, index.search(vectors, wanted), strict=True)
     ]
 
 
-def _by_words(index: VectorIndex, bm25: Bm25Index, query: str, vector: Vectors, k: int) -> Found:
-    words = bm25.scores(query)
-    rows = best(words, k) if words is not None else np.zeros(0, np.int64)
-    scores = words[rows] if words is not None else np.zeros(0, np.float32)
+def _by_words(index: VectorIndex, bm25: WordIndex, query: str, vector: Vectors, k: int) -> Found:
+    words = bm25.search(query)
+    rows, scores = words.best(k) if words is not None else (np.zeros(0, np.int64), np.zeros(0, np.float32))
     return rows, scores, index.similarities(vector, rows)
 
 
 def _fused(
     index: VectorIndex,
-    words: NDArray[np.float32] | None,
+    words: Matches | None,
     vector: Vectors,
     dense: tuple[NDArray[np.int64], Vectors],
     k: int,
@@ -70,9 +69,10 @@ def _fused(
     if words is None:  # no word matches: dense retrieval only
         rows, cosines = dense
         return rows[:k], cosines[:k], cosines[:k]
-    rows = np.union1d(dense[0], best(words, wanted))
+    by_words, best = words.best(wanted)
+    rows = np.union1d(dense[0], by_words)
     cosines = index.similarities(vector, rows)
     fused = DENSE_WEIGHT * (cosines + 1) / max(1e-6, float(cosines.max(initial=-1)) + 1)
-    fused += (1 - DENSE_WEIGHT) * words[rows] / max(1e-6, float(words.max(initial=0)))
+    fused += (1 - DENSE_WEIGHT) * words.of(rows) / max(1e-6, float(best.max(initial=0)))
     order = np.lexsort((rows, -fused))[:k]
     return rows[order], fused[order].astype(np.float32), cosines[order]

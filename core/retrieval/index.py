@@ -2,7 +2,7 @@
 
 Source: FAISS (Douze et al. 2024, https://github.com/facebookresearch/faiss).  `flat` needs no index file: FAISS searches the
 mapped vectors in place.  `ivfpq` and `hnsw` find candidates, which are then scored exactly with the stored vectors, so a score
-is always the cosine of question and passage, whatever the kind.
+is always the cosine of question and passage, whatever the kind.  Opening an index maps its files and reads none of them whole.
 
 Legend: n passages, d dimension, Q questions, k results.
 """
@@ -10,33 +10,37 @@ Legend: n passages, d dimension, Q questions, k results.
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core import disk
 from core.errors import IndexMismatchError, InputError
+from core.retrieval import ivfpq
 from core.retrieval.corpus import read_facts
 from core.retrieval.encoder import Encoder, Vectors
-from core.retrieval.gpus import MOST_RESULTS, Spread, chosen_gpus, code_bytes, on_gpus
+from core.retrieval.gpus import MOST_RESULTS, Spread, chosen_gpus, on_gpus
 
-MANIFEST, VECTORS, INDEX, PROGRESS = "manifest.json", "vectors.f32", "index.faiss", "vectors.progress.json"
-FORMAT = 1
+MANIFEST, VECTORS, HALVES, INDEX, PROGRESS = (
+    "manifest.json",
+    "vectors.f32",
+    "vectors.f16",
+    "index.faiss",
+    "vectors.progress.json",
+)
+Stored = Literal["float32", "float16"]  # the numbers in the file of the vectors
+FORMATS = {"float32": 1, "float16": 2}  # of the folder; earlier versions read 1
 KINDS = ("flat", "ivfpq", "hnsw")
 SHARD = 2048  # texts encoded between two checkpoints
 Encode = Callable[[Iterator[Sequence[str]], int], Iterator[Vectors]]  # (shards, how many) -> their vectors, in order
-ADD_ROWS = 65536  # vectors handed to FAISS at once
 EXACT_FACTOR = 8  # candidates scored exactly for each result wanted of an approximate index
 APPROXIMATE_FROM = 256  # passages; with fewer, a scan is faster and a quantizer cannot be trained
 HNSW_LINKS = 32
-TRAIN_ROWS_PER_LIST = 64  # k-means of FAISS wants 39 to 256 points a centroid
-PQ_DIMENSIONS = 8  # of the vector in one code byte, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,9 @@ class Manifest:
     digest: str  # of the passages
     faiss_version: str
     created: str  # ISO 8601, UTC
-    format: int = FORMAT
+    format: int = 1
+    stored: str = "float32"  # the numbers of the vectors' file
+    given: int = 0  # 1: the FAISS index was given, not built here
 
     def save(self, folder: Path) -> None:
         disk.write_text(folder / MANIFEST, json.dumps(asdict(self), indent=1))
@@ -59,6 +65,8 @@ class Manifest:
     def load(cls, folder: Path) -> Manifest:
         """Raises IndexMismatchError when it is damaged, FileNotFoundError when it is missing."""
         facts = read_facts(folder / MANIFEST)
+        since = {"stored": "float32", "given": 0}  # fields that older manifests lack
+        facts = {**since, **facts}
         kinds = {f.name: int if f.type == "int" else str for f in fields(cls)}
         wrong = [n for n, kind in kinds.items() if not isinstance(facts.get(n), kind)]
         if wrong:
@@ -77,7 +85,7 @@ def check_manifest(found: Manifest, *, encoder: str, dimension: int, count: int,
     wrong = [
         f"{what}: the index has {has}, {source} {wants}"
         for what, has, wants, source in (
-            ("format", found.format, FORMAT, "this version reads"),
+            ("format", found.format, FORMATS.get(found.stored), "this version reads"),
             ("encoder", found.encoder, encoder, "the settings (AMBISCOPE_ENCODER) say"),
             ("dimension", found.dimension, dimension, "the encoder gives"),
             ("count", found.count, count, "the passages are"),
@@ -104,32 +112,19 @@ def write_vectors(
     encoder: Encoder,
     digest: str,
     progress: Callable[[int, int], None],
+    stored: Stored = "float32",
     encode: Encode | None = None,
 ) -> int:
-    """Encodes `count` texts into `vectors.f32`, shard by shard, resuming where an earlier run was interrupted.
+    """Encodes `count` texts into the file of the vectors, shard by shard, resuming where an earlier run was interrupted.
 
     `texts(start, stop)` gives the texts of a shard.  A shard counts once it is in `vectors.progress.json`; anything
     after it is truncated.  Space for all vectors is reserved first, so that a full disk is reported before anything is encoded.  Returns the
     number of vectors that already existed.  `encode`: another way to what `encoder` gives, such as several machines.  Raises OSError when the disk refuses.
     """
-    path, state = folder / VECTORS, folder / PROGRESS
-    row_bytes = 4 * encoder.dimension
-    key = {"encoder": encoder.name, "dimension": encoder.dimension, "digest": digest}
-    done = 0
-    if state.exists() and path.exists():
-        try:
-            before = read_facts(state)
-        except IndexMismatchError:
-            before = {}
-        rows = before.get("rows")
-        # vectors of another encoder or of other passages cannot be used
-        if (
-            all(before.get(k) == v for k, v in key.items())
-            and isinstance(rows, int)
-            and path.stat().st_size >= rows * row_bytes
-        ):
-            done = rows
-    resumed = done
+    path, state = folder / vectors_file(stored), folder / PROGRESS
+    row_bytes = np.dtype(stored).itemsize * encoder.dimension
+    key = progress_key(encoder, digest)
+    resumed = done = rows_done(folder, key, stored)
     with path.open("r+b" if done else "wb") as f:
         f.truncate(done * row_bytes)
         disk.reserve(f, count * row_bytes)
@@ -139,7 +134,7 @@ def write_vectors(
         of_shards = (texts(*shard) for shard in shards)
         encoded = encode(of_shards, len(shards)) if encode else (encoder.encode(shard, "passage") for shard in of_shards)
         for (_, stop), vectors in zip(shards, encoded, strict=True):
-            f.write(vectors.tobytes())
+            f.write(vectors.astype(stored, copy=False).tobytes())
             f.flush()
             os.fsync(f.fileno())
             done = stop
@@ -148,10 +143,33 @@ def write_vectors(
     return resumed
 
 
-def open_vectors(folder: Path, count: int, dimension: int) -> Vectors:
+def vectors_file(stored: str) -> str:
+    return HALVES if stored == "float16" else VECTORS
+
+
+def progress_key(encoder: Encoder, digest: str) -> dict[str, str | int]:
+    """What vectors on disk were made of: those of another encoder or of other passages cannot be used."""
+    return {"encoder": encoder.name, "dimension": encoder.dimension, "digest": digest}
+
+
+def rows_done(folder: Path, key: dict[str, str | int], stored: Stored) -> int:
+    """The vectors that an interrupted build left."""
+    path = folder / vectors_file(stored)
+    try:
+        before = read_facts(folder / PROGRESS)
+        size = path.stat().st_size
+    except (IndexMismatchError, FileNotFoundError):
+        return 0
+    rows = before.get("rows")
+    if not isinstance(rows, int) or any(before.get(k) != v for k, v in key.items()):
+        return 0
+    return rows if size >= rows * np.dtype(stored).itemsize * int(key["dimension"]) else 0
+
+
+def open_vectors(folder: Path, count: int, dimension: int, stored: str = "float32") -> NDArray[Any]:
     """The stored vectors (n, d), memory-mapped.  Raises IndexMismatchError when the file has another size."""
-    path = folder / VECTORS
-    expected = 4 * count * dimension
+    path = folder / vectors_file(stored)
+    expected = np.dtype(stored).itemsize * count * dimension
     size = path.stat().st_size if path.exists() else 0
     if size != expected:
         raise IndexMismatchError(
@@ -159,17 +177,19 @@ def open_vectors(folder: Path, count: int, dimension: int) -> Vectors:
         )
     if not count:
         return np.zeros((0, dimension), dtype=np.float32)
-    return disk.mapped(path, np.float32, (count, dimension))
+    return disk.mapped(path, stored, (count, dimension))
 
 
-def _slices(vectors: Vectors) -> Iterator[Vectors]:
-    for start in range(0, len(vectors), ADD_ROWS):
-        yield vectors[start : start + ADD_ROWS]
-
-
-def build_index(kind: str, vectors: Vectors, path: Path) -> None:
+def build_index(
+    kind: str,
+    vectors: NDArray[Any],
+    path: Path,
+    key: dict[str, Any] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> None:
     """Writes the FAISS index of `vectors` (n, d); nothing for `flat` and for fewer than APPROXIMATE_FROM passages.
 
+    `key`: what the vectors were made of, for a build that goes on after a kill.
     Raises InputError for an unknown kind, StorageError when the file cannot be written.
     """
     import faiss
@@ -184,19 +204,13 @@ def build_index(kind: str, vectors: Vectors, path: Path) -> None:
     if kind == "hnsw":
         index = faiss.IndexHNSWFlat(d, HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
         index.hnsw.efConstruction = 80
+        for rows in ivfpq.slices(vectors, 0, n):
+            index.add(rows)
+            progress(index.ntotal, n)
     else:
-        lists = max(1, min(int(4 * math.sqrt(n)), n // 39))
-        codes = code_bytes(d, d / PQ_DIMENSIONS)
-        index = faiss.IndexIVFPQ(faiss.IndexFlatIP(d), d, lists, codes, 8, faiss.METRIC_INNER_PRODUCT)
-        index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # otherwise FAISS warns on stdout
-        rows = np.random.default_rng(0).permutation(n)[: max(lists * TRAIN_ROWS_PER_LIST, 39 * 256)]
-        index.train(np.ascontiguousarray(vectors[np.sort(rows)]))
-    for part in _slices(vectors):
-        index.add(np.ascontiguousarray(part))
-    with disk.replacing(path) as draft, draft.open("wb") as file:
-        # through our own file: FAISS does not check that its last bytes were written
-        library: Any = faiss  # its stubs lack the writer
-        library.write_index(index, library.PyCallbackIOWriter(file.write))
+        index = ivfpq.build(vectors, path, key or {}, progress)
+    ivfpq.write(index, path)
+    ivfpq.clear(path)
 
 
 class VectorIndex:
@@ -210,15 +224,16 @@ class VectorIndex:
         import faiss
 
         self.manifest = manifest
-        self.vectors = open_vectors(folder, manifest.count, manifest.dimension)
+        self.vectors: NDArray[Any] = open_vectors(folder, manifest.count, manifest.dimension, manifest.stored)
         gpus = chosen_gpus(device, faiss.get_num_gpus() if hasattr(faiss, "StandardGpuResources") else 0)
         self._index: Any = None
         if manifest.kind != "flat" and manifest.count >= APPROXIMATE_FROM:
-            self._index = self._read(folder / INDEX)
+            self._index = self._read(folder / INDEX, map_it=not gpus)
+            disk.read_at_random(self.vectors)
         elif gpus and manifest.count:
             self._index = faiss.IndexFlatIP(manifest.dimension)
-            for part in _slices(self.vectors):
-                self._index.add(np.ascontiguousarray(part))
+            for part in ivfpq.slices(self.vectors, 0, manifest.count):
+                self._index.add(part)
         self._gpu = on_gpus(self._index, gpus, spread) if self._index is not None else None
 
     @property
@@ -226,12 +241,12 @@ class VectorIndex:
         """The GPUs that hold the index."""
         return self._gpu.gpus if self._gpu is not None else ()
 
-    def _read(self, path: Path) -> Any:
+    def _read(self, path: Path, map_it: bool) -> Any:
         import faiss
 
         expected = {"ivfpq": faiss.IndexIVFPQ, "hnsw": faiss.IndexHNSWFlat}[self.manifest.kind]
         try:
-            index: Any = faiss.read_index(str(path))
+            index: Any = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if map_it else 0)
         except RuntimeError as e:
             raise IndexMismatchError(f"{path} is missing or damaged ({str(e)[-150:]}); build the index again") from e
         fits: bool = isinstance(index, expected)
@@ -241,7 +256,7 @@ class VectorIndex:
                 f"{self.manifest.kind}, {self.manifest.count} and {self.manifest.dimension}: build the index again"
             )
         if self.manifest.kind == "ivfpq":
-            index.nprobe = max(1, index.nlist // 8)
+            index.nprobe = ivfpq.probes(index.nlist)
         return index
 
     def search(self, queries: Vectors, k: int) -> list[tuple[NDArray[np.int64], Vectors]]:
@@ -260,7 +275,7 @@ class VectorIndex:
         if self._gpu is not None and wanted <= MOST_RESULTS and not scan:
             scores, rows = self._gpu.search(queries, wanted)  # (Q, wanted)
         elif scan or self.manifest.kind == "flat":
-            scores, rows = faiss.knn(queries, self.vectors, wanted, faiss.METRIC_INNER_PRODUCT)
+            scores, rows = self._scan(queries, wanted)
         elif self.manifest.kind == "hnsw":  # set for this search: the index's value is shared by all threads
             library: Any = faiss  # its stubs lack the name
             breadth = library.SearchParametersHNSW(efSearch=max(64, wanted))
@@ -277,7 +292,21 @@ class VectorIndex:
             found.append((kept_rows[order].astype(np.int64), kept_scores[order].astype(np.float32)))
         return found
 
+    def _scan(self, queries: Vectors, k: int) -> tuple[Vectors, NDArray[np.int64]]:
+        """Scores and rows (Q, k) of the best among all vectors."""
+        import faiss
+
+        if self.vectors.dtype == np.float32:
+            return faiss.knn(queries, self.vectors, k, faiss.METRIC_INNER_PRODUCT)
+        best: Any = faiss.ResultHeap(len(queries), k, keep_max=True)
+        n = len(self.vectors)
+        for number, part in enumerate(ivfpq.slices(self.vectors, 0, n)):
+            scores, rows = faiss.knn(queries, part, min(k, len(part)), faiss.METRIC_INNER_PRODUCT)
+            best.add_result(scores, rows + number * ivfpq.ADD_ROWS)
+        best.finalize()
+        return best.D, best.I
+
     def similarities(self, query: Vectors, rows: NDArray[np.int64]) -> Vectors:
         """Cosines of a query (d,) with the stored vectors of `rows`."""
-        cosines: Vectors = self.vectors[rows] @ query
+        cosines: Vectors = self.vectors[rows].astype(np.float32, copy=False) @ query
         return cosines

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from core import disk
 from core.errors import (
@@ -30,20 +30,19 @@ from core.errors import (
 from core.models.encoders.retriever import index_name
 from core.retrieval import build as building
 from core.retrieval import short_names
-from core.retrieval.build import BuildReport, Fingerprints, Progress, no_progress
+from core.retrieval.build import BuildReport, Files, Fingerprints, Progress, Size, no_progress
 from core.retrieval.corpus import FACTS, PassageStore, folder_size, read_facts
 from core.retrieval.encoder import Encoder, Vectors, load_encoder
 from core.retrieval.gpus import Spread
 from core.retrieval.hybrid import checked_mode, search
 from core.retrieval.index import MANIFEST, Encode, Manifest, VectorIndex, check_manifest
 from core.retrieval.precomputed import load_precomputed
-from core.retrieval.readers.lines import Limits, Rejected
+from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected
 from core.retrieval.short_names import ShortNames
+from core.retrieval.vectors.files import Given
+from core.retrieval.words.searching import WordIndex, open_words
 from core.settings import Settings
 from core.types import Passage, RetrievedPassage
-
-if TYPE_CHECKING:
-    from core.retrieval.bm25 import Bm25Index
 
 STARTER = "starter"
 STARTER_WAIT_SECONDS = 600.0  # a second process waits while the first one builds the starter corpus
@@ -79,7 +78,7 @@ class Corpus:
         self._settings, self._get_encoder, self.encoder = settings, encoder, settings.encoder
         self._lock = threading.Lock()
         self._loaded: tuple[Encoder, VectorIndex] | None = None
-        self._words: Bm25Index | None = None
+        self._words: WordIndex | None = None
         self._short: ShortNames | None = None
 
     @property
@@ -108,12 +107,10 @@ class Corpus:
                 self._loaded = encoder, VectorIndex(self._folder, self.manifest, device, spread)
             return self._loaded
 
-    def _bm25(self) -> Bm25Index:
-        from core.retrieval.bm25 import Bm25Index
-
+    def _bm25(self) -> WordIndex:
         with self._lock:
             if self._words is None:
-                self._words = Bm25Index(self._folder / building.BM25_FOLDER, len(self.store))
+                self._words = open_words(self._folder, len(self.store))
             return self._words
 
     def _short_names(self) -> ShortNames:
@@ -184,6 +181,7 @@ class CorpusLibrary:
         """`encoder`: an encoder that is already loaded; by default the settings' encoder is loaded when needed."""
         self.settings, self.folder = settings, settings.corpora_dir
         self._encoder, self._lock = encoder, threading.Lock()
+        self._size = Size(settings.index_kind, settings.large_corpus)
 
     def encoder(self) -> Encoder:
         """The settings' encoder, loaded once.  Raises CheckpointError."""
@@ -316,7 +314,7 @@ class CorpusLibrary:
         if not path.exists():
             return
         limits = Limits.for_own_files(self.settings)
-        if not self._usable(STARTER, building.fingerprint([path], limits)):
+        if not self._usable(STARTER, building.fingerprint(Files((path,)), limits)):
             ready = load_precomputed(path.parent, index_name(self.settings.encoder), self.encoder)
             self.create(STARTER, [path], progress, limits=limits, replace=True, wait=STARTER_WAIT_SECONDS, encoder=ready)
 
@@ -327,7 +325,8 @@ class CorpusLibrary:
             corpus = self._opened(name, folder)
         except (AmbiscopeError, OSError):
             return False
-        return corpus.store.facts.get("fingerprint") == prints and corpus.manifest.kind == self.settings.index_kind
+        fits = corpus.manifest.given or corpus.manifest.kind == self._size.kind(len(corpus))
+        return bool(fits) and corpus.store.facts.get("fingerprint") == prints
 
     # ------------------------------------------------------------ changing
 
@@ -343,26 +342,31 @@ class CorpusLibrary:
         wait: float = 0.0,
         encoder: Encoder | None = None,
         encode: Encode | None = None,
+        columns: Columns = DEFAULT_COLUMNS,
+        vectors: Given | None = None,
     ) -> BuildReport:
         """Reads the files and builds their index; resumes an interrupted build of the same files.
 
         A complete corpus of the same files, encoder and kind of index is kept.  `limits`: those of uploads by default.
         `replace`: replace another corpus of this name once the new one is complete.  `wait`: seconds to wait for another build.
         `encoder`: of the settings' name; loaded when none is given.  `encode`: another way to its vectors (core.retrieval.index.write_vectors).
+        `columns`: the names of the files' fields.
+        `vectors`: computed already; then nothing is encoded but questions, and each row of the files is a passage.
         `on_reject` receives the rejected rows (the first 200) after the build.
         Raises InputError (name, files, no passage, name in use), ConflictError (being built), StorageError (disk full).
         """
         limits = limits or Limits.for_uploads(self.settings)
         if not paths:
             raise InputError("no file was given; give at least one .tsv, .jsonl, .txt, .md or .pdf file")
-        prints = building.fingerprint(paths, limits)
+        files = Files(tuple(paths), columns, vectors)
+        prints = building.fingerprint(files, limits)
         report = self._complete(name, prints)  # without the lock: another process may also be reading
         if report is None:
             with self._locked(name, wait):
                 report = self._complete(name, prints)
                 if report is None:
                     self._check_replaceable(name, prints, replace)
-                    report = self._build(name, paths, prints, encoder or self.encoder(), limits, progress, encode)
+                    report = self._build(name, files, prints, encoder or self.encoder(), limits, progress, encode)
         for row in report.rejected:
             if on_reject:
                 on_reject(row)
@@ -378,7 +382,7 @@ class CorpusLibrary:
     def _build(
         self,
         name: str,
-        paths: Sequence[Path],
+        files: Files,
         prints: Fingerprints,
         encoder: Encoder,
         limits: Limits,
@@ -386,15 +390,15 @@ class CorpusLibrary:
         encode: Encode | None,
     ) -> BuildReport:
         part = self._at(name, ".building-")
-        kind = self.settings.index_kind
         try:
             report = building.build(
-                name, part, paths, prints, encoder=encoder, kind=kind, limits=limits, progress=progress, encode=encode
+                name, part, files, prints, encoder=encoder, size=self._size, limits=limits, progress=progress, encode=encode
             )
             self._publish(name)
             return report
         except InputError:
-            shutil.rmtree(part, ignore_errors=True)  # nothing in it can be reused
+            if files.vectors is None:
+                shutil.rmtree(part, ignore_errors=True)  # nothing in it can be reused
             raise
         except (OSError, sqlite3.Error, StorageError) as e:
             left = ("what was done is kept", " to resume") if part.exists() else ("nothing was left behind", "")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from core.engine import Engine
 from core.errors import CancelledError, InputError, StorageError
 from core.retrieval.build import BuildReport
-from core.retrieval.readers import READERS
+from core.retrieval.readers import UPLOADED
 from pages.app import shared
 from pages.background.worker import Worker
 
@@ -45,7 +45,7 @@ class Upload:
         return [self.folder / name for name in self.originals]
 
 
-def safe_names(names: Sequence[str], kinds: Iterable[str] = tuple(READERS)) -> dict[str, str]:
+def safe_names(names: Sequence[str], kinds: Iterable[str] = UPLOADED) -> dict[str, str]:
     """Safe name -> name as uploaded: letters that are safe everywhere, a suffix among `kinds`, and a number where two would be
     one, or one is a device on Windows.  The same names give the same result, so that a build can go on.  Raises InputError."""
     found: dict[str, str] = {}

@@ -15,9 +15,9 @@ import pytest
 from small_disks import resize, small_disk, small_files
 
 from core.errors import StorageError
-from core.retrieval import bm25
 from core.retrieval import index as ix
 from core.retrieval.library import CorpusLibrary
+from core.retrieval.words import bm25
 from core.settings import ROOT, Settings
 
 Write = Callable[[str, str | bytes], Path]

@@ -101,7 +101,7 @@ def test_jsonl(write: Write, limits: Limits) -> None:
     assert [r.number for r in rejected] == [4, 5, 6, 7, 8, 9, 10, 12, 14]
     assert "expected text or a whole number" in rejected[0].reason
     assert "field 'text' is a list" in rejected[1].reason
-    assert "no field text, contents, body; found title" in rejected[2].reason
+    assert "no field text, contents, body, passage, content; found title" in rejected[2].reason
     assert "surrogate" in rejected[6].reason
     assert "not JSON at column 2" in rejected[7].reason
     assert tally.read == tally.blank + tally.rejected + tally.documents == 14

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from core.errors import InputError
+from core.retrieval.readers.columns import read_arrow, read_parquet
 from core.retrieval.readers.documents import read_markdown, read_pdf, read_text
-from core.retrieval.readers.lines import Limits, Rejected, Row, Source, Tally
+from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected, Row, Source, Tally
 from core.retrieval.readers.tables import MAX_ID_CHARS, read_jsonl, read_tsv
 from core.text import chunk_words, text_problem
 from core.types import Passage
@@ -29,7 +30,11 @@ READERS: dict[str, Reader] = {
     ".txt": read_text,
     ".md": read_markdown,
     ".pdf": read_pdf,
+    ".parquet": read_parquet,
+    ".arrow": read_arrow,
 }
+# the size of the others is not known before they are unpacked: they are read from the command line only
+UPLOADED = tuple(suffix for suffix in READERS if suffix not in (".parquet", ".arrow"))
 # control characters would break the row file, a log or a terminal; white space is collapsed anyway
 _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
 _DIVIDED = re.compile(
@@ -58,15 +63,18 @@ def read_passages(
     *,
     taken: Callable[[str], bool] | None = None,
     tally: Tally | None = None,
+    columns: Columns = DEFAULT_COLUMNS,
+    whole: bool = False,
 ) -> Iterator[Passage]:
     """The passages of a file, in its order, streamed; documents of more than 100 words or 1,500 characters are cut, with ids `id#1`, `id#2`, ...
 
     `on_reject` receives every rejected row.  `taken` says whether an id is already used (for instance by another file); by default
-    the ids of this file are checked.  `tally` is filled while passages are read.
+    the ids of this file are checked.  `tally` is filled while passages are read.  `columns`: names of the fields.  `whole`: a row is a passage,
+    however long it is.
     Raises InputError for a file that cannot be read or exceeds a limit, FormatError (a subclass) for a damaged one.
     """
     reader = reader_for(path)
-    source = Source(path, limits, on_reject, tally or Tally())
+    source = Source(path, limits, on_reject, tally or Tally(), columns=columns)
     source.check_size()
     seen: set[str] = set()
     used = taken or seen.__contains__
@@ -74,7 +82,7 @@ def read_passages(
         identity = row.id or f"{source.stem}-{row.number}"
         text, title = _clean(row.text), _clean(row.title)
         reason = _wrong(identity, title, text)
-        parts = list(chunk_words(text, PASSAGE_WORDS)) if not reason else []
+        parts = [] if reason else [text] if whole else list(chunk_words(text, PASSAGE_WORDS))
         ids = [identity] if len(parts) == 1 else [f"{identity}#{i}" for i in range(1, len(parts) + 1)]
         if not reason and any(used(i) for i in {identity, f"{identity}#1", *ids}):
             reason = f"duplicate id '{identity[:50]}'"

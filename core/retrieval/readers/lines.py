@@ -42,6 +42,24 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Columns:
+    """The names that a field may have in JSON lines, Parquet and Arrow files; the first that is there is read."""
+
+    id: tuple[str, ...] = ("id", "_id", "docid", "doc_id", "passage_id", "pid")
+    text: tuple[str, ...] = ("text", "contents", "body", "passage", "content")
+    title: tuple[str, ...] = ("title",)
+
+    def chosen(self) -> str:
+        """What differs from the defaults, as text; empty if nothing does."""
+        return ", ".join(
+            f"{n}={getattr(self, n)[0]}" for n in self.__slots__ if getattr(self, n) != getattr(DEFAULT_COLUMNS, n)
+        )
+
+
+DEFAULT_COLUMNS = Columns()
+
+
+@dataclass(frozen=True, slots=True)
 class Rejected:
     """A rejected row.  `number` counts lines (pages of a PDF) of the file from 1; 0 with unit "file": the whole file."""
 
@@ -84,6 +102,7 @@ class Source:
     on_reject: Callable[[Rejected], None]
     tally: Tally = field(default_factory=Tally)
     unit: str = "line"
+    columns: Columns = DEFAULT_COLUMNS
 
     @property
     def name(self) -> str:
@@ -107,7 +126,7 @@ class Source:
         except OSError as e:
             raise InputError(f"{self.path} cannot be read ({e.strerror}); give the path of an existing file") from e
         if not self.path.is_file():
-            raise InputError(f"{self.path} is not a file; give a .tsv, .jsonl, .txt, .md or .pdf file")
+            raise InputError(f"{self.path} is not a file; give a .tsv, .jsonl, .parquet, .arrow, .txt, .md or .pdf file")
         if size > self.limits.max_bytes:
             raise InputError(
                 f"{self.path.name} has {size / MB:.1f} MB; at most {self.limits.max_bytes // MB} MB are read. "

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from core.retrieval.readers.lines import Row, Source
 
 DPR_COLUMNS = ("id", "text", "title")  # psgs_w100.tsv, https://github.com/facebookresearch/DPR
-TEXT_KEYS = ("text", "contents", "body")
 MAX_ID_CHARS = 200
 
 
@@ -67,7 +66,7 @@ def read_tsv(source: Source) -> Iterator[Row]:
 
 
 def read_jsonl(source: Source) -> Iterator[Row]:
-    """Objects with `text` (or `contents`, `body`) and, where they have them, `title` and `id` (or `_id`)."""
+    """Objects with a text and, where they have them, a title and an id, under the names of `Columns`."""
     for number, line in source.lines():
         if not line.strip():
             source.tally.blank += 1
@@ -81,12 +80,14 @@ def read_jsonl(source: Source) -> Iterator[Row]:
         if not isinstance(row, dict):
             source.reject(number, f"a JSON {type(row).__name__}; expected an object with text and title")
             continue
-        key = next((k for k in TEXT_KEYS if k in row), None)
+        key = next((k for k in source.columns.text if k in row), None)
         if key is None:
-            source.reject(number, f"no field {', '.join(TEXT_KEYS)}; found {', '.join(list(row)[:5])[:100] or 'nothing'}")
+            known = ", ".join(source.columns.text)
+            source.reject(number, f"no field {known}; found {', '.join(list(row)[:5])[:100] or 'nothing'}")
             continue
-        title = row.get("title")
-        identity = row.get("id", row.get("_id"))
+        title, identity = (
+            next((row[k] for k in names if k in row), None) for names in (source.columns.title, source.columns.id)
+        )
         if not isinstance(row[key], str):
             source.reject(number, f"field '{key}' is a {type(row[key]).__name__}; expected text")
         elif not isinstance(title, (str, type(None))):

@@ -125,7 +125,7 @@ def _questions(args: argparse.Namespace, settings: Settings, base: str) -> tuple
         corpus = engine.corpus(name)
         rows = {p.id: starts[-1] + i for i, p in enumerate(corpus.store)}
         texts.extend(passage_text(p) for p in corpus.store)
-        vectors.append(corpus.vectors)
+        vectors.append(np.asarray(corpus.vectors, np.float32))  # those of a large corpus are float16
         starts.append(len(texts))
         return rows
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import IndexMismatchError
-from core.retrieval import bm25
+from core.retrieval.words import bm25
 
 TEXTS = ["Cats chase the mice. Cats sleep.", "Dogs chase cats", "", "The of and", "Mouse traps and cheese 3", "Café in Zürich"]
 

@@ -39,7 +39,8 @@ class Tokenizer:
         import Stemmer
         from bm25s.stopwords import STOPWORDS_EN
 
-        self._stemmer, self._stop = Stemmer.Stemmer("english"), frozenset(STOPWORDS_EN) | STOPWORDS
+        # without its cache, which costs four times what it saves
+        self._stemmer, self._stop = Stemmer.Stemmer("english", 0), frozenset(STOPWORDS_EN) | STOPWORDS
 
     def __call__(self, text: str) -> list[str]:
         text = text.lower()
@@ -124,6 +125,20 @@ def _score(part: Path, lengths: NDArray[np.int32], frequency: NDArray[np.int64])
     indices.flush()
 
 
+class ArrayMatches:
+    """The score of every passage (n,) for one query."""
+
+    def __init__(self, scores: NDArray[np.float32]) -> None:
+        self._scores = scores
+
+    def best(self, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        rows = best(self._scores, k)
+        return rows, self._scores[rows]
+
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        return self._scores[rows]
+
+
 class Bm25Index:
     """Reads what `build` wrote.  Scores are 0 for a passage that shares no word with the query."""
 
@@ -144,8 +159,13 @@ class Bm25Index:
         """True if a passage has the word, or if it is a stop word."""
         return all(t in self._bm25.vocab_dict for t in self._tokenizer(word))
 
+    def search(self, query: str) -> ArrayMatches | None:
+        """None if no word of the query is in the corpus (an empty query, only stop words)."""
+        scores = self.scores(query)
+        return None if scores is None else ArrayMatches(scores)
+
     def scores(self, query: str) -> NDArray[np.float32] | None:
-        """BM25 scores of every passage (n,), or None if no word of the query is in the corpus (an empty query, only stop words)."""
+        """BM25 scores of every passage (n,), or None as `search`."""
         known = self._bm25.vocab_dict
         tokens = [known[t] for t in dict.fromkeys(self._tokenizer(query)) if t in known]
         if not tokens:

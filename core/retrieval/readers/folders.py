@@ -1,0 +1,87 @@
+"""Which files of a folder are the corpus: a record for each layout that people have."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import FormatError, InputError
+from core.retrieval.readers import READERS
+
+
+def by_number(path: Path) -> list[tuple[int, str | int]]:
+    """Sorts names as people number them: shard 2 before shard 10."""
+    parts = re.split(r"(\d+)", str(path))
+    return [(i % 2, int(part) if i % 2 else part) for i, part in enumerate(parts)]
+
+
+def inside(folder: Path, suffixes: Iterable[str]) -> list[Path]:
+    ends = tuple(suffixes)
+    return sorted((p for p in folder.rglob("*") if p.name.lower().endswith(ends) and not p.is_dir()), key=by_number)
+
+
+def _beir(folder: Path) -> list[Path]:
+    return [p for name in ("corpus.jsonl", "corpus.jsonl.gz") if (p := folder / name).is_file()][:1]
+
+
+def _saved(folder: Path) -> list[Path]:
+    """`datasets`' save_to_disk: state.json lists the files.  Raises FormatError, InputError."""
+    state = folder / "state.json"
+    if not state.is_file():
+        return []
+    try:
+        names = [str(file["filename"]) for file in json.loads(state.read_text(encoding="utf-8"))["_data_files"]]
+    except (ValueError, KeyError, TypeError) as e:
+        raise FormatError("not the state of a data set; save the data set again with save_to_disk", file=state) from e
+    missing = [n for n in names if not (folder / n).is_file()]
+    if missing:
+        raise InputError(f"{folder}: {', '.join(missing[:3])} of state.json is missing; copy the folder again")
+    return [folder / n for n in names]
+
+
+def _splits(folder: Path) -> list[Path]:
+    """A saved DatasetDict.  Raises InputError if it has several splits."""
+    if not (folder / "dataset_dict.json").is_file():
+        return []
+    splits = sorted(p.parent for p in folder.glob("*/state.json"))
+    if len(splits) != 1:
+        names = ", ".join(p.name for p in splits) or "none"
+        raise InputError(f"{folder} has these splits: {names}; give the folder of one, such as {folder}/train")
+    return _saved(splits[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`files(folder)`: the files to read in their order; none if the folder has another layout."""
+
+    name: str
+    files: Callable[[Path], list[Path]]
+
+
+LAYOUTS = (
+    Layout("BEIR", _beir),
+    Layout("a saved data set", _saved),
+    Layout("a saved data set of several splits", _splits),
+    Layout("Parquet", lambda folder: inside(folder, [".parquet"])),  # a snapshot of the hub also has a README.md
+    Layout("Arrow", lambda folder: inside(folder, [".arrow"])),
+    Layout("documents", lambda folder: inside(folder, READERS)),
+)
+
+
+def files_of(paths: Iterable[Path]) -> list[Path]:
+    """Replaces folders by the files that make up their corpus.  Raises InputError for a folder without any, and for a missing file."""
+    out: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found = next((files for layout in LAYOUTS if (files := layout.files(path))), None)
+            if found is None:
+                raise InputError(f"{path}: this folder has no .tsv, .jsonl, .parquet, .arrow, .txt, .md or .pdf file")
+            out += found
+        elif not path.exists():
+            raise InputError(f"{path}: there is no such file")
+        else:
+            out.append(path)
+    return out

@@ -1,0 +1,167 @@
+"""Given vectors into a corpus: every row checked and put at the row of its passage."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core import disk
+from core.errors import IndexMismatchError, InputError
+from core.retrieval import index
+from core.retrieval.corpus import PassageStore
+from core.retrieval.encoder import Encoder, passage_text
+from core.retrieval.vectors.files import Given, blocks, is_index, listed_ids, opened
+
+COMPARED = 16  # passages encoded again, to see that the vectors are theirs
+Progress = Callable[[int, int], None]
+
+
+def write_given(
+    folder: Path, given: Given, made_of: str, store: PassageStore, encoder: Encoder, stored: index.Stored, progress: Progress
+) -> None:
+    """Writes the vectors of all passages in the order of the store, at unit length; a second call with the same `made_of` (a digest of the files)
+    finds them finished.
+
+    Raises InputError for a row that is not finite, zero or of another dimension, for an id that is unknown, missing or there twice, for another
+    number of rows than passages, and for vectors of another encoder; FormatError for a damaged file; OSError.
+    """
+    key = index.progress_key(encoder, store.digest) | {"given": made_of}
+    if index.rows_done(folder, key, stored) == len(store):
+        return
+    (folder / index.PROGRESS).unlink(missing_ok=True)
+    target = disk.new_mapped(folder / index.vectors_file(stored), stored, (len(store), encoder.dimension))
+    places = _Places(store)
+    listed = listed_ids(given.ids) if given.ids else None
+    for file in given.files:
+        row = 0
+        for block in blocks(file, given):
+            vectors = _checked(file, row, block.vectors, encoder)
+            ids = _next(listed, len(vectors), given, file) if listed else block.ids
+            at = places.of(ids, len(vectors), file, row)
+            target[at] = vectors
+            row += len(vectors)
+            progress(places.count, len(store))
+    if listed is not None and next(listed, None) is not None:
+        raise InputError(f"{given.ids} has more ids than the {places.count} rows of the vectors; give the ids of these files")
+    places.check_complete([f.name for f in given.files])
+    _compare(target, store, encoder)
+    target.flush()
+    disk.write_text(folder / index.PROGRESS, json.dumps({**key, "rows": len(store)}))
+
+
+def _next(listed: Iterator[str], count: int, given: Given, file: Path) -> list[str]:
+    ids = list(islice(listed, count))
+    if len(ids) < count:
+        raise InputError(f"{given.ids} has fewer ids than the vectors have rows: it ends within {file.name}; give one id a row")
+    return ids
+
+
+def _checked(file: Path, row: int, vectors: NDArray[Any], encoder: Encoder) -> NDArray[np.float32]:
+    """Unit vectors (b, d).  Raises InputError."""
+    if vectors.shape[1] != encoder.dimension:
+        raise InputError(
+            f"{file.name}: vectors of {vectors.shape[1]} dimensions, and the encoder '{encoder.name}' that reads the questions gives "
+            f"{encoder.dimension}; set AMBISCOPE_ENCODER to the encoder that made them"
+        )
+    found: NDArray[np.float32] = np.asarray(vectors, np.float32)
+    lengths = np.linalg.norm(found, axis=1, keepdims=True)
+    wrong = np.flatnonzero(~np.isfinite(lengths) | (lengths < 1e-12))
+    if len(wrong):
+        what = "is zero" if lengths[wrong[0], 0] < 1e-12 else "has a number that is NaN or infinite"
+        raise InputError(f"{file.name}, row {row + int(wrong[0]) + 1}: the vector {what}; compute this row again")
+    unit: NDArray[np.float32] = found / lengths
+    return unit
+
+
+class _Places:
+    """The row of each vector's passage."""
+
+    def __init__(self, store: PassageStore) -> None:
+        self._store, self._seen, self.count = store, np.zeros(len(store), bool), 0
+
+    def of(self, ids: Sequence[str] | None, rows: int, file: Path, row: int) -> NDArray[np.int64] | slice:
+        if ids is None:
+            if self.count + rows > len(self._store):
+                raise InputError(f"{file.name}, row {row + 1}: more vectors than the {self._counted()}; {_WITH_IDS}")
+            at: NDArray[np.int64] | slice = slice(self.count, self.count + rows)
+            if self._seen[at].any():
+                raise InputError(f"{file.name} has no ids, and files before it have; give the ids of all with --ids")
+            self._seen[at] = True
+        else:
+            at = np.fromiter(
+                (self._row(i, self.count + n, f"{file.name}, row {row + n + 1}") for n, i in enumerate(ids)), np.int64, len(ids)
+            )
+        self.count += rows
+        return at
+
+    def _row(self, passage_id: str, expected: int, where: str) -> int:
+        found: int | None = expected  # most files have the order of the passages
+        if expected >= len(self._store) or self._store[expected].id != passage_id:
+            found = self._store.row_of(passage_id)
+        if found is None:
+            raise InputError(
+                f"{where}: no passage has the id '{passage_id[:80]}'; give the passages that these vectors were made of"
+            )
+        if self._seen[found]:
+            raise InputError(f"{where}: id '{passage_id[:80]}' is there twice; leave one of its vectors out")
+        self._seen[found] = True
+        return found
+
+    def _counted(self) -> str:
+        rejected = sum(file["rejected"] for file in self._store.facts["files"])
+        return f"{len(self._store)} passages" + (f" ({rejected} rows were rejected)" if rejected else "")
+
+    def check_complete(self, files: list[str]) -> None:
+        """Raises InputError if a passage has no vector."""
+        missing = np.flatnonzero(~self._seen)
+        if not len(missing):
+            return
+        named = ", ".join(f"'{self._store[int(i)].id[:80]}'" for i in missing[:3])
+        raise InputError(
+            f"{', '.join(files[:3])}: {self.count} vectors for {self._counted()}; {len(missing)} have none, first {named}: "
+            f"is a shard missing?  {_WITH_IDS}"
+        )
+
+
+_WITH_IDS = "rows without ids have to be those of the passages, in their order; give --ids where they are not"
+
+
+def _compare(vectors: NDArray[Any], store: PassageStore, encoder: Encoder) -> None:
+    """Raises InputError if the passages, encoded here, are not mostly nearest to their own vectors among those compared."""
+    rows = np.unique(np.linspace(0, len(store) - 1, COMPARED).astype(int))
+    texts = [passage_text(store[int(row)]) for row in rows]
+    if len(set(texts)) < 4:  # too few to tell
+        return
+    there = np.asarray(vectors[rows], np.float32)
+    cosines = encoder.encode(texts, "passage") @ there.T
+    own = np.diagonal(cosines) >= cosines.max(axis=1) - 1e-3
+    if own.mean() <= 0.5:
+        raise InputError(
+            f"these are not the vectors of these passages by the encoder '{encoder.name}': of {len(rows)} passages encoded again, "
+            f"{int(own.sum())} are nearest to their own vector.  Set AMBISCOPE_ENCODER to the encoder that made them, or check their order"
+        )
+
+
+def keep_index(given: Given, folder: Path, count: int, dimension: int) -> str:
+    """Copies a finished FAISS index that can be searched as it is, and returns its kind; empty if one has to be built of its vectors."""
+    import faiss
+
+    if len(given.files) != 1 or given.ids or not is_index(given.files[0]) or count < index.APPROXIMATE_FROM:
+        return ""
+    found = opened(given.files[0])
+    kinds: dict[str, Any] = {"ivfpq": faiss.IndexIVFPQ, "hnsw": faiss.IndexHNSWFlat}
+    kind = next((name for name, kept in kinds.items() if isinstance(found, kept)), "")
+    if not kind or found.metric_type != faiss.METRIC_INNER_PRODUCT:
+        return ""
+    if (found.ntotal, found.d) != (count, dimension):  # its vectors were checked before
+        raise IndexMismatchError(f"{given.files[0]} was changed while it was read; give it again")
+    with disk.replacing(folder / index.INDEX) as draft:
+        shutil.copyfile(given.files[0], draft)
+    return kind

@@ -1,0 +1,416 @@
+"""Corpora as people have them: BEIR folders, data sets, Parquet; vectors of every kind; and what is wrong with each."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from safetensors.numpy import save_file
+
+from core.errors import AmbiscopeError, FormatError, IndexMismatchError, InputError
+from core.retrieval.encoder import HashingEncoder, passage_text
+from core.retrieval.index import MANIFEST
+from core.retrieval.library import Corpus, CorpusLibrary
+from core.retrieval.readers import read_passages
+from core.retrieval.readers.folders import files_of
+from core.retrieval.readers.lines import Columns, Limits
+from core.retrieval.vectors import dpr
+from core.retrieval.vectors.files import Given
+from core.retrieval.vectors.files import files_of as vector_files
+from core.settings import Settings
+from core.types import Passage
+
+PASSAGES = [
+    Passage(f"p{i}", f"Thing {i}", f"the thing number {i} about subject {i % 7} and place {i * i % 11}") for i in range(60)
+]
+VECTORS = HashingEncoder().encode([passage_text(p) for p in PASSAGES])
+IDS = [p.id for p in PASSAGES]
+
+
+def table(**renamed: str) -> pa.Table:
+    columns = {"id": IDS, "text": [p.text for p in PASSAGES], "title": [p.title for p in PASSAGES]}
+    return pa.table({renamed.get(name, name): values for name, values in columns.items()})
+
+
+def saved_set(folder: Path, cut: int = 0) -> Path:
+    """As `datasets`' save_to_disk writes it: Arrow streams, and a state that lists them."""
+    folder.mkdir(parents=True)
+    names = [f"data-0000{n}-of-00002.arrow" for n in range(2)]
+    for name, part in zip(names, (table().slice(0, 25), table().slice(25)), strict=True):
+        with pa.OSFile(str(folder / name), "wb") as file, pa.ipc.new_stream(file, part.schema) as stream:
+            stream.write_table(part, max_chunksize=10)
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": n} for n in names], "_fingerprint": "x"}))
+    (folder / "dataset_info.json").write_text("{}")
+    if cut:
+        os.truncate(folder / names[1], (folder / names[1]).stat().st_size - cut)
+    return folder
+
+
+def beir(folder: Path) -> Path:
+    (folder / "qrels").mkdir(parents=True)
+    rows = ({"_id": p.id, "title": p.title, "text": p.text, "metadata": {}} for p in PASSAGES)
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "not a passage"}\n')
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\tp1\t1\n")
+    return folder
+
+
+def parquet(folder: Path, **renamed: str) -> Path:
+    folder.mkdir(parents=True)
+    for number in (0, 1):
+        pq.write_table(table(**renamed).slice(30 * number, 30), folder / f"train-{number}.parquet", row_group_size=7)
+    (folder / "README.md").write_text("# Not a passage\nA card of the data set.")
+    return folder
+
+
+def read(folder: Path, limits: Limits, columns: Columns | None = None) -> list[Passage]:
+    rejected: list[Any] = []
+    options = {"columns": columns} if columns else {}
+    found = [p for path in files_of([folder]) for p in read_passages(path, limits, rejected.append, **options)]  # type: ignore[arg-type]
+    assert not rejected
+    return found
+
+
+@pytest.mark.parametrize("make", [beir, saved_set, parquet])
+def test_a_folder_gives_its_passages(tmp_path: Path, limits: Limits, make: Callable[[Path], Path]) -> None:
+    assert read(make(tmp_path / "data"), limits) == PASSAGES
+
+
+def test_a_saved_data_set_of_one_split_is_read_and_of_several_asks_which(tmp_path: Path, limits: Limits) -> None:
+    saved_set(tmp_path / "all" / "train")
+    (tmp_path / "all" / "dataset_dict.json").write_text('{"splits": ["train"]}')
+    assert read(tmp_path / "all", limits) == PASSAGES
+    saved_set(tmp_path / "all" / "test")
+    with pytest.raises(InputError, match=r"has these splits: test, train; give the folder of one, such as .*all/train"):
+        files_of([tmp_path / "all"])
+
+
+def test_columns_are_named(tmp_path: Path, limits: Limits) -> None:
+    folder = parquet(tmp_path / "data", text="paragraph", title="heading")
+    with pytest.raises(
+        FormatError, match=r"train-0\.parquet: no column text, .*; it has id, paragraph, heading: .* --text-column"
+    ):
+        read(folder, limits)
+    assert read(folder, limits, Columns(text=("paragraph",), title=("heading",))) == PASSAGES
+
+
+def test_shards_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    for number in (10, 9, 1):
+        (tmp_path / f"shard_{number}.npy").touch()
+    assert [p.name for p in vector_files([tmp_path / "shard_*.npy"])] == ["shard_1.npy", "shard_9.npy", "shard_10.npy"]
+
+
+@pytest.mark.parametrize("cut", [1, 8, 200])
+def test_arrow_cut_short(tmp_path: Path, limits: Limits, cut: int) -> None:
+    with pytest.raises(
+        FormatError, match=r"data-00001-of-00002\.arrow: not an Arrow file, or one that was cut short; copy it again"
+    ):
+        read(saved_set(tmp_path / "data", cut=cut), limits)
+
+
+def test_parquet_cut_short_and_rows_without_text(tmp_path: Path, limits: Limits) -> None:
+    folder = parquet(tmp_path / "data")
+    os.truncate(folder / "train-1.parquet", 400)
+    with pytest.raises(FormatError, match=r"train-1\.parquet: not a complete Parquet file .*; copy it again"):
+        read(folder, limits)
+    pq.write_table(pa.table({"id": [1, 2], "text": [None, "words"]}), tmp_path / "one.parquet")
+    rejected: list[Any] = []
+    assert [p.id for p in read_passages(tmp_path / "one.parquet", limits, rejected.append)] == ["2"]
+    assert str(rejected[0]) == "one.parquet, row 1: column 'text' has no text here; expected text"
+
+
+def test_a_file_of_a_saved_set_is_missing(tmp_path: Path) -> None:
+    folder = saved_set(tmp_path / "data")
+    (folder / "data-00000-of-00002.arrow").unlink()
+    with pytest.raises(InputError, match=r"data-00000-of-00002\.arrow of state\.json is missing; copy the folder again"):
+        files_of([folder])
+
+
+# ---------------------------------------------------------------- vectors
+
+
+@pytest.fixture
+def passages(tmp_path: Path) -> Path:
+    path = tmp_path / "things.tsv"
+    path.write_text("id\ttext\ttitle\n" + "".join(f"{p.id}\t{p.text}\t{p.title}\n" for p in PASSAGES))
+    return path
+
+
+class Questions(HashingEncoder):
+    """Encodes questions, and the few passages that are compared; more would mean that the given vectors are not used."""
+
+    def encode(self, texts: Any, kind: Any = "passage") -> Any:
+        assert len(texts) <= 16
+        return super().encode(texts, kind)
+
+
+def built(home: Path, passages: Path, *files: Path, **options: Any) -> Corpus:
+    library = CorpusLibrary(Settings(home=home, encoder="hashing", device="cpu", **options.pop("settings", {})), Questions())
+    given = Given(vector_files(files), **options)
+    report = library.create("things", [passages], vectors=given)
+    assert not report.already_built
+    assert library.create("things", [passages], vectors=given).already_built
+    return library.open("things")
+
+
+def npy(folder: Path, vectors: Any = VECTORS) -> Path:
+    np.save(folder / "v.npy", vectors)
+    return folder / "v.npy"
+
+
+def shards(folder: Path) -> list[Path]:
+    paths = [folder / f"v_{number}.npy" for number in range(3)]
+    for path, part in zip(paths, np.split(VECTORS, [20, 40]), strict=True):
+        np.save(path, part.astype(np.float16))
+    return paths
+
+
+def safetensors(folder: Path) -> Path:
+    save_file({"embeddings": VECTORS, "other": np.zeros(3, np.float32)}, folder / "v.safetensors")
+    return folder / "v.safetensors"
+
+
+def vector_parquet(folder: Path) -> Path:
+    order = np.random.default_rng(0).permutation(60)
+    rows = {"id": [IDS[i] for i in order], "embedding": [VECTORS[i].tolist() for i in order]}
+    pq.write_table(pa.table(rows), folder / "v.parquet", row_group_size=11)
+    return folder / "v.parquet"
+
+
+def pickled(folder: Path, protocol: int = 4) -> Path:
+    path = folder / "wiki_passages_0"
+    path.write_bytes(pickle.dumps(list(zip(IDS, VECTORS * 3, strict=True)), protocol=protocol))
+    return path
+
+
+def flat_index(folder: Path) -> Path:
+    index = faiss.IndexFlatIP(64)
+    index.add(VECTORS)
+    faiss.write_index(index, str(folder / "v.faiss"))
+    return folder / "v.faiss"
+
+
+@pytest.mark.parametrize("make", [npy, shards, safetensors, vector_parquet, pickled, flat_index])
+def test_vectors_of_every_kind_are_those_of_the_corpus(tmp_path: Path, passages: Path, make: Callable[[Path], Any]) -> None:
+    found = make(tmp_path)
+    corpus = built(tmp_path / "home", passages, *(found if isinstance(found, list) else [found]))
+    assert np.allclose(corpus.vectors, VECTORS, atol=1e-3)
+    assert corpus.search("thing number 33", 1, "dense")[0].passage.id == "p33"
+
+
+def test_ids_beside_the_vectors(tmp_path: Path, passages: Path) -> None:
+    (tmp_path / "ids.txt").write_text("".join(f"{i}\n" for i in reversed(IDS)))
+    assert np.allclose(built(tmp_path / "a", passages, npy(tmp_path, VECTORS[::-1]), ids=tmp_path / "ids.txt").vectors, VECTORS)
+    (tmp_path / "ids.json").write_text(json.dumps(IDS))
+    assert np.allclose(built(tmp_path / "b", passages, npy(tmp_path), ids=tmp_path / "ids.json").vectors, VECTORS)
+
+
+def test_ids_over_several_blocks(tmp_path: Path, passages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.retrieval.vectors.files.ROWS", 7)
+    (tmp_path / "ids.txt").write_text("".join(f"{i}\n" for i in reversed(IDS)))
+    found = built(tmp_path / "home", passages, npy(tmp_path, VECTORS[::-1]), ids=tmp_path / "ids.txt")
+    assert np.allclose(found.vectors, VECTORS)
+
+
+def test_a_row_with_vectors_is_a_passage_however_long(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_text(json.dumps({"id": "a", "text": "word " * 300}) + "\n" + json.dumps({"id": "b", "text": "other"}) + "\n")
+    corpus = built(tmp_path / "home", path, npy(tmp_path, VECTORS[:2]))
+    assert [len(p.text.split()) for p in corpus.store] == [300, 1]
+
+
+@pytest.mark.parametrize("kind", ["ivfpq", "hnsw"])
+def test_a_finished_index_is_kept(tmp_path: Path, kind: str) -> None:
+    many = [f"thing number {i} about subject {i % 7} in place {i * i % 101}" for i in range(300)]
+    path = tmp_path / "many.jsonl"
+    path.write_text("".join(json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(many)))
+    vectors = HashingEncoder().encode(many)
+    index: Any = faiss.IndexHNSWFlat(64, 16, faiss.METRIC_INNER_PRODUCT)
+    if kind == "ivfpq":
+        index = faiss.IndexIVFPQ(faiss.IndexFlatIP(64), 64, 4, 16, 8, faiss.METRIC_INNER_PRODUCT)
+        index.train(vectors)
+    index.add(vectors)
+    faiss.write_index(index, str(tmp_path / "v.faiss"))
+    corpus = built(tmp_path / "home", path, tmp_path / "v.faiss")
+    assert (corpus.manifest.kind, corpus.manifest.given) == (kind, 1)
+    assert (tmp_path / "home/corpora/things/index.faiss").read_bytes() == (tmp_path / "v.faiss").read_bytes()
+    assert "123" in [found.passage.id for found in corpus.search(many[123], 5, "dense")]
+
+
+@pytest.mark.parametrize("protocol", range(2, 6))
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f4"])
+def test_pickles_are_read_as_numpy_wrote_them(tmp_path: Path, protocol: int, dtype: str) -> None:
+    vectors = VECTORS[:5].astype(dtype)
+    path = tmp_path / "v.pkl"
+    path.write_bytes(pickle.dumps([(i, v) for i, v in enumerate(vectors)], protocol=protocol))
+    ids, found = dpr.read(path)
+    assert ids == ["0", "1", "2", "3", "4"]
+    assert np.array_equal(found, vectors.astype(np.float32))
+
+
+class Harm:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("where", ["id", "vector", "list"])
+def test_a_pickle_runs_nothing(tmp_path: Path, where: str) -> None:
+    harm = Harm(tmp_path / "harm")
+    held = {"id": [(harm, VECTORS[0])], "vector": [("a", harm)], "list": harm}[where]
+    (tmp_path / "v.pkl").write_bytes(pickle.dumps(held))
+    with pytest.raises(
+        FormatError, match=r"v\.pkl: not DPR's list .* it asks to load 'posix\.mkdir'\. Nothing in it was run; .*numpy\.save"
+    ):
+        dpr.read(tmp_path / "v.pkl")
+    assert not (tmp_path / "harm").exists()
+
+
+@pytest.mark.parametrize(
+    ("held", "says"),
+    [
+        ([("a", np.array(["x"], object))], "numbers of the type 'O8'"),
+        ([("a", np.arange(3))], "numbers of the type 'i8'"),
+        ([("a", VECTORS[:2])], r"the shape \(2, 64\), not one row"),
+        ([("a", VECTORS[0]), ("b", VECTORS[0][:9])], "the same dimension"),
+        ([("a", [0.5])], "not DPR's list"),
+        ({"a": VECTORS[0]}, "it is not a list"),
+        ([((1,), VECTORS[0])], "an id in it is neither text nor a whole number"),
+    ],
+)
+def test_pickles_of_something_else(tmp_path: Path, held: Any, says: str) -> None:
+    (tmp_path / "v.pkl").write_bytes(pickle.dumps(held))
+    with pytest.raises(FormatError, match=says):
+        dpr.read(tmp_path / "v.pkl")
+
+
+def test_a_pickle_cut_anywhere(tmp_path: Path) -> None:
+    whole = pickle.dumps(list(zip(IDS[:3], VECTORS[:3], strict=True)))
+    for size in range(2, len(whole), 37):
+        (tmp_path / "v.pkl").write_bytes(whole[:size])
+        with pytest.raises(FormatError, match="not DPR's list"):
+            dpr.read(tmp_path / "v.pkl")
+
+
+# ---------------------------------------------------------------- what is wrong
+
+
+def broken(row: int, value: float) -> Any:
+    vectors = VECTORS.copy()
+    vectors[row] = value
+    return vectors
+
+
+@pytest.mark.parametrize(
+    ("vectors", "says"),
+    [
+        (broken(41, np.nan), r"v\.npy, row 42: the vector has a number that is NaN or infinite; compute this row again"),
+        (broken(0, np.inf), r"v\.npy, row 1: the vector has a number that is NaN or infinite"),
+        (broken(7, 0), r"v\.npy, row 8: the vector is zero"),
+        (VECTORS[:, :32], r"v\.npy: vectors of 32 dimensions, and the encoder 'hashing' .* gives 64; set AMBISCOPE_ENCODER"),
+        (VECTORS[:58], r"v\.npy: 58 vectors for 60 passages; 2 have none, first 'p58', 'p59': is a shard missing\?"),
+        (np.concatenate([VECTORS, VECTORS]), r"v\.npy, row 1: more vectors than the 60 passages; rows without ids"),
+        (VECTORS[::-1], r"not the vectors of these passages by the encoder 'hashing': of 16 .* check their order"),
+        (np.random.default_rng(0).standard_normal((60, 64)), "not the vectors of these passages by the encoder 'hashing'"),
+        (VECTORS.astype(np.int32), r"v\.npy: an array of the shape \(60, 64\) and the type int32; expected a row of floats"),
+        (VECTORS[0], r"an array of the shape \(64,\)"),
+    ],
+)
+def test_wrong_vectors(tmp_path: Path, passages: Path, vectors: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        built(tmp_path / "home", passages, npy(tmp_path, vectors))
+    assert CorpusLibrary(Settings(home=tmp_path / "home", encoder="hashing")).names() == ["starter"]
+    rows = tmp_path / "home/corpora/.building-things/rows.tsv"
+    before = rows.stat().st_ino
+    assert np.allclose(
+        built(tmp_path / "home", passages, npy(tmp_path)).vectors, VECTORS, atol=1e-6
+    )  # right ones go on from there
+    assert (tmp_path / "home/corpora/things/rows.tsv").stat().st_ino == before
+
+
+@pytest.mark.parametrize(
+    ("ids", "says"),
+    [
+        (
+            [*IDS[:59], "p999"],
+            r"v\.npy, row 60: no passage has the id 'p999'; give the passages that these vectors were made of",
+        ),
+        ([*IDS[:59], "p3"], r"v\.npy, row 60: id 'p3' is there twice; leave one of its vectors out"),
+        (IDS[:50], r"ids\.txt has fewer ids than the vectors have rows: it ends within v\.npy; give one id a row"),
+        ([*IDS, "p60"], r"ids\.txt has more ids than the 60 rows of the vectors"),
+    ],
+)
+def test_wrong_ids(tmp_path: Path, passages: Path, ids: list[str], says: str) -> None:
+    (tmp_path / "ids.txt").write_text("".join(f"{i}\n" for i in ids))
+    with pytest.raises(InputError, match=says):
+        built(tmp_path / "home", passages, npy(tmp_path), ids=tmp_path / "ids.txt")
+
+
+def test_files_with_and_without_ids(tmp_path: Path, passages: Path) -> None:
+    pq.write_table(pa.table({"id": IDS[30:], "vector": VECTORS[30:].tolist()}), tmp_path / "a.parquet")
+    np.save(tmp_path / "b.npy", VECTORS[:30])
+    with pytest.raises(InputError, match=r"b\.npy has no ids, and files before it have; give the ids of all with --ids"):
+        built(tmp_path / "home", passages, tmp_path / "a.parquet", tmp_path / "b.npy")
+
+
+def test_passages_without_a_vector_are_named(tmp_path: Path, passages: Path) -> None:
+    (tmp_path / "ids.txt").write_text("".join(f"{i}\n" for i in IDS[1:]))
+    with pytest.raises(InputError, match=r"59 vectors for 60 passages; 1 have none, first 'p0'"):
+        built(tmp_path / "home", passages, npy(tmp_path, VECTORS[1:]), ids=tmp_path / "ids.txt")
+
+
+@pytest.mark.parametrize("make", [npy, safetensors, vector_parquet, pickled, flat_index])
+def test_a_shard_cut_short(tmp_path: Path, passages: Path, make: Callable[[Path], Path]) -> None:
+    path = make(tmp_path)
+    os.truncate(path, path.stat().st_size * 2 // 3)
+    with pytest.raises(FormatError, match=rf"{path.name}: not .*(copy it again|cut short)"):
+        built(tmp_path / "home", passages, path)
+
+
+def test_files_that_hold_no_vectors(tmp_path: Path, passages: Path) -> None:
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "x.parquet")
+    (tmp_path / "x.txt").write_text("words")
+    save_file({"a": np.zeros((2, 2), np.float32), "b": np.zeros((2, 2), np.float32)}, tmp_path / "x.safetensors")
+    for name, says in (
+        ("x.parquet", "no column vector, vectors, .*; it has x: name the one of the vectors with --vector-column"),
+        ("x.txt", r"x\.txt: vectors are read from \.npy, .* files, and from DPR's pickles; this is none of them"),
+        ("x.safetensors", "it has the tensors a, b; name the one of the vectors with --vector-column"),
+        ("none.npy", r"none\.npy: there is no such file"),
+        ("none_*.npy", "no file has such a name"),
+    ):
+        with pytest.raises(InputError, match=says):
+            built(tmp_path / "home", passages, tmp_path / name)
+
+
+def test_a_corpus_of_another_encoder_dimension_or_version(tmp_path: Path, passages: Path) -> None:
+    corpus = built(tmp_path / "home", passages, npy(tmp_path))
+    other = CorpusLibrary(Settings(home=tmp_path / "home", encoder="minilm"))
+    with pytest.raises(IndexMismatchError, match=r"encoder: the index has hashing, the settings .* say minilm"):
+        other.open("things")
+    same = CorpusLibrary(Settings(home=tmp_path / "home", encoder="hashing"), HashingEncoder(32))
+    with pytest.raises(IndexMismatchError, match="dimension: the index has 64, the encoder gives 32"):
+        same.open("things")
+    manifest = tmp_path / "home/corpora/things" / MANIFEST
+    replace(corpus.manifest, format=9).save(manifest.parent)
+    with pytest.raises(AmbiscopeError, match=r"format: the index has 9, this version reads 1.* Run: python -m core index"):
+        CorpusLibrary(Settings(home=tmp_path / "home", encoder="hashing")).open("things")
+
+
+def test_a_manifest_of_an_earlier_version_is_read(tmp_path: Path, passages: Path) -> None:
+    built(tmp_path / "home", passages, npy(tmp_path))
+    manifest = tmp_path / "home/corpora/things" / MANIFEST
+    facts = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({name: value for name, value in facts.items() if name not in ("stored", "given")}))
+    assert len(CorpusLibrary(Settings(home=tmp_path / "home", encoder="hashing")).open("things").search("thing 3", 3)) == 3
