@@ -47,7 +47,12 @@ SYSTEMS = ("one-pass", "dpr-threshold", "jpr", "rectify", "verdict", "ambigpromp
 ADDITIONS = ("none", "reranker", "verifier")
 SAID = {"none": "nothing", "reranker": "reranker", "verifier": "reranker and verifier"}
 CELLS = (*((system, added) for system in SYSTEMS for added in ADDITIONS), ("ambiscope", "all"))
-SETS = {"starter": "`data/starter`", "practice": "held-out practice questions", "multi": "multi/dev"}
+SETS = {
+    "test": "`data/starter_test`",
+    "starter": "`data/starter`",
+    "practice": "held-out practice questions",
+    "multi": "multi/dev",
+}
 FITTED = 540  # practice questions that rerankers may have been fitted on: none of them is asked here
 ONCE, LOOP = "dpr-threshold", "ambigprompt"  # what iterating is measured between
 Cell = tuple[str, str]
@@ -83,6 +88,14 @@ def from_file(name: str, path: Path, corpus: str, every: int) -> list[Asked]:
         for q in load(path)[::every]
         if q.passages is None or q.passages
     ]
+
+
+def written_by_us(engine: Engine, name: str, every: int) -> list[Asked]:
+    """`data/starter`, or the test set beside it, whose corpus is built if need be."""
+    folder = ROOT / "data" / ("starter_test" if name == "test" else name)
+    if folder.name not in engine.library.names():
+        engine.library.create(folder.name, [folder / "passages.tsv"])
+    return from_file(name, folder / "questions.json", folder.name, every)
 
 
 def practice(engine: Engine, count: int, seed: int) -> list[Asked]:
@@ -303,7 +316,7 @@ def page(rows: Rows, command: str) -> str:
         f"`{command}` ({', '.join(commits)}; seed 0): six systems, each with nothing added, with a reranker of its own, and with a reranker that asks "
         f"the verifier. F1 answer, all [95% interval] / questions with several answers; {len(table.keys)} questions that every system has answered. "
         f"Verifier {', '.join(verifiers)}; the rerankers are those of the checkpoints, and each row of the run names its own. `ambiscope` is the default "
-        "as it is shipped, its reranker fitted on more questions than the others."
+        "as it is shipped: the loop with all of them, a prior of retrieval and second readings."
     )
     head = (
         f"# What iterating brings, what the reranker, what the verifier\n\n{textwrap.fill(said, 120, break_on_hyphens=False)}\n"
@@ -316,7 +329,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--multi", type=Path, help="questions that bring their passages: JSONL(.gz)")
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS), help="ask only these now")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="every N-th question of data/starter and --multi")
+    parser.add_argument(
+        "--every", type=int, default=1, metavar="N", help="every N-th question of data/starter, data/starter_test and --multi"
+    )
     parser.add_argument("--practice", type=int, default=150, metavar="N", help="practice questions (default: %(default)s)")
     parser.add_argument(
         "--seconds", type=int, default=0, metavar="N", help="measure seconds on so many questions of data/starter"
@@ -336,8 +351,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         disk.write_text(asked, " ".join(["python -m benchmarks.quality.factorial", *shown]))
         engine = Engine(settings)
         systems = Systems(engine)
-        starter = from_file("starter", ROOT / "data" / "starter" / "questions.json", "starter", args.every)
-        sets = [starter] if "starter" in args.sets else []
+        written = {name: written_by_us(engine, name, args.every) for name in ("test", "starter") if name in args.sets}
+        sets = list(written.values())
         if "practice" in args.sets:
             sets.append(practice(engine, args.practice, args.seed))
         if args.multi and "multi" in args.sets:
@@ -346,8 +361,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             random.Random(args.seed).shuffle(asked_of)  # sources follow one another in a file
         longest = max(map(len, sets), default=0)
         run(systems, [s[i] for i in range(longest) for s in sets if i < len(s)], rows, settings.device)
-        if args.seconds:
-            measure(systems, starter[: args.seconds + 1], rows)
+        if args.seconds and "starter" in written:
+            measure(systems, written["starter"][: args.seconds + 1], rows)
     if where := args.only_page or args.page:
         try:
             disk.write_text(where, page(rows, asked.read_text(encoding="utf-8") if asked.exists() else ""))
