@@ -27,9 +27,9 @@ from core.errors import CheckpointError, InputError
 from core.models.encoders.packaged import MINILM, packaged_folder
 from core.models.encoders.pretrained import reason, sentence_transformer
 from core.models.encoders.retriever import CLS, find_retriever
-from core.models.encoders.turns import TURNS, Together
 from core.settings import Settings
 from core.text import word_tokens
+from core.turns import TURNS, Together
 from core.types import Passage
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from core import turns
 from core.engine import Engine
 from core.errors import InputError
-from core.models.encoders import turns
 from core.serve.app import make_app
 from core.serve.guard import is_local
 from core.settings import Settings

@@ -20,12 +20,12 @@ from core.models.encoders.device import OnDevice, bf16_autocast, native_bf16, pi
 from core.models.encoders.low_rank import load_trained
 from core.models.encoders.mpnet import load_mpnet
 from core.models.encoders.packaged import packaged_folder
-from core.models.encoders.turns import TURNS
 from core.models.encoders.word_pieces import WordPieces
 from core.models.finding import WEIGHTS, find_verifier, read_config
 from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
 from core.models.ranking.verifier_rows import Window, collate_windows, window_bounds
 from core.models.span.checkpoints import digest
+from core.turns import TURNS
 from core.types import Passage
 
 BATCH = 16  # windows encoded together

@@ -28,7 +28,6 @@ from core.errors import CheckpointError, StorageError
 from core.models.encoders.device import pick_device
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.transformers_lock import TRANSFORMERS
-from core.models.encoders.turns import TURNS
 from core.models.finding import SMALL_SEQ2SEQ, find_fid, find_released
 from core.models.seq2seq.decoding import shown as in_passage_words
 from core.models.seq2seq.network import FidConfig, FidNetwork
@@ -37,6 +36,7 @@ from core.models.seq2seq.released import load_released
 from core.models.seq2seq.small import load_small
 from core.models.span.answerer import shares_words
 from core.text import find_spans, normalize_answer, occurrences
+from core.turns import TURNS
 from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
 
 DETAILS = "fid.json"  # our part of a checkpoint, next to transformers' config.json

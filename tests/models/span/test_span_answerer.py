@@ -15,8 +15,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from core import turns
 from core.errors import CheckpointError
-from core.models.encoders import turns
 from core.models.finding import find_checkpoint
 from core.models.span import answerer as span_answerer
 from core.models.span import reader as passage_reader
