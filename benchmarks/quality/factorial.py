@@ -36,7 +36,7 @@ from core.errors import AmbiscopeError, InputError
 from core.evaluation.report import build_provenance
 from core.metrics.answers import f1
 from core.metrics.significance.bootstrap import compare, interval
-from core.models.encoders.device import bf16_autocast
+from core.models.running.device import bf16_autocast
 from core.settings import ROOT, Settings
 from core.systems.shared.base import Options, answer
 from core.text import find_spans

@@ -103,7 +103,7 @@ def main() -> int:
     engine = Engine(Settings.from_env())
     engine.warm("starter")
     if args.gather > 1:
-        from core.models.encoders import turns
+        from core.models.running import turns
 
         turns.gather(args.gather)
     questions, options = starter_questions(args.questions), Options(top_k=args.top_k, clarify=not args.no_clarify)

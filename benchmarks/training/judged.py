@@ -25,8 +25,8 @@ from core.engine import Engine
 from core.errors import CheckpointError
 from core.evaluation.folder import trim
 from core.metrics.significance.bootstrap import compare
-from core.models.encoders.device import bf16_autocast, pick_device
 from core.models.ranking.reranker import Weights, read_weights
+from core.models.running.device import bf16_autocast, pick_device
 from core.settings import OFF, Settings
 from core.training.data.held_out_passages import own_passages
 from core.training.judgments import SHIFTS, fit_near, near

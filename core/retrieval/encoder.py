@@ -28,7 +28,7 @@ from core.errors import CheckpointError, InputError
 from core.models.encoders.packaged import MINILM, packaged_folder
 from core.models.encoders.pretrained import reason, sentence_transformer
 from core.models.encoders.retriever import CLS, find_retriever
-from core.models.encoders.turns import TURNS, Together
+from core.models.running.turns import TURNS, Together
 from core.settings import Settings
 from core.text import word_tokens
 from core.types import Passage
@@ -166,7 +166,7 @@ class PooledEncoder(_CachedEncoder):
         super().__init__(name)
         import torch
 
-        from core.models.encoders.device import OnDevice, pick_device
+        from core.models.running.device import OnDevice, pick_device
 
         place = pick_device(device)
         if threads > 0:
@@ -290,7 +290,7 @@ class SentenceTransformerEncoder(_CachedEncoder):
         super().__init__(name)
         import torch
 
-        from core.models.encoders.device import pick_device
+        from core.models.running.device import pick_device
 
         if threads > 0:
             torch.set_num_threads(threads)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import InputError
-from core.models.encoders.halving import Halving
+from core.models.running.halving import Halving
 from core.retrieval.encoder import Vectors
 
 Spread = Literal["replicate", "shard", "one"]

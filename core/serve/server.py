@@ -12,7 +12,7 @@ import uvicorn
 
 from core.engine import Engine
 from core.errors import InputError
-from core.models.encoders import turns
+from core.models.running import turns
 from core.serve.app import make_app
 from core.serve.guard import is_local
 from core.settings import Settings

@@ -116,7 +116,8 @@ def test_a_service_that_stops_in_the_middle_is_told(tmp_path: Path, open_app: Op
         threading.Thread(target=stop).start()
         ask(app, f"{HOLD} until the end")
         assert not app.exception
-        assert any("stopped before the answer was ready" in error.value for error in app.error)
+        # the page may be drawn again when the service is gone: then it says that
+        assert any(w in e.value for e in app.error for w in ("stopped before the answer was ready", "cannot be reached"))
 
 
 def test_a_busy_service_is_told(tmp_path: Path, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:

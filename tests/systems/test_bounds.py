@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from core.engine import Engine
-from core.models.encoders import memory
+from core.models.running import memory
 from core.settings import ROOT, Settings
 from core.systems.shared.base import Options, answer
 from core.systems.shared.grounded import GroundedSystem

@@ -17,11 +17,11 @@ import torch
 from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
 
 from core.errors import CheckpointError
-from core.models.encoders.device import pick_device
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.language.batch import TOO_LATE
 from core.models.language.endpoint import parse_completion
 from core.models.language.roles import Completion, Request
+from core.models.running.device import pick_device
 
 STOPPED = "the run was stopped"
 

@@ -16,12 +16,12 @@ from torch import Tensor
 
 from core.errors import CheckpointError
 from core.models.encoders.bert import fits, load_bert
-from core.models.encoders.device import OnDevice, pick_device
 from core.models.encoders.packaged import PACKAGES, packaged_folder
 from core.models.encoders.pretrained import pretrained, reason
-from core.models.encoders.turns import TURNS, Together
 from core.models.encoders.word_pieces import FILE as WORD_PIECES
 from core.models.encoders.word_pieces import WordPieces
+from core.models.running.device import OnDevice, pick_device
+from core.models.running.turns import TURNS, Together
 from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
 from core.models.span.rows import Rows, pad, passage_rows, prompt_row
 from core.short_names import spelled_out

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-from core.models.encoders.device import bf16_autocast
 from core.models.finding import find_checkpoint
+from core.models.running.device import bf16_autocast
 from core.models.span.checkpoints import check_abstains, load_span_network
 from core.models.span.model import SpanModel, collate, to_candidate, top_spans
 from core.models.span.rows import Rows

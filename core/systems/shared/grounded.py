@@ -10,10 +10,10 @@ from typing import Any
 
 from core import types as t
 from core.errors import CancelledError, LanguageModelError
-from core.models.encoders.memory import trimmed
 from core.models.language.loading import load_language_generator
 from core.models.language.roles import Generator as Generates
 from core.models.language.roles import LanguageGenerator, Run
+from core.models.running.memory import trimmed
 from core.systems.shared.base import Options, Parts, check_question, effective_settings, retrieve
 from core.text import answer_key, normalize_answer, occurrences
 

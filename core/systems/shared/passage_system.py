@@ -14,7 +14,7 @@ from core import types as t
 from core.clarification.clarifiers import Clarifier, by_round_trip
 from core.clarification.round_trip import Ask
 from core.errors import CancelledError
-from core.models.encoders.memory import trimmed
+from core.models.running.memory import trimmed
 from core.systems.shared.base import Options, Parts, as_read, check_question, effective_settings, retrieve
 from core.systems.shared.candidates import clarified
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from core import disk
 from core.errors import InputError
-from core.models.encoders.device import bf16_autocast
+from core.models.running.device import bf16_autocast
 from core.models.span.answerer import SpanAnswerer, shares_words
 from core.models.span.model import collate, load_tokenizer
 from core.models.span.network import SpanConfig, SpanNetwork

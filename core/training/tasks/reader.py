@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import InputError
-from core.models.encoders.device import bf16_autocast
+from core.models.running.device import bf16_autocast
 from core.models.span.model import collate, load_tokenizer
 from core.models.span.network import RowBatch, SpanConfig
 from core.models.span.rows import Rows, label_spans, passage_rows

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import InputError
-from core.models.encoders.device import bf16_autocast
 from core.models.ranking.verifier_network import VerifierConfig, WindowBatch
 from core.models.ranking.verifier_rows import Window, collate_windows
+from core.models.running.device import bf16_autocast
 from core.training.data.chunks import like_with_like, stream
 from core.training.objectives import marginal_loss
 

@@ -16,8 +16,8 @@ import torch
 from safetensors.torch import load_file
 
 from core.errors import CheckpointError
-from core.models.encoders import turns
 from core.models.finding import find_checkpoint
+from core.models.running import turns
 from core.models.span import answerer as span_answerer
 from core.models.span import reader as passage_reader
 from core.models.span.answerer import Decoding, SpanAnswerer, load_answerer, shares_words

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from core.errors import InputError
-from core.models.encoders.halving import Halving
+from core.models.running.halving import Halving
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from core.models.encoders import turns
-from core.models.encoders.turns import Together, Turns
+from core.models.running import turns
+from core.models.running.turns import Together, Turns
 
 
 def until(met: Callable[[], bool]) -> None:

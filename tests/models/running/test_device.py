@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from core.errors import InputError
-from core.models.encoders.device import OnDevice, pick_device
+from core.models.running.device import OnDevice, pick_device
 
 
 @pytest.mark.parametrize("name", ["abacus", "gpu", "cuda:99"])
