@@ -199,9 +199,14 @@ def test_commands_of_the_documents_can_be_given(document: str, module: str, word
     assert parser.parse_args(words).run
 
 
+def typed(module: str) -> str:
+    """The name of a command as one types it."""
+    return module.rpartition(".")[2].replace("_", "-")
+
+
 @pytest.mark.parametrize("path", OURS, ids=lambda p: p.name)
 def test_commands_that_are_named_exist(path: Path) -> None:
-    known = {name.replace("_", "-") for name in COMMANDS}
+    known = set(map(typed, COMMANDS))
     choices = next(a for a in storage_cli._parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
     for span in names(prose(path)):
         named = re.match(r"(?:python -m )?(core|storage) ([a-z][\w-]*)", span)
@@ -212,7 +217,7 @@ def test_commands_that_are_named_exist(path: Path) -> None:
 def test_every_command_is_in_some_document() -> None:
     told = "\n".join(path.read_text(encoding="utf-8") for path in OURS)
     subcommands = next(a for a in storage_cli._parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
-    wanted = [f"core {name.replace('_', '-')}" for name in COMMANDS] + [f"storage {name}" for name in subcommands]
+    wanted = [f"core {typed(name)}" for name in COMMANDS] + [f"storage {name}" for name in subcommands]
     assert [name for name in wanted if not re.search(rf"{name}(?![\w-])", told)] == []
 
 

@@ -67,10 +67,11 @@ ARROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "core.clarification": (("core",), ("core.clarification", "core.decoding", *BASICS)),
     "core.retrieval": (
         ("core.models", "core.systems", "core.training", "core.evaluation", "core.engine"),
-        ("core.models.encoders",),
+        ("core.models.encoders", "core.models.running"),
     ),
     "core.models": (("core.systems", "core.training", "core.evaluation", "core.engine"), ()),
-    "core.models.encoders": (("core.models",), ("core.models.encoders", "core.models.weights")),
+    "core.models.encoders": (("core.models",), ("core.models.encoders", "core.models.running", "core.models.weights")),
+    "core.models.running": (("core.models",), ("core.models.running",)),
     "core.models.weights": (("core.models",), ("core.models.weights", "core.models.finding")),
     "core.models.span": (("core.models.seq2seq", "core.models.ranking", "core.models.language"), ()),
     "core.models.seq2seq": (("core.models.ranking", "core.models.language"), ()),

@@ -1,4 +1,4 @@
-"""The subcommands of `python -m core`: one module each, with `add_parser(commands)`."""
+"""The subcommands of `python -m core`: one module each (those of servers in a folder), with `add_parser(commands)`."""
 
 COMMANDS = (
     "ask",
@@ -12,6 +12,6 @@ COMMANDS = (
     "download",
     "push",
     "train",
-    "lm_server",
-    "serve",
+    "servers.lm_server",
+    "servers.serve",
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import core.commands.lm_server as command
+import core.commands.servers.lm_server as command
 from core.cli import main
 
 

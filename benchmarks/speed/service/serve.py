@@ -1,6 +1,6 @@
 """Many clients of `core serve` at once, against the engine alone.
 
-    python -m benchmarks.speed.serve [--clients 16] [--questions 48] [--rounds 3] [--batch 8] [--top-k 10] [--no-clarify]
+    python -m benchmarks.speed.service.serve [--clients 16] [--questions 48] [--rounds 3] [--batch 8] [--top-k 10] [--no-clarify]
 
 Asks the default system over the starter corpus.  In each round the engine answers all questions in turn, in this process; then the service, in a process
 of its own, gets them from all clients at once.  Figures: questions lost, questions a second of both and their ratio (medians of the rounds), the same for a second of
@@ -26,7 +26,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.speed.at_once import in_turn, starter_questions
+from benchmarks.speed.service.at_once import in_turn, starter_questions
 from benchmarks.speed.start import free_port
 from core.cli import quiet_libraries
 from core.engine import Engine

@@ -1,7 +1,7 @@
 """Two Ray nodes encode passages against one process held to the same cores a worker.
 
-    python -m benchmarks.speed.cluster [--shards 8] [--size 2048] [--rounds 3]
-    python -m benchmarks.speed.cluster --shards 24 --size 64 --together       where other work takes the cores
+    python -m benchmarks.speed.service.cluster [--shards 8] [--size 2048] [--rounds 3]
+    python -m benchmarks.speed.service.cluster --shards 24 --size 64 --together       where other work takes the cores
 
 Both nodes are of this machine, one CPU each, as `ray start --num-cpus 1` makes them; the one process has one thread.  They take turns, so that
 both see about the same load of the machine.  The seconds of the nodes hold everything: workers start, load the encoder, and shards and vectors

@@ -1,6 +1,6 @@
 """Questions asked at the same moment, each in a thread of its own as in the app, against the same questions in turn.
 
-    python -m benchmarks.speed.at_once [--questions 5] [--rounds 3] [--top-k 10] [--no-clarify] [--gather 1]
+    python -m benchmarks.speed.service.at_once [--questions 5] [--rounds 3] [--top-k 10] [--no-clarify] [--gather 1]
 
 One process, the default system over the starter corpus, warm models.  Rounds alternate between in turn and at once; medians of the rounds.  Figures:
 seconds to the last first answer, until all are finished, to the end of the quickest question, and of all cores (which other work on the machine hardly

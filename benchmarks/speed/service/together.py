@@ -1,6 +1,6 @@
 """Questions read together against one by one: one step of the answering model by passages a question, and the encoding of questions.
 
-    python -m benchmarks.speed.together [--questions 8] [--repeats 5] [--device cpu]
+    python -m benchmarks.speed.service.together [--questions 8] [--repeats 5] [--device cpu]
 
 Prints milliseconds a question one by one, and how many times as fast two, four and all questions together are (best of the repeats).  What waits
 together is bounded by BUDGET in core/models/running/turns.py, which this measures.
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.speed.at_once import starter_questions
+from benchmarks.speed.service.at_once import starter_questions
 from core.cli import quiet_libraries
 from core.engine import Engine
 from core.settings import Settings, let_threads_sleep

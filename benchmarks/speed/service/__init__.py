@@ -1,0 +1,1 @@
+"""Many questions at once: a service, the app, and several machines."""
