@@ -48,7 +48,7 @@ def test_settings_from_the_environment(tmp_path: Path) -> None:
         ("AMBISCOPE_TOP_K", "many", "AMBISCOPE_TOP_K is 'many'; it must be a whole number"),
         ("AMBISCOPE_TOP_K", "0", "AMBISCOPE_TOP_K is 0; it must be at least 1"),
         ("AMBISCOPE_MAX_ANSWERS", "-1", "must be at least 1"),
-        ("AMBISCOPE_INDEX_KIND", "tree", "AMBISCOPE_INDEX_KIND is 'tree'; use one of flat, ivfpq, hnsw"),
+        ("AMBISCOPE_INDEX_KIND", "tree", "AMBISCOPE_INDEX_KIND is 'tree'; use one of auto, flat, ivfpq, hnsw"),
         ("AMBISCOPE_RETRIEVER", "google", "use one of dense, bm25, hybrid"),
     ],
 )
