@@ -157,6 +157,7 @@ def test_a_single_question_has_no_parts() -> None:
         ("Who has the most Oscars?", None),
         ("Who is the current pope?", None),
         ("Who zaps the crowd?", None),  # an unknown verb in the present is left alone
+        ("How many stars are on the flag of the United States?", "How many stars were on the flag of the United States?"),
     ],
 )
 def test_the_past(question: str, expected: str | None) -> None:

@@ -39,6 +39,8 @@ def in_past(question: str) -> str | None:
 
     >>> in_past("Who plays the Doctor in Doctor Who?")
     'Who played the Doctor in Doctor Who?'
+    >>> in_past("How many stars are on the flag?")
+    'How many stars were on the flag?'
     """
     if _NOW.search(question):
         return None
@@ -47,7 +49,10 @@ def in_past(question: str) -> str | None:
     body = re.sub(r"^(\w+)['’]s\b", r"\1 is", question)
     # the verb follows the question word or its noun, and again "that" or "who"
     pattern = re.compile(rf"(?:(?<=^)|(?<=\s))({'|'.join(_PAST)})(?=\s)")
-    first = pattern.search(body)
+    # "how many stars": what is counted is no verb
+    first = next(
+        (m for m in pattern.finditer(body) if not re.search(r"\bhow many\s+$", body[: m.start()], re.IGNORECASE)), None
+    )
     if first is None:  # a past tense stays as it is, an unknown present one is left alone
         return (
             None
