@@ -170,8 +170,13 @@ def unused(declared: set[str], imports: Mapping[str, str], brought: Mapping[str,
     return [f"{name} is required, and nothing uses it" for name in sorted(declared - found)]
 
 
+def own_path() -> list[str]:
+    """Where distributions are looked for: without the copies that Ray brings in a folder of its own and puts on the path when it is imported."""
+    return [entry for entry in sys.path if "ray" not in Path(entry).parts]
+
+
 def unexplained(explained: set[str]) -> list[str]:
-    present = {canonicalize_name(d.metadata["Name"]) for d in importlib.metadata.distributions()}
+    present = {canonicalize_name(d.metadata["Name"]) for d in importlib.metadata.distributions(path=own_path())}
     return [f"{name} is installed, and no requirement asks for it" for name in sorted(present - explained - OF_PYTHON)]
 
 
@@ -213,7 +218,7 @@ def required() -> dict[str, list[Requirement]]:
 
 @cache
 def present() -> frozenset[str]:
-    return frozenset(canonicalize_name(d.metadata["Name"]) for d in importlib.metadata.distributions())
+    return frozenset(canonicalize_name(d.metadata["Name"]) for d in importlib.metadata.distributions(path=own_path()))
 
 
 @cache

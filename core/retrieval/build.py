@@ -14,6 +14,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -156,10 +157,11 @@ def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, prog
                 reading = read_passages(
                     path, limits, reject, taken=writer.taken, tally=tally, columns=given.columns, whole=whole
                 )
-                for passage in reading:
-                    writer.add(passage)
-                    if writer.count % 500 == 0:
-                        progress(writer.count, 0, "reading")
+                with closing(reading):  # the file is closed also where the disk refuses what is written
+                    for passage in reading:
+                        writer.add(passage)
+                        if writer.count % 500 == 0:
+                            progress(writer.count, 0, "reading")
             except InputError as e:
                 if len(paths) == 1:
                     raise

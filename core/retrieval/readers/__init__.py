@@ -7,7 +7,7 @@ here.  A new format is one function and one entry in `READERS`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 from core.errors import InputError
@@ -65,7 +65,7 @@ def read_passages(
     tally: Tally | None = None,
     columns: Columns = DEFAULT_COLUMNS,
     whole: bool = False,
-) -> Iterator[Passage]:
+) -> Generator[Passage]:
     """The passages of a file, in its order, streamed; documents of more than 100 words or 1,500 characters are cut, with ids `id#1`, `id#2`, ...
 
     `on_reject` receives every rejected row.  `taken` says whether an id is already used (for instance by another file); by default

@@ -11,7 +11,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import select
@@ -87,7 +87,7 @@ def folder_of(rows: Rows) -> Folder:
         shape = schema()
         with ExitStack() as stack:
 
-            @cache
+            @lru_cache(maxsize=8)  # one a split
             def writer(split: str) -> Any:
                 file = pa.PythonFile(stack.enter_context(out.file(f"data/{split}.parquet")), mode="w")
                 return stack.enter_context(parquet.ParquetWriter(file, shape, compression="zstd"))

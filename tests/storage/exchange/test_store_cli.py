@@ -100,7 +100,7 @@ def test_backup_check_restore(home: Path, tmp_path: Path, capsys: pytest.Capture
         (["export", "--format", "fid", "--out", "x", "--min-agreement", "2"], 2, "between 0 and 1"),
         (["export", "--format", "fid", "--out", "x", "--since", "soon"], 2, "2026-01-31"),
         (["export", "--format", "fid", "--out", "x", "--project", "nowhere"], 2, "nowhere"),
-        (["loop", "--out", "x"], 2, "--minutes"),
+        (["loop", "--out", "x", "--steps", "1", "--minutes", "1"], 2, "--minutes"),
         (["loop", "--out", "x", "--steps", "0"], 2, "--steps"),
         (["loop", "--out", "x", "--steps", "1", "--snapshot", "7"], 2, "no snapshot 7"),
         (["snapshots", "--check", "3"], 2, "no snapshot 3"),
