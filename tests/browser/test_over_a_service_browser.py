@@ -17,6 +17,7 @@ import pytest
 from page_helpers import ROWS
 from serving import MARKS, free_port, serve, with_corpus
 
+from core.serve.remote import KEPT_SECONDS
 from core.settings import ROOT
 
 pytestmark = MARKS
@@ -75,6 +76,7 @@ def test_the_app_answers_from_the_service(
 
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0  # a stop that was asked for is a success
+        page.wait_for_timeout(KEPT_SECONDS * 1000)  # a page that comes sooner is drawn from the list of corpora kept
         page.goto(app, timeout=WAIT)
         page.get_by_text("cannot be reached").first.wait_for(timeout=WAIT)
         page.close()
