@@ -176,7 +176,9 @@ class Environment:
     def clean(self, dropped: Sequence[str]) -> None:
         """Removes what only these distributions brought, and says so.  Raises SetupError."""
         try:
-            surplus = python("-m", "core.installed", "surplus", *dropped, "--", str(self.list), "requirements-dev.txt").split()
+            surplus = python(
+                "-m", "core.installation.distributions", "surplus", *dropped, "--", str(self.list), "requirements-dev.txt"
+            ).split()
         except subprocess.CalledProcessError as error:
             raise SetupError(f"the environment is damaged ({last_line(error.stderr)}): delete .venv, {AGAIN}") from error
         if surplus:
@@ -217,7 +219,7 @@ class Environment:
         files = [str(self.list)] + (["requirements-dev.txt"] if "dev" in wanted or "dev" in self.state else [])
         pip("install", "--no-compile", *(word for file in files for word in ("-r", file)), "-c", "constraints.txt")
         python("-c", TRY)
-        holds = python("-m", "core.installed", "holds", *files).split("\n")
+        holds = python("-m", "core.installation.distributions", "holds", *files).split("\n")
         if folder is None:
             say(f"the verifier's model is not ready: {why}. The app works without it; `python3 run.py setup` tries again")
         self.keep(**wanted, faiss=faiss, weights_there=folder is not None, holds=[name for name in [*holds, folder] if name])

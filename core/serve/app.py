@@ -23,6 +23,7 @@ from core import types as t
 from core.commands.ask import as_json
 from core.engine import Engine
 from core.errors import AmbiscopeError, CancelledError, InputError
+from core.installation.version import application_version
 from core.serve import protocol
 from core.serve.forms import MOST_PASSAGES, AskForm, EmbedForm, SearchForm, SystemForm
 from core.serve.guard import Guard
@@ -31,7 +32,6 @@ from core.serve.pool import Job, Pool
 from core.serve.protocol import RefusedError
 from core.systems.shared.base import one_line
 from core.trace import fold, to_json
-from core.version import application_version
 
 log = logging.getLogger("ambiscope.serve")
 LOOKUPS = 2  # threads for what is quick: searches, passages, lists

@@ -14,10 +14,10 @@ from typing import Any
 import httpx
 
 from core.errors import AmbiscopeError, CancelledError, ServiceError
+from core.installation.version import application_version
 from core.models.language.address import check_url
 from core.serve.protocol import API, API_HEADER, ERROR, STREAM, error_from_json, messages
 from core.settings import Settings
-from core.version import application_version
 
 CONNECT_SECONDS = 5.0
 MOST_BYTES = 256 * 1024 * 1024  # of one response

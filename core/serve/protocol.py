@@ -12,8 +12,8 @@ from typing import Any
 
 from core import errors
 from core.errors import AmbiscopeError, ServiceError
+from core.installation.version import application_version
 from core.trace import to_json
-from core.version import application_version
 
 API = 1  # raised when a reader of the earlier form would misunderstand the new one
 API_HEADER = "ambiscope-api"  # of every response

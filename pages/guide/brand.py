@@ -7,8 +7,8 @@ from functools import lru_cache
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
+from core.installation.version import application_version
 from core.settings import ROOT
-from core.version import application_version
 from pages.app import shared
 from pages.background import jobs
 from pages.guide import sheet

@@ -8,8 +8,8 @@ import re
 from dataclasses import fields
 from urllib.parse import urlsplit, urlunsplit
 
+from core.installation.version import application_version
 from core.settings import Settings
-from core.version import application_version
 
 LIBRARIES = ("streamlit", "torch", "transformers", "faiss-gpu", "faiss-cpu", "sqlalchemy", "numpy")
 SECRET = re.compile(r"key|secret|password|token", re.IGNORECASE)

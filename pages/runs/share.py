@@ -9,7 +9,7 @@ from datetime import date
 from PIL import Image, ImageDraw, ImageFont
 
 from core import types as t
-from core.version import application_version
+from core.installation.version import application_version
 from pages.app.formatting import percent
 from pages.app.markup import escape, short
 

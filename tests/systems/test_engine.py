@@ -11,7 +11,7 @@ import pytest
 from core import types as t
 from core.engine import Engine, statuses
 from core.errors import NotFoundError, UnknownNameError
-from core.requirements import CHECKS
+from core.installation.requirements import CHECKS
 from core.settings import Settings
 from core.systems import SYSTEMS
 from core.systems.shared.base import Options, Parts, answer, retrieve

@@ -8,7 +8,7 @@ import pytest
 from page_helpers import texts
 from streamlit.testing.v1 import AppTest
 
-from core.version import application_version
+from core.installation.version import application_version
 from pages.app import shared
 from pages.guide import brand
 

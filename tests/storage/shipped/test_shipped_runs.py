@@ -14,7 +14,7 @@ from core.engine import Engine
 from core.errors import CancelledError, FormatError, StorageError
 from core.evaluation.folder import read_report, read_traces
 from core.evaluation.plan import EvaluationPlan, run_plan
-from core.requirements import check
+from core.installation.requirements import check
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
 from core.systems import SYSTEMS

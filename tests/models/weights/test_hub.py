@@ -17,9 +17,9 @@ from huggingface_hub import ModelCard, constants
 from core import cli
 from core.engine import statuses
 from core.errors import CheckpointError, DownloadError
-from core.hub import fetched, is_name, put
 from core.models.finding import BUNDLED, find_answering, find_checkpoint, find_fid, find_verifier, is_span_model
 from core.models.weights.files import digest
+from core.models.weights.hub import fetched, is_name, put
 from core.settings import ROOT, Settings
 
 SPAN = {"config.json": json.dumps({"kind": "span"}).encode(), "model.safetensors": b"weights"}

@@ -2,8 +2,8 @@
 
 run.py runs it under the environment's own Python; tests/test_supply_chain.py checks the requirements files against it.  Imports nothing of Ambiscope.
 
-    python -m core.installed holds FILE...                  what these files installed in site-packages, one per line
-    python -m core.installed surplus NAME... -- FILE...     what only the named distributions required, one per line
+    python -m core.installation.distributions holds FILE...                  what these files installed in site-packages, one per line
+    python -m core.installation.distributions surplus NAME... -- FILE...     what only the named distributions required, one per line
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ def _finds(function: str, setting: str, *more: str) -> Callable[[Settings], None
     """A check that calls a function of core.models.finding with a setting's value.  A hub name passes: only loading it shows whether it works."""
 
     def check(settings: Settings) -> None:
-        from core import hub
         from core.models import finding
+        from core.models.weights import hub
 
         name = getattr(settings, setting)
         if Path(name).exists() or not hub.is_name(name):
