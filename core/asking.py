@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
@@ -13,11 +14,12 @@ from core.types import AnsweringSystem, Event, Prediction, Question
 _COMMON = {f.name for f in fields(Options)}
 
 
-class Asking:
+class Asking(ABC):
     """Builds on `settings` and `system`."""
 
     settings: Settings
 
+    @abstractmethod
     def system(
         self,
         name: str | None = None,
@@ -26,7 +28,7 @@ class Asking:
         cancelled: Callable[[], bool] | None = None,
         own_passages: bool = False,
     ) -> AnsweringSystem:
-        raise NotImplementedError
+        """The system that answers, here or at the service."""
 
     def options(self, **chosen: Any) -> Options:
         """What a run is asked for: fields of `Options`, and options of one system by name.  None: the default of the settings or the system.

@@ -405,7 +405,12 @@ def test_only_what_nothing_else_needs_is_surplus(site: Path) -> None:
     plant(site, "chosen", "Requires-Dist: its-own", by_hand=True)
     plant(site, "its-own")
     plant(site, "other", "Requires-Dist: shared")  # something else that is there
-    assert distributions.surplus(["part", "addon", "never-there"], [Requirement("wanted")]) == {"part", "addon", "alone", "below"}
+    assert distributions.surplus(["part", "addon", "never-there"], [Requirement("wanted")]) == {
+        "part",
+        "addon",
+        "alone",
+        "below",
+    }
 
 
 def test_a_half_installed_distribution_is_found(site: Path) -> None:

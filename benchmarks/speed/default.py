@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.speed.timing import seconds, show
 from core.cli import quiet_libraries
 from core.engine import Engine
 from core.models.span.answerer import SpanAnswerer, load_answerer
@@ -32,13 +33,7 @@ from core.types import Question, RetrievedPassage, StepFinished
 
 
 def median_seconds(call: Callable[[], Any], repeats: int = 5) -> float:
-    call()
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - started)
-    return statistics.median(times)
+    return statistics.median(seconds(call, repeats))
 
 
 def whole_runs(engine: Engine, questions: list[str], clarify: bool) -> list[dict[str, float]]:
@@ -131,10 +126,7 @@ def main() -> int:
     model = encoder.stats.model_seconds - before.model_seconds
     real = (encoder.stats.tokens - before.tokens) / max(1, encoder.stats.padded_tokens - before.padded_tokens)
     out["encoding"] = {"passages_per_second": len(texts) / took, "share_of_the_encoders_own_throughput": model / took * real}
-    text = json.dumps(out, indent=1)
-    print(text)
-    if args.out:
-        args.out.write_text(text)
+    show(out, args.out)
     return 0
 
 

@@ -28,6 +28,7 @@ from typing import Any
 import torch
 
 from benchmarks.speed.start import peak_mb as peak_of
+from benchmarks.speed.timing import show
 from core.cli import quiet_libraries
 from core.models.span.fast_loop import FastSpanLoop, Rereading
 from core.settings import ROOT, Settings
@@ -284,10 +285,7 @@ def main() -> int:
         return 0
     out: dict[str, Any] = {"shape": args.shape, "passages": args.passages}
     out |= f1(args) if args.f1 else {"time": timed(args)} | ({} if args.no_memory else {"memory": memory(args)})
-    text = json.dumps(out, indent=1)
-    print(text)
-    if args.out:
-        args.out.write_text(text + "\n")
+    show(out, args.out)
     return 0
 
 

@@ -11,7 +11,6 @@ rounds).
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -28,6 +27,7 @@ import httpx
 
 from benchmarks.speed.service.at_once import in_turn, starter_questions
 from benchmarks.speed.start import free_port
+from benchmarks.speed.timing import show
 from core.cli import quiet_libraries
 from core.engine import Engine
 from core.settings import ROOT, Settings, child_environment, let_threads_sleep
@@ -125,10 +125,7 @@ def main() -> int:
         "seconds": percentiles([whole for _, whole in answered]),
         "load": [round(x, 1) for x in os.getloadavg()],
     }
-    text = json.dumps(found, indent=1)
-    print(text)
-    if args.out:
-        args.out.write_text(text)
+    show(found, args.out)
     return 0
 
 

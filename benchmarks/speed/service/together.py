@@ -9,28 +9,16 @@ together is bounded by BUDGET in core/models/running/turns.py, which this measur
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from benchmarks.speed.service.at_once import starter_questions
+from benchmarks.speed.timing import seconds, show
 from core.cli import quiet_libraries
 from core.engine import Engine
 from core.settings import Settings, let_threads_sleep
-
-
-def best(call: Callable[[], Any], repeats: int) -> float:
-    call()
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - started)
-    return min(times)
 
 
 def main() -> int:
@@ -56,14 +44,14 @@ def main() -> int:
             for i in range(0, len(jobs), size):
                 model.score_many(jobs[i : i + size])
 
-        alone = best(lambda read=read: read(1), args.repeats)  # type: ignore[misc]
-        faster = {n: round(alone / best(lambda read=read, n=n: read(n), args.repeats), 2) for n in groups}  # type: ignore[misc]
+        alone = min(seconds(lambda read=read: read(1), args.repeats))  # type: ignore[misc]
+        faster = {n: round(alone / min(seconds(lambda read=read, n=n: read(n), args.repeats)), 2) for n in groups}  # type: ignore[misc]
         steps[k] = {"tokens_a_question": tokens // len(jobs), "ms": round(1000 * alone / len(jobs), 1), "times_as_fast": faster}
     encoder: Any = engine.library.encoder()
-    alone = best(lambda: [encoder._compute([q], "query") for q in questions], args.repeats)
-    together = best(lambda: encoder._compute(questions, "query"), args.repeats)
+    alone = min(seconds(lambda: [encoder._compute([q], "query") for q in questions], args.repeats))
+    together = min(seconds(lambda: encoder._compute(questions, "query"), args.repeats))
     encoding = {"ms": round(1000 * alone / len(questions), 1), "times_as_fast": {len(questions): round(alone / together, 2)}}
-    print(json.dumps({"steps": steps, "encoding": encoding, "load": [round(x, 1) for x in os.getloadavg()]}, indent=1))
+    show({"steps": steps, "encoding": encoding, "load": [round(x, 1) for x in os.getloadavg()]}, None)
     return 0
 
 
