@@ -2,7 +2,7 @@
 """Sets Ambiscope up and starts it, or runs its tests.  Needs only Python 3.11 to 3.14.
 
     python3 run.py app      start the app; further arguments go to Streamlit
-    python3 run.py test     run the tests; further arguments go to pytest
+    python3 run.py test     run all tests in up to four processes; with arguments, pytest gets these instead
     python3 run.py setup    only set up; --dev adds the development tools, --faiss cpu|gpu chooses the FAISS package
 
 Each command creates or repairs the virtual environment `.venv` when needed, and is safe to repeat.
@@ -306,7 +306,7 @@ def main(argv: list[str]) -> int:
         command = [str(PYTHON), "-m", "pages.app.launch", *rest]
     elif what == "test":
         say("running the tests")
-        command = [str(PYTHON), "-m", "pytest", *rest]
+        command = [str(PYTHON), "-m", "pytest", *(rest or ["-n", str(min(4, os.cpu_count() or 1)), "--dist", "loadgroup"])]
     else:
         say("ready")
         return 0

@@ -20,6 +20,14 @@ settings.register_profile("search", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes test (`-n`): a file stays in one of them, and so do all browsers, which would slow each other down."""
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            group = "browser" if item.get_closest_marker("browser") else item.nodeid.partition("::")[0]
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def one_thread() -> Iterator[None]:
     """Tiny models are many times slower on several threads where the machine is busy."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import people
 import pytest
-from serving import MARKS, serve, with_corpus
+from serving import MARKS, quiet, serve, with_corpus
 from storage_samples import evaluation_report
 
 from core import types as t
@@ -242,13 +242,6 @@ def page(browser: Any) -> Iterator[Any]:
     tab.set_default_timeout(WAIT)
     yield tab
     context.close()
-
-
-def quiet(page: Any) -> None:
-    """Waits until no script runs: Streamlit says so on the app's root."""
-    page.wait_for_timeout(250)
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=WAIT)
-    page.wait_for_timeout(150)
 
 
 def press(page: Any, name: str, kind: str = "button") -> None:

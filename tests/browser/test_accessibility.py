@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from annotation_samples import do, single
-from serving import MARKS, serve, with_corpus
+from serving import MARKS, quiet, serve, with_corpus
 from storage_samples import evaluation_report, prediction
 
 from core import types as t
@@ -78,17 +79,13 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         yield {"address": address, "project": made.id, "one": ids[0], "other": ids[1]}
 
 
-Open = Callable[..., Any]
+REST = 700  # milliseconds; what slides into its place takes no longer
 
 
-@pytest.fixture
-def look(browser: Any, house: dict[str, str]) -> Iterator[Open]:
-    """look(page name, width, theme): that page at rest."""
-    contexts = []
-
-    def open_it(name: str, width: int = 1280, theme: str = "light") -> Any:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
-        contexts.append(context)
+@contextmanager
+def opened(browser: Any, house: dict[str, str], name: str, width: int = 1280, theme: str = "light") -> Iterator[Any]:
+    """That page at rest."""
+    with browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme) as context:
         page = context.new_page()
         page.set_default_timeout(WAIT)
         place, _, view = name.partition(": ")
@@ -103,22 +100,28 @@ def look(browser: Any, house: dict[str, str]) -> Iterator[Open]:
             }.get(place, place)
         )
         page.locator("[data-testid=stMain] h2").first.wait_for()
-        quiet(page)
+        quiet(page, REST)
         if choice := view or {"my items": "My items"}.get(name, ""):
             page.get_by_role("radio", name=choice, exact=True).click()
-            quiet(page)
-        return page
-
-    yield open_it
-    for context in contexts:
-        context.close()
+            quiet(page, REST)
+        yield page
 
 
-def quiet(page: Any) -> None:
-    """Waits until no script runs, and what moves into its place has come to rest."""
-    page.wait_for_timeout(300)
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-    page.wait_for_timeout(700)
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def look(browser: Any, house: dict[str, str]) -> Iterator[Open]:
+    """look(page name, width, theme): a page of the test's own, at rest."""
+    with ExitStack() as stack:
+        yield lambda *which, **how: stack.enter_context(opened(browser, house, *which, **how))
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def each(request: pytest.FixtureRequest, browser: Any, house: dict[str, str]) -> Iterator[tuple[str, Any]]:
+    """(name, page) of each page in turn; tests share it and change nothing."""
+    with opened(browser, house, request.param) as page:
+        yield request.param, page
 
 
 def violations(page: Any) -> list[str]:
@@ -156,10 +159,13 @@ def names(page: Any) -> list[str]:
     return [" ".join(name.split()) for name in found]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_serious_violation(each: tuple[str, Any]) -> None:
+    assert violations(each[1]) == []
+
+
 @pytest.mark.parametrize("name", PAGES)
-def test_no_serious_violation(look: Open, name: str, theme: str) -> None:
-    assert violations(look(name, theme=theme)) == []
+def test_no_serious_violation_in_the_dark(look: Open, name: str) -> None:
+    assert violations(look(name, theme="dark")) == []
 
 
 def test_a_planted_fault_is_found(look: Open) -> None:
@@ -168,9 +174,9 @@ def test_a_planted_fault_is_found(look: Open) -> None:
     assert any(line.startswith("color-contrast") for line in violations(page))
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_controls_of_the_same_word_have_different_names(look: Open, name: str) -> None:
-    counted = Counter(n for n in names(look(name)) if n not in OWN)
+def test_controls_of_the_same_word_have_different_names(each: tuple[str, Any]) -> None:
+    name, page = each
+    counted = Counter(n for n in names(page) if n not in OWN)
     assert counted or name == "manage"  # its buttons stand in its tabs
     assert [n for n, times in counted.items() if times > 1] == []
 
@@ -191,10 +197,9 @@ def test_fits_a_narrow_screen(look: Open, name: str) -> None:
     assert max(wide) <= 400
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_charts_and_tables_have_a_text(look: Open, name: str) -> None:
+def test_charts_and_tables_have_a_text(each: tuple[str, Any]) -> None:
     """What Streamlit reads aloud of a chart or table is its `alt`."""
-    page = look(name)
+    _, page = each
     for kind in ("stPlotlyChart", "stDataFrame"):
         for drawn in page.get_by_test_id(kind).all():
             said = drawn.evaluate(

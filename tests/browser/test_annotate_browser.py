@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from serving import MARKS, serve, with_corpus
+from serving import MARKS, quiet, serve, with_corpus
 
 from core import types as t
 from core.settings import Settings
@@ -101,12 +101,6 @@ def person(browser: Any, server: str) -> Iterator[Any]:
             assert page.evaluate("window.hacked") is None
         context.close()
     assert trouble == []
-
-
-def quiet(page: Any) -> None:
-    """Waits until no script runs: Streamlit says so on the app's root."""
-    page.wait_for_timeout(150)
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=WAIT)
 
 
 def press(page: Any, keys: str) -> None:

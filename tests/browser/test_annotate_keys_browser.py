@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from serving import MARKS, chromium, serve, with_corpus
+from serving import MARKS, chromium, quiet, serve, with_corpus
 
 from core import types as t
 from core.settings import Settings
@@ -51,11 +51,6 @@ def store(settings: Settings) -> Iterator[Store]:
         yield opened
 
 
-def quiet(page: Any) -> None:
-    page.wait_for_timeout(400)
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=WAIT)
-
-
 def opened(page: Any, store: Store, stage: str, questions: list[str]) -> str:
     for question in questions:
         store.predictions.save_prediction(predict(question))
@@ -63,7 +58,7 @@ def opened(page: Any, store: Store, stage: str, questions: list[str]) -> str:
     store.intake.add_items("me", made.id, [t.ReferenceQuestion("", q, ()) for q in questions])
     page.goto(f"{page.address}annotate?project={made.id}&stage={stage}", timeout=WAIT)
     page.get_by_text("submit", exact=False).last.wait_for()
-    quiet(page)
+    quiet(page, 400)
     return made.id
 
 
@@ -90,12 +85,12 @@ def test_fast_verdicts_reach_the_answers_in_turn_and_the_next_question_is_seen(p
     first = page.locator("h3").first.inner_text()
     fast(page, "121233", 120)
     page.get_by_text("6 of 6 answers judged").wait_for()
-    quiet(page)
+    quiet(page, 400)
     picture(page, "judged")
     page.keyboard.press("Control+Enter")
     page.keyboard.press("1")  # nobody has seen the next item yet
     page.get_by_text("0 of 6 answers judged").wait_for()
-    quiet(page)
+    quiet(page, 400)
     page.wait_for_timeout(1500)
     picture(page, "next")
     second = ({"Who played Maria?", "Who was Maria?"} - {first}).pop()
@@ -113,7 +108,7 @@ def test_accept_and_reject_in_quick_succession_are_of_two_suggestions(page: Any,
     page.locator("h3").first.click()
     fast(page, "axa", 60)
     page.get_by_text("3 of 6 left").wait_for()
-    quiet(page)
+    quiet(page, 400)
     picture(page, "generation")
     (item,) = store.items.items(project, "me", stage="generation")
     draft = store.drafts.find_draft(item.id, "me", "generation")

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from serving import MARKS, free_port, serve, with_corpus
+from serving import MARKS, free_port, quiet, serve, with_corpus
 from strangers import proxy
 
 from core import types as t
@@ -106,9 +106,8 @@ class Tab:
         return self.quiet()
 
     def quiet(self) -> Any:
-        """Waits until no script runs."""
-        self.page.wait_for_timeout(200)
-        self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=WAIT)
+        """The page at rest."""
+        quiet(self.page)
         return self.page
 
 

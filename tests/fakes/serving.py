@@ -80,6 +80,21 @@ def serve(
             process.wait(20)
 
 
+_WATCH = """() => {
+    window.lastChange = performance.now();
+    window.changes ??= new MutationObserver(() => { window.lastChange = performance.now(); });
+    window.changes.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
+}"""
+_AT_REST = """(rest) => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'
+    && performance.now() - window.lastChange >= rest"""
+
+
+def quiet(page: Any, rest: int = 250) -> None:
+    """Waits until the page has been at rest for `rest` milliseconds: no script runs (Streamlit says so on the app's root), nothing changes."""
+    page.evaluate(_WATCH)
+    page.wait_for_function(_AT_REST, arg=rest, polling=50, timeout=90_000)  # of a busy machine
+
+
 @contextmanager
 def chromium() -> Iterator[Any]:
     """A headless browser of Playwright; the test is skipped where Playwright is absent."""
