@@ -122,7 +122,8 @@ def memory() -> dict[str, float]:
     """MB of this process: its own, with mapped files, and the most it ever had."""
     found = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines())
     return {
-        name: int(found[key].split()[0]) / 1e3 for name, key in (("own", "RssAnon"), ("with files", "VmRSS"), ("most", "VmHWM"))
+        name: int(found[key].split()[0]) / 1024
+        for name, key in (("own", "RssAnon"), ("with files", "VmRSS"), ("most", "VmHWM"))
     }
 
 
@@ -160,6 +161,7 @@ def vectors(folder: Path, count: int) -> dict[str, Any]:
     stored = ix.open_vectors(folder, count, DIMENSION, "float16")
     started = time.process_time()
     ix.build_index("ivfpq", stored, folder / ix.INDEX, {"encoder": NAME})
+    ivfpq.clear(folder / ix.INDEX)
     seconds = time.process_time() - started
     built = memory()["most"]
     ix.Manifest(NAME, DIMENSION, count, "ivfpq", "", faiss.__version__, "", ix.FORMATS["float16"], "float16").save(folder)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from core import disk
 from core.errors import FormatError, IndexMismatchError, InputError, StorageError
-from core.retrieval import index, short_names
+from core.retrieval import index, ivfpq, short_names
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
 from core.retrieval.encoder import Encoder, passage_text
 from core.retrieval.readers import read_passages, reader_for
@@ -226,8 +226,10 @@ def build(
     kind, stored = size.kind(count), size.stored(count)
     (folder / index.vectors_file("float32" if stored == "float16" else "float16")).unlink(missing_ok=True)  # of other settings
     resumed, kept = 0, ""
+    key = index.progress_key(encoder, store.digest)
     if files.vectors is not None:
         made_of = hashlib.sha256(json.dumps(prints).encode()).hexdigest()
+        key["given"] = made_of
         write_given(
             folder, files.vectors, made_of, store, encoder, stored, lambda done, total: progress(done, total, "vectors")
         )
@@ -256,9 +258,10 @@ def build(
             kind,
             index.open_vectors(folder, count, encoder.dimension, stored),
             folder / index.INDEX,
-            index.progress_key(encoder, store.digest),
+            key,
             lambda done, total: progress(done, total, "indexing"),
         )
+    ivfpq.clear(folder / index.INDEX)  # also of an earlier build, of another kind
     import faiss
 
     index.Manifest(

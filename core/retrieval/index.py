@@ -125,6 +125,8 @@ def write_vectors(
     row_bytes = np.dtype(stored).itemsize * encoder.dimension
     key = progress_key(encoder, digest)
     resumed = done = rows_done(folder, key, stored)
+    if not done:
+        state.unlink(missing_ok=True)  # it may count another file
     with path.open("r+b" if done else "wb") as f:
         f.truncate(done * row_bytes)
         disk.reserve(f, count * row_bytes)
@@ -189,7 +191,7 @@ def build_index(
 ) -> None:
     """Writes the FAISS index of `vectors` (n, d); nothing for `flat` and for fewer than APPROXIMATE_FROM passages.
 
-    `key`: what the vectors were made of, for a build that goes on after a kill.
+    `key`: what the vectors were made of, for a build that goes on after a kill; what it keeps for that stays until `ivfpq.clear`.
     Raises InputError for an unknown kind, StorageError when the file cannot be written.
     """
     import faiss
@@ -210,7 +212,6 @@ def build_index(
     else:
         index = ivfpq.build(vectors, path, key or {}, progress)
     ivfpq.write(index, path)
-    ivfpq.clear(path)
 
 
 class VectorIndex:

@@ -21,6 +21,7 @@ from core.retrieval import index as ix
 from core.retrieval import ivfpq
 from core.retrieval.encoder import HashingEncoder
 from core.retrieval.library import CorpusLibrary
+from core.retrieval.vectors.files import Given
 from core.retrieval.words import tantivy_index
 from core.retrieval.words.bm25 import ArrayMatches, Bm25Index
 from core.retrieval.words.bm25 import build as build_arrays
@@ -166,11 +167,62 @@ def test_an_index_added_in_parts_is_that_of_one_part_and_goes_on_after_a_kill(tm
     ix.build_index("ivfpq", vectors, target, {"digest": "a"}, lambda n, total: done.append(n))
     assert (trained, done) == ([], [600, 800, 900])
     assert target.read_bytes() == (tmp_path / "whole" / ix.INDEX).read_bytes()
+    ivfpq.clear(target)
     assert [p.name for p in target.parent.iterdir()] == [ix.INDEX]
     with pytest.raises(KeyboardInterrupt):
         ix.build_index("ivfpq", vectors, target, {"digest": "a"}, stop)
     ix.build_index("ivfpq", vectors, target, {"digest": "b"}, lambda n, total: done.append(n))
     assert trained == [900, 900]  # parts of other vectors are not used
+
+
+def parts_left(tmp_path: Path, monkeypatch: Any, settings: Settings, passages: Path, vectors: Any) -> None:
+    """A build of these vectors in parts, stopped after the first two."""
+    monkeypatch.setattr(ivfpq, "PART", 200)
+    library = CorpusLibrary(settings)
+
+    def stop(done: int, total: int, stage: str) -> None:
+        if stage == "indexing" and done > 300:
+            raise KeyboardInterrupt
+
+    np.save(tmp_path / "a.npy", vectors)
+    with pytest.raises(KeyboardInterrupt):
+        library.create("many", [passages], stop, vectors=Given((tmp_path / "a.npy",)))
+
+
+def test_parts_of_other_given_vectors_are_not_used(tmp_path: Path, monkeypatch: Any) -> None:
+    path, settings = rows(tmp_path / "many.jsonl", 600), Settings(home=tmp_path, encoder="hashing", index_kind="ivfpq")
+    first, second = (HashingEncoder().encode([f"{word} {t}" for t in texts(600)]) for word in ("rivers", "bridge"))
+    parts_left(tmp_path, monkeypatch, settings, path, first)
+    np.save(tmp_path / "b.npy", second)
+    trained: list[Any] = []
+    train = ivfpq._trained
+    monkeypatch.setattr(ivfpq, "_trained", lambda given: trained.append(np.array(given)) or train(given))
+    CorpusLibrary(settings).create("many", [path], vectors=Given((tmp_path / "b.npy",)))
+    assert np.allclose(trained[0], second)
+
+
+def test_parts_of_an_index_that_was_not_finished_are_no_part_of_a_corpus(tmp_path: Path, monkeypatch: Any) -> None:
+    path, settings = rows(tmp_path / "many.jsonl", 600), Settings(home=tmp_path, encoder="hashing", index_kind="ivfpq")
+    parts_left(tmp_path, monkeypatch, settings, path, HashingEncoder().encode(texts(600)))
+    CorpusLibrary(replace(settings, index_kind="flat")).create("many", [path], vectors=Given((tmp_path / "a.npy",)))
+    assert not list((tmp_path / "corpora").rglob(ivfpq.PARTS))
+
+
+def test_progress_of_another_precision_is_not_that_of_a_new_file(tmp_path: Path) -> None:
+    encoder, of = HashingEncoder(), texts(40)
+
+    def write(stored: Any, encode: Any = None) -> int:
+        return ix.write_vectors(tmp_path, lambda a, b: of[a:b], 40, encoder, "digest", lambda n, total: None, stored, encode)
+
+    def stops(shards: Any, count: int) -> Any:
+        raise KeyboardInterrupt
+
+    write("float32")
+    (tmp_path / ix.vectors_file("float32")).unlink()
+    with pytest.raises(KeyboardInterrupt):
+        write("float16", stops)
+    assert write("float16") == 0
+    assert np.allclose(ix.open_vectors(tmp_path, 40, encoder.dimension, "float16"), encoder.encode(of), atol=1e-3)
 
 
 BUILD = """

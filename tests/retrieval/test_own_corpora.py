@@ -208,6 +208,28 @@ def test_vectors_of_every_kind_are_those_of_the_corpus(tmp_path: Path, passages:
     assert corpus.search("thing number 33", 1, "dense")[0].passage.id == "p33"
 
 
+def test_a_column_that_is_no_list_of_floats(tmp_path: Path, passages: Path) -> None:
+    for name, rows, why in (
+        ("struct", [{"a": 1.0}] * 60, "expected lists of floats"),
+        ("ragged", [[1.0] * (1 + i % 2) for i in range(60)], "differ in length"),
+        ("gap", [None, *VECTORS[1:].tolist()], "differ in length"),
+    ):
+        pq.write_table(pa.table({"embedding": rows}), tmp_path / f"{name}.parquet")
+        with pytest.raises(FormatError, match=why):
+            built(tmp_path / name, passages, tmp_path / f"{name}.parquet")
+
+
+def test_a_wrong_title_is_named_as_the_file_names_it(tmp_path: Path, limits: Limits) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "Words.", "headline": 3}\n{"text": "Words.", "docid": 1.5}\n')
+    rejected: list[Any] = []
+    columns = Columns(title=("headline",))
+    assert list(read_passages(tmp_path / "a.jsonl", limits, rejected.append, columns=columns)) == []
+    assert [r.reason for r in rejected] == [
+        "field 'headline' is a int; expected text",
+        "field 'docid' is a float; expected text or a whole number",
+    ]
+
+
 def test_ids_beside_the_vectors(tmp_path: Path, passages: Path) -> None:
     (tmp_path / "ids.txt").write_text("".join(f"{i}\n" for i in reversed(IDS)))
     assert np.allclose(built(tmp_path / "a", passages, npy(tmp_path, VECTORS[::-1]), ids=tmp_path / "ids.txt").vectors, VECTORS)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from core.errors import FormatError
-from core.retrieval.readers.lines import Row, Source
+from core.retrieval.readers.lines import Row, Source, wrong_type
 
 ROWS = 1024  # of a batch of Parquet
 FILE_MARK = b"ARROW1"  # Arrow's file format; `datasets` writes the stream format
@@ -80,11 +80,7 @@ def _rows(source: Source, fields: dict[str, str], batches: Iterable[Any]) -> Ite
             identity, title = (columns[f][at] if f in columns else None for f in ("id", "title"))
             if not isinstance(text, str):
                 source.reject(number, f"column '{fields['text']}' has no text here; expected text")
-            elif not isinstance(title, (str, type(None))):
-                source.reject(number, f"column '{fields['title']}' is a {type(title).__name__}; expected text")
-            elif not isinstance(identity, (str, int, type(None))) or isinstance(identity, bool):
-                source.reject(
-                    number, f"column '{fields['id']}' is a {type(identity).__name__}; expected text or a whole number"
-                )
+            elif wrong := wrong_type("column", fields, title, identity):
+                source.reject(number, wrong)
             else:
                 yield Row(number, "" if identity is None else str(identity).strip(), title or "", text)

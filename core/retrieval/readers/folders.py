@@ -1,11 +1,10 @@
-"""Which files of a folder are the corpus: a record for each layout that people have."""
+"""Which files of a folder are the corpus: a function for each layout that people have."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import FormatError, InputError
@@ -53,21 +52,14 @@ def _splits(folder: Path) -> list[Path]:
     return _saved(splits[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """`files(folder)`: the files to read in their order; none if the folder has another layout."""
-
-    name: str
-    files: Callable[[Path], list[Path]]
-
-
-LAYOUTS = (
-    Layout("BEIR", _beir),
-    Layout("a saved data set", _saved),
-    Layout("a saved data set of several splits", _splits),
-    Layout("Parquet", lambda folder: inside(folder, [".parquet"])),  # a snapshot of the hub also has a README.md
-    Layout("Arrow", lambda folder: inside(folder, [".arrow"])),
-    Layout("documents", lambda folder: inside(folder, READERS)),
+# one a layout: the files to read in their order; none if the folder has another layout
+LAYOUTS: tuple[Callable[[Path], list[Path]], ...] = (
+    _beir,
+    _saved,
+    _splits,
+    lambda folder: inside(folder, [".parquet"]),  # a snapshot of the hub also has a README.md
+    lambda folder: inside(folder, [".arrow"]),
+    lambda folder: inside(folder, READERS),
 )
 
 
@@ -76,7 +68,7 @@ def files_of(paths: Iterable[Path]) -> list[Path]:
     out: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found = next((files for layout in LAYOUTS if (files := layout.files(path))), None)
+            found = next((files for layout in LAYOUTS if (files := layout(path))), None)
             if found is None:
                 raise InputError(f"{path}: this folder has no .tsv, .jsonl, .parquet, .arrow, .txt, .md or .pdf file")
             out += found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
@@ -57,6 +57,17 @@ class Columns:
 
 
 DEFAULT_COLUMNS = Columns()
+
+
+def wrong_type(what: str, names: Mapping[str, str | None], title: object, identity: object) -> str:
+    """Why a row's title or id cannot be used, empty if they can.  `what`: field or column; `names`: theirs in the file."""
+    if not isinstance(title, (str, type(None))):
+        return f"{what} '{names['title']}' is a {type(title).__name__}; expected text"
+    if not isinstance(identity, (str, int, type(None))) or isinstance(identity, bool):
+        return f"{what} '{names['id']}' is a {type(identity).__name__}; expected text or a whole number"
+    if isinstance(identity, int) and abs(identity) >= 2**63:
+        return f"{what} '{names['id']}' is a number of more than 64 bits; write it as text"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import csv
 import json
 from collections.abc import Iterator
 
-from core.retrieval.readers.lines import Row, Source
+from core.retrieval.readers.lines import Row, Source, wrong_type
 
 DPR_COLUMNS = ("id", "text", "title")  # psgs_w100.tsv, https://github.com/facebookresearch/DPR
 MAX_ID_CHARS = 200
@@ -80,21 +80,15 @@ def read_jsonl(source: Source) -> Iterator[Row]:
         if not isinstance(row, dict):
             source.reject(number, f"a JSON {type(row).__name__}; expected an object with text and title")
             continue
-        key = next((k for k in source.columns.text if k in row), None)
-        if key is None:
+        names = {f: next((k for k in getattr(source.columns, f) if k in row), None) for f in ("id", "title", "text")}
+        if names["text"] is None:
             known = ", ".join(source.columns.text)
             source.reject(number, f"no field {known}; found {', '.join(list(row)[:5])[:100] or 'nothing'}")
             continue
-        title, identity = (
-            next((row[k] for k in names if k in row), None) for names in (source.columns.title, source.columns.id)
-        )
-        if not isinstance(row[key], str):
-            source.reject(number, f"field '{key}' is a {type(row[key]).__name__}; expected text")
-        elif not isinstance(title, (str, type(None))):
-            source.reject(number, f"field 'title' is a {type(title).__name__}; expected text")
-        elif not isinstance(identity, (str, int, type(None))) or isinstance(identity, bool):
-            source.reject(number, f"field 'id' is a {type(identity).__name__}; expected text or a whole number")
-        elif isinstance(identity, int) and abs(identity) >= 2**63:
-            source.reject(number, "field 'id' is a number of more than 64 bits; write it as text")
+        title, identity, text = (row[name] if (name := names[f]) else None for f in ("title", "id", "text"))
+        if not isinstance(text, str):
+            source.reject(number, f"field '{names['text']}' is a {type(text).__name__}; expected text")
+        elif wrong := wrong_type("field", names, title, identity):
+            source.reject(number, wrong)
         else:
-            yield Row(number, "" if identity is None else str(identity).strip(), title or "", row[key])
+            yield Row(number, "" if identity is None else str(identity).strip(), title or "", text)

@@ -31,9 +31,6 @@ class _Kind:
         if isinstance(state, tuple) and len(state) > 1 and state[1] in ("<", ">"):
             self.order = state[1]
 
-    def __reduce__(self) -> str:
-        raise TypeError("not to be pickled")
-
 
 class _Array:
     """Stands for numpy's array: (shape, kind, bytes) until `values` is read."""

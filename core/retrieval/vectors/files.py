@@ -129,15 +129,12 @@ def _parquet(path: Path, given: Given) -> Iterator[Block]:
             row = 0
             for batch in file.iter_batches(ROWS, columns=[column] + ([key] if key else [])):
                 lists = batch.column(column)
-                if not hasattr(lists, "flatten"):
+                if not hasattr(lists, "value_lengths"):
                     raise FormatError(f"column '{column}' is {lists.type}; expected lists of floats", file=path.name)
-                flat = lists.flatten().to_numpy(zero_copy_only=False)
-                sizes = {len(flat) // max(1, len(lists))} if not lists.null_count else set()
-                if hasattr(lists, "value_lengths") and not lists.null_count:
-                    sizes = set(lists.value_lengths().to_pylist())
-                if len(sizes) != 1:
+                sizes = set(lists.value_lengths().to_pylist())
+                if len(sizes) != 1 or None in sizes:
                     raise FormatError(f"rows {row + 1} to {row + len(lists)} of '{column}' differ in length", file=path.name)
-                vectors = flat.reshape(len(lists), sizes.pop())
+                vectors = lists.flatten().to_numpy(zero_copy_only=False).reshape(len(lists), sizes.pop())
                 _table(path, vectors)
                 yield Block([str(i) for i in batch.column(key).to_pylist()] if key else None, vectors)
                 row += len(lists)
@@ -169,7 +166,7 @@ def _faiss(path: Path, given: Given) -> Iterator[Block]:
         try:
             if isinstance(index, faiss.IndexIVF) and not start:
                 index.make_direct_map()
-            vectors = index.reconstruct_n(start, size)
+            vectors = index.reconstruct_batch(np.arange(start, start + size))
         except RuntimeError as e:
             kind = type(index).__name__
             raise InputError(

@@ -174,12 +174,12 @@ class Bm25Index:
         return scores
 
 
-def best(scores: NDArray[np.float32], k: int, above: float = 0.0) -> NDArray[np.int64]:
-    """Rows of the k highest scores above `above`, best first, ties by row."""
+def best(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """Rows of the k highest scores above 0, best first, ties by row."""
     k = min(k, len(scores))
     if k < 1:
         return np.zeros(0, np.int64)
-    threshold = max(float(np.partition(scores, len(scores) - k)[len(scores) - k]), above)
-    rows = np.flatnonzero((scores >= threshold) & (scores > above))
+    threshold = max(float(np.partition(scores, len(scores) - k)[len(scores) - k]), 0.0)
+    rows = np.flatnonzero((scores >= threshold) & (scores > 0))
     order: Sequence[int] = np.lexsort((rows, -scores[rows]))[:k].tolist()
     return rows[order].astype(np.int64)
