@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from core.cluster.connect import add_option, connected
 from core.commands.score import percent
 from core.errors import InputError
-from core.evaluation.judge import CHOICES
+from core.evaluation.judges import CHOICES
 from core.settings import Settings
 
 if TYPE_CHECKING:

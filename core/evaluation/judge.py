@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from core import types as t
 from core.errors import InputError
 from core.evaluation.judge_cache import Judgments
+from core.evaluation.judges import JUDGES
 from core.metrics.answers import is_match
 from core.metrics.judged import Grounding, JudgedInterpretation
 from core.metrics.questions import bleu, normal_question, variants
@@ -22,8 +23,6 @@ from core.models.language.roles import Claim, ComparesQuestions, Generator, Run
 from core.settings import Settings
 from core.text import has_answer, word_tokens
 
-JUDGES = ("references", "reader", "language-model")
-CHOICES = (*JUDGES, "none")  # of an evaluation
 SAME_QUESTION = 0.6  # BLEU-2 above which two questions are the same (Eq. 16), without a model
 MOST_PASSAGES = 20  # per question, for claims without a passage
 SECONDS = 600.0  # for one question's judgments

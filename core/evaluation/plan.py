@@ -13,7 +13,8 @@ from core.disk import locked, write_json
 from core.engine import Engine
 from core.errors import InputError
 from core.evaluation.folder import ABOUT, REPORT
-from core.evaluation.judge import CHOICES, Judge, annotated, load_judge
+from core.evaluation.judge import Judge, annotated, load_judge
+from core.evaluation.judges import CHOICES
 from core.evaluation.report import Report
 from core.registry import did_you_mean
 from core.text import storable

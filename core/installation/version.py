@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from core.settings import ROOT
 
 
+@cache
 def application_version() -> str:
     """The newest heading of the change log."""
     try:

@@ -115,13 +115,13 @@ class Service:
 
     def answer(self, form: AskForm) -> Job:
         """Raises InputError for a bad question, RefusedError."""
-        question, options = form.asked(self.settings), form.chosen(self.settings)
+        question, options = form.asked(self.settings), form.chosen(self.engine)
 
         def work(job: Job) -> None:
             while not self.ready.wait(0.1):
                 if job.cancelled():
                     return
-            own = question.passages is not None
+            own = form.own_passages or question.passages is not None
             system = self.engine.system(form.system, form.corpus, options, job.cancelled, own_passages=own)
             job.put(system.info)
             for event in system.run(question):
@@ -141,9 +141,10 @@ class Service:
                 elif isinstance(found, t.StepFinished) and found.answer is not None and not answered:
                     answered = True
                     self.metrics.first.observe(loop_seconds() - begun)
+                elif isinstance(found, t.Finished):  # whoever takes events may leave at this one
+                    outcome = "answered"
+                    self.metrics.whole.observe(loop_seconds() - begun)
                 yield found
-            outcome = "answered"
-            self.metrics.whole.observe(loop_seconds() - begun)
         except AmbiscopeError as error:
             outcome = str(protocol.status_of(error))
             raise
@@ -274,7 +275,9 @@ def make_app(engine: Engine) -> FastAPI:
 
     @app.exception_handler(Exception)
     async def unforeseen(request: Request, error: Exception) -> Response:
-        return failed(told(error))
+        found = failed(told(error))
+        found.headers[protocol.API_HEADER] = str(protocol.API)  # Starlette answers this outside the guard, which sets it else
+        return found
 
     # ------------------------------------------------------------ questions
 
@@ -291,7 +294,7 @@ def make_app(engine: Engine) -> FastAPI:
 
     @app.post("/v1/system", summary="What a system would note with its answers: settings, corpus, weights")
     async def system(form: SystemForm) -> Response:
-        options = form.chosen(settings)
+        options = form.chosen(engine)
         made = await service.look_up(
             lambda: engine.system(form.system, form.corpus, options, own_passages=form.own_passages).info, models=True
         )

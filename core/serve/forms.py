@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from core.asking import Asking
 from core.settings import Settings
 from core.systems.shared.base import Options, check_question
 from core.types import Passage, Question
@@ -37,10 +38,10 @@ class SystemForm(Form):
     options: dict[str, Any] = Field({}, description="options of the system by name")
     own_passages: bool = Field(False, description="questions bring their own passages; no corpus is opened")
 
-    def chosen(self, settings: Settings) -> Options:
+    def chosen(self, engine: Asking) -> Options:
         """Raises InputError."""
-        most = settings.max_answers if self.max_answers is None else self.max_answers
-        return Options(self.top_k, most, self.stop_above, self.clarify, self.options)
+        common = {name: getattr(self, name) for name in ("top_k", "max_answers", "stop_above", "clarify")}
+        return engine.options(**common, extra=self.options)
 
 
 class AskForm(SystemForm):

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 import json
 from collections.abc import Callable
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from core.serve.addresses import asked_host, is_local
 from core.serve.protocol import API, API_HEADER, RefusedError, error_to_json, stamped
 from core.settings import Settings
 
 OPEN = ("/health",)  # needs no key
 BODY_SECONDS = 30.0  # for a request to arrive
-
-
-def is_local(host: str) -> bool:
-    """Whether a host name or address is that of this machine alone."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def host_of(header: str) -> str:
-    """The host of a Host header, without its port."""
-    return header.rpartition(":")[0] if header.rpartition(":")[2].isdigit() and not header.endswith("]") else header
 
 
 class Guard:
@@ -54,7 +41,7 @@ class Guard:
 
     def _check(self, path: str, headers: Headers) -> None:
         """Raises RefusedError.  Without a key only this machine may ask, and a browser of it under a local name only (DNS rebinding)."""
-        if not self._any_host and not is_local(host_of(headers.get("host", ""))):
+        if not self._any_host and not is_local(asked_host(headers.get("host", ""))):
             raise RefusedError(403, "this service has no key and answers under a local address only; set AMBISCOPE_SERVE_KEY")
         if not self._key or path in OPEN:
             return

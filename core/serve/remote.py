@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -112,12 +113,12 @@ class RemoteCorpus:
         self.name, self.store, self._service = name, self, service
         self._path = f"/v1/corpora/{name}"
 
-    def __len__(self) -> int:
+    @cached_property
+    def _total(self) -> int:
         return int(self._service.get(f"{self._path}/passages", limit=1)["total"])
 
-    @property
-    def digest(self) -> str:
-        return str(self._service.get(f"{self._path}/passages", limit=1)["digest"])
+    def __len__(self) -> int:
+        return self._total
 
     def passages(self, offset: int = 0, limit: int = 50) -> list[t.Passage]:
         found = self._service.get(f"{self._path}/passages", offset=offset, limit=limit)
@@ -130,9 +131,6 @@ class RemoteCorpus:
     def search(self, query: str, k: int, mode: str | None = None) -> list[t.RetrievedPassage]:
         found = self._service.post("/v1/search", {"query": query, "corpus": self.name, "k": k, "mode": mode})
         return [from_json(t.RetrievedPassage, row) for row in found["passages"]]
-
-    def warm(self) -> None:
-        """The service has loaded it, or does so at the first search."""
 
 
 class RemoteSystem:

@@ -13,8 +13,8 @@ import uvicorn
 from core.engine import Engine
 from core.errors import InputError
 from core.models.running import turns
+from core.serve.addresses import is_local
 from core.serve.app import make_app
-from core.serve.guard import is_local
 from core.settings import Settings
 
 CUT_AFTER = 5.0  # seconds after the grace in which connections may close by themselves
@@ -68,6 +68,7 @@ def run(settings: Settings, host: str, port: int) -> int:
     if any(not 32 < ord(c) < 127 for c in settings.serve_key):
         raise InputError("AMBISCOPE_SERVE_KEY contains a space, a line break or another invalid character; set it again")
     sock = listen(host, port)
+    port = sock.getsockname()[1]  # of port 0, the one that was free
     turns.gather(settings.serve_batch)
     app = make_app(Engine(settings))
     config = uvicorn.Config(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import ipaddress
 import re
 import sys
 import time
@@ -25,6 +24,7 @@ from streamlit import net_util
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from core.errors import AmbiscopeError
+from core.serve.addresses import asked_host, is_local
 from core.settings import Settings
 
 UPLOADS, METRICS = "_stcore/upload_file/", "_stcore/metrics"
@@ -41,21 +41,6 @@ HOW = (
     "add a manager with a password first (on this machine: Manage, People), or set AMBISCOPE_OPEN_TO_ALL=1 if everybody who reaches "
     "this address may read, change and delete everything"
 )
-
-
-def is_local(host: str) -> bool:
-    """An address of this machine alone, or a name that always means one."""
-    name = host.strip("[]").partition("%")[0].rstrip(".").lower()
-    try:
-        found = ipaddress.ip_address(name)
-    except ValueError:
-        return name == "localhost" or name.endswith(".localhost")
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
-
-
-def asked_host(header: str) -> str:
-    """The host of a Host header, without its port."""
-    return header[: header.find("]") + 1] if header.startswith("[") else header.partition(":")[0]
 
 
 def from_here(scope: Scope) -> bool:

@@ -13,7 +13,7 @@ from core.datasets import load
 from core.datasets.catalogue import DATASETS, downloaded
 from core.errors import InputError, StorageError
 from core.evaluation.folder import RunState, run_states
-from core.evaluation.judge import CHOICES
+from core.evaluation.judges import CHOICES
 from core.evaluation.plan import EvaluationPlan
 from core.text import listed
 from pages.app import shared

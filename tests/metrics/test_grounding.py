@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from core import types as t
 from core.errors import InputError, StorageError
 from core.evaluation.judge import (
-    JUDGES,
     ModelJudge,
     ReferenceJudge,
     annotated,
@@ -22,6 +21,7 @@ from core.evaluation.judge import (
     pairs_of,
 )
 from core.evaluation.judge_cache import Judgments
+from core.evaluation.judges import JUDGES
 from core.metrics import metric
 from core.metrics.base import Example
 from core.metrics.grounding import harmonic

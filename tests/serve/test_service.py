@@ -162,6 +162,17 @@ def test_a_fault_is_told_by_number_only(service: Running, caplog: pytest.LogCapt
     assert any(number in record.getMessage() and record.exc_info for record in caplog.records)
 
 
+def test_a_fault_of_another_route_is_of_this_service(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> object:
+        raise ZeroDivisionError("a fault that nobody foresaw")
+
+    monkeypatch.setattr(service.engine, "system", fail)
+    found = service.http.post("/v1/system", json={"corpus": "small"})
+    assert found.status_code == 500
+    assert found.headers["ambiscope-api"]
+    assert "nobody foresaw" not in found.text
+
+
 def test_health_and_figures(service: Running) -> None:
     assert service.http.get("/health").json()["status"] == "ok"
     service.ask()

@@ -1,0 +1,6 @@
+"""The names of what may judge support; core.evaluation.judge has the judges themselves, which load models."""
+
+from __future__ import annotations
+
+JUDGES = ("references", "reader", "language-model")
+CHOICES = (*JUDGES, "none")  # of an evaluation
