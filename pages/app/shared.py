@@ -238,7 +238,6 @@ def systems() -> Sequence[SystemStatus]:
     return list(_engine().statuses())
 
 
-@st.cache_data(show_spinner=False)
 def show_error(error: BaseException) -> None:
     """The message of an error raised on purpose; of any other one a log id, with the traceback in the log."""
     if isinstance(error, AmbiscopeError):

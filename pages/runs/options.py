@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core import types as t
 from core.engine import SystemStatus
 from core.errors import AmbiscopeError
+from core.settings import Settings
 from core.systems import SYSTEMS, passages_to_read
 from core.systems.shared.base import Options
 from core.text import listed
@@ -80,7 +81,8 @@ def _side(
     settings = shared.settings()
     system = st.selectbox(label, names, key=f"{prefix}.system", persist_state="session")
     fields.note(f"{prefix}.system", names[0])
-    if expect := SYSTEMS[str(system)].expect:
+    bundled = all(getattr(settings, name) == getattr(Settings, name) for name in ("answerer", "reader", "seq2seq"))
+    if bundled and (expect := SYSTEMS[str(system)].expect):
         st.caption(expect)
     bound = min(passages or MAX_PASSAGES, MAX_PASSAGES)
     key = f"{prefix}.top_k.{system}" if SYSTEMS[str(system)].passages else f"{prefix}.top_k"

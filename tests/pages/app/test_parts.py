@@ -14,6 +14,7 @@ from core import types as t
 from core.engine import Engine
 from core.settings import Settings
 from core.systems.shared.base import Options
+from pages.app import shared
 from pages.runs import runner
 from pages.runs.candidates import bar, candidates_note, candidates_table
 from pages.runs.corrections import Corrections, corrected, options_of
@@ -40,6 +41,13 @@ def answers(*texts: str) -> tuple[t.Answer, ...]:
 def test_corrections(struck: set[int], added: dict[int, str], pinned: tuple[str, ...], banned: tuple[str, ...]) -> None:
     question = corrected(t.Question("q"), answers("a1"[:1], "b", "c"), Corrections(struck, added))
     assert (question.pinned, question.banned) == (pinned, banned)
+
+
+def test_an_unexpected_error_is_logged_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        shared.show_error(ZeroDivisionError("the same twice"))
+    numbers = [record.args[0] for record in caplog.records if record.exc_info and record.args]
+    assert len(set(numbers)) == 2
 
 
 def test_earlier_corrections_stay() -> None:
