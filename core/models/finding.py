@@ -127,12 +127,12 @@ def find_fid(name: str) -> str:
             return str(_encoder_decoder(folder))
     if name in OWN:
         raise CheckpointError(f"checkpoint '{name}' is not bundled here; {OWN[name]}, or name a folder or a hub name instead")
-    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+    if hub.is_name(name):
+        return str(_encoder_decoder(hub.fetched(name)))
+    if name.startswith((".", "/", "~")) or "/" in name:
         raise CheckpointError(
             f"there is no folder {name}; name a folder with an encoder-decoder, or a hub name such as t5-base"
         )
-    if hub.is_name(name):
-        return str(_encoder_decoder(hub.fetched(name)))
     return name
 
 

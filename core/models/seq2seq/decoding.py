@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import islice
+from itertools import chain
 from typing import Any, Literal
 
 import torch
@@ -191,12 +191,12 @@ def surface(text: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
 
     An answer that breaks off within a word ("ron grain") is completed to the word ("Ron Grainer") if it occurs nowhere else.
     """
-    plain = [(p, _plain(p.passage.text)) for p in passages]
-    found = ((p, span) for p, own in plain for span in find_spans(own, _plain(text)))
-    words = re.findall(r"\w+", _plain(text))
+    target = _plain(text)
+    words = re.findall(r"\w+", target)
     cut_off = re.compile(r"\b" + r"\W{0,3}".join(words) + r"\w+", re.IGNORECASE)
-    longer = ((p, match.span()) for p, own in plain if words for match in cut_off.finditer(own))
-    for p, (start, end) in (*islice(found, 1), *islice(longer, 1)):
+    found = ((p, span) for p in passages for span in find_spans(_plain(p.passage.text), target))
+    longer = ((p, match.span()) for p in passages if words for match in cut_off.finditer(_plain(p.passage.text)))
+    for p, (start, end) in chain(found, longer):
         return Evidence(p.passage.id, start, end, p.passage.text[start:end])
     return None
 

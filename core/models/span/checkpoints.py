@@ -50,7 +50,7 @@ def check_abstains(folder: Path) -> None:
     if training_of(folder).what in ("answerer", "cotraining"):
         raise CheckpointError(
             f"{folder} holds an answering model, which was not trained to abstain on passages without an answer; "
-            "AMBISCOPE_READER needs a folder that `core train reader` made"
+            "a reader is a folder that `core train reader` made"
         )
 
 

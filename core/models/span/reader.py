@@ -122,10 +122,15 @@ def _loaded(folder: Path, weights: str, device: str) -> PassageReader:
     return PassageReader(network, network.config, device)
 
 
-def load_reader(name: str = "default", device: str = "auto") -> tuple[PassageReader, str]:
-    """(reader, digest of its weights).  Loaded once, and again when the folder's weights change.  Raises CheckpointError."""
+def find_reader(name: str = "default") -> tuple[Path, str]:
+    """(folder, digest of its weights); loads nothing.  Raises CheckpointError."""
     folder = find_checkpoint(name, "reader")
     check_abstains(folder)
-    weights = digest(folder)
+    return folder, digest(folder)
+
+
+def load_reader(name: str = "default", device: str = "auto") -> tuple[PassageReader, str]:
+    """(reader, digest of its weights).  Loaded once, and again when the folder's weights change.  Raises CheckpointError."""
+    folder, weights = find_reader(name)
     with _LOADING:
         return _loaded(folder, weights, device), weights

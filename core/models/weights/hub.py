@@ -61,8 +61,13 @@ def _told(name: str, kind: type[AmbiscopeError]) -> Iterator[None]:
         raise kind(
             f"{name} is not on this machine, and the hub cannot be reached ({type(error).__name__}); name a folder instead"
         ) from None
-    except (HTTPError, OSError) as error:
+    except (HTTPError, ConnectionError, TimeoutError) as error:
         raise kind(f"{name}: the hub cannot be reached ({type(error).__name__}); check the network, or name a folder") from None
+    except OSError as error:
+        from core import disk
+
+        said = disk.why(error, Path(constants.HF_HUB_CACHE))
+        raise kind(f"{name}: its files cannot be read or written here ({said}); free some space, or set HF_HOME") from None
 
 
 @lru_cache(maxsize=32)  # a branch is asked for once in a process: all parts of a system have the same weights

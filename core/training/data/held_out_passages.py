@@ -73,6 +73,8 @@ def own_passages(
         raise InputError("no question of --multi has an answer and passages of its own")
     random.Random(seed).shuffle(examples)
     examples = [e for e in examples if not sources or e.source in sources][: limit or None]
+    if not examples:
+        raise InputError(f"no question of --multi is of {', '.join(sources)}")
     found: list[Sequence[RetrievedPassage]] = []
     for e in examples:
         passages = [Passage(str(j), title, text) for j, (title, text) in enumerate(e.passages)]

@@ -282,9 +282,9 @@ def add_pseudo_answers(
     elsewhere: Elsewhere | None = None,
 ) -> list[MultiExample]:
     """The examples with their `pseudo_answers` (Eq. 8), cached under a digest of the inputs."""
-    from core.models.span.reader import load_reader
+    from core.models.span.reader import find_reader, load_reader
 
-    reader, digest = load_reader(reader_name, device)
+    _, digest = find_reader(reader_name)
     key = sha256(json.dumps([digest, [[e.question, e.passages] for e in examples]]).encode()).hexdigest()[:16]
     file = cache / f"pseudo-{key}.json"
     if file.exists():
@@ -292,7 +292,12 @@ def add_pseudo_answers(
     else:
         pseudo = []
         parts = [examples[i : i + PSEUDO_PART] for i in range(0, len(examples), PSEUDO_PART)]
-        for found in elsewhere(parts, digest) if elsewhere else (pseudo_answers(reader, part) for part in parts):
+        if elsewhere:
+            read = elsewhere(parts, digest)
+        else:
+            reader, _ = load_reader(reader_name, device)
+            read = (pseudo_answers(reader, part) for part in parts)
+        for found in read:
             pseudo += found
             log(f"pseudo answers {len(pseudo)} of {len(examples)}")
         disk.write_text(file, json.dumps(pseudo))  # several processes may make the same file

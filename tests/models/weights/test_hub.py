@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -83,6 +84,23 @@ def test_another_kind_is_refused(hub: hub_server.FakeHub) -> None:
         find_checkpoint("ada/t5", "reader")
     assert Path(find_fid("ada/t5")).is_dir()
     find_answering("ada/t5")
+
+
+def test_a_full_disk_is_no_fault_of_the_hub(hub: hub_server.FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.commit("ada/reader", SPAN)
+
+    def full(*_: object, **__: object) -> object:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", full)
+    with pytest.raises(CheckpointError, match=r"its files cannot be read or written here .*No space left.*HF_HOME"):
+        find_checkpoint("ada/reader", "reader")
+
+
+def test_a_revision_may_have_slashes(hub: hub_server.FakeHub) -> None:
+    hub.commit("ada/t5", {"config.json": b'{"model_type": "t5"}', "model.safetensors": b"weights"})
+    with pytest.raises(CheckpointError, match="no such revision"):
+        find_fid("ada/t5@refs/pr/1")
 
 
 def test_no_access(hub: hub_server.FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

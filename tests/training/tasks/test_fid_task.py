@@ -180,6 +180,8 @@ def test_kept_states_give_the_same_loss(tiny_bert_folder: Path) -> None:
     assert network.layers[0].feed[1].weight.grad is not None
     with pytest.raises(InputError, match="must be frozen"):
         check_repeat(make_small(SmallConfig(base=str(tiny_bert_folder), inner=16))[0], 2)
+    with pytest.raises(InputError, match="use a small network"):
+        check_repeat(torch.nn.Linear(2, 2).requires_grad_(False), 2)  # as a T5 is: no network that takes kept states
     with pytest.raises(InputError, match="the encoder has 2 layers"):
         freeze(network, 5)
 
