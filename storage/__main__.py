@@ -24,7 +24,6 @@ from core.cluster.connect import add_option, connected
 from core.errors import AmbiscopeError, CancelledError, InputError, StorageError
 from core.serve.choice import make_engine  # loads a model's libraries when it builds a system, not before
 from core.settings import Settings
-from core.systems.shared.base import Options
 from core.types import AnsweringSystem
 from storage.analysis.answering import Answering
 from storage.analysis.loop import HUNDREDS, PRACTICE, LoopOptions, run_loop
@@ -165,8 +164,8 @@ def _answer(url: str, args: argparse.Namespace) -> Result:
     settings = Settings.from_env()
     with Store(url) as store:
         by, project = _managed(store, args)
-        options = Options(max_answers=settings.max_answers, clarify=args.clarify)
         engine = make_engine(settings)
+        options = engine.options(clarify=args.clarify)
 
         def build(own_passages: bool) -> AnsweringSystem:
             return engine.system(args.system, args.corpus or project.corpus or None, options, own_passages=own_passages)

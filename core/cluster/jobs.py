@@ -13,10 +13,10 @@ from core.cluster.connect import Cluster
 from core.cluster.same import Facts, facts_of
 from core.cluster.spreading import in_order, spread
 from core.engine import Engine
-from core.errors import AmbiscopeError, CancelledError
+from core.errors import AmbiscopeError
 from core.evaluation.plan import EvaluationPlan, Prepared, prepared
 from core.settings import Settings
-from core.systems.shared.base import Options, answer
+from core.systems.shared.base import Options, answer_or_error
 from core.types import AnsweringSystem, Prediction, Question, ReferenceQuestion
 
 if TYPE_CHECKING:
@@ -110,12 +110,7 @@ def _load_answers(
     systems = {own: engine.system(system, corpus, options, own_passages=own) for own in kinds}
 
     def one(question: Question) -> Prediction | AmbiscopeError:
-        try:
-            return answer(systems[question.passages is not None], question)
-        except CancelledError:
-            raise
-        except AmbiscopeError as error:
-            return error
+        return answer_or_error(systems[question.passages is not None], question)
 
     return one, _facts_of_kinds(systems)
 

@@ -83,11 +83,10 @@ class Verdict(GroundedSystem):
         yield from run.finish_role()
         if not proposed:
             return Found((), retrieved.passages, _nothing(len(passages), trouble))
-        proposed = yield from self._verified(proposed, passages, run)
         # an endpoint replies in any order: the passages' order makes equal replies one result
         rank = {passage.id: i for i, passage in enumerate(passages)}
         order = sorted(range(len(proposed)), key=lambda i: rank.get(proposed[i].passage_id, len(rank)))
-        proposed = [proposed[i] for i in order]
+        proposed = yield from self._verified([proposed[i] for i in order], passages, run)
         result = consolidate(proposed, self._vectors(proposed), self.how)
         yield t.InterpretationsClustered(tuple(replace(p, index=order[p.index]) for p in result.placed))
         for i, why in result.dropped:

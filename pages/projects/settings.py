@@ -21,8 +21,9 @@ from pages.background import jobs
 from pages.projects import system_answers
 from pages.projects.items import ERROR, MESSAGE
 from pages.projects.system_answers import Preannotation
+from storage.records.defaults import GOLD_PASS, LEASE_MINUTES, THRESHOLDS
 from storage.records.enumerations import Order
-from storage.records.projects import THRESHOLDS, Project
+from storage.records.projects import Project
 
 ORDERS: dict[Order, str] = {
     "file": "As in the file",
@@ -85,14 +86,14 @@ def fields(key: str, project: Project | None) -> None:
             "Minimum share of qualification items to get right",
             0.0,
             1.0,
-            project.gold_pass if project else 0.8,
+            project.gold_pass if project else GOLD_PASS,
             key=f"{key}.pass",
         )
         st.number_input(
             "Reserve an opened item for this many idle minutes",
             1,
             1440,
-            int(project.lease_minutes) if project else 30,
+            int(project.lease_minutes if project else LEASE_MINUTES),
             key=f"{key}.lease",
         )
         st.number_input("Warn about answers of this many words or more", 2, 50, int(limits["alias_words"]), key=f"{key}.words")

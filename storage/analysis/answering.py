@@ -12,7 +12,7 @@ from typing import Protocol
 
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError, InputError, NotAllowedError
-from core.systems.shared.base import answer
+from core.systems.shared.base import answer_or_error
 from storage.projects.intake import Intake
 from storage.projects.items import Items
 from storage.records.projects import Item, Project
@@ -115,14 +115,7 @@ class Answering:
             own = question.passages is not None
             if own not in systems:  # building one loads its model: an error here ends the run
                 systems[own] = self._build(own)
-            found: t.Prediction | AmbiscopeError
-            try:
-                found = answer(systems[own], question)
-            except CancelledError:
-                raise
-            except AmbiscopeError as error:
-                found = error
-            yield number, found
+            yield number, answer_or_error(systems[own], question)
 
     def _keep(self, item: Item, prediction: t.Prediction | AmbiscopeError) -> None:
         if isinstance(prediction, AmbiscopeError):

@@ -23,8 +23,9 @@ from storage.projects.rows import latest_guidelines, project_row
 from storage.records.annotation import Qualification
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import check_page, check_text
+from storage.records.defaults import THRESHOLDS
 from storage.records.enumerations import ProjectState, WorkStage
-from storage.records.projects import THRESHOLDS, Example, Guidelines, Project, ProjectChanges, ProjectValues, checked_project
+from storage.records.projects import Example, Guidelines, Project, ProjectChanges, ProjectValues, checked_project
 from storage.records.rows import record_of
 from storage.schema import engine, tables, workbench
 from storage.tasks.batches import put_in_order, resume_order

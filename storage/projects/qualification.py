@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from core.metrics.answers import f1
 from storage.records.annotation import Content, Gold, JudgingWork, Qualification
-from storage.records.projects import THRESHOLDS
+from storage.records.defaults import THRESHOLDS
 from storage.results.standing import stands
 from storage.schema import workbench
 from storage.tasks.jobs import there

@@ -11,14 +11,9 @@ from typing import Any, TypedDict
 from core.errors import InputError
 from core.types import Annotation, Passage
 from storage.records.checks import MAX_ID_CHARS, check_choice, check_text
+from storage.records.defaults import THRESHOLDS
 from storage.records.enumerations import ItemState, Order, ProjectState, Role, WorkStage
 
-THRESHOLDS: Mapping[str, float] = {
-    "alias_words": 7,  # an alias of so many words gets a warning
-    "min_seconds_no_pairs": 0,  # before a single or no answer may be submitted; AmbigQA: 60
-    "must_read": 1,  # passages to open before submitting; 0 switches it off
-    "gold_score": 0.8,  # of a gold item that counts as right
-}
 MAX_NAME_CHARS = 200
 MAX_ANNOTATORS = 100
 _SEED_BOUND = 2**31  # PostgreSQL's integer

@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
+from storage.records.defaults import GOLD_PASS, LEASE_MINUTES
 from storage.records.enumerations import InteractionKind, ItemState, Job, Order, ProjectState, Role, TaskState, WorkStage
 from storage.schema.base import STRICT, Base, one_of
 
@@ -77,9 +78,9 @@ class Project(Base):
     seed: Mapped[int] = mapped_column(default=0)
     reference_date: Mapped[str | None]  # ISO 8601, a day
     thresholds: Mapped[dict[str, Any]] = mapped_column(default=dict)
-    lease_minutes: Mapped[float] = mapped_column(default=30.0)
+    lease_minutes: Mapped[float] = mapped_column(default=LEASE_MINUTES)
     gold_first: Mapped[int] = mapped_column(default=0)
-    gold_pass: Mapped[float] = mapped_column(default=0.8)
+    gold_pass: Mapped[float] = mapped_column(default=GOLD_PASS)
     state: Mapped[ProjectState] = mapped_column(default="open")
     version: Mapped[int]
     created: Mapped[datetime]

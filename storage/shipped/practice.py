@@ -28,8 +28,9 @@ from storage.records.annotation import (
     JudgingWork,
     Qualification,
 )
+from storage.records.defaults import THRESHOLDS
 from storage.records.enumerations import WorkStage
-from storage.records.projects import THRESHOLDS, Project
+from storage.records.projects import Project
 from storage.shipped.traces import passages, read, whole
 from storage.store import Store
 

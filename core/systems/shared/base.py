@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from core import types as t
-from core.errors import CancelledError, InputError, NothingRetrievedError
+from core.errors import AmbiscopeError, CancelledError, InputError, NothingRetrievedError
 from core.registry import did_you_mean
 from core.settings import Settings
 from core.short_names import spelled_out
@@ -176,6 +176,16 @@ def as_read(question: t.Question, passages: Sequence[t.RetrievedPassage]) -> t.Q
 def answer(system: t.AnsweringSystem, question: t.Question) -> t.Prediction:
     """Runs a system to its end and folds its events."""
     return fold(question, system.info, system.run(question))
+
+
+def answer_or_error(system: t.AnsweringSystem, question: t.Question) -> t.Prediction | AmbiscopeError:
+    """`answer`, or why there is none: one question of many that fails.  Raises CancelledError."""
+    try:
+        return answer(system, question)
+    except CancelledError:
+        raise
+    except AmbiscopeError as error:
+        return error
 
 
 def iterate(

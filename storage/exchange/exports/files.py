@@ -68,6 +68,7 @@ class HashedFolder:
         with path.open("xb") as file:
             self._files[name] = HashedWriter(file)
             yield self._files[name]
+            file.flush()
             os.fsync(file.fileno())
 
     @property

@@ -116,9 +116,12 @@ def folder_of(rows: Rows) -> Folder:
 
 def _card(session: Session, filters: dict[str, Any], counts: Counter[str]) -> str:
     """The data set's card.  Texts of people and corpora stand in it as JSON, so that they are no markup of the card's head."""
-    found = session.scalars(select(tables.Prediction.corpus).where(tables.Prediction.corpus != "").distinct())
-    corpora = sorted(found)
     chosen = {name: value for name, value in filters.items() if value}
+    origin = f"Filters: `{json.dumps(chosen, default=str)}`."
+    if not chosen:  # else there may be corpora of what is left out among them
+        found = sorted(session.scalars(select(tables.Prediction.corpus).where(tables.Prediction.corpus != "").distinct()))
+        read = f"`{json.dumps(found, ensure_ascii=False)}`" if found else "none"
+        origin = f"Corpora that the stored systems read: {read}. Filters: none."
     head = ["---", "license: unknown", "language: [en]", "task_categories: [question-answering]", "tags: [ambiguous-questions]"]
     head += ["configs:", "- config_name: default", "  data_files:"]
     head += [line for split in SPLITS if counts[split] for line in (f"  - split: {split}", f"    path: data/{split}.parquet")]
@@ -135,10 +138,7 @@ def _card(session: Session, filters: dict[str, Any], counts: Counter[str]) -> st
         "| field | content |\n|---|---|",
         *[f"| `{name}` | {what} |" for name, what in FIELDS],
         "\n## Origin\n",
-        "Corpora that the stored systems read: "
-        + (f"`{json.dumps(corpora, ensure_ascii=False)}`" if corpora else "none")
-        + ".",
-        "Filters: " + (f"`{json.dumps(chosen, default=str)}`" if chosen else "none") + ".",
+        origin,
         f"\nDisagreement: {RULE}",
         "\n## Licence\n",
         "None is stated: who publishes this data set decides, and writes it here and into `license` above. The passages in `evidence` "
