@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.engine import statuses
-from core.retrieval.library import CorpusLibrary
+from core.retrieval.library import STARTER, CorpusLibrary
 from core.settings import ROOT, Settings
 from storage.shipped import runs
 
@@ -27,10 +27,10 @@ def bundled() -> list[str]:
     return [s.name for s in statuses(Settings()) if s.ready]
 
 
-def corpus_of(questions: Path) -> str:
-    """The corpus of the passages beside a question file, built if need be."""
-    name, library = questions.resolve().parent.name, CorpusLibrary(Settings.from_env())
-    if name not in library.names():
+def corpus_of(questions: Path, library: CorpusLibrary) -> str:
+    """The corpus of the passages beside a question file, built if need be.  Raises InputError where one of this name has other passages."""
+    name = questions.resolve().parent.name
+    if name != STARTER:  # which is built when it is opened
         library.create(name, [questions.parent / "passages.tsv"])
     return name
 
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     systems, folders, broken = args.systems or bundled(), [], []
     for questions in args.questions:
-        corpus = corpus_of(questions)
+        corpus = corpus_of(questions, CorpusLibrary(Settings.from_env()))
         for name in systems:
             folder = args.work / f"{name}-{corpus}"
             command = [sys.executable, "-m", "core", "evaluate", "--system", name, "--questions", str(questions.resolve())]

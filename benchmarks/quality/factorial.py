@@ -27,6 +27,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.shipped_runs import corpus_of
 from core import disk
 from core import types as t
 from core.cli import quiet_libraries
@@ -92,10 +93,8 @@ def from_file(name: str, path: Path, corpus: str, every: int) -> list[Asked]:
 
 def written_by_us(engine: Engine, name: str, every: int) -> list[Asked]:
     """`data/starter`, or the test set beside it, whose corpus is built if need be."""
-    folder = ROOT / "data" / ("starter_test" if name == "test" else name)
-    if folder.name not in engine.library.names():
-        engine.library.create(folder.name, [folder / "passages.tsv"])
-    return from_file(name, folder / "questions.json", folder.name, every)
+    questions = ROOT / "data" / ("starter_test" if name == "test" else name) / "questions.json"
+    return from_file(name, questions, corpus_of(questions, engine.library), every)
 
 
 def practice(engine: Engine, count: int, seed: int) -> list[Asked]:
@@ -361,8 +360,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             random.Random(args.seed).shuffle(asked_of)  # sources follow one another in a file
         longest = max(map(len, sets), default=0)
         run(systems, [s[i] for i in range(longest) for s in sets if i < len(s)], rows, settings.device)
-        if args.seconds and "starter" in written:
-            measure(systems, written["starter"][: args.seconds + 1], rows)
+        if args.seconds:
+            starter = written.get("starter") or written_by_us(engine, "starter", args.every)
+            measure(systems, starter[: args.seconds + 1], rows)
     if where := args.only_page or args.page:
         try:
             disk.write_text(where, page(rows, asked.read_text(encoding="utf-8") if asked.exists() else ""))

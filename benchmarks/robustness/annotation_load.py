@@ -1,11 +1,12 @@
 """Many people annotate at once: is a save ever lost, refused or slow?
 
-    python -m benchmarks.robustness.annotation_load [--seconds 300] [--people 20] [--processes 5] [--every 3] [--items 2000] [--adding 0] [--url URL] [--out FILE]
+    python -m benchmarks.robustness.annotation_load [--seconds 300] [--people 20] [--processes 5] [--every 3] [--items 2000] [--adding 0] [--url URL] [--engine URL] [--out FILE]
 
 Each simulated person takes the next item, saves its draft at a fixed pace, and submits it after some drafts; the people are spread over
 several processes, as several app processes would be.  A fresh SQLite file (synchronous=FULL) in a temporary folder, or `--url`: an empty
 PostgreSQL database.  `--adding 50000`: a manager, in a process of their own, meanwhile adds so many questions to the same project and then changes its
-order.  Afterwards everything that was acknowledged is looked up: lost saves must be 0.  Times are of single calls, in ms.
+order.  `--engine`: the address of a running `core serve`; in each process one more person meanwhile asks it questions of the starter corpus, one after
+another, and stores the answers.  Afterwards everything that was acknowledged is looked up: lost saves must be 0.  Times are of single calls, in ms.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.speed.service.at_once import starter_questions
+from core.serve.remote import RemoteEngine
+from core.settings import Settings
 from core.types import Annotation, QAPair, ReferenceQuestion
 from storage.records.annotation import GenerationWork
 from storage.store import Store
@@ -92,8 +96,30 @@ class Person:
             pause = self.every
 
 
-def process(url: str, project: str, names: list[str], every: float, seconds: float, start: Any, results: Any) -> None:
+class Asking:
+    """Asks a service one question after another, and stores what it answers."""
+
+    def __init__(self, store: Store, engine: str) -> None:
+        self.store = store
+        self.engine = RemoteEngine(Settings(engine_url=engine))
+        self.errors: list[str] = []
+        self.stored: list[str] = []  # ids of acknowledged predictions
+
+    def work(self, until: float) -> None:
+        for question in starter_questions(10_000):
+            if time.monotonic() >= until:
+                return
+            try:
+                self.stored.append(self.store.predictions.save_prediction(self.engine.ask(question, corpus="starter")))
+            except Exception as e:
+                self.errors.append(f"ask: {type(e).__name__}: {e}")
+
+
+def process(
+    url: str, project: str, names: list[str], every: float, seconds: float, engine: str, start: Any, results: Any
+) -> None:
     with Store(url) as store:
+        asking = Asking(store, engine) if engine else None
         people = [Person(store, project, name, every, seed=hash_of(name)) for name in names]
         # the app processes have been running for a while: what the first call of each kind costs is no save's
         warm = f"warm {names[0]}"
@@ -104,12 +130,13 @@ def process(url: str, project: str, names: list[str], every: float, seconds: flo
                 store.submissions.submit(task.item, warm, STAGE, answer("warm"), seconds=1)
         start.wait()
         until = time.monotonic() + seconds
-        threads = [threading.Thread(target=person.work, args=(until,)) for person in people]
+        threads = [threading.Thread(target=one.work, args=(until,)) for one in (*people, *([asking] if asking else []))]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    results.put([(p.name, p.times, p.errors, p.drafts, p.submitted) for p in people])
+    asked = (asking.stored, asking.errors) if asking else ([], [])
+    results.put(([(p.name, p.times, p.errors, p.drafts, p.submitted) for p in people], asked))
 
 
 def manage(url: str, project: str, count: int, start: Any, results: Any) -> None:
@@ -174,6 +201,7 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=3.0, help="seconds between two saves of one person")
     parser.add_argument("--items", type=int, default=2000)
     parser.add_argument("--adding", type=int, default=0, help="questions that a manager adds meanwhile")
+    parser.add_argument("--engine", default="", help="address of a running `core serve`, which is asked meanwhile")
     parser.add_argument("--url", default="", help="an empty database of a PostgreSQL server; default: a fresh SQLite file")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -192,22 +220,25 @@ def main() -> int:
         names = [f"person {i:03d}" for i in range(args.people)]
         workers = [
             context.Process(
-                target=process, args=(url, project, names[i :: args.processes], args.every, args.seconds, start, results)
+                target=process,
+                args=(url, project, names[i :: args.processes], args.every, args.seconds, args.engine, start, results),
             )
             for i in range(args.processes)
         ]
         manager = context.Process(target=manage, args=(url, project, args.adding, start, managed))
         for worker in [*workers, manager] if args.adding else workers:
             worker.start()
-        found = [row for _ in workers for row in results.get(timeout=args.seconds + 300)]
+        told = [results.get(timeout=args.seconds + 300) for _ in workers]
+        found = [row for rows, _ in told for row in rows]
+        stored = [key for _, (keys, _) in told for key in keys]
         for worker in workers:
             worker.join()
         adding, refused = managed.get(timeout=args.seconds + 600) if args.adding else ({}, [])
         with Store(url) as store:
-            gone = lost(store, project, found)
+            gone = lost(store, project, found) + sum(store.predictions.find_prediction(key) is None for key in stored)
             health = store.maintenance.health(full=True)
             over = store.items.progress(project, "Mia")["generation"].over
-    errors = [e for row in found for e in row[2]] + refused
+    errors = [e for row in found for e in row[2]] + [e for _, (_, ask) in told for e in ask] + refused
     times = {kind: [t for row in found for t in row[1][kind]] for kind in ("claim", "draft", "submit")}
     out = {
         "database": "PostgreSQL" if args.url else "SQLite",
@@ -218,6 +249,7 @@ def main() -> int:
         "lost_saves": gone,
         "errors": len(errors),
         "first_errors": errors[:5],
+        **({"asked": len(stored)} if args.engine else {}),
         "over_the_number": over,
         "integrity": health.integrity,
         "save": summary(times["draft"] + times["submit"]),

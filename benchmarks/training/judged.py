@@ -22,7 +22,7 @@ from typing import Any
 
 from core.cli import quiet_libraries
 from core.engine import Engine
-from core.errors import CheckpointError
+from core.errors import CheckpointError, InputError
 from core.evaluation.folder import trim
 from core.metrics.significance.bootstrap import compare
 from core.models.ranking.reranker import Weights, read_weights
@@ -46,8 +46,16 @@ class Kept:
         folder.mkdir(parents=True, exist_ok=True)
         self.file = folder / "rows.jsonl"
         trim(self.file)
+        self.about = folder / "about.json"
         lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
         self.rows: list[Row] = [json.loads(line) for line in lines]
+
+    def claim(self, about: Row) -> None:
+        """Notes what the rows are made of.  Raises InputError where they are made of something else."""
+        known = json.loads(self.about.read_text(encoding="utf-8")) if self.about.exists() else about
+        if wrong := [name for name in about if known.get(name) != about[name]]:
+            raise InputError(f"{self.file.parent} holds fits with another {', '.join(wrong)}; give another --out")
+        self.about.write_text(json.dumps(about), encoding="utf-8")
 
     def has(self, source: str, count: int, draw: int) -> bool:
         return any((r["source"], r["count"], r["draw"]) == (source, count, draw) for r in self.rows)
@@ -73,6 +81,8 @@ def measure(kept: Kept, engine: Engine, args: argparse.Namespace, source: str) -
     most = args.pool if args.dev else args.pool + args.test
     train = own_passages(engine, [args.multi], most, sources=[source])
     pool, rest = (tuple(part[where] for part in train) for where in (slice(args.pool), slice(args.pool, None)))
+    if not args.dev and not rest[0]:
+        raise InputError(f"{source} has no question left to test on; lower --pool, or give --dev")
     asked, present = runs_over(engine, own_passages(engine, [args.dev], sources=[source]) if args.dev else rest)
     judged, _ = runs_over(engine, pool)
     everything = range(len(asked.examples))
@@ -166,6 +176,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = Settings.from_env()
     engine = Engine(settings)
     kept = Kept(args.out)
+    kept.claim({name: str(getattr(args, name)) for name in ("multi", "dev", "pool", "test", "seed", "quick")})
     with ExitStack() as how:
         how.enter_context(cached_outputs(args.out / "outputs.sqlite"))
         if args.quick:
