@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from answering_service import HeldEngine, Running, running, small_settings
@@ -163,10 +164,8 @@ def test_a_fault_is_told_by_number_only(service: Running, caplog: pytest.LogCapt
 
 
 def test_a_fault_of_another_route_is_of_this_service(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> object:
-        raise ZeroDivisionError("a fault that nobody foresaw")
-
-    monkeypatch.setattr(service.engine, "system", fail)
+    nonsense = SimpleNamespace(info=SimpleNamespace(secret="nobody foresaw"))  # what cannot be written as JSON
+    monkeypatch.setattr(service.engine, "system", lambda *_, **__: nonsense)
     found = service.http.post("/v1/system", json={"corpus": "small"})
     assert found.status_code == 500
     assert found.headers["ambiscope-api"]
