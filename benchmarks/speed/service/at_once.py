@@ -42,19 +42,19 @@ class Round:
     cpu: float
 
 
-def ask(engine: Engine, text: str, options: Options, started: float) -> tuple[float, float]:
+def ask(engine: Engine, text: str, options: Options, started: float, system: str = "ambiscope") -> tuple[float, float]:
     """Seconds since `started` to the first answer and to the end."""
     first = 0.0
-    for event in engine.system("ambiscope", "starter", options).run(Question(text)):
+    for event in engine.system(system, "starter", options).run(Question(text)):
         if isinstance(event, StepFinished) and event.answer is not None and not first:
             first = time.perf_counter() - started
     end = time.perf_counter() - started
     return first or end, end
 
 
-def in_turn(engine: Engine, questions: Sequence[str], options: Options) -> Round:
+def in_turn(engine: Engine, questions: Sequence[str], options: Options, system: str = "ambiscope") -> Round:
     started, cpu = time.perf_counter(), time.process_time()
-    answers = [ask(engine, text, options, started) for text in questions]
+    answers = [ask(engine, text, options, started, system) for text in questions]
     return Round(answers, time.process_time() - cpu)
 
 

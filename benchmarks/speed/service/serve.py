@@ -1,8 +1,8 @@
 """Many clients of `core serve` at once, against the engine alone.
 
-    python -m benchmarks.speed.service.serve [--clients 16] [--questions 48] [--rounds 3] [--batch 8] [--top-k 10] [--no-clarify]
+    python -m benchmarks.speed.service.serve [--clients 16] [--questions 48] [--rounds 3] [--batch 8] [--system NAME] [--top-k 10] [--no-clarify]
 
-Asks the default system over the starter corpus.  In each round the engine answers all questions in turn, in this process; then the service, in a process
+Asks a system (the default one) over the starter corpus.  In each round the engine answers all questions in turn, in this process; then the service, in a process
 of its own, gets them from all clients at once.  Figures: questions lost, questions a second of both and their ratio (medians of the rounds), the same for a second of
 CPU time (which other work on the machine hardly changes; Linux), and the seconds that a question waited in the queue and took in all (p50 and p95 of all
 rounds).
@@ -67,7 +67,7 @@ def ask(client: httpx.Client, question: str, options: dict[str, Any]) -> tuple[f
     """(seconds in the queue, seconds in all); None if it was lost."""
     started = time.perf_counter()
     try:
-        response = client.post("/v1/ask", json={"question": question, "corpus": "starter", "system": "ambiscope", **options})
+        response = client.post("/v1/ask", json={"question": question, "corpus": "starter", **options})
     except httpx.TransportError:
         return None
     return (response.json()["waited"], time.perf_counter() - started) if response.status_code == 200 else None
@@ -85,6 +85,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batch", type=int, default=Settings.serve_batch)
     parser.add_argument("--workers", type=int, default=Settings.serve_workers)
+    parser.add_argument("--system", default="ambiscope")
     parser.add_argument("--top-k", type=int, default=10)
     parser.add_argument("--no-clarify", action="store_true")
     parser.add_argument("--out", type=Path)
@@ -98,15 +99,15 @@ def main() -> int:
         questions = starter_questions(args.questions)
         own, options = (
             Options(top_k=args.top_k, clarify=not args.no_clarify),
-            {"top_k": args.top_k, "clarify": not args.no_clarify},
+            {"system": args.system, "top_k": args.top_k, "clarify": not args.no_clarify},
         )
         alone, served, asked = list[float](), list[float](), list[tuple[float, float] | None]()
         cpu = list[tuple[float, float]]()
         with service(args.batch, args.workers) as (client, pid), ThreadPoolExecutor(args.clients) as clients:
-            in_turn(engine, questions[:2], own)
+            in_turn(engine, questions[:2], own, args.system)
             list(clients.map(lambda q: ask(client, q, options), questions[: args.clients]))
             for _ in range(args.rounds):
-                made = in_turn(engine, questions, own)
+                made = in_turn(engine, questions, own, args.system)
                 alone.append(len(questions) / made.answers[-1][1])
                 started, before = time.perf_counter(), cpu_seconds(pid)
                 asked += clients.map(lambda q: ask(client, q, options), questions)
