@@ -68,6 +68,7 @@ class Proposal:
 
     candidates: tuple[Candidate, ...]
     eoi_probability: float
+    verifying: float = 0.0  # seconds that a verifier took for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class Step:
     eoi_probability: float
     seconds: float
     stopped_because: str = ""  # empty while the loop goes on
+    verifying: float = 0.0  # of `seconds`, those of a verifier
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from core import types as t
 from pages.app.formatting import percent
 from pages.app.markup import escape, short
 
-CELLS, SHOWN, NAME_CHARS = 16, 8, 40
+CELLS, SHOWN, NAME_CHARS = 10, 8, 40
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
+from collections.abc import Mapping
+
 import streamlit as st
 
 from core import types as t
@@ -10,7 +11,17 @@ from core.evaluation.cost import PARTS, cost_of, times_of
 from core.text import listed
 from pages.app.formatting import seconds
 
-COLOURS = dict(zip(PARTS, ("#2f7ed8", "#3c9a5f", "#a35fb0", "#d98032", "#9a9a9a"), strict=True))  # as in the charts of Evaluate
+WIDTH, HEIGHT = 1000, 16
+# part -> the name that Streamlit has for its colour, the colour as in the charts of Evaluate
+COLOURS = {
+    part: (name, colour)
+    for part, name, colour in zip(
+        PARTS,
+        ("blue", "green", "violet", "orange", "gray"),
+        ("#2f7ed8", "#3c9a5f", "#a35fb0", "#d98032", "#9a9a9a"),
+        strict=True,
+    )
+}
 
 
 def calls(prediction: t.Prediction) -> str:
@@ -28,34 +39,23 @@ def calls(prediction: t.Prediction) -> str:
     return f"{listed(int(cost.model_calls), 'model call')}{tokens}"
 
 
-def draw(prediction: t.Prediction, prefix: str) -> None:
-    """One stacked bar; nothing for a run without times."""
+def draw(prediction: t.Prediction) -> None:
+    """Its times as one stacked bar; nothing for a run without times."""
     parts = times_of(prediction)
     if not parts:
         return
-    said = " · ".join(f"{part} {seconds(value)}" for part, value in parts.items())
-    figure = go.Figure(
-        [
-            go.Bar(
-                x=[value],
-                y=[""],
-                name=part,
-                orientation="h",
-                marker_color=COLOURS[part],
-                hovertemplate=f"{part}: %{{x:.2f}} s<extra></extra>",
-            )
-            for part, value in parts.items()
-        ]
-    )
-    figure.update_layout(
-        barmode="stack",
-        height=90,
-        margin={"l": 0, "r": 0, "t": 0, "b": 0},
-        showlegend=False,
-        xaxis={"ticksuffix": " s", "fixedrange": True},
-        yaxis={"visible": False, "fixedrange": True},
-    )
+    said = " · ".join(f":{COLOURS[part][0]}[:material/square:] {part} {seconds(value)}" for part, value in parts.items())
     st.caption(f"Time: {said}")
-    st.plotly_chart(figure, key=f"{prefix}.times", config={"displayModeBar": False}, alt=f"Time by part of the run. {said}")
+    st.image(bar(parts), width="stretch", alt="Time by part of the run, as a stacked bar; the line above has its numbers")
     if said := calls(prediction):
         st.caption(said)
+
+
+def bar(parts: Mapping[str, float]) -> str:
+    """An SVG of WIDTH to HEIGHT.  No chart: its scripts would keep the browser busier than the models keep the server."""
+    whole, at, boxes = sum(parts.values()), 0.0, []
+    for part, value in parts.items():
+        wide = WIDTH * value / whole
+        boxes.append(f'<rect x="{at:.1f}" width="{wide:.1f}" height="{HEIGHT}" fill="{COLOURS[part][1]}"/>')
+        at += wide
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}">{"".join(boxes)}</svg>'

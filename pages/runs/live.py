@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import streamlit as st
@@ -18,6 +19,9 @@ from pages.runs.runner import Plan, Run
 from pages.runs.trace import TraceView
 
 POLL_SECONDS = 0.15  # seconds between two looks at a worker
+STATE_SECONDS = (
+    0.6  # between two drawings of the state while nothing happens: the browser needs the cores that the models work on
+)
 
 
 def runs() -> list[Run]:
@@ -69,13 +73,16 @@ class _Side:
         self.summary = place.empty()
         self.view = TraceView(place.container(), run.plan.question.text, f"live.{run.key}", narrow, run.plan.system)
         self.drawn = 0
+        self.stated = 0.0  # when the state was drawn last
 
     def draw(self) -> None:
         """Draws what is new.  Its Streamlit calls are also where a rerun or a closed tab interrupts the script."""
-        stage = "stopping after this step" if self.run.stopping and not self.run.done else self.run.stage
-        self.state.markdown(
-            f":material/hourglass_top: **{escape(self.run.plan.system)}**: {escape(stage)} · {self.run.seconds:.1f} s"
-        )
+        if self.drawn < len(self.run.events) or time.monotonic() - self.stated >= STATE_SECONDS:
+            stage = "stopping after this step" if self.run.stopping and not self.run.done else self.run.stage
+            self.state.markdown(
+                f":material/hourglass_top: **{escape(self.run.plan.system)}**: {escape(stage)} · {self.run.seconds:.1f} s"
+            )
+            self.stated = time.monotonic()
         for event in self.run.events[self.drawn :]:
             if isinstance(event, t.StepFinished) and event.answer is not None:
                 self.answers[event.answer.text] = event.answer

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -128,6 +129,7 @@ class QuestionFeatures:
         self._places: dict[str, list[str]] = {}
         self._holders: dict[str, AnswerSource | None] = {}
         self._verified: dict[Evidence, float] = {}
+        self.verifying = 0.0  # seconds of the verifier so far
 
     def _near(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors (texts, d), cached over steps."""
@@ -200,7 +202,9 @@ class QuestionFeatures:
         places = [c.evidence for c in candidates if c.evidence is not None and c.evidence.passage_id in self.passages]
         if new := [p for p in dict.fromkeys(places) if p not in self._verified]:
             spans = [(self.passages[p.passage_id].passage, p.start, p.end) for p in new]
+            started = time.perf_counter()
             self._verified |= zip(new, self.judge(self.question, spans))
+            self.verifying += time.perf_counter() - started
         return [self._verified.get(c.evidence, UNJUDGED) if c.evidence else UNJUDGED for c in candidates]
 
     def _candidate(self, candidate: Candidate, previous: Sequence[str], taken: set[str]) -> dict[str, float]:

@@ -109,9 +109,8 @@ def rerank(proposal: Proposal, scores: NDArray[np.float64]) -> Proposal:
     mass = np.exp(scores - top)
     total = float(mass.sum()) + math.exp(-top)
     order = np.argsort(-scores, kind="stable")
-    return Proposal(
-        tuple(replace(proposal.candidates[i], probability=float(mass[i]) / total) for i in order), math.exp(-top) / total
-    )
+    candidates = tuple(replace(proposal.candidates[i], probability=float(mass[i]) / total) for i in order)
+    return replace(proposal, candidates=candidates, eoi_probability=math.exp(-top) / total)
 
 
 @runtime_checkable
@@ -133,9 +132,10 @@ class RerankedAnswerer:
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         seen = self._seen(question, passages)
         proposal = seen.with_second_readings(previous, self.model.propose(question, passages, previous))
+        before = seen.verifying
         features = seen.step(previous, proposal)
         scores = self.weights.scores(features)
-        proposal = self._with_scores(proposal, features)
+        proposal = replace(self._with_scores(proposal, features), verifying=seen.verifying - before)
         if isinstance(self.model, Guided):
             self.model.judged(proposal.candidates, scores.tolist())
         return rerank(proposal, scores)

@@ -231,7 +231,9 @@ def iterate(
         if not why and normalize_answer(shown[0].text) in known:
             why = f"the model chose '{shown[0].text}' again"
         choice = None if why else shown[0]
-        step = t.Step(number, tuple(previous), text, shown, choice, left, time.perf_counter() - started, why)
+        step = t.Step(
+            number, tuple(previous), text, shown, choice, left, time.perf_counter() - started, why, proposal.verifying
+        )
         if choice is None:
             yield t.StepFinished(step, None)
             return

@@ -227,7 +227,9 @@ def test_what_the_model_and_the_verifier_say_stays_beside_what_became_of_it() ->
     assert all(c.verifier is None and c.model == own.get(c.text, c.model) for c in alone.candidates)
     assert any(c.model != c.probability for c in alone.candidates)
     judged = RerankedAnswerer(Fixed(), weights(bias=-2.0, kind=4.0), embed, read, lambda question, spans: [0.0] * len(spans))
-    for c in judged.propose("Who won the tour?", PASSAGES, []).candidates:
+    proposal = judged.propose("Who won the tour?", PASSAGES, [])
+    assert proposal.verifying > 0 == alone.verifying
+    for c in proposal.candidates:
         assert c.verifier == pytest.approx(0.5 if c.evidence else 0.0, abs=1e-4)
 
 

@@ -16,7 +16,7 @@ from core.settings import Settings
 from core.systems.shared.base import Options
 from pages.app import shared
 from pages.runs import runner
-from pages.runs.candidates import bar, candidates_note, candidates_table
+from pages.runs.candidates import CELLS, bar, candidates_note, candidates_table
 from pages.runs.corrections import Corrections, corrected, options_of
 from pages.runs.runner import Plan, Run
 from pages.runs.sides import in_both
@@ -72,10 +72,10 @@ def test_candidates_are_a_table_of_text() -> None:
     candidates = tuple(t.Candidate(f"<b>{i}|</b>", 0.5 / i) for i in range(1, 12))
     _, _, *rows = candidates_table(t.Step(1, (), "", candidates, candidates[1], 0.1, 0.0)).split("\n")
     assert len(rows) == 9
-    assert rows[0] == r"| \<b\>1\|\<\/b\> | :gray[████████] 50% |"
-    assert rows[1].startswith(r"| **\<b\>2\|\<\/b\>** | :blue[████] 25%")
+    assert rows[0] == r"| \<b\>1\|\<\/b\> | :gray[█████] 50% |"
+    assert rows[1].startswith(r"| **\<b\>2\|\<\/b\>** | :blue[██▌] 25%")
     assert "EOI" in rows[-1]
-    assert ":orange[█▋] 10%" in rows[-1]
+    assert ":orange[█] 10%" in rows[-1]
     one_pass = candidates_table(t.Step(1, (), "", candidates[:1], candidates[0], 0.0, 0.0))
     assert "EOI" not in one_pass
 
@@ -95,7 +95,7 @@ def test_what_model_and_verifier_say_stands_beside_the_probability() -> None:
 
 
 def test_a_bar_grows_with_the_probability() -> None:
-    assert (bar(0.0), bar(1e-9), bar(1.0), bar(2.0)) == ("", "▏", "█" * 16, "█" * 16)
+    assert (bar(0.0), bar(1e-9), bar(1.0), bar(2.0)) == ("", "▏", "█" * CELLS, "█" * CELLS)
     widths = [len(bar(i / 50)) for i in range(51)]
     assert widths == sorted(widths)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from datetime import date
 
@@ -64,6 +65,12 @@ def test_time_by_part_adds_up() -> None:
     assert (found["retrieval"], found["rewriting"]) == (0.125, 0.25)
     assert found["verifying"] == pytest.approx(1.125 / 4)  # the calls ran at the same time: together they took what is left
     assert costs.calls(made) == "2 model calls: 20 tokens read, 2 written"
+    widths = [float(w) for w in re.findall(r'<rect x="[\d.]+" width="([\d.]+)"', costs.bar(found))]
+    assert widths == pytest.approx([costs.WIDTH * value / 2.0 for value in found.values()], abs=0.1)
+    verified = t.Prediction(
+        t.Question("q"), info, (), (), (t.Step(1, (), "", (), None, 1.0, 1.0, verifying=0.25),), (), 1.0, ()
+    )
+    assert times_of(verified) == {"reading": 0.75, "verifying": 0.25}
     assert times_of(t.Prediction(t.Question("q"), info, (), (), (), (), 0.0, ())) == {}
     assert costs.calls(predict(QUESTION)) == ""
 
