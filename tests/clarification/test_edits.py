@@ -131,12 +131,44 @@ def test_titles_that_do_not_fit_are_left(question: str, title: str, wrong: str) 
         ("Who composed Carmen and when was it first performed?", "3 March 1875", "When was Carmen first performed?"),
         ("What year did Toy Story come out and who was the director?", "1995", "What year did Toy Story come out?"),
         ("Who made ENIAC, and where?", "Philadelphia", "Where was ENIAC made?"),
+        (
+            "Who was the architect of the Eiffel Tower, and when was it opened?",
+            "31 March 1889",
+            "When was the Eiffel Tower opened?",
+        ),
+        (
+            "What is the parliament of Iceland called and how many members does it have?",
+            "63",
+            "How many members does the parliament of Iceland have?",
+        ),
+        (
+            "When was the airship Hindenburg lost and who was its captain?",
+            "Max Pruss",
+            "Who was the captain of the airship Hindenburg?",
+        ),
+        (
+            "Who proposed the founding of Ikarus and in which city does it have its office?",
+            "Budapest",
+            "In which city does Ikarus have its office?",
+        ),
     ],
 )
 def test_double_questions(question: str, answer: str, expected: str) -> None:
     found = parts(question, answer)
     assert expected in found
     assert all(p.endswith("?") and p.count("?") == 1 for p in found)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Who wrote Emma and where did she live?", "Chawton"),  # she is whom the first half asks for
+        ("Who painted The Hay Wain and where is the picture now?", "London"),  # which picture?
+        ("When did they marry and where does it stand?", "Rome"),
+    ],
+)
+def test_a_half_that_lacks_what_it_is_about_is_no_question(question: str, answer: str) -> None:
+    assert not any(p.lower().startswith("where") for p in parts(question, answer))
 
 
 def test_a_single_question_has_no_parts() -> None:

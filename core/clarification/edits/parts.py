@@ -10,6 +10,21 @@ _DONE = {
     "wrote": "written", "made": "made", "found": "found", "built": "built", "sang": "sung", "won": "won", "shot": "shot", "stole": "stolen",
     "took": "taken", "gave": "given", "began": "begun", "drew": "drawn", "led": "led", "held": "held", "sent": "sent", "cut": "cut",
 }  # fmt: skip
+# how the first half names its subject, which the second half calls "it": "what year did Toy Story come out", "who was the architect of the Eiffel Tower",
+# "what is the parliament of Iceland called", "when was the airship Hindenburg lost"
+_ASKED_OF = (
+    re.compile(r"^.*?\b(?:did|does|was|is|were|are)\s+(?P<thing>(?:the\s+)?[A-Z]\S*(?:\s+[A-Z]\S*)*)"),
+    re.compile(r"^who (?:was|is|were|are) the [a-z]+ of (?P<thing>.+)$", re.IGNORECASE),
+    re.compile(r"^what (?:was|is) (?P<thing>the .+) called$", re.IGNORECASE),
+    re.compile(
+        r"^(?:when|where|how|(?:in|on|at) (?:what|which) \w+) (?:was|were) (?P<thing>the .+[A-Z]\S*) [a-z]+$", re.IGNORECASE
+    ),
+)
+_HAPPENED = re.compile(
+    r"^the (?:founding|foundation|birth|death|invention|discovery|building) of ", re.IGNORECASE
+)  # it is not what "it" is
+_PRONOUN = re.compile(r"\b(?:it|they|he|she)\b")
+_OWN = re.compile(r"\b(?:its|their|his|her) (?P<what>[a-z]+)\b")
 _DATE = re.compile(rf"\b({MONTHS})\b|{YEAR.pattern}|\b\d+(st|nd|rd|th) century\b|\b(BC|AD)\b")
 
 
@@ -38,14 +53,15 @@ def parts(question: str, answer: str) -> list[str]:
         first, second = match["first"], match["second"]
         split = [first]
         agent = re.match(
-            r"^(?:who|which \w+|what \w+)\s+(?P<verb>(?!did\b|does\b|was\b|is\b|were\b|are\b)\w+)\s+(?P<thing>.+)$",
+            r"^(?:who|(?:which|what) (?!is\b|was\b|are\b|were\b)\w+)\s+(?P<verb>(?!did\b|does\b|was\b|is\b|were\b|are\b)\w+)\s+(?P<thing>.+)$",
             first,
             re.IGNORECASE,
         )
         thing = agent["thing"] if agent else ""
-        if not thing:  # "what year did Toy Story come out"
-            other = re.match(r"^.*?\b(?:did|does|was|is|were|are)\s+(?P<thing>(?:the\s+)?[A-Z]\S*(?:\s+[A-Z]\S*)*)", first)
-            thing = other["thing"] if other else ""
+        for asks in _ASKED_OF:
+            if not thing and (other := asks.match(first)):
+                thing = other["thing"]
+        thing = _HAPPENED.sub("", thing)
         asked = re.match(r"^(?:which|what) (?P<thing>.+?) (?P<aux>was|were|is) (?P<rest>.+)$", first, re.IGNORECASE)
         alone = re.fullmatch(r"when|where|(?:at|in|on) (?:what|which) \w+", second, re.IGNORECASE)
         if alone and asked:
@@ -54,11 +70,14 @@ def parts(question: str, answer: str) -> list[str]:
             verb = agent["verb"].lower()
             done = _DONE.get(verb) or (verb if verb.endswith("ed") else "")
             split += [f"{second} was {thing} {done}"] if done else []
-        elif re.search(r"\b(it|they|he|she)\b", second) and thing:
-            split.append(re.sub(r"\b(it|they|he|she)\b", lambda _: thing, second, count=1))
+        elif said := _PRONOUN.search(second) or _OWN.search(second):
+            if thing and not (agent and said[0].split()[0] in ("he", "she", "his", "her")):  # who did it, which is the answer
+                split.append(
+                    said.re.sub(lambda found: f"the {found['what']} of {thing}" if said.re is _OWN else thing, second, count=1)
+                )
         elif re.match(r"^who (was|is) the (\w+)$", second, re.IGNORECASE) and thing:
             split.append(f"{second} of {thing}")
-        elif not alone and len(second.split()) > 2:
+        elif not alone and re.search(r"\s[A-Z\d]", second):  # it names what it asks about
             split.append(second)
     else:
         return []
