@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.clarification.edits import Place, propose_edits
-from core.clarification.edits.events import clauses, said_of, said_of_it, verb_of
+from core.clarification.edits.events import clauses, said_of, said_of_it, two_held_it, verb_of
 from core.types import Passage
 
 
@@ -109,3 +109,13 @@ def test_words_that_the_other_answers_title_has_too_name_nothing() -> None:
     passage = Passage("a", "River Oster", "The Oster is 684 kilometres long, with the Little Vey 731 kilometres.")
     first, second = (Place(passage, passage.text.index(n)) for n in ("684", "731"))
     assert not any("River" in e.question for e in propose_edits("How long is the Oster?", "684 kilometres", first, [second]))
+
+
+def test_a_year_of_change_does_not_tell_who_held_it() -> None:
+    """Two people were Poet Laureate in 1984; what was done in a year was done then."""
+    text = "Ted Hughes succeeded him in 1984."
+    at = text.index("1984")
+    assert two_held_it("Who is the Poet Laureate of the UK?", text, at, "Who was the Poet Laureate of the UK in 1984?")
+    assert not two_held_it("Who is the Poet Laureate?", text, at, "Who was the Poet Laureate from 1984 to 1998?")
+    assert not two_held_it("Who wrote The Hawk?", text, at, "Who wrote The Hawk in 1984?")
+    assert not two_held_it("Who was the mayor?", "Ida was the mayor in 1983.", 21, "Who was the mayor in 1983?")

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from core.clarification.edits.events import said_of, said_of_it
+from core.clarification.edits.events import said_of, said_of_it, two_held_it
 from core.clarification.edits.names import split_title, title_edits
 from core.clarification.edits.parts import parts
 from core.clarification.edits.phrases import modifier_edits, phrase_edits, plain_edits, time_edits
@@ -107,6 +107,8 @@ def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[
             for offset, edit in found:
                 mine = place.start - begin if here else None
                 if says and (off_topic or not said_of_it(question, sentence, offset, mine, says == "time")):
+                    continue
+                if says == "time" and two_held_it(question, sentence, offset, edit):
                     continue
                 if says and here:
                     yours = said_of(sentence, offset, place.start - begin, [r - begin for r in inside])

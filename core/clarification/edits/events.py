@@ -58,6 +58,9 @@ _PRESENT = re.compile(
     r"^(?:(?:who|what|where|which\b.*?)(?:['’]s|\s+(?:is|are|does|do))|how \w+(?: \w+)? (?:is|are|does|do)|(?:who|which \w+)\s+(?!was|has)\w+s)\b",
     re.IGNORECASE,
 )
+# what something is or was, not what was done to it
+_OF_A_THING = re.compile(r"^(?:[Ww]ho|[Ww]hat|[Ww]hich\b.*?)(?:['’]s|\s+(?:is|was|are|were))\s+(?:the|an?|[A-Z][\w’']*)\b")
+_BARE_YEAR = re.compile(r" in \d{4}\?$")
 _DATED = re.compile(r"\b\d{4}\b")
 _EXCEPT = re.compile(r"\b(?:apart from|except|other than|unlike)\b[^,;]*$", re.IGNORECASE)
 _LASTING = re.compile(r"(?:from|between|since|until)\b", re.IGNORECASE)
@@ -180,6 +183,22 @@ def said_of_it(question: str, sentence: str, offset: int, answer: int | None, is
     if verb is not None and verb.kind in wanted:
         return True
     return mine == its or (together and (is_time or verb is None))
+
+
+def two_held_it(question: str, sentence: str, offset: int, edit: str) -> bool:
+    """True if the edit asks what something was in a year of which the text only says that something happened then.
+
+    An office or a record that changed hands in a year was held by two in it.
+
+    >>> text = "Ted Hughes succeeded him in 1984."
+    >>> asked = "Who is the Poet Laureate?"
+    >>> [two_held_it(asked, text, text.index("1984"), e) for e in ("Who was the Poet Laureate in 1984?", "Who was it from 1984 to 1998?")]
+    [True, False]
+    """
+    if not (_OF_A_THING.match(question) and _BARE_YEAR.search(edit)):
+        return False
+    verb = verb_of(sentence, offset)
+    return verb is None or verb.kind != "be"
 
 
 def said_of(sentence: str, offset: int, mine: int, others: list[int]) -> bool:
