@@ -21,11 +21,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where several processes test (`-n`): a file stays in one of them, and so do all browsers, which would slow each other down."""
+    """Where several processes test (`-n`): a file stays in one of them, and so do all browsers and all of Ray, which would slow each other down."""
     if config.pluginmanager.hasplugin("xdist"):
         for item in items:
-            group = "browser" if item.get_closest_marker("browser") else item.nodeid.partition("::")[0]
-            item.add_marker(pytest.mark.xdist_group(group))
+            file = item.nodeid.partition("::")[0]
+            together = "browser" if item.get_closest_marker("browser") else "cluster" if "/cluster/" in file else file
+            item.add_marker(pytest.mark.xdist_group(together))
 
 
 @pytest.fixture(scope="session")
