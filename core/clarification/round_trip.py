@@ -147,6 +147,7 @@ def _best(
     look = None if len(deciding) == len(passages) else 1  # where all passages decide, the first look is the whole run
     other_texts = [o.text for o in others]
     failed: list[tuple[tuple[int, float], Clarification]] = []
+    halves = any(e.kind == "part" for e in edits)  # of a double question: what another answer answers is the other half
 
     def spoils(returned: str) -> bool:
         return confused([returned], answer.text, other_texts)
@@ -165,6 +166,11 @@ def _best(
                 rank, why = 0, "over all passages, another answer is returned as well or instead"
             else:
                 rank, why = 1, "for this question, the reader also returns another answer"
+            if halves and rank != 2:
+                continue
             shown = Clarification(answer.text, edit.question, False, len(edits), tuple(dict.fromkeys(returned)), why)
             failed.append(((rank, edit.cost), shown))
+    if not failed:
+        why = "the reader answers each half of the question with another answer"
+        return Clarification(answer.text, question, False, len(edits), (), why)
     return min(failed, key=lambda f: f[0])[1]

@@ -179,3 +179,17 @@ def test_where_all_passages_decide_they_are_asked_once() -> None:
     (first, *_) = list(clarify(QUESTION, ANSWERS, [WOOD, LAWRENCE], reader(careful, log)))[:1]
     assert first.passed
     assert [p for q, p in log if q == first.question] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [("", "Where is The Hay Wain kept?"), ("John Constable", "Who painted The Hay Wain and where is it kept?")],
+)
+def test_a_half_that_asks_for_the_other_answer_is_not_offered(where: str, expected: str) -> None:
+    """`where`: what the reader says of the place."""
+    text = "John Constable painted The Hay Wain in Suffolk; it is kept in London."
+    passage = Passage("w", "The Hay Wain", text)
+    both = [answer("John Constable", passage), answer("London", passage)]
+    says = reader(lambda q, p: "John Constable" if q.startswith("Who painted") else where or None)
+    _, second = clarify("Who painted The Hay Wain and where is it kept?", both, [passage], says)
+    assert (second.question, second.passed) == (expected, False)

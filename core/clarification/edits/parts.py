@@ -25,18 +25,21 @@ _HAPPENED = re.compile(
 )  # it is not what "it" is
 _PRONOUN = re.compile(r"\b(?:it|they|he|she)\b")
 _OWN = re.compile(r"\b(?:its|their|his|her) (?P<what>[a-z]+)\b")
+_ASKS_A_THING = re.compile(
+    r"(?:(?:in|on|at|from) )?(?:which|what) (?!year|day|date|month|century|decade|season|time|is|was|are|were|did|does)\w+"
+)
 _DATE = re.compile(rf"\b({MONTHS})\b|{YEAR.pattern}|\b\d+(st|nd|rd|th) century\b|\b(BC|AD)\b")
 
 
 def fits(asking: str, answer: str) -> bool:
-    """False if the answer cannot answer a question that begins so: "when" needs a date, "who" and "where" exclude one."""
+    """False if the answer cannot answer a question that begins so: "when" needs a date; "who", "where" and "which city" exclude one."""
     asking = asking.lower()
     dated = bool(_DATE.search(answer))
     if asking.startswith(("when", "what year", "which year", "what date", "on what date", "in what year", "in which year")):
         return dated
     if asking.startswith(("how many", "how much", "how tall", "how long", "how old")):
         return bool(re.search(r"\d", answer)) or not answer[:1].isupper()
-    return not (asking.startswith(("who", "where")) and dated)
+    return not (dated and (asking.startswith(("who", "where")) or _ASKS_A_THING.match(asking)))
 
 
 def parts(question: str, answer: str) -> list[str]:
