@@ -35,7 +35,14 @@ def filters() -> EvaluationFilter:
             help="Searches the run name, system, corpus, question file and checkpoint.",
         )
         systems = st.multiselect("Systems", choices["system"], key="evaluate.systems")
-        questions = st.multiselect("Question files", choices["questions"], key="evaluate.questions")
+        # shipped runs are over several files, whose figures cannot be compared: the page opens on the first
+        shipped = source.chosen() == source.SHIPPED
+        questions = st.multiselect(
+            "Question files",
+            choices["questions"],
+            choices["questions"][:1] if shipped else None,
+            key="evaluate.shipped.questions" if shipped else "evaluate.questions",
+        )
         corpora = st.multiselect("Corpora", choices["corpus"], key="evaluate.corpora")
         with st.expander("More"):
             since = st.date_input("Stored on or after", value=None, key="evaluate.since")

@@ -45,6 +45,9 @@ def test_evaluate_opens_on_real_runs_that_are_not_ones_own(open_app: Open, store
     app = loaded(open_app)
     assert "Shipped with Ambiscope" in texts(app)
     assert runs.about().commit[:7] in texts(app)
+    assert set(app.dataframe[0].value["system"]) == set(runs.about().systems)
+    assert len(app.dataframe[0].value) == len(runs.about().systems)  # over one question file: others cannot be compared with it
+    app.multiselect(key="evaluate.shipped.questions").set_value([]).run()
     assert len(app.dataframe[0].value) == runs.about().runs
     assert store.evaluations.count_evaluations() == 0
     assert "Delete" not in [b.label for b in app.button]
@@ -96,7 +99,7 @@ def test_own_runs_are_shown_alone(open_app: Open, store: Store) -> None:
         assert job.wait(TIMEOUT)
         app.run()
     assert not app.exception
-    assert len(app.dataframe[0].value) == runs.about().runs
+    assert len(app.dataframe[0].value) == len(runs.about().systems)
 
 
 def test_taken_over_they_are_runs_like_others(
