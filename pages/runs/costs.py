@@ -39,14 +39,18 @@ def calls(prediction: t.Prediction) -> str:
     return f"{listed(int(cost.model_calls), 'model call')}{tokens}"
 
 
-def draw(prediction: t.Prediction) -> None:
-    """Its times as one stacked bar; nothing for a run without times."""
+def draw(prediction: t.Prediction, side: str = "") -> None:
+    """Its times as one stacked bar; nothing for a run without times.  `side`: which of two it is, for the name of the picture's button."""
     parts = times_of(prediction)
     if not parts:
         return
     said = " · ".join(f":{COLOURS[part][0]}[:material/square:] {part} {seconds(value)}" for part, value in parts.items())
     st.caption(f"Time: {said}")
-    st.image(bar(parts), width="stretch", alt="Time by part of the run, as a stacked bar; the line above has its numbers")
+    st.image(
+        bar(parts),
+        width="stretch",
+        alt=f"Time by part of the run{side}, as a stacked bar; the line above has its numbers",
+    )
     if said := calls(prediction):
         st.caption(said)
 

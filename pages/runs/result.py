@@ -59,7 +59,7 @@ def draw_result(
         corrections.bar(prefix, prediction, saved)
         _keep(prediction, saved, prefix, side)
         st.subheader("How the answers were found", divider="gray")
-        costs.draw(prediction)
+        costs.draw(prediction, side)
         view = TraceView(st.container(), prediction.question.text, prefix, shared is not None, prediction.system.name)
         for event in prediction.events:
             view.add(event)
