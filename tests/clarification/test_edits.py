@@ -151,6 +151,7 @@ def test_titles_that_do_not_fit_are_left(question: str, title: str, wrong: str) 
             "Budapest",
             "In which city does Ikarus have its office?",
         ),
+        ("Who proposed the founding of Ikarus and when?", "May 1895", "When was the founding of Ikarus proposed?"),
     ],
 )
 def test_double_questions(question: str, answer: str, expected: str) -> None:

@@ -64,7 +64,6 @@ def parts(question: str, answer: str) -> list[str]:
         for asks in _ASKED_OF:
             if not thing and (other := asks.match(first)):
                 thing = other["thing"]
-        thing = _HAPPENED.sub("", thing)
         asked = re.match(r"^(?:which|what) (?P<thing>.+?) (?P<aux>was|were|is) (?P<rest>.+)$", first, re.IGNORECASE)
         alone = re.fullmatch(r"when|where|(?:at|in|on) (?:what|which) \w+", second, re.IGNORECASE)
         if alone and asked:
@@ -75,8 +74,9 @@ def parts(question: str, answer: str) -> list[str]:
             split += [f"{second} was {thing} {done}"] if done else []
         elif said := _PRONOUN.search(second) or _OWN.search(second):
             if thing and not (agent and said[0].split()[0] in ("he", "she", "his", "her")):  # who did it, which is the answer
+                meant = _HAPPENED.sub("", thing)
                 split.append(
-                    said.re.sub(lambda found: f"the {found['what']} of {thing}" if said.re is _OWN else thing, second, count=1)
+                    said.re.sub(lambda found: f"the {found['what']} of {meant}" if said.re is _OWN else meant, second, count=1)
                 )
         elif re.match(r"^who (was|is) the (\w+)$", second, re.IGNORECASE) and thing:
             split.append(f"{second} of {thing}")
