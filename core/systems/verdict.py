@@ -108,7 +108,7 @@ class Verdict(GroundedSystem):
         all_of_them = list(proposed)
         said = [t.Candidate(i.answer, i.probability, i.evidence) for i in all_of_them if i.answer and i.evidence]
         best: dict[str, t.Candidate] = {}  # per passage: its interpretation, or a second reading at the same place
-        for weighed in self.additions.weighed(query, found, sorted(said, key=lambda c: -c.probability)):
+        for weighed in self.additions.weighed(query, found, sorted(said, key=lambda c: -c.probability), whole=True):
             if weighed.evidence is not None:
                 best.setdefault(weighed.evidence.passage_id, weighed)
         for one in all_of_them:

@@ -1,4 +1,4 @@
-"""Our additions to the papers: a candidate reranker with the reader's second readings, and a verifier for its features.
+"""Our additions to the papers: a candidate reranker with the reader's second readings, a verifier for its features, and lists read by their parts.
 
 One stage that every system over spans takes by its option `additions`.  A loop is wrapped: each step's candidates and [EOI] are rescored
 (core.models.ranking.reranker).  A system that reads once has each of its candidates weighed on its own, with no knowledge of what else it keeps: so
@@ -19,6 +19,7 @@ from core.errors import CheckpointError
 from core.models.finding import named_folder
 from core.settings import OFF
 from core.systems.shared.base import Parts
+from core.systems.shared.lists import PartByPart, by_parts
 from core.systems.shared.stopping import Place, digest_of
 
 if TYPE_CHECKING:
@@ -72,15 +73,20 @@ class Additions:
 
         return RerankedAnswerer(model, self.weights, self.parts.embed, self.read, self.judge)
 
+    def started(self, model: t.AnsweringModel) -> t.AnsweringModel:
+        """What `looping` gave, for one run."""
+        return PartByPart(model) if self.on and self.parts.retriever is None else model
+
     def weighed(
         self,
         question: str,
         passages: Sequence[t.RetrievedPassage],
         candidates: Sequence[t.Candidate],
         readouts: Sequence[Readout] | None = None,
+        whole: bool = False,
     ) -> list[t.Candidate]:
         """The best EXAMINED candidates and the reader's second readings, each with the probability that it is right, likeliest first; without
-        additions, the unchanged candidates.  `readouts`: the reader's of these passages, where the system has them."""
+        additions, the unchanged candidates.  `readouts`: the reader's of these passages, where the system has them; `whole`: lists stay whole."""
         if self.weights is None or self.parts.embed is None or self.read is None or not candidates:
             return list(candidates)
         from core.models.ranking.features import QuestionFeatures
@@ -90,7 +96,8 @@ class Additions:
         weighable, features = examined(seen, candidates)
         scores = self.weights.scores(features).tolist()
         found = [replace(c, probability=1 / (1 + math.exp(-max(-700.0, z)))) for c, z in zip(weighable, scores)]
-        return sorted(found, key=lambda c: -c.probability)
+        found.sort(key=lambda c: -c.probability)
+        return found if whole or self.parts.retriever is not None else by_parts(found, passages)
 
 
 def examined(seen: QuestionFeatures, candidates: Sequence[t.Candidate]) -> tuple[Sequence[t.Candidate], NDArray[np.float64]]:

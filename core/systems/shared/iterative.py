@@ -65,7 +65,7 @@ class AmbigPrompt:
         why = "the maximum number of answers is reached"
         try:
             loop = iterate(
-                self.loop(),
+                self.additions.started(self.loop()),
                 as_read(question, retrieved.passages),
                 retrieved.passages,
                 self.template,

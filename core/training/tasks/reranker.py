@@ -25,6 +25,7 @@ from core.settings import OFF
 from core.systems.shared.additions import Additions, examined
 from core.systems.shared.base import Options, Parts, answer
 from core.systems.shared.iterative import AmbigPrompt
+from core.systems.shared.lists import PartByPart, parts_of
 from core.systems.shared.stopping import distinct
 from core.text import normalize_answer
 from core.training.data.examples import MultiExample
@@ -95,13 +96,25 @@ class LoopRuns:
                 self.log(f"{len(self._kept)} steps read")
         return self._kept[key]
 
+    @dataclass(frozen=True)
+    class _Ranked:
+        """The steps of one question as an answering model; without weights, the model's own."""
+
+        runs: LoopRuns
+        number: int
+        weights: Weights | None
+
+        def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
+            proposal, values = self.runs.step(self.number, previous)
+            return proposal if self.weights is None else rerank(proposal, self.weights.scores(values))
+
     def answers(self, i: int, weights: Weights | None) -> list[str]:
         """One greedy run; without weights, the model's own."""
         found: list[str] = []
+        model = self._Ranked(self, i, weights)
+        loop = PartByPart(model) if weights is not None else model
         while len(found) < MAX_ANSWERS:
-            proposal, values = self.step(i, found)
-            if weights is not None:
-                proposal = rerank(proposal, weights.scores(values))
+            proposal = loop.propose(self.examples[i].question, self.passages[i], found)
             top = proposal.candidates[0] if proposal.candidates else None
             if (
                 top is None
@@ -121,18 +134,26 @@ class LoopRuns:
         wanted = set(ids)
         for (i, previous), (proposal, values) in sorted(self._kept.items(), key=lambda item: item[0]):
             if i in wanted and len(values):
-                out.append(labelled(self.examples[i], previous, proposal.candidates, values))
+                out.append(labelled(self.examples[i], previous, proposal.candidates, values, len(self.passages[i]) == 1))
         return out
 
 
 def labelled(
-    example: MultiExample, previous: Sequence[str], candidates: Sequence[Candidate], values: NDArray[np.float64]
+    example: MultiExample,
+    previous: Sequence[str],
+    candidates: Sequence[Candidate],
+    values: NDArray[np.float64],
+    lists: bool = False,
 ) -> Labelled:
-    """A step by what is known of its question.  Where that is only which answers are wrong, all others are right, and [EOI] is too."""
+    """A step by what is known of its question.  Where that is only which answers are wrong, all others are right, and [EOI] is too.
+
+    `lists`: read by their parts (core.systems.shared.lists); one is right if most of them are.
+    """
     if example.extra.get("negatives_only"):
         return Labelled(values, np.array([not correct(c, [example.bad]) for c in candidates]), True)
     left = [g for g in example.gold if not any(answer_f1([p], [g]) for p in previous)]
-    right = np.array([correct(c, left) for c in candidates])
+    parts = [parts_of(c) if lists else (c,) for c in candidates]
+    right = np.array([2 * sum(correct(p, left) for p in own) > len(own) for own in parts])
     return Labelled(values, right, not right.any())
 
 
@@ -141,16 +162,21 @@ class _Recorder(Additions):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        self.noted: list[tuple[Sequence[RetrievedPassage], Sequence[Candidate], Any]] = []
+        self.noted: list[tuple[Sequence[RetrievedPassage], Sequence[Candidate], Any, bool]] = []
 
     @property
     def on(self) -> bool:
         return True
 
     def weighed(
-        self, question: str, passages: Sequence[RetrievedPassage], candidates: Sequence[Candidate], readouts: Any = None
+        self,
+        question: str,
+        passages: Sequence[RetrievedPassage],
+        candidates: Sequence[Candidate],
+        readouts: Any = None,
+        whole: bool = False,
     ) -> list[Candidate]:
-        self.noted.append((passages, candidates, readouts))
+        self.noted.append((passages, candidates, readouts, not whole and self.parts.retriever is None))
         return list(candidates)
 
 
@@ -174,6 +200,7 @@ class OnceRuns:
         self.examples, self.log = examples, log
         self._plain: dict[int, float] = {}
         self._kept: list[tuple[Sequence[Candidate], NDArray[np.float64]]] = []
+        self._lists: list[bool] = []  # whether lists are read by their parts
         for _, noting in systems.values():
             noting.additions = _Recorder(noting.parts)
         for i, (example, (corpus, question)) in enumerate(zip(examples, asked)):
@@ -183,10 +210,11 @@ class OnceRuns:
             noted, embed = noting.additions.noted, noting.parts.embed
             found = [n for n in noted if n[1]]
             noted.clear()
+            self._lists.append(any(apart and len(passages) == 1 for passages, _, _, apart in found))
             if not found:
                 self._kept.append(((), np.zeros((0, len(FEATURES)))))
                 continue
-            ((passages, candidates, readouts),) = found
+            ((passages, candidates, readouts, _),) = found
             how = read if readouts is None else lambda *_, own=readouts: own
             self._kept.append(examined(QuestionFeatures(question.text, passages, embed, how, judge), candidates))
             if (i + 1) % 20 == 0:
@@ -201,11 +229,13 @@ class OnceRuns:
         candidates, values = self._kept[i]
         scores = weights.scores(values)
         ordered = [candidates[j] for j in np.argsort(-scores, kind="stable") if scores[j] >= 0]
+        if self._lists[i]:
+            ordered = [part for c in ordered for part in parts_of(c)]
         return [c.text for c in distinct(ordered)][:MAX_ANSWERS]
 
     def steps(self, ids: Sequence[int]) -> list[Labelled]:
         return [
-            labelled(self.examples[i], (), [c], values[j : j + 1])
+            labelled(self.examples[i], (), [c], values[j : j + 1], self._lists[i])
             for i in ids
             for candidates, values in (self._kept[i],)
             for j, c in enumerate(candidates)
