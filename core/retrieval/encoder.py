@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -114,7 +115,7 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         yield batch
 
 
-class _CachedEncoder:
+class _CachedEncoder(ABC):
     """The query cache of every encoder; subclasses compute the vectors, thread-safely.  Questions that wait together are encoded together."""
 
     def __init__(self, name: str) -> None:
@@ -128,11 +129,11 @@ class _CachedEncoder:
         return False
 
     @property
-    def dimension(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def dimension(self) -> int: ...
 
-    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        raise NotImplementedError
+    @abstractmethod
+    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors: ...
 
     def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
         if kind not in ("query", "passage"):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 
 
-class Worker:
+class Worker(ABC):
     """Subclasses compute in `work` and publish what the page draws: `stage` says what is being done, `share` (0..1) how much of it is,
     None while nobody knows.  `error` is set before `done`.  Stopping is a request: `work` asks `stopping` where it can leave off."""
 
@@ -27,8 +28,8 @@ class Worker:
         """Called last by a subclass's `__init__`: what `work` reads is there."""
         self._thread.start()
 
-    def work(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def work(self) -> None: ...
 
     def _run(self) -> None:
         try:
