@@ -35,6 +35,10 @@ class Held(Worker):
             raise self._error
 
 
+class Idle(Worker):
+    def work(self) -> None: ...
+
+
 @pytest.fixture
 def held() -> Iterator[Held]:
     job = Held()
@@ -106,7 +110,7 @@ def test_time_left_is_reckoned_from_what_was_done_here(monkeypatch: pytest.Monke
     clock = iter([0.0, 0.0])
     now = [0.0]
     monkeypatch.setattr("pages.background.worker.time.monotonic", lambda: next(clock, now[0]))
-    job = Worker("never started")
+    job = Idle("never started")
     assert job.left is None
     job.share = 0.5
     assert job.left is None
