@@ -176,7 +176,7 @@ def _answer(url: str, args: argparse.Namespace) -> Result:
                 from core.cluster.jobs import answering
 
                 elsewhere = answering(cluster, args.system, args.corpus or project.corpus or None, options, build)
-            run, told = Answering(store, project, args.system, by, build, args.limit, elsewhere), _Said()
+            run, told = Answering(store, project, args.system, by, build, args.limit, elsewhere, args.batch), _Said()
             run.answer_items(said=lambda: told(f"answering: {run.stage}", run.part))
     if run.failures and not run.answered:
         raise AmbiscopeError(f"every question failed; first failure: '{run.failed[0][0][:80]}': {run.failed[0][1]}")
@@ -326,6 +326,7 @@ def _add_data_commands(add: Add) -> None:
     answer.add_argument("--system", required=True, metavar="NAME", help="one of the project's systems")
     answer.add_argument("--corpus", default="", metavar="NAME", help="corpus to read (default: the project's)")
     answer.add_argument("--limit", type=int, metavar="N", help="answer at most N questions")
+    answer.add_argument("--batch", type=int, default=1, metavar="N", help="answer N questions at a time (default: 1)")
     add_option(answer)
     answer.add_argument(
         "--no-clarify", dest="clarify", action="store_false", help="do not write disambiguated questions; several times faster"

@@ -61,7 +61,10 @@ def add_parser(commands: Any) -> None:
     )
     evaluate.add_argument("--traces", action="store_true", help="with --out, save every prediction with its steps")
     evaluate.add_argument(
-        "--batch", type=int, default=1, help="questions to run at the same time, for systems that call an endpoint (default: 1)"
+        "--batch",
+        type=int,
+        default=1,
+        help="questions to run at the same time: for systems that call an endpoint, and on a GPU, which reads them together (default: 1)",
     )
     add_option(evaluate)
     evaluate.add_argument("--seed", type=int, default=0, help="seed of the bootstrap intervals (default: 0)")

@@ -9,9 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from core import json_io, trace
 from core import types as t
+from core.at_once import in_order
 from core.disk import append_line, locked, write_json, write_text
 from core.errors import (
     AmbiscopeError,
@@ -77,8 +76,7 @@ def evaluate(
     `limit`: the first so many questions.  `out_dir`: gets `rows.jsonl` (one flushed JSON row a question) and `run.json` (what made them); if it has
     rows of the same system, settings, checkpoint and questions, these are kept and not asked again, except those that failed.  `progress` is told
     (done, total) after each question.  `seed` draws the `bootstrap` samples.  `judge`: decides what passages support (core.evaluation.judge), for the grounded metrics.
-    `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: so many questions are in flight at a time, for systems that wait for
-    an endpoint; the rows keep the file's order, and a question's seconds then hold its waiting for the others.  `about`: plain facts for the provenance (name of the question file, tags).
+    `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: so many questions are in work at a time (core.at_once); the rows keep the file's order, and a question's seconds then hold its waiting for the others.  `about`: plain facts for the provenance (name of the question file, tags).
     `long_reader`: name and reader of Disambig-F1 (core.evaluation.long_reader).  `ask`: another way to what `run_one` gives, such as several
     machines; its rows are kept as they come, and stand in the report in the file's order.
     `say` hears in one line what an earlier run left: how many rows are kept, and a row that was cut short and is made again.
@@ -163,25 +161,6 @@ def _evaluate(
             **(about or {}),
         },
     )
-
-
-def in_order(
-    ask: Callable[[t.ReferenceQuestion], Row], questions: Sequence[t.ReferenceQuestion], batch: int
-) -> Generator[Row, None, None]:
-    """Yields rows in the order of the questions, `batch` of them running at a time.  Closing it starts no further ones."""
-    if batch == 1:
-        yield from map(ask, questions)
-        return
-    pool, waiting = ThreadPoolExecutor(batch), deque[Future[Row]]()
-    try:
-        for question in questions:
-            waiting.append(pool.submit(ask, question))
-            if len(waiting) >= batch:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def run_one(

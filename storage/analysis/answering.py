@@ -11,6 +11,7 @@ from contextlib import closing
 from typing import Protocol
 
 from core import types as t
+from core.at_once import in_order
 from core.errors import AmbiscopeError, CancelledError, InputError, NotAllowedError
 from core.systems.shared.base import answer_or_error
 from storage.projects.intake import Intake
@@ -51,21 +52,23 @@ class Answering:
         build: Build,
         limit: int | None = None,
         elsewhere: Ask | None = None,
+        batch: int = 1,
     ) -> None:
-        """`by` is a manager; at most `limit` items are answered.  `elsewhere`: who answers in place of this process, such as several
+        """`by` is a manager; at most `limit` items are answered, `batch` at a time (core.at_once).  `elsewhere`: who answers in place of this process, such as several
         machines.  Raises InputError for a system that the project has not."""
         if system not in project.systems:
             held = ", ".join(project.systems) or "none"
             raise InputError(f"'{system}' is no system of the project {project.name} ({held}); choose it in its settings first")
-        if limit is not None and limit < 1:
-            raise InputError(f"the limit is {limit}; it must be at least 1")
+        for value, name in ((limit, "limit"), (batch, "batch")):
+            if value is not None and value < 1:
+                raise InputError(f"the {name} is {value}; it must be at least 1")
         self.project, self.system, self.by = project, system, by
         self.total: int | None = None
         self.answered, self.linked, self.stage = 0, 0, "looking for items without a prediction"
         self.failed: list[tuple[str, str]] = []
         self.failures = 0
         self._store, self._build, self._limit, self._run_id = store, build, limit, uuid.uuid4().hex
-        self._ask = elsewhere or self._in_turn
+        self._batch, self._ask = batch, elsewhere or self._here
 
     @property
     def part(self) -> float:
@@ -109,13 +112,10 @@ class Answering:
         stored = self._store.predictions.find_question(item.question_id)
         return t.Question(item.question, id=stored.source_id if stored else "", passages=item.passages)
 
-    def _in_turn(self, questions: Sequence[t.Question]) -> Generator[tuple[int, t.Prediction | AmbiscopeError], None, None]:
-        systems: dict[bool, t.AnsweringSystem] = {}
-        for number, question in enumerate(questions):
-            own = question.passages is not None
-            if own not in systems:  # building one loads its model: an error here ends the run
-                systems[own] = self._build(own)
-            yield number, answer_or_error(systems[own], question)
+    def _here(self, questions: Sequence[t.Question]) -> Generator[tuple[int, t.Prediction | AmbiscopeError], None, None]:
+        kinds = dict.fromkeys(q.passages is not None for q in questions)
+        systems = {own: self._build(own) for own in kinds}  # loads models: an error here ends the run
+        yield from enumerate(in_order(lambda q: answer_or_error(systems[q.passages is not None], q), questions, self._batch))
 
     def _keep(self, item: Item, prediction: t.Prediction | AmbiscopeError) -> None:
         if isinstance(prediction, AmbiscopeError):

@@ -11,6 +11,7 @@ import torch
 from core import types as t
 from core.engine import Engine
 from core.errors import CheckpointError
+from core.evaluation.run import evaluate
 from core.models.ranking import verifier
 from core.models.ranking.features import FEATURES
 from core.models.ranking.reranker import Weights, file_of, write_weights
@@ -75,6 +76,34 @@ def test_each_candidate_is_judged_by_weights_of_the_systems_own(engine: Engine, 
     assert all(a.text.isdigit() for a in sure.answers)
     assert sure.system.settings["verifier_digest"] == "abc"
     assert asked(engine, system, "none").system.settings["reranking"] is None
+
+
+def test_questions_at_a_time_get_the_answers_of_one_by_one(engine: Engine) -> None:
+    passages = [*(QUESTION.passages or ()), t.Passage("z", "Sun", "Ada Brisk saw it in 1901 and in 1999.")]
+    asked = [
+        t.ReferenceQuestion(
+            str(n),
+            f"Who won in {1990 + n}?",
+            (t.Annotation("single", (t.QAPair("", ("Brisk",)),)),),
+            passages=tuple(passages[: 1 + n % 3]),
+        )
+        for n in range(8)
+    ]
+    for system in ("ambigprompt", "dpr-threshold"):
+        alone, together = (
+            evaluate(
+                engine.system(system, options=Options(clarify=False, extra={"additions": "none"}), own_passages=True),
+                asked,
+                batch=batch,
+                bootstrap=10,
+            )
+            for batch in (1, 4)
+        )
+        for one, other in zip(
+            alone.rows, together.rows, strict=True
+        ):  # up to rounding: sums of a larger batch are added in another order
+            assert [a["text"] for a in other["answers"]] == [a["text"] for a in one["answers"]]
+            assert [a["probability"] for a in other["answers"]] == pytest.approx([a["probability"] for a in one["answers"]])
 
 
 def test_no_system_answers_with_the_weights_of_another(engine: Engine) -> None:

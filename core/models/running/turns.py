@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -67,6 +68,17 @@ def gather(most: int) -> None:
     """
     global _most
     _most = most
+
+
+@contextmanager
+def gathered(most: int) -> Iterator[None]:
+    """`gather` for as long as it lasts; a process that gathers more keeps that."""
+    before = _most
+    gather(max(most, before))
+    try:
+        yield
+    finally:
+        gather(before)
 
 
 class _Asked(Generic[J, R]):

@@ -66,16 +66,13 @@ class Additions:
         return replace(own, name=f"{system or own.name} {self.kind}", weights=said)
 
     def looping(self, model: t.AnsweringModel) -> t.AnsweringModel:
-        """The answering model, or a loop over one, with its candidates rescored at each step."""
+        """The answering model, or a loop over one, with its candidates rescored at each step: for one run."""
         if self.weights is None or self.parts.embed is None or self.read is None:
             return model
         from core.models.ranking.reranker import RerankedAnswerer
 
-        return RerankedAnswerer(model, self.weights, self.parts.embed, self.read, self.judge)
-
-    def started(self, model: t.AnsweringModel) -> t.AnsweringModel:
-        """What `looping` gave, for one run."""
-        return PartByPart(model) if self.on and self.parts.retriever is None else model
+        judged = RerankedAnswerer(model, self.weights, self.parts.embed, self.read, self.judge)
+        return PartByPart(judged) if self.parts.retriever is None else judged
 
     def weighed(
         self,

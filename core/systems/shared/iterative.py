@@ -42,8 +42,7 @@ class AmbigPrompt:
         `additions`: rescore the candidates of each step."""
         self.parts, self.options, self.model, self.ask, self.template = parts, options, model, ask, template
         self.additions = additions or Additions(parts)
-        judged = self.additions.looping(model)
-        self.loop: Callable[[], t.AnsweringModel] = lambda: self.additions.looping(loop()) if loop else judged
+        self.loop: Callable[[], t.AnsweringModel] = lambda: self.additions.looping(loop() if loop else model)
         self.stopping = end or LoopEnd.chosen(options.stop_above)
         self.clarifier = clarifier or (by_round_trip(ask) if ask is not None else None)
         self.info = t.SystemInfo(
@@ -65,7 +64,7 @@ class AmbigPrompt:
         why = "the maximum number of answers is reached"
         try:
             loop = iterate(
-                self.additions.started(self.loop()),
+                self.loop(),
                 as_read(question, retrieved.passages),
                 retrieved.passages,
                 self.template,

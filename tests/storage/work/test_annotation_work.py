@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -465,6 +466,25 @@ def test_each_item_has_its_answer_while_the_next_one_is_asked(store: Store) -> N
     for system, limit, words in (("rac", None, r"no system of the project parts \(fid\)"), ("fid", 0, "at least 1")):
         with pytest.raises(InputError, match=words):
             Answering(store, made, system, "Mia", lambda own: System(), limit)
+
+
+def test_items_are_answered_several_at_a_time(store: Store) -> None:
+    made = project(store, 5, systems=("fid",))
+    meeting = threading.Barrier(2)
+
+    class System:
+        info = t.SystemInfo("fid")
+
+        def run(self, question: t.Question) -> Iterator[t.Event]:
+            if question.id in ("q0", "q1"):
+                meeting.wait(10)
+            yield t.Finished(0.1, "eoi")
+
+    run = Answering(store, made, "fid", "Mia", lambda own: System(), batch=2)
+    run.answer_items()
+    assert (run.total, run.answered, run.failures) == (5, 5, 0)
+    with pytest.raises(InputError, match="the batch is 0"):
+        Answering(store, made, "fid", "Mia", lambda own: System(), batch=0)
 
 
 def test_a_system_taken_out_of_the_project_ends_the_run_and_loses_no_answer(store: Store) -> None:

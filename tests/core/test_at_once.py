@@ -1,0 +1,50 @@
+"""Several questions in work at a time."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from core.at_once import in_order
+from core.models.running import turns
+
+
+def gathered() -> int:
+    return turns._most
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_results_come_in_order_and_models_read_together_meanwhile(batch: int) -> None:
+    meeting = threading.Barrier(batch)
+
+    def ask(n: int) -> tuple[int, int]:
+        meeting.wait(10)  # never met unless as many are in work
+        return n * n, gathered()
+
+    assert list(in_order(ask, range(6), batch)) == [(n * n, batch) for n in range(6)]
+    assert gathered() == 1
+
+
+def test_what_fails_is_raised_and_nothing_further_is_started() -> None:
+    asked: list[int] = []
+
+    def ask(n: int) -> int:
+        asked.append(n)
+        if n == 1:
+            raise ValueError("no answer")
+        return n
+
+    with pytest.raises(ValueError, match="no answer"):
+        list(in_order(ask, range(100), 2))
+    assert len(asked) < 6
+    assert gathered() == 1
+
+
+def test_a_process_that_gathers_more_keeps_that() -> None:
+    turns.gather(8)
+    try:
+        assert [gathered() for _ in in_order(abs, [1, 2], 2)] == [8, 8]
+        assert gathered() == 8
+    finally:
+        turns.gather(1)
