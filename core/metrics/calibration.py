@@ -75,6 +75,16 @@ def ends_of(example: Example, steps: Sequence[Step]) -> list[Forecast]:
     return [(s.eoi_probability, len(matching(references, s.previous)) == len(references)) for s in steps]
 
 
+def evidence_of(example: Example, steps: Sequence[Step]) -> list[Forecast]:
+    """The verifier's probability that the passage bears each answer out, and whether the answer is right; [] without a verifier or references."""
+    references = best_set(example)
+    if references is None:
+        return []
+    right = {example.answers[j] for _, j in matching(references, example.answers)}
+    chosen = [s.choice for s in steps if s.choice is not None and s.choice.text in example.answers]
+    return [(c.verifier, c.text in right) for c in chosen if c.verifier is not None]
+
+
 def _brier(example: Example) -> Value:
     found = judged(example)
     return sum((p - so) ** 2 for p, so in found) / len(found) if found else None
