@@ -25,9 +25,7 @@ def missing(run: StoredEvaluation) -> str:
 def reliability(request: ChartRequest, runs: Runs) -> Chart:
     """Of what was said with a probability, which share was so; the diagonal is where both are equal."""
     names = request.names
-    known = {
-        (run.id, said): own for run in runs for said, own in (request.summaries[run.id].get("reliability") or {}).items()
-    }
+    known = {(run.id, said): own for run in runs for said, own in (request.summaries[run.id].get("reliability") or {}).items()}
     drawn = list(dict.fromkeys(key for key, _ in known))
     without = "; ".join(f"{names[run.id]}: {missing(run)}" for run in runs if run.id not in drawn)
     if not known:

@@ -148,9 +148,7 @@ def test_calibrated_predictions_are_sorted_by_the_step_nearest_to_even_odds(stor
     for number, best in ((0, 0.3), (1, 0.5)):
         found = prediction(f"Who played part {number}?", ["a"], id=f"q{number}", system="fid")
         steps = (dataclasses.replace(found.steps[0], candidates=(t.Candidate("a", best),), eoi_probability=0.1),)
-        events = tuple(
-            dataclasses.replace(e, step=steps[0]) if isinstance(e, t.StepFinished) else e for e in found.events
-        )
+        events = tuple(dataclasses.replace(e, step=steps[0]) if isinstance(e, t.StepFinished) else e for e in found.events)
         for calibration in (None, {"fitted_on": "practice"}):
             info = dataclasses.replace(found.system, settings={"calibration": calibration})
             store.predictions.save_prediction(dataclasses.replace(found, system=info, steps=steps, events=events))
