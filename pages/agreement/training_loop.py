@@ -167,7 +167,7 @@ def result(made: LoopResult) -> None:
         f"Learned from {made.trained_on} questions of snapshot {made.snapshot}. {left}"
         + (
             ""
-            if made.verdict == "unchanged"
+            if made.verdict in ("unchanged", "worse")
             else f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={escape(Path(made.checkpoint))}."
         )
     )
