@@ -56,7 +56,8 @@ class LoopOptions:
     steps: int | None = None
     minutes: float | None = None
     train_from: int = HUNDREDS
-    lr: float = 2e-5  # lower than from scratch: a snapshot is small
+    rank: int = 16  # of the low-rank differences that are trained; 0: all weights
+    lr: float = 2e-4  # of these: they begin at zero; of all weights a tenth of it, as a snapshot is small
     head_lr: float = 5e-5
     replay: Path | None = PRACTICE
     limit: int | None = None
@@ -66,6 +67,8 @@ class LoopOptions:
     def __post_init__(self) -> None:
         if self.steps is not None and self.minutes is not None:
             raise InputError("give --steps or --minutes, not both: how long to train")
+        if self.rank < 0:
+            raise InputError(f"--rank is {self.rank}; it must be at least 0")
         if self.train_from < 1:
             raise InputError(f"--train-from is {self.train_from}; it must be at least 1")
         if self.steps is not None and self.steps < 1:
@@ -306,7 +309,7 @@ class _Loop:
             "--out",
             str(folder),
         ]
-        command += ["--lr", str(o.lr), "--head-lr", str(o.head_lr), "--seed", str(o.seed)]
+        command += ["--rank", str(o.rank), "--lr", str(o.lr), "--head-lr", str(o.head_lr), "--seed", str(o.seed)]
         command += ["--annotated", str(o.replay.absolute())] if o.replay else []
         if o.steps is not None:
             command += ["--steps", str(o.steps), "--evaluate-every", str(max(1, o.steps // 4))]
