@@ -7,6 +7,7 @@ import contextlib
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
+from pages.agreement import learning
 from pages.annotation import generation, judging, my_items, place, practising, search, stage_info, state, submit_bar, validation
 from pages.annotation.state import Work
 from pages.app import shared
@@ -153,6 +154,8 @@ def main() -> None:
     stage_info.draw_guidelines(place.store().projects.guidelines(project.id), stage, expanded=own.submitted + own.gold == 0)
     if st.session_state["annotate.mine"]:
         my_items.draw(project, stage, who)
+        if not place.practising():
+            learning.draw("annotate.learn", learning.from_annotate)
         return
     submit_bar.after()
     if stage_info.draw_feedback():

@@ -12,6 +12,7 @@ from core.evaluation.published import PublishedTable, tables_of
 from pages.app import shared
 from pages.app.markup import escape
 from pages.evaluations import compare, judges, leaderboard, rows, source, start_form
+from pages.evaluations.charts import reliability
 from pages.evaluations.charts.base import SCOPES, ChartRequest
 from pages.evaluations.charts.catalogue import CHARTS, MENU
 from pages.evaluations.data import VIEWS, draw, metrics_of, names
@@ -73,6 +74,8 @@ def one(runs: Sequence[StoredEvaluation]) -> None:
     if run is None:
         return
     leaderboard.about(run, called[run.id])
+    for record in reliability.CHARTS:
+        draw(record.chart(ChartRequest([run], [run], called, "F1 answer", "all", source.store())))
     st.subheader("Questions")
     rows.rows(run)
 

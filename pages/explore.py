@@ -9,9 +9,10 @@ import streamlit as st
 from core.errors import AmbiscopeError, InputError
 from core.systems.shared.base import check_question
 from core.types import Prediction, Question
+from pages.agreement import learning
 from pages.app import shared
 from pages.app.markup import escape
-from pages.runs import live, options
+from pages.runs import corrections, live, options
 from pages.runs import sides as aligned
 from pages.runs.result import draw_result
 from pages.runs.runner import Run
@@ -96,6 +97,8 @@ def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[Run]) -> No
         if prediction is not None:
             shared_answers = None if both is None else both[number]
             draw_result(place, prediction, saved, prefix, shared_answers, SIDES[number] if len(sides) > 1 else "")
+    if stored := [(prediction, saved, prefix) for prediction, saved, prefix in sides if prediction is not None and saved]:
+        learning.draw("explore.learn", corrections.learn, (stored,))
 
 
 def finish(runs: list[Run]) -> None:
@@ -105,6 +108,7 @@ def finish(runs: list[Run]) -> None:
             st.query_params[name] = run.saved
     st.session_state["explore.link"] = tuple(st.query_params.get(name, "") for name in ("prediction", "other"))
     if all(run.saved for run in runs):
+        corrections.learn_after(runs)
         st.session_state["explore.runs"] = []
     st.rerun()
 

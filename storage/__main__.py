@@ -209,6 +209,7 @@ def _loop(url: str, args: argparse.Namespace) -> Result:
             train_from=args.train_from,
             lr=args.lr,
             head_lr=args.head_lr,
+            rank=args.rank,
             replay=None if args.no_replay else args.replay,
             limit=args.limit,
             clarify=args.clarify,
@@ -358,7 +359,18 @@ def _add_data_commands(add: Add) -> None:
     loop.add_argument(
         "--init", default="default", help="checkpoint to start from: a bundled name or a folder (default: default)"
     )
-    loop.add_argument("--lr", type=float, default=2e-5, help="learning rate of the encoder (default: %(default)s)")
+    loop.add_argument(
+        "--rank",
+        type=int,
+        default=16,
+        help="of the low-rank differences of the encoder that are trained; 0: all weights (default: %(default)s)",
+    )
+    loop.add_argument(
+        "--lr",
+        type=float,
+        default=2e-4,
+        help="learning rate of the encoder; with --rank 0 a tenth of it (default: %(default)s)",
+    )
     loop.add_argument("--head-lr", type=float, default=5e-5, help="learning rate of all other weights (default: %(default)s)")
     loop.add_argument(
         "--replay",

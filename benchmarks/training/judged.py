@@ -1,9 +1,12 @@
 """What judged questions bring: the default system's reranker fitted near its weights on 25, 50, 100 and 200 questions of another source, F1 before and after.
 
     python -m benchmarks.training.judged --multi TRAIN --dev DEV --out FOLDER --quick [--source multispanqa] [--counts 25 50 100 200] [--draws 5]
+    [--order random uncertain]
 
 Gold answers of the train part stand for what a person would judge.  The fit is the loop's first stage (core.training.judgments).  F1 on the dev part of
-the same source: of each question the mean over the draws, against the present weights, with a 95% paired bootstrap interval over questions.  Without
+the same source: of each question the mean over the draws, against the present weights, with a 95% paired bootstrap interval over questions.  `--order uncertain`: of the
+questions of a draw those are judged first of which the system is least certain, as a project's queue has them (core.metrics.calibration.margin); with both
+orders the last column is what that brings more than judging as many at random, the same draws paired.  Without
 --dev the train questions outside the pool that is drawn from are asked instead: for choices between ways to fit.  FOLDER keeps what the models said and
 each fit, so that the same command goes on where it ended.
 """
@@ -14,9 +17,10 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +28,31 @@ from core.cli import quiet_libraries
 from core.engine import Engine
 from core.errors import CheckpointError, InputError
 from core.evaluation.folder import trim
+from core.metrics.calibration import margin
 from core.metrics.significance.bootstrap import compare
+from core.models.ranking.calibration import Calibration
 from core.models.ranking.reranker import Weights, read_weights
 from core.models.running.device import bf16_autocast, pick_device
 from core.settings import OFF, Settings
+from core.systems.shared.base import Options
 from core.training.data.held_out_passages import own_passages
-from core.training.judgments import SHIFTS, fit_near, near
+from core.training.judgments import SHIFTS, fit_near, near, recorded
 from core.training.logit import Logit, with_parameters
 from core.training.output_cache import cached_outputs
-from core.training.tasks.reranker import Runs, runs_of
+from core.training.tasks.calibration import RecordedRun
+from core.training.tasks.reranker import LoopRuns, Runs, runs_of
+from core.types import Candidate
 
 SYSTEM = "ambiscope"
+ORDERS = ("random", "uncertain")
+SHARE = 0.8  # of a draw's questions, from which the least certain are taken
 SOURCES = ("multispanqa", "quotesum", "ramdocs", "asqa")
 Row = dict[str, Any]
+
+
+def order_of(row: Row) -> str:
+    """The order in which a row's questions were judged; rows of before there were two say none."""
+    return str(row.get("order", "random"))
 
 
 class Kept:
@@ -57,8 +73,8 @@ class Kept:
             raise InputError(f"{self.file.parent} holds fits with another {', '.join(wrong)}; give another --out")
         self.about.write_text(json.dumps(about), encoding="utf-8")
 
-    def has(self, source: str, count: int, draw: int) -> bool:
-        return any((r["source"], r["count"], r["draw"]) == (source, count, draw) for r in self.rows)
+    def has(self, source: str, count: int, draw: int, order: str = "random") -> bool:
+        return any((r["source"], r["count"], r["draw"], order_of(r)) == (source, count, draw, order) for r in self.rows)
 
     def add(self, row: Row) -> None:
         self.rows.append(row)
@@ -93,14 +109,53 @@ def measure(kept: Kept, engine: Engine, args: argparse.Namespace, source: str) -
         kept.add(
             {"source": source, "count": 0, "draw": 0, "pool": len(pool[0]), "f1": list(asked.f1(everything, present).values())}
         )
+    certain = margins(judged, present, calibration_of(engine)) if "uncertain" in args.order else {}
     for count in sorted(c for c in args.counts if c <= len(pool[0])):
-        for draw in range(args.draws):
-            if kept.has(source, count, draw):
+        for draw, order in product(range(args.draws), args.order):
+            if kept.has(source, count, draw, order):
                 continue
-            fit = fit_near(judged, present, ids=shuffled(args, source, draw, len(pool[0]))[:count])
+            ids = shuffled(args, source, draw, len(pool[0]))
+            if order == "uncertain":
+                ids = uncertain_first(ids, certain)
+            if len(ids) < count:
+                continue
+            fit = fit_near(judged, present, ids=ids[:count])
             scores = list(asked.f1(everything, fit.weights).values())
-            kept.add({"source": source, "count": count, "draw": draw, **fit.to_json(), "f1": scores})
-            print(f"{source} {count} draw {draw}: {fit.to_json()}, {100 * sum(scores) / len(scores):.1f}", flush=True)
+            kept.add({"source": source, "count": count, "draw": draw, "order": order, **fit.to_json(), "f1": scores})
+            print(f"{source} {count} {order} draw {draw}: {fit.to_json()}, {100 * sum(scores) / len(scores):.1f}", flush=True)
+
+
+def calibration_of(engine: Engine) -> Calibration | None:
+    """The calibration that the system has for questions that bring their passages."""
+    system: Any = engine.system(SYSTEM, None, Options(clarify=False), own_passages=True)
+    found: Calibration | None = system.stopping.calibration
+    return found
+
+
+def margins(runs: Runs, weights: Weights, calibration: Calibration | None) -> dict[int, float]:
+    """How certain the system is of each question: 0 where it is least."""
+    assert isinstance(runs, LoopRuns), f"{SYSTEM} is a loop"
+    return {int(run.id): margin_of(run, calibration) for run in recorded(runs, weights)}
+
+
+def margin_of(run: RecordedRun, calibration: Calibration | None) -> float:
+    """Of the steps up to where the run would have ended."""
+    decisions = []
+    for number, turn in enumerate(t for t in run.turns if t.candidates):
+        best = Candidate(*turn.candidates[0])
+        if calibration is None:
+            decisions.append((best.probability, turn.eoi))
+        else:
+            (shown,) = calibration.candidates([best], turn.eoi, number > 0)
+            decisions.append((shown.probability, calibration.nothing_left(turn.eoi, number > 0)))
+        if turn.eoi >= best.probability:
+            break
+    return margin(decisions, calibration is not None) or 0.0
+
+
+def uncertain_first(ids: Sequence[int], certain: Mapping[int, float]) -> list[int]:
+    """The first SHARE of a draw, which makes draws differ, the least certain question first."""
+    return sorted(ids[: round(SHARE * len(ids))], key=lambda i: certain.get(i, 0.0))
 
 
 def ways(judged: Runs, present: Weights, ids: Sequence[int]) -> dict[str, Weights]:
@@ -137,22 +192,26 @@ def shuffled(args: argparse.Namespace, source: str, draw: int, n: int) -> list[i
 
 
 def table(rows: Sequence[Row], draws: int) -> list[str]:
-    """One line a source and count whose draws are all there."""
+    """One line a source, count and order whose draws are all there."""
     lines = [
-        "| source | judged | draws kept | F1 before | F1 after | difference | questions |",
-        "|---|--:|--:|--:|--:|---|--:|",
+        "| source | judged | order | draws kept | F1 before | F1 after | difference | questions | against random |",
+        "|---|--:|---|--:|--:|--:|---|--:|---|",
     ]
     for first in (r for r in rows if not r["count"]):
         own = [r for r in rows if r["source"] == first["source"] and r["count"]]
         for count in sorted({r["count"] for r in own}):
-            drawn = [r for r in own if r["count"] == count]
-            if len(drawn) < draws:
-                continue
-            after = [sum(values) / len(values) for values in zip(*(r["f1"] for r in drawn), strict=True)]
-            lines.append(
-                f"| {first['source']} | {count} | {sum(r['kept'] for r in drawn)} of {len(drawn)} | {100 * sum(first['f1']) / len(after):.1f} | "
-                f"{100 * sum(after) / len(after):.1f} | {_difference(after, first['f1'])} | {len(after)} |"
-            )
+            found: dict[str, list[float]] = {}
+            for order in ORDERS:
+                drawn = [r for r in own if (r["count"], order_of(r)) == (count, order)]
+                if len(drawn) < draws:
+                    continue
+                after = found[order] = [sum(values) / len(values) for values in zip(*(r["f1"] for r in drawn), strict=True)]
+                more = _difference(after, found["random"]) if order != "random" and "random" in found else ""
+                lines.append(
+                    f"| {first['source']} | {count} | {order} | {sum(r['kept'] for r in drawn)} of {len(drawn)} | "
+                    f"{100 * sum(first['f1']) / len(after):.1f} | {100 * sum(after) / len(after):.1f} | {_difference(after, first['f1'])} | "
+                    f"{len(after)} | {more} |"
+                )
     return lines
 
 
@@ -165,6 +224,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--source", nargs="+", default=SOURCES, metavar="NAME")
     parser.add_argument("--counts", type=int, nargs="+", default=[25, 50, 100, 200])
     parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--order", nargs="+", choices=ORDERS, default=["random"], help="which questions are judged first")
     parser.add_argument("--pool", type=int, default=250, help="questions of a source to draw from")
     parser.add_argument("--test", type=int, default=100, help="without --dev: questions of a source to test on")
     parser.add_argument(

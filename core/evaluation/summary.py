@@ -33,7 +33,7 @@ def failed_calls(summary: Mapping[str, Any]) -> list[str]:
 
 def summary_of(rows: Sequence[Row]) -> Row:
     """`cost`: means over the questions that did not fail; `calls` and `judge_calls`: of models in all, made and failed; `reliability`: of the
-    answers' probabilities and of P([EOI]) (core.metrics.calibration); `judged`: interpretations by what their passage is, and how many are right.
+    answers' probabilities, of P([EOI]) and of evidence (core.metrics.calibration); `judged`: interpretations by what their passage is, and how many are right.
 
     Parts without data are left out.  Source of the first and the last: Lee et al. 2025, Table 1 and Figure 3.
     """

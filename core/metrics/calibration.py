@@ -75,6 +75,33 @@ def ends_of(example: Example, steps: Sequence[Step]) -> list[Forecast]:
     return [(s.eoi_probability, len(matching(references, s.previous)) == len(references)) for s in steps]
 
 
+def evidence_of(example: Example, steps: Sequence[Step]) -> list[Forecast]:
+    """The verifier's probability that the passage bears each answer out, and whether the answer is right; [] without a verifier or references."""
+    references = best_set(example)
+    if references is None:
+        return []
+    right = {example.answers[j] for _, j in matching(references, example.answers)}
+    chosen = [s.choice for s in steps if s.choice is not None and s.choice.text in example.answers]
+    return [(c.verifier, c.text in right) for c in chosen if c.verifier is not None]
+
+
+def margin(decisions: Sequence[tuple[float, float]], calibrated: bool) -> Value:
+    """How certain the least certain step of a run is, from 0 to 1; None without steps.  `decisions`: of each step the probability of its best candidate
+    and that of [EOI] (0 for a system without).
+
+    Calibrated, each of the two is a probability of its own, and a step is as certain as the one nearer to even odds.  Uncalibrated, they
+    compete in one softmax, so that only their distance says something.
+
+    >>> margin([(0.9, 0.1), (0.5, 0.1)], calibrated=True), round(margin([(0.9, 0.1), (0.5, 0.1)], calibrated=False), 1)
+    (0.0, 0.4)
+    >>> round(margin([(0.75, 0.0)], calibrated=True), 1), margin([], calibrated=True)
+    (0.5, None)
+    """
+    if not calibrated:
+        return min((abs(best - end) for best, end in decisions), default=None)
+    return min((abs(2 * p - 1) for best, end in decisions for p in ([best, end] if end else [best])), default=None)
+
+
 def _brier(example: Example) -> Value:
     found = judged(example)
     return sum((p - so) ** 2 for p, so in found) / len(found) if found else None

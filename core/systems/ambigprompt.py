@@ -16,7 +16,7 @@ from core.errors import CheckpointError
 from core.models.finding import SEQ2SEQ_ANSWERER
 from core.models.ranking.calibration import describe
 from core.models.span.reader import load_reader
-from core.systems.shared.additions import ADDITIONS, OF_DEFAULT, additions_of
+from core.systems.shared.additions import ADDITIONS, OF_DEFAULT, Additions, additions_of
 from core.systems.shared.base import Options, Parts, read_extra
 from core.systems.shared.candidates import check_share
 from core.systems.shared.clarifying import clarifier_options, make_clarifier
@@ -109,7 +109,8 @@ def _over_spans(name: str, additions: tuple[str, ...], default: Decoding, parts:
         used["reader"] = settings.reader
     known = {**used, **added.about}
     decides = digest_of(digest, *(known.get(n) for n in ("decoding", "reranking", "verifier_digest", "reader_digest")))
-    end, ending = _end(stopping, options, settings.answerer, Place(f"{name} {added.kind or 'plain'}", "answerer", decides))
+    place = added.told_apart(Place(f"{name} {added.kind or 'plain'}", "answerer", decides))
+    end, ending = _end(stopping, options, settings.answerer, place)
     clarifier, more = make_clarifier(clarifying, settings, options.clarify, model)
     return AmbigPrompt(
         name,
@@ -142,7 +143,7 @@ def build_seq2seq(parts: Parts, options: Options) -> AmbigPrompt:
             "fid and spanseqgen, or train one with --target step"
         )
     _check_prompting(chosen["prompting"], model.config.prompting, settings.answerer)
-    place = Place("ambigprompt-seq2seq", SEQ2SEQ_ANSWERER, digest_of(digest, asdict(generation)))
+    place = Additions(parts).told_apart(Place("ambigprompt-seq2seq", SEQ2SEQ_ANSWERER, digest_of(digest, asdict(generation))))
     end, ending = _end(chosen, options, settings.answerer, place)
     clarifier, more = make_clarifier(chosen, settings, options.clarify, model)
     used = {"decoding": asdict(generation), **loop_used, "prompting": model.config.prompting, **ending, **more}

@@ -1,10 +1,12 @@
-"""Freezes lower encoder layers, which makes the backward pass shorter."""
+"""What of an encoder is not trained: lower layers, which makes the backward pass shorter, or all but low-rank differences, which few questions can fit."""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from core.errors import InputError
+from core.models.encoders.low_rank import adapt, merge
 from core.models.seq2seq.small import SmallSeq2Seq, with_own_encoder
 from core.models.span.network import SpanNetwork
 
@@ -26,3 +28,20 @@ def freeze(network: Any, layers: int) -> None:
         raise InputError(f"--freeze is {layers}; the encoder has {len(own)} layers")
     for layer in own[:layers]:
         layer.requires_grad_(False)
+
+
+def low_rank(network: SpanNetwork, rank: int, freeze: int = 0) -> None:
+    """Leaves of the encoder above `freeze` layers only low-rank differences to train, unless `rank` is 0; the head is trained as ever."""
+    if rank:
+        encoder: Any = network.encoder
+        adapt(encoder, len(encoder.encoder.layer) - freeze, rank)
+
+
+def whole(network: SpanNetwork) -> SpanNetwork:
+    """A copy with the differences merged into the matrices, as every checkpoint has them; the network itself where it has none."""
+    if not any(name.endswith(".down") for name in network.state_dict()):
+        return network
+    made = deepcopy(network)
+    encoder: Any = made.encoder
+    merge(encoder, len(encoder.encoder.layer))
+    return made

@@ -3,7 +3,7 @@
 Between no change and weights of its own (core.training.tasks.reranker) lies a fit that is pulled towards the present weights: the most probable ones
 under a normal distribution around them (Chelba and Acero 2004, "Adaptation of maximum entropy capitalizer: little data can help a lot").  How strong the
 pull is, is chosen by cross-validation over the judged questions, and so is how willingly a run goes on (the bias against [EOI]).  What does not help on
-judged questions that were held out is not kept.
+judged questions that were held out is not kept.  Calibrated probabilities are fitted further by the same rule, with the new rerankers or with the old.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import InputError
+from core.errors import CheckpointError, InputError
+from core.models.ranking.calibration import LEAST as LEAST_SAID
+from core.models.ranking.calibration import Calibration
 from core.models.ranking.reranker import Weights, rerank
 from core.text import normalize_answer
 from core.training.logit import Logit, parameters_of, with_parameters
-from core.training.tasks.calibration import ENOUGH, RecordedRun, RecordedStep
+from core.training.tasks.calibration import ENOUGH, RecordedRun, RecordedStep, fit_calibration, labelled
 from core.training.tasks.reranker import MAX_ANSWERS, LoopRuns, Runs, ridge_of
 
 PULLS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3)  # times the ridge of a fit from nothing
@@ -114,6 +116,54 @@ def fit_near(runs: Runs, present: Weights, fitted_on: str = "", ids: Sequence[in
     found = NearFit(replace(weights, fitted_on=fitted_on) if new > old else present, len(answered), pull, old, new)
     runs.log(f"{found.to_json()}")
     return found
+
+
+@dataclass(frozen=True)
+class NearCalibration:
+    """`before` and `after`: mean negative log likelihood of whether judged answers are right and nothing is left, of each part of the questions after the
+    fit to the other parts; `kept`: whether that is less, so that the calibration is the fitted one."""
+
+    calibration: Calibration
+    before: float
+    after: float
+
+    @property
+    def kept(self) -> bool:
+        return self.after < self.before
+
+    def to_json(self) -> dict[str, Any]:
+        return {"before": self.before, "after": self.after, "kept": self.kept}
+
+
+def calibrate_near(
+    runs: Sequence[RecordedRun], present: Calibration, fitted_on: str = "", weights: str = ""
+) -> NearCalibration:
+    """The calibration for judged questions, pulled towards the present one, which stays where that does not help on parts of them that the fit did not
+    see.  `weights`: digest of the weights that the runs are of."""
+    stays = replace(present, weights=weights)
+    before = after = 0.0
+    n = 0
+    try:
+        for part in np.array_split(range(len(runs)), min(FOLDS, len(runs))):
+            held = set(part.tolist())
+            fitted = fit_calibration((run for i, run in enumerate(runs) if i not in held), near=present)
+            for run in (runs[i] for i in held):
+                n += sum(map(len, labelled(run)))
+                before, after = before + _surprise(run, present), after + _surprise(run, fitted)
+        whole = fit_calibration(runs, fitted_on, weights, present)
+    except (InputError, CheckpointError):  # all of one kind, or of a reversed order: nothing can be fitted
+        return NearCalibration(stays, 0.0, 0.0)
+    found = NearCalibration(whole, before / max(n, 1), after / max(n, 1))
+    return found if found.kept else replace(found, calibration=stays)
+
+
+def _surprise(run: RecordedRun, calibration: Calibration) -> float:
+    """Negative log likelihood of a run's labels."""
+    answers, ends = labelled(run)
+    said = [(calibration.answer(signals), so) for signals, so in answers]
+    if calibration.end is not None:
+        said += [(calibration.end(signals), so) for signals, so in ends]
+    return -sum(math.log(max(LEAST_SAID, p if so else 1 - p)) for p, so in said)
 
 
 def recorded(runs: LoopRuns, weights: Weights) -> list[RecordedRun]:

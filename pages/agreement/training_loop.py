@@ -51,28 +51,44 @@ def _loops() -> dict[str, LoopRun]:
     return shared.running("loops")
 
 
+def current() -> LoopRun | None:
+    """The loop that runs, or the last one, until somebody dismisses its report."""
+    return _loops().get("loop")
+
+
+def start(options: LoopOptions) -> None:
+    """Begins a loop in the background.  Raises NotAllowedError, and InputError while another one runs."""
+    shared.store().allow("run the loop")
+    if elsewhere := shared.light_engine().elsewhere:
+        raise InputError(elsewhere)
+    running = current()
+    if running is not None and not running.done:
+        raise InputError("a training loop is already running; wait until it is finished, or stop it")
+    _loops()["loop"] = LoopRun(shared.servers_store(), shared.settings(), options)
+
+
+def folder(name: str) -> Path:
+    return shared.settings().runs_dir / f"loop-{name}"
+
+
 @action("run the loop", "quality.error")
 def _begin(filters: Filters) -> None:
     """Callback of the form."""
-    state, settings = st.session_state, shared.settings()
+    state = st.session_state
     name = str(state.get("quality.loop.name") or "").strip()
     if not _NAME.fullmatch(name):
         raise InputError(f"'{name[:60]}' is not a valid name; use up to 60 characters of a-z, 0-9, '-' and '_'")
-    if elsewhere := shared.light_engine().elsewhere:
-        raise InputError(elsewhere)
-    running = _loops().get("loop")
-    if running is not None and not running.done:
-        raise InputError("a training loop is already running; wait until it is finished, or stop it")
     chosen = state.get("quality.loop.snapshot")
     limit = int(state.get("quality.loop.limit") or 0)
-    options = LoopOptions(
-        out=settings.runs_dir / f"loop-{name}",
-        snapshot=int(chosen) if chosen else None,
-        filters=Filters() if chosen else filters,
-        minutes=float(state["quality.loop.minutes"]),
-        limit=limit or None,
+    start(
+        LoopOptions(
+            out=folder(name),
+            snapshot=int(chosen) if chosen else None,
+            filters=Filters() if chosen else filters,
+            minutes=float(state["quality.loop.minutes"]),
+            limit=limit or None,
+        )
     )
-    _loops()["loop"] = LoopRun(shared.servers_store(), settings, options)
 
 
 def draw(filters: Filters, snapshots: list[int]) -> None:
@@ -81,7 +97,7 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
         "before and after on the starter questions that are **not** in the snapshot. What does not help is not kept. "
         f"From {HUNDREDS} judged questions on it also trains the answering model. It runs in the background, even if you leave this page."
     )
-    running = _loops().get("loop")
+    running = current()
     if running is not None and not running.done:
         jobs.watch("loops")
         return
@@ -151,7 +167,7 @@ def result(made: LoopResult) -> None:
         f"Learned from {made.trained_on} questions of snapshot {made.snapshot}. {left}"
         + (
             ""
-            if made.verdict == "unchanged"
+            if made.verdict in ("unchanged", "worse")
             else f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={escape(Path(made.checkpoint))}."
         )
     )

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import streamlit as st
 
 from core import types as t
 from core.deprecated import current_system
+from core.errors import AmbiscopeError
 from core.systems.shared.base import Options
 from core.text import normalize_answer
+from pages.agreement import learning
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.markup import escape, named
 from pages.runs import labels, live
-from pages.runs.runner import Plan
+from pages.runs.runner import Plan, Run
 
 MAX_CHARS = 200
+LEARN = "explore.learn.after"  # in the session: keys of the runs after which the loop begins
 
 
 @dataclasses.dataclass
@@ -136,7 +140,37 @@ def bar(prefix: str, prediction: t.Prediction, saved: str) -> None:
 
 @action("ask questions", "explore.error")
 def _continue(question: t.Question, info: t.SystemInfo, wanted: Corrections, saved: str) -> None:
-    system = current_system(info.name, info.settings)
-    live.start([Plan(question, system, info.corpus, options_of(info), tuple(wanted.added.values()))])
+    live.start([_plan(question, info, wanted)])
     if saved:
         labels.imply(saved, sorted(wanted.struck), "wrong")
+
+
+def _plan(question: t.Question, info: t.SystemInfo, wanted: Corrections) -> Plan:
+    """A run on from what a person corrected."""
+    return Plan(question, current_system(info.name, info.settings), info.corpus, options_of(info), tuple(wanted.added.values()))
+
+
+@action("run the loop", learning.TROUBLE)
+def learn(sides: Sequence[tuple[t.Prediction, str, str]]) -> None:
+    """Callback: what was struck counts as wrong; what was added is first made part of an answer set, by running on from there, and the
+    loop begins after that.  `sides`: prediction, its stored id, prefix of its keys."""
+    plans = []
+    for prediction, saved, prefix in sides:
+        wanted = corrections_of(prefix)
+        labels.imply(saved, sorted(wanted.struck), "wrong")
+        if wanted.added:
+            plans.append(_plan(corrected(prediction.question, prediction.answers, wanted), prediction.system, wanted))
+    if not plans:
+        learning.begin()
+        return
+    live.start(plans)
+    st.session_state[LEARN] = [run.key for run in live.runs()]
+
+
+def learn_after(runs: Sequence[Run]) -> None:
+    """Begins the loop where it was asked for when these runs, which are saved now, began."""
+    if st.session_state.pop(LEARN, None) == [run.key for run in runs]:
+        try:
+            learning.begin()
+        except AmbiscopeError as error:
+            st.session_state[learning.TROUBLE] = error

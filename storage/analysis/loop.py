@@ -56,7 +56,8 @@ class LoopOptions:
     steps: int | None = None
     minutes: float | None = None
     train_from: int = HUNDREDS
-    lr: float = 2e-5  # lower than from scratch: a snapshot is small
+    rank: int = 16  # of the low-rank differences that are trained; 0: all weights
+    lr: float = 2e-4  # of these: they begin at zero; of all weights a tenth of it, as a snapshot is small
     head_lr: float = 5e-5
     replay: Path | None = PRACTICE
     limit: int | None = None
@@ -66,6 +67,8 @@ class LoopOptions:
     def __post_init__(self) -> None:
         if self.steps is not None and self.minutes is not None:
             raise InputError("give --steps or --minutes, not both: how long to train")
+        if self.rank < 0:
+            raise InputError(f"--rank is {self.rank}; it must be at least 0")
         if self.train_from < 1:
             raise InputError(f"--train-from is {self.train_from}; it must be at least 1")
         if self.steps is not None and self.steps < 1:
@@ -94,7 +97,9 @@ class Difference:
 @dataclass(frozen=True, slots=True)
 class LoopResult:
     """`verdict`: better, worse, undecided (the interval holds 0), or unchanged (nothing that was fitted helped, so nothing was kept).  `before` and
-    `after` are ids of stored evaluations.  `fits`: of each reranker the F1 on judged questions that its fit did not see, before and after, and whether it was `kept`."""
+    `after` are ids of stored evaluations.  `checkpoint`: what to go on with, after "worse" and "unchanged" what
+    the loop began with.  `fits`: of each reranker the F1 on judged questions that its fit did not see, before and after, and whether it was `kept`;
+    `calibration`: the same of its calibration, by likelihood."""
 
     snapshot: int
     checkpoint: str
@@ -139,7 +144,15 @@ class LoopResult:
 def _fit_words(fit: Mapping[str, Any]) -> str:
     passages = "questions' own passages" if str(fit["kind"]).startswith("own") else "retrieved passages"
     said = f"{fit['before']:.3f} before, {fit['after']:.3f} after, on judged questions held out from the fit"
-    return f"Reranker of {passages}, {fit['questions']} judged questions: F1 {said}; {'kept' if fit['kept'] else 'not kept'}."
+    words = f"Reranker of {passages}, {fit['questions']} judged questions: F1 {said}; {'kept' if fit['kept'] else 'not kept'}."
+    if calibration := fit.get("calibration"):
+        words += f" Its probabilities, calibrated further: {'kept' if calibration['kept'] else 'not kept'}."
+    return words
+
+
+def _helped(fit: Mapping[str, Any]) -> bool:
+    """Whether the reranker or the calibration that was fitted is kept."""
+    return bool(fit["kept"] or (fit.get("calibration") or {}).get("kept"))
 
 
 def _quiet(_what: str, _share: float | None) -> None:
@@ -227,7 +240,7 @@ class _Loop:
         checkpoint, fits = self._fit(file) if answered >= LEAST else (_placed(o.init), ())
         if trains:
             checkpoint = str(self._train(file, checkpoint))
-        changed = trains or any(f["kept"] for f in fits)
+        changed = trains or any(map(_helped, fits))
         reports["after"] = self._evaluate("after", checkpoint, questions) if changed else reports["before"]
         return self._conclude(snapshot, checkpoint, questions, reports, trainable, fits, tuple(notes))
 
@@ -272,10 +285,10 @@ class _Loop:
         try:
             body = json.loads(report.read_text(encoding="utf-8"))
             fits = tuple({"kind": kind, **said} for kind, said in body.items())
-            kept = [f["kept"] for f in fits]
+            kept = any(map(_helped, fits))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise FormatError(f"no report of a fit: delete {folder} and {self.out / 'loop.json'}", file=report) from None
-        return (str(folder) if any(kept) else _placed(self.options.init)), fits
+        return (str(folder) if kept else _placed(self.options.init)), fits
 
     def _train(self, training: Path, init: str) -> Path:
         o, folder = self.options, self.out / "train"
@@ -296,7 +309,7 @@ class _Loop:
             "--out",
             str(folder),
         ]
-        command += ["--lr", str(o.lr), "--head-lr", str(o.head_lr), "--seed", str(o.seed)]
+        command += ["--rank", str(o.rank), "--lr", str(o.lr), "--head-lr", str(o.head_lr), "--seed", str(o.seed)]
         command += ["--annotated", str(o.replay.absolute())] if o.replay else []
         if o.steps is not None:
             command += ["--steps", str(o.steps), "--evaluate-every", str(max(1, o.steps // 4))]
@@ -367,6 +380,9 @@ class _Loop:
             verdict = "better" if interval[0] > 0 else "worse"
         if reports["after"] is reports["before"]:
             verdict = "unchanged"
+        if verdict == "worse":
+            notes = (*notes, f"The new weights, in {checkpoint}, are not kept: the model stays as it was.")
+            checkpoint = _placed(self.options.init)
         ids = dict(self.state.get("evaluations", {}))
         for name, report in reports.items():
             if verdict == "unchanged" and ids:

@@ -153,7 +153,7 @@ ACTIONS: Mapping[str, Action] = {
         "manager",
         ("take_snapshot", "snapshots", "get_snapshot", "snapshot_files", "export"),
     ),
-    "run the loop": Action("start and stop the training loop", "manager"),
+    "run the loop": Action("start and stop the training loop", "manager", ("judged_questions",)),
     "back up": Action("make a backup; see versions, settings and the state of the database", "manager", ("backup", "health")),
 }
 

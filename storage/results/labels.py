@@ -12,7 +12,7 @@ from core.errors import NotFoundError
 from storage.people.actors import annotator_row, only_oneself
 from storage.records.enumerations import State
 from storage.records.results import Judgment, JudgmentConflictError, check_judgment
-from storage.results.standing import labelled, submitted
+from storage.results.standing import annotators, judged, labelled, submitted
 from storage.schema import tables
 from storage.schema.engine import Part, now
 
@@ -155,3 +155,10 @@ class Labels(Part):
         project's judging stage."""
         with self.reading() as session:
             return [one for one in _standing(session, prediction_id) if annotator in (None, one.annotator)]
+
+    def judged_questions(self) -> int:
+        """How many questions somebody labelled answers of, or wrote answers to."""
+        with self.reading() as session:
+            labels, people = judged(), annotators(session)
+            both = select(labels.c.question_id).union(select(people.c.question_id)).subquery()
+            return session.scalar(select(func.count()).select_from(both)) or 0

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Table, bindparam, func, select, update
 from sqlalchemy.orm import Session
 
 from core.metrics.agreement.answer_sets import disagreement, set_of
+from core.metrics.calibration import margin
 from storage.results.standing import counted
 from storage.schema import tables, workbench
 from storage.schema.base import Base
@@ -33,16 +34,17 @@ def rank_of(order: str, seed: int, position: int, question: str, margin: float |
 
 
 def margin_of(trace: Mapping[str, Any]) -> float | None:
-    """How uncertain a stored prediction is, small where it is: over the steps of the loop, the smallest distance between the
-    best answer's probability and [EOI]'s; where there were no steps, the last answer's probability; None without answers.
+    """How uncertain a stored prediction is, small where it is (core.metrics.calibration.margin): by calibrated probabilities where it
+    was made with a calibration.  Where there were no steps, the last answer's probability; None without answers.
     """
-    margins = [
-        abs(max(c["probability"] for c in step["candidates"]) - step["eoi_probability"])
+    decisions = [
+        (max(c["probability"] for c in step["candidates"]), step["eoi_probability"])
         for step in trace["steps"]
         if step["candidates"]
     ]
-    if margins:
-        return float(min(margins))
+    found = margin(decisions, bool(trace["system"]["settings"].get("calibration")))
+    if found is not None:
+        return float(found)
     return float(trace["answers"][-1]["probability"]) if trace["answers"] else None
 
 

@@ -127,8 +127,9 @@ def test_judged_questions_fit_what_the_system_has_nearby(
     assert "--near takes judged questions with their passages" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("helps", [True, False], ids=["other rerankers", "the same rerankers"])
 def test_a_fit_nearby_keeps_probabilities_calibrated(
-    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    helps: bool, checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     zero = dict.fromkeys(FEATURES, 0.0)
     write_weights(checkpoint, Weights(zero, zero, dict.fromkeys(FEATURES, 1.0), 3.0, "before"), "own")
@@ -140,22 +141,25 @@ def test_a_fit_nearby_keeps_probabilities_calibrated(
         return end
 
     place = calibrated(checkpoint).place
-    even = Platt({"odds": 1.0}, 0.0)
-    write_calibration(checkpoint, place.name, Calibration(even, even, "12 questions", place.weights))
+    never = Platt({"odds": 1.0}, -9.0)  # so that the judged questions mend it
+    write_calibration(checkpoint, place.name, Calibration(never, never, "12 questions", place.weights))
     assert calibrated(checkpoint).calibration is not None
 
-    def helps(_runs: Any, present: Weights, *_: Any) -> NearFit:
-        return NearFit(replace(present, bias=1.0), 12, 10.0, 0.4, 0.5)
+    def made(_runs: Any, present: Weights, *_: Any) -> NearFit:
+        return NearFit(replace(present, bias=1.0) if helps else present, 12, 10.0, 0.4, 0.5 if helps else 0.4)
 
-    monkeypatch.setattr("core.training.judgments.fit_near", helps)
+    monkeypatch.setattr("core.training.judgments.fit_near", made)
     out, judged = tmp_path / "out", questions(tmp_path / "judged.jsonl")
     arguments = ["train", "reranker", "--near", "--init", str(checkpoint), "--multi", str(judged), "--out", str(out)]
     assert main(arguments) == 0
     after = calibrated(out)
-    assert after.place.weights != place.weights  # other rerankers, so the earlier calibration would not be found
+    assert (after.place.weights != place.weights) == helps  # other rerankers, so the earlier calibration would not be found
     assert after.calibration is not None
+    said = json.loads((out / "judgments.json").read_text())["own"]["calibration"]
+    assert said["kept"]
+    assert said["after"] < said["before"]
     assert after.calibration.fitted_on == "12 questions; then 12 judged questions"
-    assert after.calibration.answer != even
+    assert after.calibration.answer.bias > never.bias
 
 
 def test_without_questions_it_says_what_to_give(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

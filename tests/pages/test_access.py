@@ -347,6 +347,7 @@ KNOWN = {
     "app/sign_in.py": {"gate"},  # st.stop
     "runs/live.py": {"drop", "stop"},  # runs of this tab
     "background/jobs.py": {"stop"},  # asks itself, as each kind of work has its own action
+    "agreement/training_loop.py": {"start"},  # asks itself
     "evaluations/start_form.py": {"begin", "_received"},  # asks itself; writes what an action was given
 }
 

@@ -412,24 +412,41 @@ def test_the_published_figures_are_the_papers() -> None:
     assert all(0 < v < 1 for v in shares)
 
 
-def test_the_reliability_diagram_has_a_line_for_answers_and_one_for_eoi_of_each_run() -> None:
+def test_the_reliability_diagram_has_a_line_for_all_that_a_run_gives_probabilities_of() -> None:
     from pages.evaluations.charts.reliability import CHARTS
 
     own = {"n": 4, "error": 0.25, "bins": [{"low": 0.5, "high": 0.6, "n": 4, "said": 0.5, "so": 0.75}]}
-    summaries = {"a": {"reliability": {"answer": own, "[EOI]": own}}, "b": {"reliability": {"answer": own}}, "c": {}}
-    asked: Any = SimpleNamespace(summaries=summaries, names={"a": "A", "b": "B", "c": "C"})
-    runs: Any = [SimpleNamespace(id=name) for name in summaries]
+    said = {"answer": own, "[EOI]": own, "evidence": own}
+    summaries = {"a": {"reliability": said}, "b": {"reliability": {"answer": own}}, "c": {}, "d": {}, "e": {}}
+    runs: Any = [SimpleNamespace(id=name, n=5, failed=0, scores={"Brier": {}}) for name in summaries]
+    runs[3].failed = 5
+    runs[4].scores = {}
+    asked: Any = SimpleNamespace(summaries=summaries, names={name: name.upper() for name in summaries}, chosen=runs, table=None)
     (record,) = CHARTS
-    kept = [r for r in runs if record.applies(asked, r)]
-    assert [r.id for r in kept] == ["a", "b"]
-    chart = record.draw(asked, kept)
+    chart = record.chart(asked)
     assert chart.figure is not None
     assert [trace.name for trace in chart.figure.data] == [
         "perfectly calibrated",
         "A, answer: error 0.250",
         "A, [EOI]: error 0.250",
+        "A, evidence: error 0.250",
         "B, answer: error 0.250",
     ]
     assert list(chart.figure.data[1].y) == [0.75]
-    assert chart.table["so"].tolist() == [0.75] * 3
-    assert "Evaluate again" in record.empty
+    assert chart.table["so"].tolist() == [0.75] * 4
+    why = "C: no answer with a probability to a question with reference answers; D: every question failed; E: stored without"
+    assert why in chart.caption
+    asked.chosen = runs[2:]
+    assert why in record.chart(asked).empty
+
+
+def test_one_run_shows_its_reliability_or_why_there_is_none(open_app: Open, store: Store) -> None:
+    save(store)
+    assert "Reliability of probabilities" in [s.value for s in show(fine(open_app("evaluate")), "One run").subheader]
+    bare = store.evaluations.save_evaluation(
+        system="fid", corpus="small", questions="dev.json", metrics={}, report={"n": 1, "failed": 1, "rows": [], "scores": {}}
+    )
+    app = show(fine(open_app("evaluate")), "One run")
+    app.selectbox(key="evaluate.one").set_value(bare).run()
+    assert "None of these runs has probabilities" in texts(fine(app))
+    assert "every question failed" in texts(app)

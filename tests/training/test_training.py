@@ -482,6 +482,12 @@ def test_the_command_trains_from_files(
     assert read_weights(tmp_path / "a" / "last") == kept  # weights that are trained further keep their reranker
     again = ("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a")
     assert command(*again) == 0  # the same run: nothing is left to do
+    assert command(*again, "--rank", 2) == 2
+    assert "other settings (rank)" in capsys.readouterr().err
+    low = ("answerer", "--multi", multi, *short, "--rank", 2, "--out", tmp_path / "low")
+    assert command(*low) == command(*low) == 0  # goes on with the differences
+    assert SpanAnswerer(load_span_network(tmp_path / "low" / "last"), "cpu").config == config  # merged: a checkpoint as any
+    capsys.readouterr()
     assert command(*again, "--eoi-share", 0.5) == 2
     assert "other settings (eoi_share)" in capsys.readouterr().err
     assert command("answerer", "--multi", reading_as_multi, *short, "--out", tmp_path / "a") == 2

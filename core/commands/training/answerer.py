@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.cluster.connect import add_option, connected
 from core.commands.training import options
@@ -30,6 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.start_from(parser, "checkpoint to start from: a folder or a bundled name (default: the untrained base)", READER)
     options.prompting(parser)
     options.freeze(parser)
+    options.rank(parser)
     options.context(parser)
     options.eoi_share(parser)
     options.network(parser)
@@ -52,9 +53,15 @@ def check_stage(args: argparse.Namespace) -> None:
 
 def _make(args: argparse.Namespace, settings: Settings) -> Made:
     from core.models.span.checkpoints import save_span_network
+    from core.training.freezing import low_rank, whole
 
     network = span_network(args)
-    return network, build_task(args, settings, network.config), save_span_network
+    low_rank(network, args.rank, args.freeze)
+
+    def save(trained: Any, folder: Path, about: dict[str, Any]) -> None:
+        save_span_network(whole(trained), folder, about)
+
+    return network, build_task(args, settings, network.config), save
 
 
 def build_task(args: argparse.Namespace, settings: Settings, config: SpanConfig) -> AnswererTask:

@@ -20,7 +20,11 @@ SYSTEMS = ("ambiscope", "dpr-threshold", "one-pass", "jpr", "rectify")
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     limit = "maximum number of questions, drawn at random (default: %(default)s, all)"
-    options.data(parser, "annotated", "multi", limit=limit)
+    texts = {
+        "annotated": "folders with questions.json and passages.tsv: their held-out questions fit the calibration for retrieved passages",
+        "multi": "JSONL(.gz) files of question, passages, answers: they fit the calibration for questions that bring their passages",
+    }
+    options.data(parser, "annotated", "multi", limit=limit, **texts)
     parser.add_argument("--systems", nargs="+", metavar="NAME", help=f"systems to calibrate (default: {' '.join(SYSTEMS)})")
     parser.add_argument(
         "--skip",
@@ -34,7 +38,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Writes OUT/KIND/calibration.json, which belongs next to the weights of that kind (reader, answerer), and
-    OUT/runs, which later calls reuse.
+    OUT/runs, which later calls reuse.  The calibrations of retrieved passages and of questions' own ones stand beside
+    each other there.
 
     Raises InputError, CheckpointError.
     """

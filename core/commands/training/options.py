@@ -25,7 +25,7 @@ DEFAULTS: dict[str, Any] = {
     "models": 3,
     "rounds": 1,
 }
-LEAST = {"context": 2, "batch_tokens": 1, "limit": 0, "skip": 0, "freeze": 0, "repeat": 0}
+LEAST = {"context": 2, "batch_tokens": 1, "limit": 0, "skip": 0, "freeze": 0, "repeat": 0, "rank": 0}
 SHARES = ("eoi_share", "joined")
 
 _LIST: dict[str, Any] = {"type": Path, "nargs": "*", "default": []}
@@ -77,6 +77,16 @@ def freeze(parser: argparse.ArgumentParser) -> None:
         default=DEFAULTS["freeze"],
         metavar="LAYERS",
         help="number of lower encoder layers to freeze (default: %(default)s)",
+    )
+
+
+def rank(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--rank",
+        type=int,
+        default=0,
+        help="train low-rank differences of the encoder's linear maps, of this rank, instead of all weights: few questions change "
+        "little of what it knows (default: %(default)s, off)",
     )
 
 

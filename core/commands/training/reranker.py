@@ -75,9 +75,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.systems import SYSTEMS, entry_of
     from core.systems.shared.base import Options
     from core.training.data.held_out_passages import held_out_passages, own_passages
-    from core.training.judgments import fit_near, recorded
+    from core.training.judgments import calibrate_near, fit_near, recorded
     from core.training.output_cache import cached_outputs
-    from core.training.tasks.calibration import fit_calibration
     from core.training.tasks.reranker import LoopRuns, fit_reranker, runs_of
 
     if not args.annotated and not args.multi:
@@ -134,10 +133,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             )
 
     def recalibrate(folder: Path) -> None:
-        """Other rerankers give other probabilities: what was calibrated stays so."""
+        """Each calibration near what it is; under another reranker it stands for the new weights in any case."""
         if not isinstance(judged, LoopRuns) or not (checkpoint / CALIBRATIONS).is_file():
             return
-        for kind in (k for k in fitted if report[k]["kept"]):
+        for kind, weights in fitted.items():
             before, after = (
                 getattr(  # noqa: B009 - every system with calibrations has it, the protocol has not
                     Engine(replace(settings, answerer=str(where))).system(
@@ -148,10 +147,11 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
                 for where in (checkpoint, folder)
             )
             if before.calibration is not None:
-                said = f"{before.calibration.fitted_on}; then {report[kind]['questions']} judged questions"
-                runs = recorded(judged, fitted[kind])
-                found = fit_calibration(runs, said, after.place.weights, before.calibration)
-                write_calibration(folder, after.place.name, found)
+                questions = sum(bool(e.gold) for e in judged.examples)
+                said = f"{before.calibration.fitted_on}; then {questions} judged questions"
+                near = calibrate_near(recorded(judged, weights), before.calibration, said, after.place.weights)
+                write_calibration(folder, after.place.name, near.calibration)
+                report[kind]["calibration"] = near.to_json()
 
     with ExitStack() as how:
         if args.keep:

@@ -93,6 +93,8 @@ def identity(args: argparse.Namespace) -> dict[str, Any]:
         [_digest(f) for n in STARTER_FILES if (f := plain_or_gz(p / n)).exists()] for p in getattr(args, "annotated", [])
     ]
     out |= {name: getattr(args, name) for name in OWN if name in args}
+    if args.what == "answerer" and not args.rank:  # as before there was this option
+        del out["rank"]
     out["init"] = _weights(getattr(args, "init", None), args.what)
     out["reader"] = _weights(getattr(args, "reader", None), "reader")
     return out

@@ -61,9 +61,14 @@ class Additions:
     def place(self, own: Place, system: str = "") -> Place:
         """The place of the calibration with additions; `own`: the system's place without them; `system`: its name, if `own` has another."""
         if self.weights is None:
-            return own
+            return self.told_apart(own)
         said = digest_of(own.weights, self.about["reranking"], self.about["verifier"], self.about["reader_digest"])
-        return replace(own, name=f"{system or own.name} {self.kind}", weights=said)
+        return self.told_apart(replace(own, name=f"{system or own.name} {self.kind}", weights=said))
+
+    def told_apart(self, place: Place) -> Place:
+        """The place for questions that bring their passages where the system answers such, unless the kind of the weights tells them apart."""
+        own = self.parts.retriever is None and not (self.kind or "").startswith("own")
+        return place.of_own() if own else place
 
     def looping(self, model: t.AnsweringModel) -> t.AnsweringModel:
         """The answering model, or a loop over one, with its candidates rescored at each step: for one run."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from core.errors import InputError
@@ -38,11 +38,19 @@ def distinct(candidates: Sequence[Candidate], taken: Sequence[str] = ()) -> list
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a system's calibration: next to the weights of `kind`, under `name`; `weights`: a digest of all that affects its probabilities."""
+    """The place of a system's calibration: next to the weights of `kind`, under `name`; `weights`: a digest of all that affects its probabilities.
+
+    `instead`: the name that is looked for where there is none under `name`.
+    """
 
     name: str = ""
     kind: str = ""
     weights: str = ""
+    instead: str = ""
+
+    def of_own(self) -> Place:
+        """The place for questions that bring their passages, which somebody selected; without a calibration there, that of retrieved ones is used."""
+        return replace(self, name=f"{self.name} own", instead=self.name)
 
     def find(self, checkpoint: str, stop: str, wanted: str) -> Calibration | None:
         """Loads the system's calibration, if used.  `checkpoint`: name of the weights; `stop` and `wanted`: the options `stop` and `calibration`.
@@ -50,7 +58,11 @@ class Place:
         Raises InputError if the rule needs a missing calibration, CheckpointError.
         """
         folder = named_folder(checkpoint, self.kind)
-        found = read_calibration(folder, self.name, self.weights) if folder is not None and wanted == "on" else None
+        found = None
+        if folder is not None and wanted == "on":
+            found = read_calibration(folder, self.name, self.weights)
+            if found is None and self.instead:
+                found = read_calibration(folder, self.instead, self.weights)
         if found is None and stop == "expected-f1":
             raise InputError(
                 f"stop=expected-f1 needs calibrated probabilities, but there are none for '{self.name}' with these weights; use another rule, "

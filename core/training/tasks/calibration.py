@@ -68,7 +68,8 @@ class CalibrationQuestion:
 def record_runs(
     system: t.AnsweringSystem, questions: Sequence[CalibrationQuestion], file: Path, log: Callable[[str], None] = print
 ) -> list[RecordedRun]:
-    """Runs a system over questions and caches the runs in a file.  Failed questions are logged and left out.
+    """Runs a system over questions and caches the runs in a file.  Failed questions are logged and left out.  A cached run of another question that
+    had the same id, of another --multi, --limit or --skip, is made again.
 
     A system that reads once gets one step with all distinct candidates.
     """
@@ -76,8 +77,9 @@ def record_runs(
     trim(file)
     known = {run.id: run for run in read(file)}
     for number, asked in enumerate(questions, 1):
-        if asked.id in known:
+        if asked.id in known and known[asked.id].question == asked.question.text:
             continue
+        known.pop(asked.id, None)
         try:
             steps = [e for e in system.run(asked.question) if isinstance(e, t.StepFinished)]
         except AmbiscopeError as error:
@@ -102,10 +104,11 @@ def record_runs(
 
 
 def read(file: Path) -> list[RecordedRun]:
-    """The runs in a file that `record_runs` wrote."""
+    """The runs in a file that `record_runs` wrote: of each id the last."""
     if not file.exists():
         return []
-    return [_followed(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+    found = (_followed(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines())
+    return list({run.id: run for run in found}.values())
 
 
 def _followed(row: Mapping[str, Any]) -> RecordedRun:

@@ -7,17 +7,33 @@ import plotly.graph_objects as go
 
 from pages.app.markup import chart_text
 from pages.evaluations.charts.base import COLOURS, PUBLISHED, Chart, ChartRequest, Record, Runs, layout
+from storage.records.results import StoredEvaluation
+
+KEY, TITLE = "reliability", "Reliability of probabilities"
+DASHES = {"answer": "solid", "[EOI]": "dot", "evidence": "dashdot"}
 
 
-def reliability(request: ChartRequest, kept: Runs) -> Chart:
-    """Of what was said with a probability, which share was so: answers solid, [EOI] dotted, the diagonal where both are equal."""
+def missing(run: StoredEvaluation) -> str:
+    """Why a run has no diagram."""
+    if run.failed and run.failed == run.n:
+        return "every question failed"
+    if "Brier" not in run.scores:
+        return "stored without probabilities by an earlier version; evaluate again"
+    return "no answer with a probability to a question with reference answers"
+
+
+def reliability(request: ChartRequest, runs: Runs) -> Chart:
+    """Of what was said with a probability, which share was so; the diagonal is where both are equal."""
     names = request.names
-    known = {(run.id, said): own for run in kept for said, own in request.summaries[run.id]["reliability"].items()}
+    known = {(run.id, said): own for run in runs for said, own in (request.summaries[run.id].get("reliability") or {}).items()}
+    drawn = list(dict.fromkeys(key for key, _ in known))
+    without = "; ".join(f"{names[run.id]}: {missing(run)}" for run in runs if run.id not in drawn)
+    if not known:
+        return Chart(KEY, TITLE, None, empty=f"None of these runs has probabilities. {without}.")
     figure, rows = go.Figure(), []
     figure.add_trace(
         go.Scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfectly calibrated", line={"dash": "dash", "color": PUBLISHED})
     )
-    runs = list(dict.fromkeys(key for key, _ in known))
     for (key, said), own in known.items():
         bins = own["bins"]
         figure.add_trace(
@@ -28,8 +44,8 @@ def reliability(request: ChartRequest, kept: Runs) -> Chart:
                 # the more often something was said, the larger its point
                 marker={"size": [6 + 18 * (b["n"] / own["n"]) ** 0.5 for b in bins]},
                 line={
-                    "dash": "solid" if said == "answer" else "dot",
-                    "color": COLOURS[runs.index(key) % len(COLOURS)],
+                    "dash": DASHES.get(said, "dash"),
+                    "color": COLOURS[drawn.index(key) % len(COLOURS)],
                 },
                 name=f"{chart_text(names[key], 36)}, {said}: error {own['error']:.3f}",
                 customdata=[b["n"] for b in bins],
@@ -53,19 +69,21 @@ def reliability(request: ChartRequest, kept: Runs) -> Chart:
     )
     figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"})
     caption = (
-        "Solid: answers, and whether they are right. Dotted: [EOI], and whether no answer was left. Below the dashed line, the system is overconfident. "
+        "Solid: answers, and whether they are right. Dotted: [EOI], and whether no answer was left. Dots and dashes: the verifier's probability "
+        "that the evidence bears an answer out, and whether the answer is right. Below the dashed line, the system is overconfident. "
         "Error: the expected calibration error, which is the mean distance from that line."
     )
-    return Chart("reliability", "Reliability of probabilities", figure, pd.DataFrame(rows), caption)
+    caption += f" Not drawn: {without}." if without else ""
+    return Chart(KEY, TITLE, figure, pd.DataFrame(rows), caption)
 
 
 CHARTS = (
     Record(
         menu="Reliability",
-        key="reliability",
-        title="Reliability",
-        applies=lambda request, r: bool(request.summaries[r.id].get("reliability")),
-        empty="None of these runs has probabilities. Evaluate again with this version.",
+        key=KEY,
+        title=TITLE,
+        applies=lambda _request, _run: True,  # a run without probabilities is named, with the reason
+        empty="",
         draw=reliability,
     ),
 )

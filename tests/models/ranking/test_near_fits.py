@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from core.errors import InputError
+from core.models.ranking.calibration import Calibration, Platt
 from core.models.ranking.features import FEATURES
 from core.models.ranking.reranker import Weights
 from core.training.data.examples import MultiExample
-from core.training.judgments import fit_near, near
+from core.training.judgments import calibrate_near, fit_near, near
 from core.training.logit import Labelled, Logit, parameters_of
+from core.training.tasks.calibration import RecordedRun, RecordedStep
 from core.training.tasks.reranker import labelled
 from core.types import Candidate
 
@@ -86,3 +88,29 @@ def test_where_only_wrong_answers_are_known_nothing_else_is_wrong() -> None:
     known = MultiExample("Who?", (), (("Anna",),), "made", ("Otto",))
     found = labelled(known, ("Anna",), [Candidate("Otto", 0.5)], np.zeros((1, len(FEATURES))))
     assert (found.right.tolist(), found.end) == ([False], True)
+
+
+def run(number: int, probability: float, right: bool) -> RecordedRun:
+    """One step with one candidate; where it is right, it is all that there is."""
+    step = RecordedStep((("Anna", probability),), 1 - probability, "Anna")
+    last = RecordedStep((), 0.9, None)
+    return RecordedRun(str(number), "Who?", "made", ((("Anna" if right else "Bert",),),), (step, last))
+
+
+def test_judged_questions_turn_a_calibration_that_is_too_sure() -> None:
+    sure = Calibration(Platt({"odds": 1.0}, 3.0), Platt({"odds": 1.0}, -3.0), "before", "old")
+    runs = [run(i, 0.5 + 0.05 * (i % 5), i % 3 == 0) for i in range(60)]
+    found = calibrate_near(runs, sure, "after", "new")
+    assert found.kept
+    assert found.after < found.before - 0.1
+    assert (found.calibration.fitted_on, found.calibration.weights) == ("after", "new")
+    assert found.calibration.answer.bias < sure.answer.bias
+
+
+def test_a_calibration_that_cannot_be_bettered_stays_for_the_new_weights() -> None:
+    fine = Calibration(Platt({"odds": 1.0}, 0.0), Platt({"odds": 1.0}, 0.0), "before", "old")
+    one_kind = calibrate_near([run(i, 0.6, True) for i in range(4)], fine, "after", "new")
+    assert not one_kind.kept
+    assert one_kind.calibration == replace(fine, weights="new")
+    chance = calibrate_near([run(i, 0.5, i % 2 == 0) for i in range(10)], fine, "after", "new")
+    assert chance.kept or chance.calibration == replace(fine, weights="new")

@@ -59,8 +59,9 @@ def questions(tmp_path: Path) -> Path:
 class Commands:
     """Both commands: training leaves a checkpoint, evaluation a report whose F1 depends on who answers."""
 
-    def __init__(self, gain: float = 0.3, kept: bool = True) -> None:
-        self.kept = kept
+    def __init__(self, gain: float = 0.3, kept: bool = True, calibrated: bool | None = None) -> None:
+        """`calibrated`: whether the fit's calibration is kept; None: there is none."""
+        self.kept, self.calibrated = kept, calibrated
         self.calls: list[str] = []
         self.arguments: dict[str, list[str]] = {}
         self.gain = gain
@@ -84,6 +85,8 @@ class Commands:
             return
         if what == "fit":
             said = {"questions": 12, "pull": 10.0, "before": 0.4, "after": 0.5 if self.kept else 0.4, "kept": self.kept}
+            if self.calibrated is not None:
+                said["calibration"] = {"before": 0.7, "after": 0.6, "kept": self.calibrated}
             (out / "judgments.json").write_text(json.dumps({"retrieved": said}))
             return
         after = environment["AMBISCOPE_ANSWERER"].endswith(("best", "fit"))
@@ -137,6 +140,7 @@ def test_other_ends(store: Store, settings: Settings, questions: Path, tmp_path:
     made = run_loop(store, settings, options(tmp_path, questions, minutes=1.0, steps=None), run=Commands(gain))
     assert made.verdict == outcome
     assert {"worse": "worse", "undecided": "No difference"}[outcome] in made.words()
+    assert (made.checkpoint == "default") == ("are not kept" in made.words()) == (outcome == "worse")
 
 
 @pytest.fixture
@@ -176,6 +180,14 @@ def test_a_fit_that_does_not_help_is_not_kept(store: Store, settings: Settings, 
     assert "not kept." in made.words()
     assert store.evaluations.count_evaluations() == 1
     assert run_loop(store, settings, options(tmp_path, questions, steps=None), run=commands) == made
+
+
+@pytest.mark.usefixtures("twelve")
+def test_a_calibration_is_kept_for_itself(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:
+    commands = Commands(kept=False, calibrated=True)
+    made = run_loop(store, settings, options(tmp_path, questions, steps=None), run=commands)
+    assert made.checkpoint == str(tmp_path / "loop" / "fit")
+    assert "not kept. Its probabilities, calibrated further: kept." in made.words()
 
 
 @pytest.mark.usefixtures("twelve")

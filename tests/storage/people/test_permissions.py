@@ -52,6 +52,7 @@ CALLS: dict[str, Call] = {
     "judge": lambda s, who, folder: s.labels.judge(NOWHERE, 0, who, "correct"),
     "clear_judgment": lambda s, who, folder: s.labels.clear_judgment(NOWHERE, 0, who),
     "judgments": lambda s, who, folder: s.labels.judgments(NOWHERE),
+    "judged_questions": lambda s, who, folder: s.labels.judged_questions(),
     "evaluations": lambda s, who, folder: s.evaluations.evaluations(),
     "count_evaluations": lambda s, who, folder: s.evaluations.count_evaluations(),
     "evaluation_choices": lambda s, who, folder: s.evaluations.evaluation_choices(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Iterator
 from datetime import date
@@ -141,6 +142,21 @@ def test_predictions_are_linked_and_uncertain_ones_come_first(store: Store) -> N
     assert store.intake.link_predictions("Mia", made.id) == 0
     store.predictions.save_prediction(prediction("Who played part 3?", ["a"], id="q3", system="fid"))
     assert store.intake.link_predictions("Mia", made.id) == 1
+
+
+def test_calibrated_predictions_are_sorted_by_the_step_nearest_to_even_odds(store: Store) -> None:
+    """Uncalibrated, what counts is how far the best candidate is from [EOI]: 0.2 and 0.4 here; calibrated, how far from even odds."""
+    for number, best in ((0, 0.3), (1, 0.5)):
+        found = prediction(f"Who played part {number}?", ["a"], id=f"q{number}", system="fid")
+        steps = (dataclasses.replace(found.steps[0], candidates=(t.Candidate("a", best),), eoi_probability=0.1),)
+        events = tuple(dataclasses.replace(e, step=steps[0]) if isinstance(e, t.StepFinished) else e for e in found.events)
+        for calibration in (None, {"fitted_on": "practice"}):
+            info = dataclasses.replace(found.system, settings={"calibration": calibration})
+            store.predictions.save_prediction(dataclasses.replace(found, system=info, steps=steps, events=events))
+    made = project(store, 2, systems=("fid",), order="uncertainty")
+    items = store.items.items(made.id, "Mia", stage="generation")
+    assert {i.position: i.margin for i in items} == {0: pytest.approx(0.4), 1: pytest.approx(0.0)}
+    assert take(store, made, "Ada").question_id == "q1"
 
 
 # ---------------------------------------------------------------- drafts

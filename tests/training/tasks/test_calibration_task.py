@@ -129,6 +129,15 @@ def test_runs_are_kept_and_not_made_again_and_a_failed_question_is_said(tmp_path
     assert system.asked == ["one", "nowhere", "two", "nowhere"]
 
 
+def test_a_kept_run_of_another_question_with_the_same_id_is_not_taken(tmp_path: Path) -> None:
+    """Ids count the questions that were drawn: another file or another --limit gives the same ids to others."""
+    file = tmp_path / "runs.jsonl"
+    record_runs(Table(), [CalibrationQuestion("0", t.Question("one"), "here", GOLD)], file)
+    (found,) = record_runs(Table(), [CalibrationQuestion("0", t.Question("two"), "here", GOLD)], file)
+    assert found.question == "two"
+    assert read(file) == [found]
+
+
 def test_of_a_system_that_reads_once_all_candidates_are_one_turn(tmp_path: Path) -> None:
     class Once(Table):
         def run(self, question: t.Question) -> Iterator[t.Event]:

@@ -14,6 +14,7 @@ from tiny_models import word_tokenizer
 
 from benchmarks.training import toy_multi_answer as toy
 from core.errors import InputError
+from core.models.encoders.low_rank import differences
 from core.models.seq2seq.decoding import Writer
 from core.models.seq2seq.fid import load_fid, make_fid, save_fid
 from core.models.seq2seq.network import IGNORED, FidConfig
@@ -21,7 +22,7 @@ from core.models.seq2seq.small import SmallConfig, make_small
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.training.data.examples import MultiExample
-from core.training.freezing import freeze
+from core.training.freezing import freeze, low_rank, whole
 from core.training.tasks.answerer import Item
 from core.training.tasks.fid import FidTask, spliced_item, target_text, written_f1
 from core.training.tasks.seq2seq import check_repeat, saver
@@ -266,3 +267,27 @@ def test_the_reader_and_the_answerer_freeze_too(tiny_bert_folder: Path) -> None:
     assert [all(p.requires_grad for p in layer.parameters()) for layer in layers] == [False, True]
     with pytest.raises(InputError, match="the encoder has 2 layers"):
         freeze(network, 3)
+
+
+def test_low_rank_differences_are_all_of_the_encoder_that_is_trained_and_are_merged_in_a_checkpoint(
+    tiny_bert_folder: Path,
+) -> None:
+    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32)
+    network = SpanNetwork(load_base(config.base), config)
+    assert whole(network) is network
+    names = set(network.state_dict())
+    low_rank(network, 2)
+    trained = {name for name, p in network.named_parameters() if p.requires_grad}
+    assert {name for name in trained if name.startswith("encoder.")} == set(differences(network))
+    assert trained - set(differences(network))  # the head
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if name.endswith(".up"):
+                parameter += 0.1
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    made = whole(network)
+    assert set(made.state_dict()) == names
+    plain = {name.replace(".linear.", "."): value for name, value in before.items()}
+    changed = [name for name, value in made.state_dict().items() if not torch.equal(value, plain[name])]
+    assert len(changed) == len(differences(network)) // 2
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())  # it is trained on

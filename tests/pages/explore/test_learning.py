@@ -1,0 +1,127 @@
+"""From labels and corrections on Explore to the training loop: what is stored, and what the loop is begun with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_helpers import ANSWERS, ask, button, texts
+from streamlit.testing.v1 import AppTest
+
+from core.errors import InputError
+from core.settings import Settings
+from pages.agreement import training_loop
+from pages.app.shared import running
+from storage.analysis.loop import Difference, LoopOptions, LoopResult
+from storage.store import Store
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch, store: Store, tmp_path: Path) -> list[dict[str, Any]]:
+    """In place of the loop: the training row of each that was begun."""
+    found: list[dict[str, Any]] = []
+
+    def stand_in(_store: Store, _settings: Settings, options: LoopOptions, *, progress: Any) -> LoopResult:
+        file = tmp_path / f"{len(found)}.jsonl"
+        store.exports.export("training", file, filters=options.filters)
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        found.append({"out": options.out, "row": rows[0] if rows else None})
+        if not rows:
+            raise InputError("the snapshot holds no question with a correct answer")
+        d = Difference("F1 answer", 0.4, 0.5, 40, 0.1, (0.02, 0.18), 0.01)
+        return LoopResult(1, "weights", "a", "b", "better", (d,), 40, 2, 7)
+
+    monkeypatch.setattr(training_loop, "run_loop", stand_in)
+    return found
+
+
+def link(app: AppTest) -> str:
+    value = app.query_params.get("prediction", "")
+    return value[0] if isinstance(value, list) else value
+
+
+def label(app: AppTest, position: int, value: str) -> None:
+    app.segmented_control(key=f"label.{link(app)}.{position}.choice").set_value(value).run()
+
+
+def learn(app: AppTest) -> AppTest:
+    button(app, "Learn from this").click().run()
+    assert not app.exception
+    assert running("loops")["loop"].wait(20)
+    return app.run()
+
+
+def test_labels_and_a_struck_answer_count_and_the_loop_is_one_click_away(
+    app: AppTest, store: Store, settings: Settings, begun: list[dict[str, Any]]
+) -> None:
+    ask(app)
+    label(app, 0, "correct")
+    label(app, 1, "unsupported")
+    app.button(key=f"{link(app)}.strike.2").click().run()
+    assert "1 judged question; a fit needs 10 with a correct answer." in texts(app)
+    learn(app)
+    assert [(j.position, j.verdict) for j in store.labels.judgments(link(app))] == [
+        (0, "correct"),
+        (1, "unsupported"),
+        (2, "wrong"),
+    ]
+    (one,) = begun
+    assert one["out"].parent == settings.runs_dir
+    assert one["row"]["answers"] == [[ANSWERS[0]]]
+    assert sorted(one["row"]["negatives"]) == sorted(ANSWERS[1:])
+    assert one["row"]["passages"]
+    assert "The new model is better" in texts(app)
+    button(app, "Dismiss").click().run()
+    assert "The new model is better" not in texts(app)
+
+
+def test_an_added_answer_is_part_of_a_set_before_the_loop_begins(app: AppTest, begun: list[dict[str, Any]]) -> None:
+    ask(app)
+    first = link(app)
+    label(app, 1, "duplicate")  # of nothing that is held correct: no vote
+    app.text_input(key=f"{first}.new.0").set_value("Rita Moreno").run()
+    learn(app)
+    assert link(app) != first
+    (one,) = begun
+    assert one["row"]["answers"] == [["Rita Moreno"]]
+    assert "added by a person" in texts(app)
+
+
+def test_another_question_does_not_begin_the_loop(app: AppTest, begun: list[dict[str, Any]]) -> None:
+    ask(app)
+    app.session_state["explore.learn.after"] = ["another run"]
+    ask(app)
+    assert not begun
+    assert "explore.learn.after" not in app.session_state
+
+
+def test_what_went_wrong_stands_beside_the_result(app: AppTest, begun: list[dict[str, Any]]) -> None:
+    ask(app)
+    learn(app)  # nothing was judged
+    assert "no question with a correct answer" in " ".join(e.value for e in app.error)
+    assert "3 answers" in texts(app)
+
+
+def test_who_may_not_start_the_loop_sees_no_button(
+    app: AppTest, store: Store, monkeypatch: pytest.MonkeyPatch, annotate: Callable[..., Any]
+) -> None:
+    store.people.add_person("me", "Mia", "manager", password="long enough")
+    store.people.add_person("Mia", "Ann", "annotator", password="long enough")
+    ann = store.people.sign_in("Ann", "long enough")
+    monkeypatch.setattr("pages.app.shared.visitor", lambda: ann)
+    ask(app)
+    assert not [b for b in app.button if b.key == "explore.learn"]
+
+
+def test_my_items_have_the_button_too(open_app: Callable[..., AppTest], store: Store, begun: list[dict[str, Any]]) -> None:
+    from annotation_samples import project
+
+    made = project(store, 1)
+    app = open_app("annotate", project=made.id)
+    app.segmented_control(key="annotate.view").set_value("My items").run()
+    assert not app.exception
+    learn(app)
+    assert len(begun) == 1
