@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import json
-import mmap
 import os
 import shutil
 import socket
@@ -152,10 +151,24 @@ def mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...] | None = None) -
     return np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=shape))
 
 
-def read_at_random(array: NDArray[Any]) -> None:
-    """Rows of a mapped array will be read here and there: the system should not read ahead around each, which would fill memory."""
-    if isinstance(array.base, np.memmap) and hasattr(mmap, "MADV_RANDOM"):
-        array.base._mmap.madvise(mmap.MADV_RANDOM)  # type: ignore[attr-defined]
+class Rows:
+    """Single rows of an array (n, d).  Those of a mapped one are read from its file, which stays open: mapping them counts their whole
+    neighbourhoods as this process's memory."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array, self._file = array, None
+        if isinstance(array.base, np.memmap) and array.base.filename is not None and hasattr(os, "pread"):
+            self._file = open(array.base.filename, "rb", buffering=0)  # noqa: SIM115
+            if hasattr(os, "posix_fadvise"):  # the system should not read ahead around each
+                os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Raises OSError."""
+        if self._file is None:
+            return np.asarray(self._array[rows])
+        number, width = self._file.fileno(), self._array.itemsize * self._array.shape[1]
+        found = b"".join([os.pread(number, width, row * width) for row in rows.tolist()])
+        return np.frombuffer(found, self._array.dtype).reshape(-1, self._array.shape[1])
 
 
 # ---------------------------------------------------------------- whole files

@@ -175,3 +175,12 @@ def test_a_folder_made_for_nothing_goes_again(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="no such question file"):
             fails(tmp_path / "new", after=after)
         assert (tmp_path / "new").exists() is after
+
+
+def test_rows_of_a_mapped_file_are_those_of_the_array(tmp_path: Path) -> None:
+    whole = np.arange(60, dtype=np.float16).reshape(12, 5)
+    (tmp_path / "v").write_bytes(whole.tobytes())
+    rows = np.array([11, 0, 7, 7])
+    for array in (disk.mapped(tmp_path / "v", np.float16, (12, 5)), whole):
+        assert disk.Rows(array)[rows].tolist() == whole[rows].tolist()
+        assert disk.Rows(array)[rows[:0]].shape == (0, 5)
