@@ -147,7 +147,7 @@ def carry_out(args: argparse.Namespace, seed: int) -> dict[tuple[str, str], dict
                 *(["--limit", str(args.questions_limit)] if args.questions_limit else []),
             ]
             words += [word for tag in judged.tags for word in ("--tag", tag)]
-            run(words, args.device, **{name: str(t.weights) for name, t in judged.weights.items()})
+            run(words, args.device, None, "core", **{name: str(t.weights) for name, t in judged.weights.items()})
         reports[judged.table, judged.row] = json.loads((out / "report.json").read_text(encoding="utf-8"))
     return reports
 
