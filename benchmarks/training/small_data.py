@@ -1,0 +1,65 @@
+"""A few rows of every training file in the same layout, so that a whole plan can be rehearsed in seconds a stage."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from core import disk
+
+READING = 60  # rows
+MULTI = 12  # questions: a reranker wants ten
+AMBIGNQ = 80
+PASSAGES = 200
+TRAIN, HELD_OUT = 12, 12  # questions of each annotated folder, and of all of them together: a reranker wants ten
+OTHERS = 20  # passages of an annotated folder that these questions do not name
+
+
+def write_small(data: Path, annotated: Sequence[Path], out: Path, seed: int = 0) -> tuple[Path, list[Path]]:
+    """(the folder that stands for `data`, those that stand for `annotated`).  Written again, every file is the same byte for byte."""
+    rng = random.Random(seed)
+    for name, most in (("reading/train.jsonl.gz", READING), ("multi/train.jsonl.gz", MULTI)):
+        _write(out / name, _some(_lines(data / name), most, rng))
+    pairs = json.loads((data / "ambignq" / "train_light.json").read_text(encoding="utf-8"))
+    disk.write_text(out / "ambignq" / "train_light.json", json.dumps(_some(pairs, AMBIGNQ, rng)))
+    first, *rows = _lines(data / "passages" / "wiki.tsv.gz")
+    _write(out / "passages" / "wiki.tsv.gz", [first, *_some(rows, PASSAGES, rng)])
+    held_out = -(-HELD_OUT // len(annotated))
+    return out, [_annotated(folder, out / folder.name, held_out, rng) for folder in annotated]
+
+
+def _annotated(folder: Path, out: Path, held_out: int, rng: random.Random) -> Path:
+    questions = json.loads("\n".join(_lines(disk.plain_or_gz(folder / "questions.json"))))
+    chosen = [
+        q
+        for split, most in (("train", TRAIN), ("held out", held_out))
+        for q in _some([q for q in questions if q.get("split") == split], most, rng)
+    ]
+    named = {
+        i for q in chosen for a in q["annotations"] for pair in (a, *a.get("qaPairs", ())) for i in pair.get("passages", ())
+    }
+    first, *rows = _lines(disk.plain_or_gz(folder / "passages.tsv"))
+    others = {row.partition("\t")[0] for row in _some(rows, OTHERS, rng)}
+    disk.write_text(out / "questions.json", json.dumps(chosen))
+    kept = [row for row in rows if row.partition("\t")[0] in named | others]
+    disk.write_text(out / "passages.tsv", "".join(f"{line}\n" for line in (first, *kept)))
+    return out
+
+
+def _some(rows: Sequence[Any], most: int, rng: random.Random) -> list[Any]:
+    """At most so many rows, in their order."""
+    return [rows[i] for i in sorted(rng.sample(range(len(rows)), min(most, len(rows))))]
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a plain or gzipped file."""
+    raw = path.read_bytes()
+    return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8").removesuffix("\n").split("\n")
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
+    disk.write_bytes(path, gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0))
