@@ -76,7 +76,8 @@ def evaluate(
     `limit`: the first so many questions.  `out_dir`: gets `rows.jsonl` (one flushed JSON row a question) and `run.json` (what made them); if it has
     rows of the same system, settings, checkpoint and questions, these are kept and not asked again, except those that failed.  `progress` is told
     (done, total) after each question.  `seed` draws the `bootstrap` samples.  `judge`: decides what passages support (core.evaluation.judge), for the grounded metrics.
-    `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: so many questions are in work at a time (core.at_once); the rows keep the file's order, and a question's seconds then hold its waiting for the others.  `about`: plain facts for the provenance (name of the question file, tags).
+    `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: so many questions are in work at a time (core.at_once); the
+    rows keep the file's order, and a question's seconds then hold its waiting for the others.  `about`: plain facts for the provenance (name of the question file, tags).
     `long_reader`: name and reader of Disambig-F1 (core.evaluation.long_reader).  `ask`: another way to what `run_one` gives, such as several
     machines; its rows are kept as they come, and stand in the report in the file's order.
     `say` hears in one line what an earlier run left: how many rows are kept, and a row that was cut short and is made again.

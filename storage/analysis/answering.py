@@ -54,8 +54,8 @@ class Answering:
         elsewhere: Ask | None = None,
         batch: int = 1,
     ) -> None:
-        """`by` is a manager; at most `limit` items are answered, `batch` at a time (core.at_once).  `elsewhere`: who answers in place of this process, such as several
-        machines.  Raises InputError for a system that the project has not."""
+        """`by` is a manager; at most `limit` items are answered, `batch` at a time (core.at_once).  `elsewhere`: who answers in place of
+        this process, such as several machines.  Raises InputError for a system that the project has not."""
         if system not in project.systems:
             held = ", ".join(project.systems) or "none"
             raise InputError(f"'{system}' is no system of the project {project.name} ({held}); choose it in its settings first")
