@@ -28,6 +28,7 @@ from storage.records.results import Snapshot
 from storage.results.evaluations import Evaluations
 
 PRACTICE = ROOT / "data" / "practice"
+FITTED = "ambiscope"  # the system that is fitted, and so the one that is measured
 LEAST = 10  # judged questions that a fit needs (core.training.judgments.LEAST; that package imports torch)
 HUNDREDS = 200  # judged questions from which on the answering model is trained further
 METRICS = ("F1 answer", "precision", "recall", "exact set")
@@ -278,7 +279,17 @@ class _Loop:
         folder = self.out / "fit"
         report = folder / "judgments.json"
         if not self.state.get("fitted"):
-            command = ["train", "reranker", "--near", "--init", _placed(self.options.init), "--multi", str(training)]
+            command = [
+                "train",
+                "reranker",
+                "--near",
+                "--system",
+                FITTED,
+                "--init",
+                _placed(self.options.init),
+                "--multi",
+                str(training),
+            ]
             command += ["--seed", str(self.options.seed), "--keep", str(self.out / "outputs.db"), "--out", str(folder)]
             self._command(command, "fit.log", lambda: self.progress("fitting to the judgments", None))
             self._note(fitted=True)
@@ -334,7 +345,17 @@ class _Loop:
         total = min(len(questions.rows), o.limit or len(questions.rows))
         if not self.state.get(name):
             assert questions.file is not None
-            command = ["evaluate", "--questions", str(questions.file), "--out", str(folder), "--seed", str(o.seed)]
+            command = [
+                "evaluate",
+                "--system",
+                FITTED,
+                "--questions",
+                str(questions.file),
+                "--out",
+                str(folder),
+                "--seed",
+                str(o.seed),
+            ]
             command += ["--corpus", o.corpus] if o.corpus else []
             command += ["--limit", str(o.limit)] if o.limit else []
             command += [] if o.clarify else ["--no-clarify"]

@@ -161,6 +161,9 @@ def test_few_judgments_fit_rerankers_and_train_nothing(
     assert made.verdict == "better"
     assert made.checkpoint == str(tmp_path / "loop" / "fit")
     fit = commands.arguments["fit"]
+    for what in ("fit", "before", "after"):  # whatever AMBISCOPE_SYSTEM says
+        asked = commands.arguments[what]
+        assert asked[asked.index("--system") + 1] == "ambiscope"
     assert fit[3:6] == ["train", "reranker", "--near"]
     assert fit[fit.index("--multi") + 1] == str(settings.home / "snapshots" / "0001" / "training.jsonl")
     assert "F1 0.400 before, 0.500 after, on judged questions held out from the fit; kept." in made.words()
