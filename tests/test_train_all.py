@@ -19,6 +19,7 @@ from core.engine import Engine
 from core.models.ambiguity import load_ambiguity
 from core.models.encoders import packaged
 from core.models.finding import find_fid
+from core.models.ranking import verifier
 from core.settings import ROOT, Settings, child_environment
 from core.systems.shared.base import Options, answer
 from core.types import Question
@@ -126,7 +127,8 @@ def in_process(monkeypatch: pytest.MonkeyPatch, tiny_mpnet_folder: Path, one_thr
     """Each stage runs in this process, the verifier over a tiny base.  The names of the logs of what ran."""
     ran: list[str] = []
     real = packaged.packaged_folder
-    monkeypatch.setattr(packaged, "packaged_folder", lambda n: tiny_mpnet_folder if n == packaged.MPNET else real(n))
+    for owner in (packaged, verifier):  # which has it by name
+        monkeypatch.setattr(owner, "packaged_folder", lambda n: tiny_mpnet_folder if n == packaged.MPNET else real(n))
 
     def run(words: list[str], device: str, log: Path, module: str = "core", **settings: str) -> None:
         ran.append(log.stem)
