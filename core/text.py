@@ -75,6 +75,11 @@ def overlapping(a: str, b: str) -> bool:
     return contains_tokens(x, y) or contains_tokens(y, x)
 
 
+def shares_words(answer: str, others: Iterable[str]) -> bool:
+    """True if the answer equals, contains or is contained in one of the others."""
+    return any(overlapping(answer, other) for other in others)
+
+
 def content_words(text: str) -> list[str]:
     return [w for w in word_tokens(text) if w not in STOPWORDS]
 

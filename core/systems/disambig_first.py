@@ -21,7 +21,7 @@ from core.models.span.reader import PassageReader, load_reader
 from core.systems.shared.base import Options, Parts, read_extra, retrieve
 from core.systems.shared.candidates import answer_events, candidates_of, check_count, check_share
 from core.systems.shared.passage_system import PassageSystem
-from core.text import normalize_answer, overlapping
+from core.text import normalize_answer, shares_words
 
 DEFAULTS: dict[str, Any] = {
     "writer": ("rewriter", "lexicon"),
@@ -85,7 +85,7 @@ class DisambigFirst(PassageSystem):
             best = next((c for c in candidates if normalize_answer(c.text) not in banned), None)
             if best is None:
                 continue
-            if any(overlapping(best.text, a) for a in answers):  # meanings with the same answer give one answer
+            if shares_words(best.text, answers):  # meanings with the same answer give one answer
                 begun = time.perf_counter()
                 continue
             for event in answer_events([best], candidates, 0, read, time.perf_counter() - begun, number, answers):

@@ -27,7 +27,7 @@ from core.models.seq2seq.fid import load_fid, locate
 from core.systems.shared.base import Options, Parts, read_extra, retrieve
 from core.systems.shared.candidates import answer_events, check_count, check_share, choose
 from core.systems.shared.passage_system import PassageSystem
-from core.text import normalize_answer, overlapping
+from core.text import normalize_answer, shares_words
 
 BY_GENERATOR = "by generator"  # the language model if configured, else exact match
 MOST_EVIDENCE = 5  # passages for verifying a claim without evidence
@@ -217,7 +217,7 @@ class Refuel(PassageSystem):
             self.check_cancelled()
             asked = _asked(a, told, question)
             returned = self.asking([(asked, [p.passage for p in passages])])[0]
-            if not any(overlapping(r, a.text) for r in returned):
+            if not shares_words(a.text, returned):
                 failed.add(a.text)
                 yield t.AnswerRejected(a.text, f"its own question '{asked}' does not return it")
         return [a for a in answers if a.text not in failed]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from core.metrics.agreement.answer_sets import answer_set, set_f1
-from core.text import answer_key, overlapping
+from core.text import answer_key, shares_words
 from core.types import Annotation, QAPair
 
 RULE = (
@@ -91,7 +91,7 @@ def duplicates(votes: Iterable[Vote], standing: Mapping[tuple[str, str], Vote]) 
 
 def form_of(text: str, answers: Mapping[int, Sequence[str]]) -> int | None:
     """Which of these answers (number -> aliases) a duplicate says again: the only one whose words contain its or are part of them."""
-    found = [number for number, aliases in answers.items() if any(overlapping(text, alias) for alias in aliases)]
+    found = [number for number, aliases in answers.items() if shares_words(text, aliases)]
     return found[0] if len(found) == 1 else None
 
 
@@ -239,11 +239,7 @@ def consensus(votes: Sequence[Vote], statements: Sequence[Statement]) -> Consens
     answers = [tuple(forms) for g, forms in kept if balance[g] > 0]
     correct_forms = [form for forms in answers for form in forms]
     negatives = [
-        form
-        for g, forms in kept
-        if balance[g] < 0
-        for form in forms
-        if g in firm or not any(overlapping(form, other) for other in correct_forms)
+        form for g, forms in kept if balance[g] < 0 for form in forms if g in firm or not shares_words(form, correct_forms)
     ]
     return Consensus(tuple(answers), tuple(negatives), sum(balance[g] == 0 for g, _ in kept))
 

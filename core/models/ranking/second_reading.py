@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from core.models.span.answerer import shares_words
 from core.models.span.reader import Readout
-from core.text import normalize_answer
+from core.text import normalize_answer, shares_words
 from core.types import Candidate, Evidence, Proposal
 
 MOST = 3  # of a step

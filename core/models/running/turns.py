@@ -58,6 +58,7 @@ class Turns:
 BUDGET = {"cpu": 1024, "cuda": 32768}
 TURNS = Turns()  # of every model of this process
 _most = 1  # callers whose jobs go together
+_meanwhile: list[int] = []  # the same, of each `gathered` that lasts
 
 
 def gather(most: int) -> None:
@@ -73,12 +74,16 @@ def gather(most: int) -> None:
 @contextmanager
 def gathered(most: int) -> Iterator[None]:
     """`gather` for as long as it lasts; a process that gathers more keeps that."""
-    before = _most
-    gather(max(most, before))
+    _meanwhile.append(most)
     try:
         yield
     finally:
-        gather(before)
+        _meanwhile.remove(most)
+
+
+def most_together() -> int:
+    """How many callers' jobs go together now."""
+    return max(_most, *_meanwhile) if _meanwhile else _most
 
 
 class _Asked(Generic[J, R]):
@@ -99,7 +104,7 @@ class Together(Generic[J, R]):
 
     def __call__(self, jobs: Sequence[J]) -> list[R]:
         mine: _Asked[J, R] = _Asked(jobs)
-        if _most > 1:
+        if most_together() > 1:
             with self._lock:
                 self._waiting.append(mine)
         with TURNS:
@@ -131,7 +136,7 @@ class Together(Generic[J, R]):
             taken, room = [mine], BUDGET["cuda" if self._on_gpu() else "cpu"] - sum(map(self._size, mine.jobs))
             for asked in [a for a in self._waiting if a is not mine]:
                 room -= sum(map(self._size, asked.jobs))
-                if room < 0 or len(taken) >= _most:
+                if room < 0 or len(taken) >= most_together():
                     break
                 taken.append(asked)
             self._waiting = [a for a in self._waiting if a not in taken]

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from core.errors import InputError
 from core.models.seq2seq.network import fan_out
-from core.text import find_spans, normalize_answer, overlapping
+from core.text import find_spans, normalize_answer, shares_words
 from core.types import Candidate, Evidence, Passage, RetrievedPassage
 
 Method = Literal["greedy", "nucleus", "top-k", "diverse-beam"]
@@ -166,7 +166,7 @@ def merge(sequences: Sequence[Sequence[tuple[str, float]]]) -> list[tuple[str, f
             # equal answers first: one that links two groups ("dd db" with "dd" and "db") must not join both
             group = next((g for g in groups if key in g), None)
             if group is None:
-                group = next((g for g in groups if any(overlapping(key, other) for other in g)), None)
+                group = next((g for g in groups if shares_words(key, g)), None)
             if group is None:
                 groups.append(group := {})
             group.setdefault(key, []).append((number, text, probability))

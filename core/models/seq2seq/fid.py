@@ -35,8 +35,7 @@ from core.models.seq2seq.network import FidConfig, FidNetwork
 from core.models.seq2seq.network import fan_out as _fan_out
 from core.models.seq2seq.released import load_released
 from core.models.seq2seq.small import load_small
-from core.models.span.answerer import shares_words
-from core.text import find_spans, normalize_answer, occurrences
+from core.text import find_spans, normalize_answer, occurrences, shares_words
 from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
 
 PROMPTS = "prompts.safetensors"  # learned prompts, where prompting="learned"

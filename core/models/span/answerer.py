@@ -23,7 +23,7 @@ from core.models.span.network import SpanNetwork
 from core.models.span.reader import PassageReader
 from core.models.span.rows import Rows
 from core.models.weights.files import digest
-from core.text import normalize_answer, overlapping
+from core.text import normalize_answer, shares_words
 from core.types import Candidate, Job, Proposal, RetrievedPassage
 
 READINGS_KEPT = 64  # questions whose reader output is cached
@@ -56,11 +56,6 @@ class Scored:
     eoi: float
     rows: Rows
     read: torch.Tensor | None = None
-
-
-def shares_words(answer: str, previous: Sequence[str]) -> bool:
-    """True if the answer equals, contains or is contained in a previous one."""
-    return any(overlapping(answer, p) for p in previous)
 
 
 class SpanAnswerer(SpanModel):

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import torch
 
-from core.models.span.answerer import EXAMINED, Scored, SpanAnswerer, shares_words
+from core.models.span.answerer import EXAMINED, Scored, SpanAnswerer
 from core.models.span.model import to_candidate, top_spans
 from core.models.span.rows import Rows
-from core.text import find_spans, normalize_answer
+from core.text import find_spans, normalize_answer, shares_words
 from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from core.text import overlapping
+from core.text import shares_words
 from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 
 UNEVEN = 2  # words by which the parts of a list may differ: more is mostly a phrase with "and" in it
@@ -85,4 +85,4 @@ class PartByPart:
 
 def _new(candidates: Sequence[Candidate], previous: Sequence[str]) -> tuple[Candidate, ...]:
     """Those that share no words with a previous answer."""
-    return tuple(c for c in candidates if not any(overlapping(c.text, p) for p in previous))
+    return tuple(c for c in candidates if not shares_words(c.text, previous))

@@ -16,7 +16,7 @@ from core.errors import InputError
 from core.models.finding import named_folder
 from core.models.ranking.calibration import Calibration, describe, read_calibration
 from core.systems.shared.expected_f1 import most_expected
-from core.text import normalize_answer, overlapping
+from core.text import normalize_answer, shares_words
 from core.types import Candidate, Question
 
 Rule = Literal["compare", "threshold", "expected-f1"]
@@ -31,7 +31,7 @@ def distinct(candidates: Sequence[Candidate], taken: Sequence[str] = ()) -> list
     """The candidates that neither contain nor are part of a better one or of `taken`: at most one of two readings of an answer is right."""
     kept: list[Candidate] = []
     for c in candidates:
-        if not any(overlapping(c.text, other) for other in (*taken, *(k.text for k in kept))):
+        if not shares_words(c.text, (*taken, *(k.text for k in kept))):
             kept.append(c)
     return kept
 

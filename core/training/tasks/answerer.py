@@ -23,12 +23,12 @@ from torch import Tensor, nn
 from core import disk
 from core.errors import InputError
 from core.models.running.device import bf16_autocast
-from core.models.span.answerer import SpanAnswerer, shares_words
+from core.models.span.answerer import SpanAnswerer
 from core.models.span.model import collate, load_tokenizer
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.models.span.rows import Rows, label_spans, passage_rows, prompt_row
 from core.settings import Settings
-from core.text import find_spans
+from core.text import find_spans, shares_words
 from core.training.data import mixtures
 from core.training.data.chunks import draw, stream
 from core.training.data.examples import MultiExample, ReadingExample, Titled, crop

@@ -25,7 +25,7 @@ from core.settings import OFF
 from core.systems.shared.additions import Additions, examined
 from core.systems.shared.base import Options, Parts, answer
 from core.systems.shared.iterative import AmbigPrompt
-from core.systems.shared.lists import PartByPart, parts_of
+from core.systems.shared.lists import PartByPart, by_parts, parts_of
 from core.systems.shared.stopping import distinct
 from core.text import normalize_answer
 from core.training.data.examples import MultiExample
@@ -200,7 +200,7 @@ class OnceRuns:
         self.examples, self.log = examples, log
         self._plain: dict[int, float] = {}
         self._kept: list[tuple[Sequence[Candidate], NDArray[np.float64]]] = []
-        self._lists: list[bool] = []  # whether lists are read by their parts
+        self._lists: list[Sequence[RetrievedPassage]] = []  # the passages whose lists are read by their parts
         for _, noting in systems.values():
             noting.additions = _Recorder(noting.parts)
         for i, (example, (corpus, question)) in enumerate(zip(examples, asked)):
@@ -210,7 +210,7 @@ class OnceRuns:
             noted, embed = noting.additions.noted, noting.parts.embed
             found = [n for n in noted if n[1]]
             noted.clear()
-            self._lists.append(any(apart and len(passages) == 1 for passages, _, _, apart in found))
+            self._lists.append(next((passages for passages, _, _, apart in found if apart), ()))
             if not found:
                 self._kept.append(((), np.zeros((0, len(FEATURES)))))
                 continue
@@ -229,13 +229,11 @@ class OnceRuns:
         candidates, values = self._kept[i]
         scores = weights.scores(values)
         ordered = [candidates[j] for j in np.argsort(-scores, kind="stable") if scores[j] >= 0]
-        if self._lists[i]:
-            ordered = [part for c in ordered for part in parts_of(c)]
-        return [c.text for c in distinct(ordered)][:MAX_ANSWERS]
+        return [c.text for c in distinct(by_parts(ordered, self._lists[i]))][:MAX_ANSWERS]
 
     def steps(self, ids: Sequence[int]) -> list[Labelled]:
         return [
-            labelled(self.examples[i], (), [c], values[j : j + 1], self._lists[i])
+            labelled(self.examples[i], (), [c], values[j : j + 1], len(self._lists[i]) == 1)
             for i in ids
             for candidates, values in (self._kept[i],)
             for j, c in enumerate(candidates)

@@ -6,12 +6,10 @@ import threading
 
 import pytest
 
-from core.at_once import in_order
 from core.models.running import turns
+from core.systems.shared.at_once import in_order
 
-
-def gathered() -> int:
-    return turns._most
+gathered = turns.most_together
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -48,3 +46,14 @@ def test_a_process_that_gathers_more_keeps_that() -> None:
         assert gathered() == 8
     finally:
         turns.gather(1)
+
+
+def test_two_at_a_time_leave_nothing_behind() -> None:
+    """The one that began first ends first, as evaluations in the app may."""
+    one, other = in_order(abs, [1, 2, 3], 2), in_order(abs, [1, 2, 3], 4)
+    next(one), next(other)
+    assert gathered() == 4
+    one.close()
+    assert gathered() == 4
+    other.close()
+    assert gathered() == 1
