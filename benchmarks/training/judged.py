@@ -3,11 +3,14 @@
     python -m benchmarks.training.judged --multi TRAIN --dev DEV --out FOLDER --quick [--source multispanqa] [--counts 25 50 100 200] [--draws 5]
     [--order random uncertain]
 
+    python -m benchmarks.training.judged --by-hand data/documentation --out FOLDER
+
 Gold answers of the train part stand for what a person would judge.  The fit is the loop's first stage (core.training.judgments).  F1 on the dev part of
 the same source: of each question the mean over the draws, against the present weights, with a 95% paired bootstrap interval over questions.  `--order uncertain`: of the
 questions of a draw those are judged first of which the system is least certain, as a project's queue has them (core.metrics.calibration.margin); with both
 orders the last column is what that brings more than judging as many at random, the same draws paired.  Without
---dev the train questions outside the pool that is drawn from are asked instead: for choices between ways to fit.  FOLDER keeps what the models said and
+--dev the train questions outside the pool that is drawn from are asked instead: for choices between ways to fit.  `--by-hand` takes the questions that somebody judged on a corpus (questions.jsonl, passages.tsv):
+of five parts each is asked after a fit to the four others, against the present weights.  FOLDER keeps what the models said and
 each fit, so that the same command goes on where it ended.
 """
 
@@ -35,11 +38,12 @@ from core.models.ranking.reranker import Weights, read_weights
 from core.models.running.device import bf16_autocast, pick_device
 from core.settings import OFF, Settings
 from core.systems.shared.base import Options
+from core.training.data.examples import read_multi
 from core.training.data.held_out_passages import own_passages
-from core.training.judgments import SHIFTS, fit_near, near, recorded
+from core.training.judgments import FOLDS, SHIFTS, fit_near, near, recorded
 from core.training.logit import Logit, with_parameters
 from core.training.output_cache import cached_outputs
-from core.training.tasks.calibration import RecordedRun
+from core.training.tasks.calibration import RecordedRun, fit_calibration, reliable
 from core.training.tasks.reranker import LoopRuns, Runs, runs_of
 from core.types import Candidate
 
@@ -80,6 +84,36 @@ class Kept:
         self.rows.append(row)
         with self.file.open("a", encoding="utf-8") as out:
             out.write(json.dumps(row) + "\n")
+
+
+def by_hand(engine: Engine, folder: Path, seed: int) -> list[str]:
+    """F1 of judged questions over their corpus, each part after a fit to the others: a line a question, and what the fits bring."""
+    examples, name = list(read_multi(folder / "questions.jsonl")), folder.resolve().name
+    engine.library.create(name, [folder / "passages.tsv"])
+    passages = engine.corpus(name).search_many([e.question for e in examples], engine.settings.top_k)
+    verified = engine.settings.verifier != OFF
+    runs, about = runs_of(engine, SYSTEM, examples, passages, [name] * len(examples), verified, lambda _: None)
+    present = read_weights(about["folder"], "retrieved_verified" if verified else "retrieved", SYSTEM)
+    if present is None:
+        raise CheckpointError(f"{SYSTEM} has no reranker for retrieved passages: there is nothing to fit near")
+    order = list(range(len(examples)))
+    random.Random(seed).shuffle(order)
+    before, after, said = runs.f1(order, present), dict[int, float](), []
+    answers = {i: runs.answers(i, present) for i in order} if isinstance(runs, LoopRuns) else {}
+    for part in (order[i::FOLDS] for i in range(FOLDS)):
+        fit = fit_near(runs, present, ids=[i for i in order if i not in part])
+        after |= runs.f1(part, fit.weights)
+        said.append(json.dumps(fit.to_json()))
+    lines = [
+        f"{100 * before[i]:.0f}\t{100 * after[i]:.0f}\t{examples[i].question}\t{answers.get(i, [])}" for i in sorted(order)
+    ]
+    old, new = ([scores[i] for i in order] for scores in (before, after))
+    means = [f"{100 * sum(scores) / len(scores):.1f}" for scores in (old, new)]
+    return [
+        *lines,
+        *said,
+        f"{len(order)} questions, F1 {means[0]}, after a fit to four fifths {means[1]}: {_difference(new, old)}",
+    ]
 
 
 def runs_over(engine: Engine, found: Any) -> tuple[Runs, Weights]:
@@ -123,6 +157,18 @@ def measure(kept: Kept, engine: Engine, args: argparse.Namespace, source: str) -
             scores = list(asked.f1(everything, fit.weights).values())
             kept.add({"source": source, "count": count, "draw": draw, "order": order, **fit.to_json(), "f1": scores})
             print(f"{source} {count} {order} draw {draw}: {fit.to_json()}, {100 * sum(scores) / len(scores):.1f}", flush=True)
+
+
+def calibrated(engine: Engine, args: argparse.Namespace) -> list[str]:
+    """What a calibration fitted to the judged questions of all sources makes of the errors of the questions that are asked: a line a kind."""
+    fitted, asked = [], []
+    for source in args.source:
+        for file, most, into in ((args.multi, args.pool, fitted), (args.dev, 0, asked)):
+            runs, present = runs_over(engine, own_passages(engine, [file], most, sources=[source]))
+            assert isinstance(runs, LoopRuns), f"{SYSTEM} is a loop"
+            into += recorded(runs, present)
+    found = reliable(asked, [fit_calibration(fitted)] * len(asked))
+    return [f"{kind}: {json.dumps(values)}" for kind, values in found.items()]
 
 
 def calibration_of(engine: Engine) -> Calibration | None:
@@ -218,7 +264,9 @@ def table(rows: Sequence[Row], draws: int) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     quiet_libraries()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--multi", type=Path, required=True, metavar="FILE", help="questions that are judged")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--multi", type=Path, metavar="FILE", help="questions that are judged")
+    what.add_argument("--by-hand", type=Path, metavar="FOLDER", help="questions that somebody judged on a corpus")
     parser.add_argument("--dev", type=Path, metavar="FILE", help="questions of the same sources to test on")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--source", nargs="+", default=SOURCES, metavar="NAME")
@@ -230,9 +278,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--ways", action="store_true", help="compare ways to fit the largest count of the first draw, ungated, instead"
     )
+    parser.add_argument(
+        "--calibrate", action="store_true", help="fit a calibration to the judged questions instead, and say its error on --dev"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="read in bf16 where it is native")
     args = parser.parse_args(argv)
+    if args.calibrate and not (args.multi and args.dev):
+        parser.error("--calibrate needs --multi and --dev")
     settings = Settings.from_env()
     engine = Engine(settings)
     kept = Kept(args.out)
@@ -241,6 +294,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         how.enter_context(cached_outputs(args.out / "outputs.sqlite"))
         if args.quick:
             how.enter_context(bf16_autocast(pick_device(settings.device)))
+        if args.by_hand:
+            print("\n".join(by_hand(engine, args.by_hand, args.seed)))
+            return 0
+        if args.calibrate:
+            print("\n".join(calibrated(engine, args)))
+            return 0
         for source in args.source:
             measure(kept, engine, args, source)
             print("\n".join(table(kept.rows, args.draws)), flush=True)

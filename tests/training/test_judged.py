@@ -67,3 +67,22 @@ def test_both_orders_are_measured_on_the_same_questions(
     kept = [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]
     assert [(r["count"], r.get("order")) for r in kept] == [(0, None), (10, "random"), (10, "uncertain")]
     assert capsys.readouterr().out.splitlines()[-1].startswith("| made | 10 | uncertain |")
+
+
+def test_questions_judged_on_a_corpus_are_asked_after_a_fit_to_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("AMBISCOPE_VERIFIER", "off")
+    towns = "Rome Oslo Bern Cairo Lima Paris Riga Sofia Delhi Tokyo Lagos Quito Dakar Hanoi".split()
+    folder = tmp_path / "towns"
+    folder.mkdir()
+    rows = [{"question": f"Where was race {i} won?", "passages": [], "answers": [[t]]} for i, t in enumerate(towns)]
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    passages = [f"p{i}\tRace {i} was won in {t}.\tRace {i}\n" for i, t in enumerate(towns)]
+    (folder / "passages.tsv").write_text("id\ttext\ttitle\n" + "".join(passages), encoding="utf-8")
+    assert main(["--by-hand", str(folder), "--out", str(tmp_path / "out")]) == 0
+    *questions, first, _, _, _, _, all_of_them = capsys.readouterr().out.splitlines()
+    assert [q.split("\t")[2] for q in questions] == [r["question"] for r in rows]
+    assert json.loads(first)["questions"] == 11  # of 14: three are asked
+    assert all_of_them.startswith("14 questions, F1 ")
