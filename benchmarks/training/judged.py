@@ -86,7 +86,7 @@ class Kept:
             out.write(json.dumps(row) + "\n")
 
 
-def by_hand(engine: Engine, folder: Path, seed: int) -> list[str]:
+def by_hand(engine: Engine, folder: Path, draws: int) -> list[str]:
     """F1 of judged questions over their corpus, each part after a fit to the others: a line a question, and what the fits bring."""
     examples, name = list(read_multi(folder / "questions.jsonl")), folder.resolve().name
     engine.library.create(name, [folder / "passages.tsv"])
@@ -96,24 +96,29 @@ def by_hand(engine: Engine, folder: Path, seed: int) -> list[str]:
     present = read_weights(about["folder"], "retrieved_verified" if verified else "retrieved", SYSTEM)
     if present is None:
         raise CheckpointError(f"{SYSTEM} has no reranker for retrieved passages: there is nothing to fit near")
-    order = list(range(len(examples)))
-    random.Random(seed).shuffle(order)
-    before, after, said = runs.f1(order, present), dict[int, float](), []
-    answers = {i: runs.answers(i, present) for i in order} if isinstance(runs, LoopRuns) else {}
-    for part in (order[i::FOLDS] for i in range(FOLDS)):
-        fit = fit_near(runs, present, ids=[i for i in order if i not in part])
-        after |= runs.f1(part, fit.weights)
-        said.append(json.dumps(fit.to_json()))
+    answers = [runs.answers(i, present) for i in range(len(examples))] if isinstance(runs, LoopRuns) else []
+    before, after, line = crossed(runs, present, range(draws))
     lines = [
-        f"{100 * before[i]:.0f}\t{100 * after[i]:.0f}\t{examples[i].question}\t{answers.get(i, [])}" for i in sorted(order)
+        f"{100 * x:.0f}\t{100 * y:.0f}\t{e.question}\t{a}" for x, y, e, a in zip(before, after, examples, answers, strict=True)
     ]
-    old, new = ([scores[i] for i in order] for scores in (before, after))
-    means = [f"{100 * sum(scores) / len(scores):.1f}" for scores in (old, new)]
-    return [
-        *lines,
-        *said,
-        f"{len(order)} questions, F1 {means[0]}, after a fit to four fifths {means[1]}: {_difference(new, old)}",
-    ]
+    return [*lines, line]
+
+
+def crossed(runs: Runs, present: Weights, seeds: Sequence[int]) -> tuple[list[float], list[float], str]:
+    """(F1 of each question; F1 after a fit to other questions; what to print).  Of five parts each is asked after a fit to the four others; with
+    several seeds, of as many divisions the mean."""
+    order, kept = list(range(len(runs.examples))), list[bool]()
+    before, after = list(runs.f1(order, present).values()), [0.0] * len(order)
+    for seed in seeds:
+        drawn = random.Random(seed).sample(order, len(order))
+        for part in (drawn[i::FOLDS] for i in range(FOLDS)):
+            fit = fit_near(runs, present, ids=[i for i in drawn if i not in part])
+            kept.append(fit.kept)
+            for i, score in runs.f1(part, fit.weights).items():
+                after[i] += score / len(seeds)
+    old, new = (f"{100 * sum(scores) / len(scores):.1f}" for scores in (before, after))
+    line = f"{len(order)} questions, F1 {old}, after a fit to four fifths {new}: {_difference(after, before)}; {sum(kept)} of {len(kept)} kept"
+    return before, after, line
 
 
 def runs_over(engine: Engine, found: Any) -> tuple[Runs, Weights]:
@@ -281,11 +286,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--calibrate", action="store_true", help="fit a calibration to the judged questions instead, and say its error on --dev"
     )
+    parser.add_argument(
+        "--new",
+        action="store_true",
+        help="let four fifths of --dev be judged instead, which no model was trained on, and ask the others",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="read in bf16 where it is native")
     args = parser.parse_args(argv)
-    if args.calibrate and not (args.multi and args.dev):
-        parser.error("--calibrate needs --multi and --dev")
+    if (args.calibrate or args.new) and not (args.multi and args.dev):
+        parser.error("--calibrate and --new need --multi and --dev")
     settings = Settings.from_env()
     engine = Engine(settings)
     kept = Kept(args.out)
@@ -295,7 +305,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.quick:
             how.enter_context(bf16_autocast(pick_device(settings.device)))
         if args.by_hand:
-            print("\n".join(by_hand(engine, args.by_hand, args.seed)))
+            print("\n".join(by_hand(engine, args.by_hand, args.draws)))
+            return 0
+        if args.new:
+            for source in args.source:
+                own = runs_over(engine, own_passages(engine, [args.dev], sources=[source]))
+                print(source, crossed(*own, range(args.draws))[2], flush=True)
             return 0
         if args.calibrate:
             print("\n".join(calibrated(engine, args)))
