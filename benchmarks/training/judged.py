@@ -9,8 +9,9 @@ Gold answers of the train part stand for what a person would judge.  The fit is 
 the same source: of each question the mean over the draws, against the present weights, with a 95% paired bootstrap interval over questions.  `--order uncertain`: of the
 questions of a draw those are judged first of which the system is least certain, as a project's queue has them (core.metrics.calibration.margin); with both
 orders the last column is what that brings more than judging as many at random, the same draws paired.  Without
---dev the train questions outside the pool that is drawn from are asked instead: for choices between ways to fit.  `--by-hand` takes the questions that somebody judged on a corpus (questions.jsonl, passages.tsv):
-of five parts each is asked after a fit to the four others, against the present weights.  FOLDER keeps what the models said and
+--dev the train questions outside the pool that is drawn from are asked instead: for choices between ways to fit.  `--by-hand` takes the questions that
+somebody judged on a corpus (questions.jsonl, passages.tsv), `--new` those of --dev, which no model was trained on: of five parts each is asked after a fit to the
+four others, against the present weights.  `--calibrate` fits a calibration instead.  FOLDER keeps what the models said and
 each fit, so that the same command goes on where it ended.
 """
 
@@ -34,7 +35,7 @@ from core.evaluation.folder import trim
 from core.metrics.calibration import margin
 from core.metrics.significance.bootstrap import compare
 from core.models.ranking.calibration import Calibration
-from core.models.ranking.reranker import Weights, read_weights
+from core.models.ranking.reranker import Kind, Weights, read_weights
 from core.models.running.device import bf16_autocast, pick_device
 from core.settings import OFF, Settings
 from core.systems.shared.base import Options
@@ -91,12 +92,8 @@ def by_hand(engine: Engine, folder: Path, draws: int) -> list[str]:
     examples, name = list(read_multi(folder / "questions.jsonl")), folder.resolve().name
     engine.library.create(name, [folder / "passages.tsv"])
     passages = engine.corpus(name).search_many([e.question for e in examples], engine.settings.top_k)
-    verified = engine.settings.verifier != OFF
-    runs, about = runs_of(engine, SYSTEM, examples, passages, [name] * len(examples), verified, lambda _: None)
-    present = read_weights(about["folder"], "retrieved_verified" if verified else "retrieved", SYSTEM)
-    if present is None:
-        raise CheckpointError(f"{SYSTEM} has no reranker for retrieved passages: there is nothing to fit near")
-    answers = [runs.answers(i, present) for i in range(len(examples))] if isinstance(runs, LoopRuns) else []
+    runs, present = runs_over(engine, (examples, passages), name)
+    answers = [runs.answers(i, present) for i in range(len(examples))]
     before, after, line = crossed(runs, present, range(draws))
     lines = [
         f"{100 * x:.0f}\t{100 * y:.0f}\t{e.question}\t{a}" for x, y, e, a in zip(before, after, examples, answers, strict=True)
@@ -121,13 +118,15 @@ def crossed(runs: Runs, present: Weights, seeds: Sequence[int]) -> tuple[list[fl
     return before, after, line
 
 
-def runs_over(engine: Engine, found: Any) -> tuple[Runs, Weights]:
-    """The runs of these questions, and the reranker that the system has for them."""
+def runs_over(engine: Engine, found: Any, corpus: str = "") -> tuple[LoopRuns, Weights]:
+    """The runs of these questions, and the reranker that the system has for them.  `corpus`: "" where they bring their passages."""
     verified = engine.settings.verifier != OFF
-    runs, about = runs_of(engine, SYSTEM, *found, [""] * len(found[0]), verified, lambda _: None)
-    weights = read_weights(about["folder"], "own_verified" if verified else "own", SYSTEM)
+    runs, about = runs_of(engine, SYSTEM, *found, [corpus] * len(found[0]), verified, lambda _: None)
+    assert isinstance(runs, LoopRuns), f"{SYSTEM} is a loop"
+    kind: Kind = ("retrieved_verified" if verified else "retrieved") if corpus else ("own_verified" if verified else "own")
+    weights = read_weights(about["folder"], kind, SYSTEM)
     if weights is None:
-        raise CheckpointError(f"{SYSTEM} has no reranker for questions that bring their passages: there is nothing to fit near")
+        raise CheckpointError(f"{SYSTEM} has no reranker {kind}: there is nothing to fit near")
     return runs, weights
 
 
@@ -170,7 +169,6 @@ def calibrated(engine: Engine, args: argparse.Namespace) -> list[str]:
     for source in args.source:
         for file, most, into in ((args.multi, args.pool, fitted), (args.dev, 0, asked)):
             runs, present = runs_over(engine, own_passages(engine, [file], most, sources=[source]))
-            assert isinstance(runs, LoopRuns), f"{SYSTEM} is a loop"
             into += recorded(runs, present)
     found = reliable(asked, [fit_calibration(fitted)] * len(asked))
     return [f"{kind}: {json.dumps(values)}" for kind, values in found.items()]
@@ -183,9 +181,8 @@ def calibration_of(engine: Engine) -> Calibration | None:
     return found
 
 
-def margins(runs: Runs, weights: Weights, calibration: Calibration | None) -> dict[int, float]:
+def margins(runs: LoopRuns, weights: Weights, calibration: Calibration | None) -> dict[int, float]:
     """How certain the system is of each question: 0 where it is least."""
-    assert isinstance(runs, LoopRuns), f"{SYSTEM} is a loop"
     return {int(run.id): margin_of(run, calibration) for run in recorded(runs, weights)}
 
 

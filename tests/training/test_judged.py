@@ -12,6 +12,12 @@ from core.models.ranking.calibration import Calibration, Platt
 from core.training.tasks.calibration import RecordedRun, RecordedStep
 
 
+@pytest.fixture
+def without_verifier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("AMBISCOPE_VERIFIER", "off")
+
+
 def test_a_run_is_as_certain_as_its_least_certain_step_up_to_its_end() -> None:
     steps = (
         RecordedStep((("Rome", 0.9),), 0.1, "Rome"),
@@ -45,10 +51,8 @@ def test_the_table_has_both_orders_and_what_the_one_brings_more() -> None:
 
 
 def test_both_orders_are_measured_on_the_same_questions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, without_verifier: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("AMBISCOPE_VERIFIER", "off")
     names = "Anna Bert Cleo Dora Emil Fritz Greta Hugo Ida Jan Karl Lena Mia Nora Otto Paul".split()
     rows = (
         {
@@ -70,10 +74,8 @@ def test_both_orders_are_measured_on_the_same_questions(
 
 
 def test_questions_judged_on_a_corpus_are_asked_after_a_fit_to_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, without_verifier: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("AMBISCOPE_VERIFIER", "off")
     towns = "Rome Oslo Bern Cairo Lima Paris Riga Sofia Delhi Tokyo Lagos Quito Dakar Hanoi".split()
     folder = tmp_path / "towns"
     folder.mkdir()
