@@ -87,14 +87,14 @@ def greedy(model: Any, states: Tensor, mask: Tensor, length: int) -> Tensor:
 def compared(network: FidNetwork, batch: FidBatch, want: dict[str, Tensor]) -> Differences:
     """The largest absolute difference of each reference value; of "generated", the number of tokens that differ."""
     with torch.no_grad():
-        states, mask = network.encode(batch)  # (1, R * L, d)
+        states, mask = network.encode(batch)
         logits = network(batch, want["labels"])
         loss = nn.functional.cross_entropy(logits.flatten(0, 1), want["labels"].flatten())
         length = want["generated"].shape[1]
         tokens = nn.functional.pad(greedy(network.model, states, mask, length), (0, length))[:, :length]
-    states, mask = states[0], mask[0]
+    real = want["encoder_states"].flatten(0, 1)[batch.mask.flatten()]  # of R * L tokens
     return {
-        "encoder_states": float((states - want["encoder_states"].flatten(0, 1))[mask].abs().max()),
+        "encoder_states": float((states[mask] - real).abs().max()),
         "decoder_logits": float((logits - want["decoder_logits"]).abs().max()),
         "loss": float((loss - want["loss"]).abs().max()),
         "generated": float((tokens != want["generated"]).sum()),

@@ -114,8 +114,9 @@ def t5_network(size: str) -> Any:
 
 
 def t5_ways(network: Any, passages: int) -> dict[str, Way]:
-    from core.models.seq2seq.network import FidBatch
+    from core.models.seq2seq.network import FidBatch, FidNetwork
 
+    fid = FidNetwork(network.model, replace(network.config, prompting="separate"), network.eoi)
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(2, 32_000, (passages, TOKENS), generator=generator)
 
@@ -134,8 +135,7 @@ def t5_ways(network: Any, passages: int) -> dict[str, Way]:
 
     def single() -> None:
         with torch.inference_mode():
-            states = network.model.get_encoder()(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-            write(states.reshape(1, -1, states.shape[-1]), torch.ones(1, ids.numel(), dtype=torch.bool), SPLICED)
+            write(*fid.encode(batch(passages, 0)), SPLICED)  # no prompt: its row has no token
 
     def loop(later: int) -> None:
         with torch.inference_mode():

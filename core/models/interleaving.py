@@ -16,13 +16,12 @@ Differences of the first from the paper, all of them choices that it leaves open
 prefixes in prompt-tuning, because tokens of different rows have no distance; padding rows and padding tokens are never seen.
 
 Three layouts of the same computation, all with torch's fused attention, which keeps no matrix of scores.  `interleaved_attention` takes padded rows
-(B * R, L) and does all rows at once, which suits a GPU; on a CPU at inference it takes row by row, each at its own length.  With `packed` the rows come without padding at all, one after another in one long row (1, T): every layer of the
-encoder then computes real tokens only.
+(B * R, L) and does all rows at once, which suits a GPU; on a CPU at inference it takes row by row, each at its own length.  With `packed` the
+rows come without padding at all, one after another in one long row (1, T): every layer of the encoder then computes real tokens only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -76,22 +75,32 @@ def _fused(
     return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout, scale=scaling)
 
 
-def _packed(query: Tensor, key: Tensor, value: Tensor, packing: Packing, scaling: float) -> Tensor:
+def _packed(
+    query: Tensor, key: Tensor, value: Tensor, packing: Packing, scaling: float, position_bias: Tensor | None = None
+) -> Tensor:
     """(1, H, T, D) -> (1, H, T, D).  Each row at its own length; a question's rows lie side by side, so Eq. 6's keys are one slice."""
+
+    def inside(length: int, before: int, after: int) -> Tensor | None:
+        """The position bias of a row for its own keys, and 0 for those of other rows before and after them."""
+        if position_bias is None:
+            return None
+        return nn.functional.pad(position_bias[..., :length, :length], (before, after))
+
     group = packing.rows or 1
     questions = [packing.lengths[i : i + group] for i in range(0, len(packing.lengths), group)]
     sizes = [sum(lengths) for lengths in questions]
     parts: list[Tensor] = []
     # split, not slices: the gradient of a slice is as long as the whole row, that of a split is one concatenation
-    for lengths, q, k, v in zip(questions, *(t.split(sizes, dim=2) for t in (query, key, value))):
+    for lengths, size, q, k, v in zip(questions, sizes, *(t.split(sizes, dim=2) for t in (query, key, value))):
         own_q, own_k, own_v = (t.split(lengths, dim=2) for t in (q, k, v))
-        if lengths[0]:  # Eq. 6: the prompt sees itself and all passages
-            parts.append(_fused(own_q[0], k, v, scaling))
+        p = lengths[0]
+        if p:  # Eq. 6: the prompt sees itself and all passages
+            parts.append(_fused(own_q[0], k, v, scaling, inside(p, 0, size - p)))
         for row in range(1, group):  # Eq. 4: a passage sees the prompt and itself
             if lengths[row]:
                 keys, values = torch.cat([own_k[0], own_k[row]], dim=2), torch.cat([own_v[0], own_v[row]], dim=2)
-                parts.append(_fused(own_q[row], keys, values, scaling))
-    return torch.cat(parts, dim=2)
+                parts.append(_fused(own_q[row], keys, values, scaling, inside(lengths[row], p, 0)))
+    return torch.cat(parts, dim=2) if parts else torch.zeros_like(query)
 
 
 def _row_lengths(seen: Tensor) -> list[int] | None:
@@ -102,42 +111,16 @@ def _row_lengths(seen: Tensor) -> list[int] | None:
     return [int(n) for n in counts.tolist()] if bool(prefix) else None
 
 
-def _row_by_row(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    lengths: Sequence[int],
-    rows: int | None,
-    prompt_tokens: int,
-    scaling: float,
-    bias: Tensor | None,
+def _without_padding(
+    query: Tensor, key: Tensor, value: Tensor, packing: Packing, scaling: float, position_bias: Tensor | None
 ) -> Tensor:
-    """The padded layout without its padding: (B * R, H, L, D) -> the same, zeros where there is no token."""
+    """The padded layout by the packed one: (B * R, H, L, D) -> the same, zeros where there is no token."""
+    q, k, v = (torch.cat([row[:, :n] for row, n in zip(t, packing.lengths)], 1)[None] for t in (query, key, value))
     out = torch.zeros_like(query)
-    group = rows or 1
-    for first in range(0, len(lengths), group):
-        p = min(lengths[first], prompt_tokens) if rows else 0
-        k_prompt, v_prompt = key[first, :, :p], value[first, :, :p]  # (H, P, D)
-        members = range(first + 1, first + group) if rows else range(first, first + 1)
-        if p:
-            keys = [k_prompt, *(key[r, :, : lengths[r]] for r in members)]
-            values = [v_prompt, *(value[r, :, : lengths[r]] for r in members)]
-            whole = sum(k.shape[1] for k in keys)
-            own = None if bias is None else nn.functional.pad(bias[..., :p, :p], (0, whole - p))
-            attended = _fused(
-                query[first : first + 1, :, :p], torch.cat(keys, 1)[None], torch.cat(values, 1)[None], scaling, own
-            )
-            out[first, :, :p] = attended[0]
-        for r in members:
-            n = lengths[r]
-            if not n:
-                continue
-            k, v = key[r, :, :n], value[r, :, :n]
-            own = None if bias is None else bias[..., :n, :n]
-            if p:
-                k, v = torch.cat([k_prompt, k], 1), torch.cat([v_prompt, v], 1)
-                own = None if own is None else nn.functional.pad(own, (p, 0))
-            out[r, :, :n] = _fused(query[r : r + 1, :, :n], k[None], v[None], scaling, own)[0]
+    for row, n, found in zip(
+        out, packing.lengths, _packed(q, k, v, packing, scaling, position_bias)[0].split(packing.lengths, dim=1)
+    ):
+        row[:, :n] = found
     return out
 
 
@@ -149,7 +132,7 @@ def interleaved_attention(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
-    position_bias: Tensor | None = None,  # (1, H, L, L), T5 only
+    position_bias: Tensor | None = None,  # (1, H, L, L), T5 only; packed: L of the longest row
     rows: int | None = None,  # R; None: every row by itself
     prompt_tokens: int | None = None,  # P; tokens of row 0 beyond it are padding
     packed: Packing | None = None,  # the rows come in one long row, (1, H, T, D)
@@ -163,21 +146,21 @@ def interleaved_attention(
     scaling = width**-0.5 if scaling is None else scaling
     dropping = dropout if module.training else 0.0
     if packed is not None:
-        if dropping or position_bias is not None or total != 1 or sum(packed.lengths) != length:
+        if dropping or total != 1 or sum(packed.lengths) != length:
             raise ValueError(
-                f"{total} rows of {length} tokens for a packing of {sum(packed.lengths)}: packed rows come in one, without dropout "
-                "and without a relative position bias"
+                f"{total} rows of {length} tokens for a packing of {sum(packed.lengths)}: packed rows come in one, without dropout"
             )
-        return _packed(query, key, value, packed, scaling).transpose(1, 2).contiguous(), None
+        return _packed(query, key, value, packed, scaling, position_bias).transpose(1, 2).contiguous(), None
     seen = _seen(attention_mask, key)
     if rows is not None and total % rows:
         raise ValueError(f"{total} rows are not a multiple of {rows} rows a question")
     if query.device.type == "cpu" and not torch.is_grad_enabled() and not dropping:
         lengths = _row_lengths(seen)
         if lengths is not None:
-            p = length if prompt_tokens is None else min(prompt_tokens, length)
             group = None if rows == 1 else rows
-            out = _row_by_row(query, key, value, lengths, group, p, scaling, position_bias)
+            if group and prompt_tokens is not None:
+                lengths = [n if at % group else min(n, prompt_tokens) for at, n in enumerate(lengths)]
+            out = _without_padding(query, key, value, Packing(tuple(lengths), group), scaling, position_bias)
             return out.transpose(1, 2).contiguous(), None
     hidden = _hidden(seen, query.dtype)
     if rows is None or rows == 1:

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from core.models.encoders.transformers_lock import TRANSFORMERS
-from core.models.interleaving import Kind, use_interleaving
+from core.models.interleaving import Kind, Packing, use_interleaving
+from core.models.seq2seq.cross_attention import read_states
 from core.models.span.network import Prompting
 from core.models.span.rows import clip, pad, prompt_text
 
@@ -143,6 +144,7 @@ class FidNetwork(nn.Module):
             raise ValueError(f"the attention of {type(encoder).__name__} cannot be replaced; use a T5 or BART model")
         _own_config(encoder)
         use_interleaving(encoder, config.attention)
+        read_states(model)
         self.model = model
         self.config = config
         self.eoi = eoi
@@ -162,9 +164,11 @@ class FidNetwork(nn.Module):
         return collate_fid(tokenizer, replace(self.config, max_tokens=max_tokens) if max_tokens else self.config, jobs)
 
     def encode(self, batch: FidBatch) -> tuple[Tensor, Tensor]:
-        """Cat(E, X) of Eq. 7 with its mask: (B, P + N * L, d), (B, P + N * L)."""
+        """Cat(E, X) of Eq. 7 with its mask: (B, P + N * L, d), (B, P + N * L), or without the padding between rows."""
         if self.config.attention == "authors" and len(batch.input_ids) > batch.rows:
             return self._one_by_one(batch)
+        if self._packs(batch):
+            return self._encode_packed(batch)
         encoder = self.model.get_encoder()
         length, rows = batch.input_ids.shape[1], batch.rows
         mask, p = batch.mask, batch.prompt_tokens
@@ -187,6 +191,28 @@ class FidNetwork(nn.Module):
         # prompt first, then all passages of a question in one row: the decoder attends to them together
         x = states[:, 1:].reshape(states.shape[0], -1, states.shape[-1])
         return torch.cat([states[:, 0, :p], x], dim=1), torch.cat([mask[:, 0, :p], mask[:, 1:].flatten(1)], dim=1)
+
+    def _packs(self, batch: FidBatch) -> bool:
+        """Whether to compute real tokens only: on a CPU, where padding costs as much as text.  T5, whose positions count inside a row."""
+        config: Any = self.model.get_encoder().config
+        if config.model_type != "t5" or self.config.attention != "paper" or self.config.prompting == "learned":
+            return False
+        return batch.input_ids.device.type == "cpu" and not (self.training and config.dropout_rate)
+
+    def _encode_packed(self, batch: FidBatch) -> tuple[Tensor, Tensor]:
+        """`encode` without padding between the rows of a question: (B, T, d), (B, T), where T is the longest question's tokens."""
+        encoder = self.model.get_encoder()
+        lengths = batch.mask.sum(1).tolist()
+        packing = Packing(tuple(lengths), None if self.config.prompting == "separate" else batch.rows)
+        longest = max(lengths)
+        bias = encoder.block[0].layer[0].SelfAttention.compute_bias(longest, longest)  # (1, H, longest, longest)
+        states = encoder.dropout(encoder.embed_tokens(batch.input_ids[batch.mask][None]))
+        for block in encoder.block:  # the stack's own forward makes a position bias of T * T
+            states = block(states, None, bias, packed=packing)[0]
+        states = encoder.dropout(encoder.final_layer_norm(states))[0]
+        sizes = batch.mask.view(-1, batch.rows * batch.mask.shape[1]).sum(1)
+        mask = torch.arange(int(sizes.max())) < sizes[:, None]
+        return nn.utils.rnn.pad_sequence(states.split(sizes.tolist()), batch_first=True), mask
 
     def _one_by_one(self, batch: FidBatch) -> tuple[Tensor, Tensor]:
         """Encodes each question separately, without the padding of the others, which the authors' attention would read."""
@@ -215,7 +241,8 @@ class FidNetwork(nn.Module):
     def repeat_cache(cache: Any, k: int) -> Any:
         """Repeats each question K times; a view if B is 1, so that the passages' keys are not copied."""
         for layer in cache.cross_attention_cache.layers:
-            layer.keys, layer.values = fan_out(layer.keys, k), fan_out(layer.values, k)
+            if layer.is_initialized:  # core.models.seq2seq.cross_attention keeps none
+                layer.keys, layer.values = fan_out(layer.keys, k), fan_out(layer.values, k)
         cache.self_attention_cache.batch_repeat_interleave(k)
         return cache
 

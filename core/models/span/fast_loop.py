@@ -28,7 +28,7 @@ class Rereading:
     below the best of all; always the first.  With a reranker, its scores must not be more than `judged_margin` (log odds) below.
     """
 
-    share: float = 0.2
+    share: float = 0.15
     least: int = 2
     margin: float = 1.5
     judged_margin: float = 1.5

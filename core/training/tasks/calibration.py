@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from core import types as t
-from core.errors import AmbiscopeError, InputError
+from core.errors import AmbiscopeError, CheckpointError, InputError
 from core.evaluation.folder import trim
 from core.metrics.answers import f1, is_match
 from core.metrics.calibration import reliability
@@ -37,11 +38,13 @@ Labelled = list[tuple[dict[str, float], bool]]  # signals, and whether it is so
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """One step: candidates, likeliest first, and P([EOI]), both uncalibrated; `chosen`: the answer it continued with."""
+    """One step: candidates, likeliest first, and P([EOI]), both uncalibrated; `chosen`: the answer it continued with; `verifier`: what a verifier
+    said of it, uncalibrated too."""
 
     candidates: tuple[tuple[str, float], ...]
     eoi: float
     chosen: str | None
+    verifier: float | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ def record_runs(
                 tuple((c.text, c.probability) for c in e.step.candidates),
                 e.step.eoi_probability,
                 e.answer.text if e.answer else None,
+                e.step.choice.verifier if e.step.choice else None,
             )
             for e in steps
         ]
@@ -113,7 +117,8 @@ def read(file: Path) -> list[RecordedRun]:
 
 def _followed(row: Mapping[str, Any]) -> RecordedRun:
     turns = tuple(
-        RecordedStep(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"]) for turn in row["turns"]
+        RecordedStep(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"], turn.get("verifier"))
+        for turn in row["turns"]
     )
     references = tuple(tuple(tuple(aliases) for aliases in own) for own in row["references"])
     return RecordedRun(row["id"], row["question"], row["source"], references, turns)
@@ -125,8 +130,7 @@ def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, L
     Judged by the annotation that fits the whole run best.  Without `all_candidates`, only by the best candidate of each
     step, which is what a loop returns.
     """
-    given = [turn.chosen for turn in run.turns if turn.chosen]
-    gold = max(run.references, key=lambda answers: f1(answers, given), default=())
+    gold = _annotation(run)
     answers: Labelled = []
     ends: Labelled = []
     left = list(gold)
@@ -138,6 +142,24 @@ def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, L
         ends.append(({**signals, "odds": log_odds(turn.eoi)}, not left))
         left = [names for names in left if turn.chosen is None or not is_match(names, turn.chosen)]
     return answers, ends
+
+
+def verified(run: RecordedRun) -> Labelled:
+    """Of each answer that a loop gives before its normal end: what the verifier says, and whether the answer is right."""
+    left = list(_annotation(run))
+    out: Labelled = []
+    for turn in run.turns:
+        if turn.chosen is None or turn.verifier is None or turn.eoi >= turn.candidates[0][1]:
+            break
+        out.append(({"odds": log_odds(turn.verifier)}, any(is_match(names, turn.chosen) for names in left)))
+        left = [names for names in left if not is_match(names, turn.chosen)]
+    return out
+
+
+def _annotation(run: RecordedRun) -> AnswerSet:
+    """The annotation that fits the whole run best."""
+    given = [turn.chosen for turn in run.turns if turn.chosen]
+    return max(run.references, key=lambda answers: f1(answers, given), default=())
 
 
 def fit_platt(rows: Labelled, signals: Sequence[str], near: Platt | None = None) -> Platt:
@@ -160,18 +182,23 @@ def fit_platt(rows: Labelled, signals: Sequence[str], near: Platt | None = None)
 def fit_calibration(
     runs: Iterable[RecordedRun], fitted_on: str = "", weights: str = "", near: Calibration | None = None
 ) -> Calibration:
-    """The calibration of one system; its `end` is None for systems without [EOI].  `near`: pulled towards this one.
-    Raises InputError."""
+    """The calibration of one system; its `end` is None for systems without [EOI], its `evidence` without a verifier or with one whose word says
+    nothing.  `near`: pulled towards this one.  Raises InputError."""
     answers: Labelled = []
     ends: Labelled = []
+    said: Labelled = []
     for run in runs:
         own, end = labelled(run)
         answers += own
         ends += end
+        said += verified(run)
     loops = any(values["end"] > log_odds(0.0) for values, _ in answers)
     answer = fit_platt(answers, ("odds", "end", "later") if loops else ("odds",), near.answer if near else None)
     nothing_left = fit_platt(ends, ("odds", "later"), near.end if near else None) if loops else None
-    return Calibration(answer, nothing_left, fitted_on, weights)
+    evidence = near.evidence if near else None
+    with suppress(InputError, CheckpointError):
+        evidence = fit_platt(said, ("odds",), evidence)
+    return Calibration(answer, nothing_left, fitted_on, weights, evidence)
 
 
 def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:
@@ -188,17 +215,19 @@ def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:
 
 
 def reliable(runs: Sequence[RecordedRun], calibrations: Sequence[Calibration]) -> dict[str, dict[str, float | int | None]]:
-    """The expected calibration error before and after, from 0 to 1, by kind: "answer" and "[EOI]".
+    """The expected calibration error before and after, from 0 to 1, by kind: "answer", "[EOI]" and "evidence".
 
     Answers are the candidates that a rule decides on (a loop's best one of each step).  `calibrations`: one per run,
     fitted without that run.
     """
-    said: dict[str, list[tuple[float, float, bool]]] = {"answer": [], "[EOI]": []}
+    said: dict[str, list[tuple[float, float, bool]]] = {"answer": [], "[EOI]": [], "evidence": []}
     for run, calibration in zip(runs, calibrations, strict=True):
         answers, ends = labelled(run, all_candidates=calibration.end is None)
         said["answer"] += [(_plain(s["odds"]), calibration.answer(s), so) for s, so in answers]
         if calibration.end is not None:
             said["[EOI]"] += [(_plain(s["odds"]), calibration.end(s), so) for s, so in ends]
+        if calibration.evidence is not None:
+            said["evidence"] += [(_plain(s["odds"]), calibration.evidence(s), so) for s, so in verified(run)]
     return {
         name: {
             "n": len(own),

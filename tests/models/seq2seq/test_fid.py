@@ -16,7 +16,7 @@ from core.errors import CheckpointError
 from core.models.interleaving import NAME
 from core.models.seq2seq import fid
 from core.models.seq2seq.fid import FidAnswerer, Generation, load_fid, load_network, locate, make_fid, save_fid
-from core.models.seq2seq.network import IGNORED, FidConfig, FidNetwork, collate_fid, row_texts
+from core.models.seq2seq.network import IGNORED, FidConfig, FidNetwork, collate_fid, fan_out, row_texts
 from core.text import find_spans
 from core.types import EOI, AnsweringModel, Passage, RetrievedPassage
 
@@ -146,6 +146,48 @@ def test_each_mechanism_reads_what_it_should(kind: str, prompting: Any, make_tin
     else:
         assert not torch.equal(e_red, e_blue)
         assert not torch.allclose(x_red, x_blue, atol=1e-4)
+
+
+@pytest.mark.parametrize("prompting", ["interleaved", "separate"])
+@pytest.mark.parametrize("training", [False, True])
+def test_without_padding_the_states_are_those_of_padded_rows(
+    prompting: Any, training: bool, make_tiny: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Questions with fewer passages and a prompt shorter and longer than they are; gradients too, where nothing is dropped."""
+    tokenizer = word_tokenizer("t5")
+    network = make_fid(make_tiny("t5"), tokenizer, FidConfig(prompting=prompting)).train(training)
+    network.model.get_encoder().config.dropout_rate = 0.0
+    for module in network.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    texts = [("north", "the ball is red"), ("", "a"), ("east", "the ball of the boat is blue " * 3)]
+    batch = network.collate(tokenizer, [(QUESTION, texts, ["red"]), (QUESTION * 9, texts[:1], []), (QUESTION, [], [])])
+    batch.input_ids[~batch.mask] = 7  # padding that must not be seen
+
+    def read(packed: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        monkeypatch.setattr(FidNetwork, "_packs", lambda self, batch: packed)
+        network.zero_grad()
+        states, mask = network.encode(batch)
+        states[mask].square().sum().backward()
+        return states[mask].detach(), {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}
+
+    assert network._packs(batch)
+    (packed, gradients), (padded, others) = read(True), read(False)
+    torch.testing.assert_close(packed, padded, atol=1e-5, rtol=1e-4)
+    assert gradients.keys() == others.keys()
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, others[name], atol=1e-4, rtol=1e-3)
+
+
+def test_dropout_and_other_mechanisms_keep_padded_rows(make_tiny: Any) -> None:
+    tokenizer = word_tokenizer("t5")
+    batch = collate_fid(tokenizer, FidConfig(), [(QUESTION, TEXTS, [])])
+    assert not make_fid(make_tiny("t5"), tokenizer, FidConfig(prompting="learned")).eval()._packs(batch)
+    assert not make_fid(make_tiny("bart"), tokenizer, FidConfig()).eval()._packs(batch)
+    network = make_fid(make_tiny("t5"), tokenizer, FidConfig())
+    network.model.get_encoder().config.dropout_rate = 0.1
+    assert not network.train()._packs(batch)
+    assert network.eval()._packs(batch)
 
 
 def test_a_batch_with_one_row_and_short_rows_fits_the_learned_prompt(make_tiny: Any) -> None:
@@ -469,3 +511,28 @@ def test_weights_are_loaded_once_and_anew_when_they_change(
     save_fid(network, tmp_path / "a", tokenizer=tokenizer)
     ask(0.0)
     assert len(loads) == 2
+
+
+@pytest.mark.parametrize("questions", [1, 2])
+def test_a_decoder_without_keys_and_values_of_the_passages_says_the_same(questions: int, make_tiny: Any) -> None:
+    """Several tokens of several candidates, against T5's own attention, which a call with gradients uses."""
+    tokenizer = word_tokenizer("t5")
+    network = make_fid(make_tiny("t5"), tokenizer, FidConfig()).eval()
+    jobs = [(QUESTION, TEXTS[:n], []) for n in (3, 1)][:questions]
+    tokens = torch.tensor([[network.start], [5], [9], [3]])
+
+    def decoded(kept: bool) -> list[torch.Tensor]:
+        with torch.no_grad() if kept else torch.enable_grad():
+            states, mask = network.encode(network.collate(tokenizer, jobs))
+            out = network.decode(states, mask, tokens[:1].expand(questions, 1), keep=True)
+            found, cache = [out.logits], network.repeat_cache(out.past_key_values, 2)
+            states, mask = fan_out(states, 2), fan_out(mask, 2)
+            for token in tokens[1:]:
+                out = network.decode(states, mask, (token + torch.arange(2 * questions))[:, None], cache, keep=True)
+                found, cache = [*found, out.logits], out.past_key_values
+        empty = not any(layer.is_initialized for layer in cache.cross_attention_cache.layers)
+        assert empty == kept
+        return [logits.detach() for logits in found]
+
+    for ours, own in zip(decoded(True), decoded(False), strict=True):
+        torch.testing.assert_close(ours, own, atol=1e-5, rtol=1e-4)

@@ -94,7 +94,7 @@ def test_what_a_system_keeps_that_reads_once() -> None:
 
 
 def test_a_calibration_belongs_to_the_weights_that_it_was_fitted_with(tmp_path: Path) -> None:
-    calibration = Calibration(SURE, SAME, "12 questions", "digest")
+    calibration = Calibration(SURE, SAME, "12 questions", "digest", SURE)
     write_calibration(tmp_path, "reading dpr", calibration)
     write_calibration(tmp_path, "jpr reader", Calibration(SAME, None, "12 questions", "digest"))
     assert read_calibration(tmp_path, "reading dpr", "digest") == calibration
