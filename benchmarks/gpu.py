@@ -301,6 +301,9 @@ tokens, medians of three.
 - CPU: {torch.get_num_threads()} threads, fp32. GPU: {gpu}.
 - torch {torch.__version__}.
 
+What runs on a GPU is tested on a simulated one: which GPUs FAISS takes, one search at a time, too little memory
+(`tests/retrieval/test_gpus.py`, `tests/models/encoders/test_device.py`).
+
 {chr(10).join(lines)}
 """
 
