@@ -301,6 +301,9 @@ tokens, medians of three.
 - CPU: {torch.get_num_threads()} threads, fp32. GPU: {gpu}.
 - torch {torch.__version__}.
 
+A CPU's passes have at most {MOST_TOKENS["cpu"]:,} tokens, at T5-base's size a fifth of that: from 50 passages on, and at T5-base's
+size, its best batch is the only one, a question alone.
+
 What runs on a GPU is tested on a simulated one: which GPUs FAISS takes, one search at a time, too little memory
 (`tests/retrieval/test_gpus.py`, `tests/models/encoders/test_device.py`).
 
