@@ -5,6 +5,7 @@ from __future__ import annotations
 from core.metrics.base import Metric
 from core.registry import Entry, Registry
 
+_RAMDOCS = "Wang et al. 2025, Retrieval-Augmented Generation with Conflicting Evidence"
 _AMBIGQA = "Min et al. 2020, AmbigQA, section 4; the authors' ambigqa_evaluate_script.py"
 _VERDICT = "Lee et al. 2025, VerDICt, section 4.3 and appendix A"
 _ASQA = "Stelmakh et al. 2022, ASQA, section 5"
@@ -34,7 +35,12 @@ METRICS = Registry(
         "RAMDocs": Entry(
             "core.metrics.documents:RAMDOCS",
             "1 if all gold answers and no wrong one are given",
-            "Wang et al. 2025, Retrieval-Augmented Generation with Conflicting Evidence",
+            _RAMDOCS,
+        ),
+        "RAMDocs in text": Entry(
+            "core.metrics.documents:RAMDOCS_IN_TEXT",
+            "the same, where an answer is given if it stands in a longer one",
+            _RAMDOCS,
         ),
         "clarified": Entry(
             "core.metrics.clarifications:CLARIFIED",

@@ -1,19 +1,34 @@
 """RAMDocs' measure: all gold answers are given and none of the listed wrong ones.
 
-Source: Wang et al. 2025, "Retrieval-Augmented Generation with Conflicting Evidence".  The paper looks for the answers in a
-written response; here a prediction is a list, so an answer counts if some item equals it after normalisation.  Items that are neither
-gold nor listed as wrong cost nothing here: F1 answer counts those.
+Source: Wang et al. 2025, "Retrieval-Augmented Generation with Conflicting Evidence".  A prediction is a list.  `RAMDocs` counts an answer as
+given if some item equals it after normalisation.  `RAMDocs in text` counts it if it stands in some item, as the paper looks for it in a
+written response: its published figures are comparable with this one.  Items that are neither gold nor listed as wrong cost nothing
+here: F1 answer counts those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from core.metrics.answers import is_match
 from core.metrics.base import Example, Metric, Value
+from core.text import has_answer, normalize_answer
+
+Given = Callable[[Sequence[str], str], bool]  # (aliases of an answer, an item of the prediction): is the answer given there?
 
 
-def all_and_no_wrong(answers: Sequence[Sequence[str]], wrong: Sequence[str], predictions: Sequence[str]) -> float:
+def is_within(aliases: Sequence[str], answer: str) -> bool:
+    """The normalised words of some alias stand in the item.
+
+    >>> is_within(["Boston"], "the Brighton area, Boston"), is_within(["Boston"], "Bostonians")
+    (True, False)
+    """
+    return has_answer(normalize_answer(answer), map(normalize_answer, aliases))
+
+
+def all_and_no_wrong(
+    answers: Sequence[Sequence[str]], wrong: Sequence[str], predictions: Sequence[str], given: Given = is_match
+) -> float:
     """1 or 0.
 
     >>> all_and_no_wrong([["Rome"], ["Oslo"]], ["Bonn"], ["oslo", "The Rome", "Paris"])
@@ -21,15 +36,19 @@ def all_and_no_wrong(answers: Sequence[Sequence[str]], wrong: Sequence[str], pre
     >>> all_and_no_wrong([["Rome"]], ["Bonn"], ["Rome", "bonn"])
     0.0
     """
-    given = all(any(is_match(aliases, p) for p in predictions) for aliases in answers)
-    return float(given and not any(is_match(wrong, p) for p in predictions))
+    every = all(any(given(aliases, p) for p in predictions) for aliases in answers)
+    return float(every and not any(given(wrong, p) for p in predictions))
 
 
-def _ramdocs(example: Example) -> Value:
-    sets = example.answer_sets
-    if example.wrong_answers is None or not sets:
-        return None
-    return max(all_and_no_wrong(answers, example.wrong_answers, example.answers) for answers in sets)
+def _ramdocs(given: Given) -> Callable[[Example], Value]:
+    def value(example: Example) -> Value:
+        sets = example.answer_sets
+        if example.wrong_answers is None or not sets:
+            return None
+        return max(all_and_no_wrong(answers, example.wrong_answers, example.answers, given) for answers in sets)
+
+    return value
 
 
-RAMDOCS = Metric("RAMDocs", _ramdocs, "higher", "Wang et al. 2025")
+RAMDOCS = Metric("RAMDocs", _ramdocs(is_match), "higher", "Wang et al. 2025")
+RAMDOCS_IN_TEXT = Metric("RAMDocs in text", _ramdocs(is_within), "higher", "Wang et al. 2025")

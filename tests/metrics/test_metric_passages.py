@@ -39,9 +39,9 @@ def test_nothing_retrieved_is_undefined() -> None:
     assert value("R@k", Example("q", (THREE,), ())) is None
 
 
-def judged(answers: tuple[str, ...], wrong: tuple[str, ...] | None) -> float | None:
+def judged(answers: tuple[str, ...], wrong: tuple[str, ...] | None, name: str = "RAMDocs") -> float | None:
     gold = Annotation("multiple", (QAPair("", ("Rome",)), QAPair("", ("Oslo",))))
-    return value("RAMDocs", Example("q", (gold,), answers, wrong_answers=wrong))
+    return value(name, Example("q", (gold,), answers, wrong_answers=wrong))
 
 
 def test_ramdocs_wants_all_gold_and_no_wrong_answer() -> None:
@@ -50,6 +50,14 @@ def test_ramdocs_wants_all_gold_and_no_wrong_answer() -> None:
     assert judged(("Rome",), ("Bonn",)) == 0.0
     assert judged(("Rome", "Oslo", "Kiel"), ()) == 1.0  # neither gold nor listed as wrong
     assert judged(("Rome", "Oslo"), None) is None  # a set without such a list
+
+
+def test_ramdocs_in_text_finds_answers_in_longer_ones_and_wrong_ones_too() -> None:
+    assert judged(("Trastevere, Rome", "Oslo"), ("Bonn",)) == 0.0
+    assert judged(("Trastevere, Rome", "the OSLO!"), ("Bonn",), "RAMDocs in text") == 1.0
+    assert judged(("Rome", "Oslo", "near Bonn"), ("Bonn",), "RAMDocs in text") == 0.0
+    assert judged(("Romeo", "Oslo"), (), "RAMDocs in text") == 0.0  # whole words
+    assert judged(("Rome", "Oslo"), None, "RAMDocs in text") is None
 
 
 def test_the_clarified_share_is_of_right_answers() -> None:
