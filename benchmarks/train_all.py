@@ -176,16 +176,16 @@ def plan(args: argparse.Namespace) -> list[Stage]:
         ["pretrained"],
         note="The bundled answering model: six runs of 7,106 steps in all; after most of them what the reader had learned meanwhile was merged in.",
     )
-    tokens = 256 if tiny else 1536
+    tokens = 256 if tiny else 2048
     made.train(
         "verifier",
         "verifier",
         f"verifier --reader {reader} --limit {most(12000)} --batch-tokens {tokens} --lr 2.5e-4 --head-lr 3e-4",
         ("reading", "passages", "annotated", "multi"),
-        1475,
+        3500,
         ["reader"],
-        operations(1475, PARAMETERS["mpnet"], 1536),
-        note="The bundled verifier: four stretches of 1,475 steps in all, each from the last one's weights.",
+        operations(3500, PARAMETERS["mpnet"], 2048),
+        note="The bundled verifier: five stretches of NNNN steps in all, each from the last one's weights, over growing data.",
     )
     made.train(
         "passages",

@@ -6,7 +6,7 @@ The file begins with what it was made with (`About`); each further line is a run
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import islice
@@ -56,13 +56,20 @@ def out_of_date(made: Mapping[str, str]) -> list[str]:
     return sorted(name for name in now.keys() | made.keys() if now.get(name) != made.get(name))
 
 
-def pack(runs: Sequence[Path], about: About, out: Path, root: Path = ROOT) -> int:
-    """Packs run folders of `python -m core evaluate --traces`; returns the bytes of the file.
+def packed(archive: Path | None = None, without: Sequence[str] = ()) -> Iterator[Body]:
+    """The runs of the file as they are packed, but for those of the systems `without`.  Raises FormatError, StorageError."""
+    for run in islice(read(archive or ARCHIVE), 1, None):
+        if run["report"]["provenance"]["system"]["name"] not in without:
+            yield run
+
+
+def pack(runs: Sequence[Path], about: About, out: Path, root: Path = ROOT, kept: Iterable[Body] = ()) -> int:
+    """Packs run folders of `python -m core evaluate --traces`, after those that are `kept` as they were packed; returns the bytes of the file.
 
     Their questions lie below `root`, beside a passages.tsv.  Raises StorageError for more than MOST_BYTES, and as `read_report` and
     `read_traces`.
     """
-    lines: list[Body] = [asdict(about)]
+    lines: list[Body] = [asdict(about), *kept]
     for folder in runs:
         where = Path(str(read_json(folder / ABOUT)["questions"])).resolve().parent.relative_to(root.resolve())
         known, report = passages(root / where), read_report(folder)
@@ -125,7 +132,7 @@ def load(
 @lru_cache(maxsize=2)
 def _traces(archive: Path, root: Path, system: str, questions: str) -> tuple[Mapping[str, Body], Mapping[str, Body]]:
     """The traces of a run, and the passages that they name."""
-    for run in islice(read(archive), 1, None):
+    for run in packed(archive):
         made = run["report"]["provenance"]
         if (made["system"]["name"], made["questions"]) == (system, questions):
             return dict(run["traces"]), passages(root / run["folder"])

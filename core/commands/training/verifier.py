@@ -15,9 +15,8 @@ from core.settings import Settings
 
 ABOUT = "the verifier, which decides whether the evidence supports a candidate"
 
-PROMPTS = 2_200  # questions of --annotated, and 0.6 times as many of their disambiguated ones
-CLARIFIED = 0.6
-HELD_OUT = 60  # annotated questions, for the figure
+CLARIFIED = 0.5  # disambiguated questions of --annotated, for each of its prompt questions
+HELD_OUT = 180  # annotated questions, for the figure
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +41,7 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
     from core.models.finding import find_verifier
     from core.models.ranking.verifier import load_verifier_network
     from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
+    from core.models.running.device import bf16_autocast, pick_device
     from core.models.span.reader import load_reader
     from core.models.weights.files import save_weights
     from core.training.data.verifier_examples import mine
@@ -53,8 +53,9 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
     reader, _ = load_reader(args.reader or settings.reader, settings.device)
     asked, held = _questions(args, settings)
     say(f"{len(asked)} questions, {len(held)} held out")
-    found = mine(asked, reader, config.window_words, say)
-    task = VerifierTask(found, mine(held, reader, config.window_words, say), WordPieces(base), config, args.batch_tokens)
+    with bf16_autocast(pick_device(settings.device)):  # only which wrong spans are taken depends on it
+        found, kept_back = (mine(part, reader, config.window_words, say) for part in (asked, held))
+    task = VerifierTask(found, kept_back, WordPieces(base), config, args.batch_tokens)
 
     def save(network: Any, folder: Path, about: dict[str, Any]) -> None:
         save_weights(network.trained(), folder, {"kind": "verifier", "config": asdict(network.config), "about": about})
@@ -78,11 +79,9 @@ def _questions(args: argparse.Namespace, settings: Settings) -> tuple[list[Any],
         asked += [of_reading(row) for row in mixtures.reader_rows(reading, index, cache, args.seed, say)]
     for folder in args.annotated:
         train, dev = mixtures.annotated_examples(folder, held_out=0.2)
-        rng.shuffle(train)
-        most = PROMPTS // len(args.annotated)
         clarified = mixtures.clarified_examples(train)
         rng.shuffle(clarified)
-        asked += [of_multi(e) for e in [*train[:most], *clarified[: int(CLARIFIED * most)]]]
+        asked += [of_multi(e) for e in [*train, *clarified[: int(CLARIFIED * len(train))]]]
         held += [of_multi(e) for e in rng.sample(dev, min(HELD_OUT // len(args.annotated), len(dev)))]
     asked += [of_multi(e) for e in mixtures.load_multi(args.multi) if e.gold]
     rng.shuffle(asked)

@@ -80,6 +80,17 @@ def test_what_is_packed_comes_back(run: Path, root: Path, tmp_path: Path) -> Non
         assert runs.trace("no such system", "small", "q1", out, root) is None
 
 
+def test_runs_are_kept_as_they_were_packed(run: Path, root: Path, tmp_path: Path) -> None:
+    before, after = tmp_path / "before.jsonl.xz", tmp_path / "after.jsonl.xz"
+    runs.pack([run], about(), before, root)
+    assert list(runs.packed(before, without=["scripted"])) == []
+    kept = list(runs.packed(before, without=["another"]))
+    assert len(kept) == 1
+    runs.pack([run], about(runs=2), after, root, kept=kept)
+    assert list(runs.packed(after)) == [*kept, *kept]
+    assert runs.trace("scripted", "small", "q1", after, root) == runs.trace("scripted", "small", "q1", before, root)
+
+
 def test_a_passage_of_the_corpus_is_named_and_another_one_kept() -> None:
     known = {"p1": {"id": "p1", "title": "T", "text": "as in the corpus"}}
     found = tuple(
