@@ -175,10 +175,11 @@ def recorded(runs: LoopRuns, weights: Weights) -> list[RecordedRun]:
         while example.gold and len(given) < MAX_ANSWERS and (not turns or turns[-1].chosen):
             proposal, values = runs.step(i, given)
             proposal = rerank(proposal, weights.scores(values))
-            best = proposal.candidates[0].text if proposal.candidates else ""
+            first = proposal.candidates[0] if proposal.candidates else None
+            best = first.text if first else ""
             ends = not best or proposal.eoi_probability > ENOUGH or normalize_answer(best) in map(normalize_answer, given)
             said = tuple((c.text, c.probability) for c in proposal.candidates)
-            turns.append(RecordedStep(said, proposal.eoi_probability, None if ends else best))
+            turns.append(RecordedStep(said, proposal.eoi_probability, None if ends else best, first.verifier if first else None))
             given.append(best)
         if turns:
             found.append(RecordedRun(str(i), example.question, example.source, (example.gold,), tuple(turns)))

@@ -113,6 +113,14 @@ def rerank(proposal: Proposal, scores: NDArray[np.float64]) -> Proposal:
     return replace(proposal, candidates=candidates, eoi_probability=math.exp(-top) / total)
 
 
+def with_said(proposal: Proposal, features: NDArray[np.float64], verified: bool) -> Proposal:
+    """Each candidate with the model's own probability and, where a verifier was asked, the verifier's."""
+    odds = features[:, FEATURES.index("verifier")] if verified else [None] * len(proposal.candidates)
+    said = [None if o is None else 1 / (1 + math.exp(-o)) for o in odds]
+    told = (replace(c, model=c.probability, verifier=v) for c, v in zip(proposal.candidates, said))
+    return replace(proposal, candidates=tuple(told))
+
+
 @runtime_checkable
 class Guided(Protocol):
     """A loop that next reads the passages of the reranker's best candidates (core.models.span.fast_loop)."""
@@ -135,17 +143,10 @@ class RerankedAnswerer:
         before = seen.verifying
         features = seen.step(previous, proposal)
         scores = self.weights.scores(features)
-        proposal = replace(self._with_scores(proposal, features), verifying=seen.verifying - before)
+        proposal = replace(with_said(proposal, features, self.judge is not None), verifying=seen.verifying - before)
         if isinstance(self.model, Guided):
             self.model.judged(proposal.candidates, scores.tolist())
         return rerank(proposal, scores)
-
-    def _with_scores(self, proposal: Proposal, features: NDArray[np.float64]) -> Proposal:
-        """Each candidate with the model's own probability and, where a verifier is asked, the verifier's."""
-        odds = features[:, FEATURES.index("verifier")] if self.judge else [None] * len(proposal.candidates)
-        said = [None if o is None else 1 / (1 + math.exp(-o)) for o in odds]
-        told = (replace(c, model=c.probability, verifier=v) for c, v in zip(proposal.candidates, said))
-        return replace(proposal, candidates=tuple(told))
 
     def _seen(self, question: str, passages: Sequence[RetrievedPassage]) -> QuestionFeatures:
         key, last = (question, tuple(passages)), self._last  # read once: another thread may change it

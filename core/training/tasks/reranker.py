@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from core.errors import InputError
 from core.models.ranking.features import FEATURES, Embed, Judge, QuestionFeatures, Read, read_with
-from core.models.ranking.reranker import Weights, correct, rerank
+from core.models.ranking.reranker import Weights, correct, rerank, with_said
 from core.models.ranking.verifier import load_verifier
 from core.models.span.reader import load_reader
 from core.settings import OFF
@@ -91,7 +91,8 @@ class LoopRuns:
                 self._seen[i] = QuestionFeatures(question, self.passages[i], self.embed, self.read, self.judge)
             (proposal,) = self.model.propose_many([(question, self.passages[i], list(previous))])
             proposal = self._seen[i].with_second_readings(previous, proposal)
-            self._kept[key] = proposal, self._seen[i].step(previous, proposal)
+            values = self._seen[i].step(previous, proposal)
+            self._kept[key] = with_said(proposal, values, self.judge is not None), values
             if len(self._kept) % 100 == 0:
                 self.log(f"{len(self._kept)} steps read")
         return self._kept[key]

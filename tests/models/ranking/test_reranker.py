@@ -292,6 +292,20 @@ def test_judged_runs_are_recorded_beyond_their_end() -> None:
     assert run.turns[-1].chosen is None
     for turn in run.turns:
         assert sum(p for _, p in turn.candidates) + turn.eoi == pytest.approx(1.0)
+        assert turn.verifier is None  # none was asked
+
+
+def test_judged_runs_remember_what_the_verifier_said_of_the_best_candidate() -> None:
+    """A calibration of what it says can only be fitted to judged questions if their runs have it."""
+
+    def judge(question: str, spans: Sequence[tuple[Passage, int, int]]) -> list[float]:
+        return [2.0 if passage.text[start:end] == "Matteo Brisk" else -1.0 for passage, start, end in spans]
+
+    example = MultiExample("Who won the tour?", (), (("Matteo Brisk",),), "made")
+    runs = LoopRuns(Fixed(), [example], [PASSAGES], embed, read, lambda _: None, judge)
+    (run,) = recorded(runs, weights(bias=-0.5, verifier=1.0))
+    assert run.turns[0].chosen == "Matteo Brisk"
+    assert run.turns[0].verifier == pytest.approx(1 / (1 + np.exp(-2.0)))
 
 
 def test_too_little_to_fit_is_said() -> None:
