@@ -179,7 +179,9 @@ def recorded(runs: LoopRuns, weights: Weights) -> list[RecordedRun]:
             best = first.text if first else ""
             ends = not best or proposal.eoi_probability > ENOUGH or normalize_answer(best) in map(normalize_answer, given)
             said = tuple((c.text, c.probability) for c in proposal.candidates)
-            turns.append(RecordedStep(said, proposal.eoi_probability, None if ends else best, first.verifier if first else None))
+            turns.append(
+                RecordedStep(said, proposal.eoi_probability, None if ends else best, first.verifier if first else None)
+            )
             given.append(best)
         if turns:
             found.append(RecordedRun(str(i), example.question, example.source, (example.gold,), tuple(turns)))
