@@ -66,7 +66,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             place = getattr(system, "stopping").place  # noqa: B009 - every system of SYSTEMS has it, the protocol has not
             file = out / "runs" / f"{name}-{corpus or 'own'}-{place.weights}.jsonl"
             followed += record_runs(system, questions, file, say)
-        said = f"{len(followed)} questions of {', '.join(asked) if args.annotated else ', '.join(f.name for f in args.multi)}"
+        of = f"{', '.join(asked)} held out from training" if args.annotated else ", ".join(f.name for f in args.multi)
+        said = f"{len(followed)} questions of {of}"
         write_calibration(out / place.kind, place.name, fit_calibration(followed, said, place.weights))
         report[place.name] = reliable(followed, cross_fitted(followed))
         say(f"{place.name}: {report[place.name]}")

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.clarification.edits.shared import evidence_sentence
+from core.models.ranking.copies import Copies
 from core.models.ranking.passage_signals import PassageView, QuestionSignals, kind, wording
 from core.models.ranking.second_reading import with_readings
 from core.models.ranking.units import unit_alike
 from core.models.span.reader import PassageReader, Readout
-from core.text import contains_tokens, content_words, find_spans, normalize_answer, overlapping, word_tokens
+from core.text import contains_tokens, content_words, find_spans, normalize_answer, overlapping, shares_words, word_tokens
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
 
 SPANS = 6  # spans per passage from the reader
@@ -74,12 +75,16 @@ OF_PREVIOUS = (  # relative to the answers so far; 0 at the first step, and if n
     "covered_below_previous",  # share of the question's words that the passage covers - the best of theirs
     "similarity_below_previous",
 )
+OF_COPIES = (  # core.models.ranking.copies; 0 where no near copy of its passage gives another answer
+    "outvoted",  # documents by which such an answer has more, at most 3
+    "contested",  # whether one has at least as many
+)
 OF_VERIFIER = (  # core.models.ranking.verifier; all 0 where none is available
     "verifier",  # its log odds that the span answers the question
     "verifier_log",  # its log probability
     "verifier_below_best",  # log odds - those of the step's best candidate
 )
-FEATURES = OF_STEP + OF_READER + OF_PASSAGE + OF_WORDING + OF_PREVIOUS + OF_VERIFIER
+FEATURES = OF_STEP + OF_READER + OF_PASSAGE + OF_WORDING + OF_PREVIOUS + OF_COPIES + OF_VERIFIER
 
 
 def shape(text: str) -> tuple[bool, bool, bool]:
@@ -120,6 +125,7 @@ class QuestionFeatures:
         self.least_abstaining = min((_log(r.abstain_probability) for r in self.readouts.values()), default=0.0)
         self.best_similarity = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
         self.tokens = {p.passage.id: word_tokens(p.passage.text) for p in passages}
+        self.copies = Copies(self.tokens)
         views = [PassageView(p, *self._read(p.passage.id)) for p in passages]
         asked = QuestionSignals(question, views)
         self.signals = {v.found.passage.id: asked.passage(rank, v) for rank, v in enumerate(views)}
@@ -192,6 +198,7 @@ class QuestionFeatures:
                 "verifier_below_best": odds[i] - max(odds),
             }
             row |= self._beside(candidate, row, list(before.values()), alike[i])
+            row |= self._against(candidate, [*previous, *(c.text for c in candidates)])
             rows.append([row[name] for name in FEATURES])
         return np.array(rows)
 
@@ -244,6 +251,13 @@ class QuestionFeatures:
             "covered_below_previous": row["covered"] - max(self.signals[h.passage_id]["covered"] for h in before),
             "similarity_below_previous": row["similarity"] - max(self._similarity(h.passage_id) for h in before),
         }
+
+    def _against(self, candidate: Candidate, others: Sequence[str]) -> dict[str, float]:
+        if candidate.evidence is None or not self.copies.of(candidate.evidence.passage_id):
+            return dict.fromkeys(OF_COPIES, 0.0)
+        rivals = [self._holding(other) for other in others if not shares_words(other, [candidate.text])]
+        outvoted, contested = self.copies.against(candidate.evidence.passage_id, self._holding(candidate.text), rivals)
+        return {"outvoted": float(outvoted), "contested": float(contested)}
 
     def _reader(self, text: str, passage_id: str) -> dict[str, float]:
         key = normalize_answer(text)
