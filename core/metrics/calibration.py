@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from core.metrics.answers import best_set, matching
 from core.metrics.base import Example, Metric, Value
 from core.types import Step
 
 BINS = 10
+DRAWS = 2000  # of forecasts that come true as often as they say
 Forecast = tuple[float, bool]  # a probability, and whether the event occurred
 
 
@@ -56,6 +59,23 @@ def reliability(said: Sequence[Forecast], bins: int = BINS) -> Reliability:
     )
     error = sum(b.n * abs(b.said - b.so) for b in found) / len(said) if said else None
     return Reliability(len(said), error, found)
+
+
+def by_chance(bins: Sequence[tuple[int, float]], seed: int = 0) -> float:
+    """The expected calibration error that a perfectly calibrated system stays below in 95% of cases, because few forecasts come true by chance more or less
+    often than they say (Bröcker and Smith 2007, "Increasing the reliability of reliability diagrams": consistency resampling).
+
+    `bins`: of each the number of its forecasts and their mean.
+
+    >>> by_chance([(100, 0.5)]) < by_chance([(10, 0.5)]), by_chance([(10, 1.0)]), by_chance([])
+    (True, 0.0, 0.0)
+    """
+    if not bins:
+        return 0.0
+    n, said = (np.array(part, dtype=float) for part in zip(*bins, strict=True))
+    true = np.random.default_rng(seed).binomial(n.astype(np.int64), np.clip(said, 0.0, 1.0), (DRAWS, len(n)))
+    errors = np.abs(n * said - true).sum(1) / n.sum()
+    return float(np.quantile(errors, 0.95))
 
 
 def judged(example: Example) -> list[Forecast]:

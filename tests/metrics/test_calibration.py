@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from core import types as t
 from core.metrics import metric
 from core.metrics.base import Example
-from core.metrics.calibration import ends_of, evidence_of, judged, reliability
+from core.metrics.calibration import by_chance, ends_of, evidence_of, judged, reliability
 
 TWO = (t.Annotation("multiple", (t.QAPair("", ("Rome", "Roma")), t.QAPair("", ("Oslo",)))),)
 
@@ -67,3 +69,18 @@ def test_bins_hold_everything_and_the_error_is_a_share(said: list[tuple[float, b
 def test_who_is_right_as_often_as_he_says_has_no_error() -> None:
     assert reliability([(0.25, i == 0) for i in range(4)]).error == 0.0
     assert reliability([(1.0, False)]).error == 1.0
+
+
+def test_forecasts_that_come_true_as_often_as_they_say_are_below_the_error_by_chance_in_95_of_100_cases() -> None:
+    drawn = random.Random(1)
+    said = [drawn.random() for _ in range(300)]
+    own = reliability([(p, True) for p in said])
+    chance = by_chance([(b.n, b.said) for b in own.bins])
+    errors = [reliability([(p, drawn.random() < p) for p in said]).error or 0.0 for _ in range(400)]
+    assert 0.02 < chance < 0.12
+    assert 0.92 <= sum(e <= chance for e in errors) / len(errors) <= 0.99
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.floats(0, 1)), max_size=10))
+def test_the_error_by_chance_is_a_share(bins: list[tuple[int, float]]) -> None:
+    assert 0.0 <= by_chance(bins) <= 1.0

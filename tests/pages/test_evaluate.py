@@ -427,11 +427,12 @@ def test_the_reliability_diagram_has_a_line_for_all_that_a_run_gives_probabiliti
     assert chart.figure is not None
     assert [trace.name for trace in chart.figure.data] == [
         "perfectly calibrated",
-        "A, answer: error 0.250",
-        "A, [EOI]: error 0.250",
-        "A, evidence: error 0.250",
-        "B, answer: error 0.250",
+        "A, answer: error 0.250 (chance: 0.500)",
+        "A, [EOI]: error 0.250 (chance: 0.500)",
+        "A, evidence: error 0.250 (chance: 0.500)",
+        "B, answer: error 0.250 (chance: 0.500)",
     ]
+    assert chart.table["by chance up to"].tolist() == [0.5] * 4
     assert list(chart.figure.data[1].y) == [0.75]
     assert chart.table["so"].tolist() == [0.75] * 4
     why = "C: no answer with a probability to a question with reference answers; D: every question failed; E: stored without"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
+from core.metrics.calibration import by_chance
 from pages.app.markup import chart_text
 from pages.evaluations.charts.base import COLOURS, PUBLISHED, Chart, ChartRequest, Record, Runs, layout
 from storage.records.results import StoredEvaluation
@@ -36,6 +37,7 @@ def reliability(request: ChartRequest, runs: Runs) -> Chart:
     )
     for (key, said), own in known.items():
         bins = own["bins"]
+        chance = by_chance([(b["n"], b["said"]) for b in bins])
         figure.add_trace(
             go.Scatter(
                 x=[b["said"] for b in bins],
@@ -47,7 +49,7 @@ def reliability(request: ChartRequest, runs: Runs) -> Chart:
                     "dash": DASHES.get(said, "dash"),
                     "color": COLOURS[drawn.index(key) % len(COLOURS)],
                 },
-                name=f"{chart_text(names[key], 36)}, {said}: error {own['error']:.3f}",
+                name=f"{chart_text(names[key], 36)}, {said}: error {own['error']:.3f} (chance: {chance:.3f})",
                 customdata=[b["n"] for b in bins],
                 hovertemplate="stated probability %{x:.2f}, share right %{y:.2f} of %{customdata}<extra></extra>",
             )
@@ -57,6 +59,7 @@ def reliability(request: ChartRequest, runs: Runs) -> Chart:
                 "run": names[key],
                 "of": said,
                 "calibration error": own["error"],
+                "by chance up to": chance,
                 **{k: b[k] for k in ("low", "high", "n", "said", "so")},
             }
             for b in bins
@@ -71,7 +74,8 @@ def reliability(request: ChartRequest, runs: Runs) -> Chart:
     caption = (
         "Solid: answers, and whether they are right. Dotted: [EOI], and whether no answer was left. Dots and dashes: the verifier's probability "
         "that the evidence bears an answer out, and whether the answer is right. Below the dashed line, the system is overconfident. "
-        "Error: the expected calibration error, which is the mean distance from that line."
+        "Error: the expected calibration error, which is the mean distance from that line. In brackets: what a perfectly calibrated system stays "
+        "below in 95 of 100 such runs, so that a smaller error is no sign of a fault."
     )
     caption += f" Not drawn: {without}." if without else ""
     return Chart(KEY, TITLE, figure, pd.DataFrame(rows), caption)
