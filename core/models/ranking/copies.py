@@ -1,6 +1,6 @@
 """Near copies among a question's passages, and answers that they contradict.
 
-A false document is mostly a true one with another answer in the same place (Wang et al. 2025, "Retrieval-Augmented Generation with Conflicting Evidence",
+A false document is often a true one with another answer in the same place (Wang et al. 2025, "Retrieval-Augmented Generation with Conflicting Evidence",
 section 3).  So where two passages say nearly the same, at most one of their answers is right, and what other documents say decides.  Two passages are near
 copies if the smaller one shares SHARED of its runs of RUN words with the other (Broder 1997, "On the resemblance and containment of documents").
 """
