@@ -16,7 +16,6 @@ else:
     from pages.app import admission, shared, sign_in
     from pages.guide import brand, tour
 
-    brand.mark()
     page = shared.navigation()
     brand.name(page)
     st.html(ROOT / "pages" / "app" / "style.css")

@@ -10,10 +10,10 @@ from streamlit.navigation.page import StreamlitPage
 from core.installation.version import application_version
 from core.settings import ROOT
 from pages.app import shared
+from pages.app.tab_icon import ICON
 from pages.background import jobs
 from pages.guide import sheet
 
-ICON = ROOT / "pages" / "app" / "icon.svg"
 LIGHT, DARK = ("#1f2937", "#0068c9"), ("#f3f4f6", "#60b4ff")  # letters and mark on a light and on a dark page
 CHANGELOG = "brand.changelog"
 
@@ -26,14 +26,9 @@ def _logo(dark: bool) -> str:
     return text
 
 
-def mark() -> None:
-    """The tab's icon, before the navigation: it would take the page's own, which the browser fetches from another host."""
-    st.set_page_config(page_title="Ambiscope", page_icon=str(ICON), layout="wide")
-
-
 def name(page: StreamlitPage) -> None:
     """The tab's title says which page it is."""
-    st.set_page_config(page_title=f"{page.title} · Ambiscope", page_icon=str(ICON), layout="wide")
+    st.set_page_config(page_title=f"{page.title} · Ambiscope", layout="wide")
     st.logo(_logo(st.context.theme.type == "dark"), size="large", icon_image=ICON)
 
 

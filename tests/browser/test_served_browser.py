@@ -22,7 +22,6 @@ pytestmark = MARKS
 WAIT = 90_000  # milliseconds; a busy machine
 PAGES = ("Explore", "Annotate", "Evaluate", "Corpora", "Manage", "Quality", "Jobs", "Health")
 BELOW = "tools/ambi"
-SYMBOL = "fonts.gstatic.com/s/i/short-term/release/materialsymbolsrounded/"  # a page's icon as Streamlit draws it in a tab
 ROWS = [("p1", "West Side Story", "Natalie Wood played Maria in the film.")]
 
 
@@ -90,28 +89,19 @@ class Tab:
     """A page, what it asked others for, and what its content security policy stopped."""
 
     def __init__(self, browser: Any, address: str) -> None:
-        self.address, self.foreign, self.stopped, self.opened = address, list[str](), list[str](), 0
+        self.address, self.foreign, self.stopped = address, list[str](), list[str]()
         self.context = browser.new_context(viewport={"width": 1280, "height": 900})
         self.context.on("request", lambda request: self._seen(request.url))
         self.context.on("websocket", lambda opened: self._seen(opened.database.url.replace("ws:", "http:")))
         self.page = self.context.new_page()
         self.page.set_default_timeout(WAIT)
-        self.page.on("console", lambda said: self._told(said.text))
+        self.page.on("console", lambda said: "Content Security Policy" in said.text and self.stopped.append(said.text))
 
     def _seen(self, url: str) -> None:
         if not url.startswith((self.address, "data:", "blob:")):
             self.foreign.append(url)
 
-    def _told(self, text: str) -> None:
-        """A page opened in place of another takes over its session and can hear of the navigation before it hears of the icon.
-
-        Streamlit then wants the page's own symbol as the tab's icon, from another host; the policy stops it, and the icon follows.
-        """
-        if "Content Security Policy" in text and not (self.opened > 1 and SYMBOL in text):
-            self.stopped.append(text)
-
     def open(self, path: str = "") -> Any:
-        self.opened += 1
         self.page.goto(self.address + path, timeout=WAIT)
         return self.quiet()
 
@@ -134,7 +124,7 @@ def test_every_page_asks_the_server_alone(tab: Tab) -> None:
     for name in PAGES:
         page = tab.open("" if name == "Explore" else name.lower())
         assert page.get_by_test_id("stException").count() == 0
-        assert page.evaluate("document.querySelector('link[rel~=icon]').href").startswith("data:image/svg+xml")
+        assert page.evaluate("document.querySelector('link[rel~=icon]').href").startswith("data:image/svg+xml;base64,")
         if name == "Evaluate":
             page.get_by_test_id("stMain").get_by_text("Charts", exact=True).click()
             page.locator(".js-plotly-plot").first.wait_for(state="attached")

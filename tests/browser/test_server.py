@@ -22,7 +22,7 @@ from streamlit.web import bootstrap
 from streamlit.web.server import server_util
 
 from core.settings import ROOT, Settings
-from pages.app import launch
+from pages.app import launch, tab_icon
 from pages.app import server as guard
 from storage.store import Store
 
@@ -63,6 +63,11 @@ def headers_keep(address: str) -> None:
     assert told.headers["x-content-type-options"] == "nosniff"
     assert told.headers["referrer-policy"] == "same-origin"
     assert "SameSite=Lax" in health.headers["set-cookie"]
+    for page in ("", "annotate", "annotate?project=1"):  # as a browser asks for it
+        shown = httpx.get(f"{address}{page}", headers={"Accept": "text/html,*/*"}, trust_env=False)
+        assert shown.text.count(tab_icon.own_link().decode()) == 1
+        assert "shortcut icon" not in shown.text  # Streamlit's script would fetch the page's symbol from another host for it
+        assert shown.text.rstrip().endswith("</html>")
 
 
 @pytest.mark.parametrize("start", [("-m", "pages.app.launch"), ("-m", "streamlit", "run", "streamlit_app.py")])

@@ -1,0 +1,59 @@
+"""The app's icon in a browser's tab, there from the first moment.
+
+Streamlit's script puts the symbol of the page that is shown into the tab, until it hears of an icon: a browser would fetch that symbol from a
+host of Google's.  The script looks for a link of its own, so the page that it starts from gets another one instead, which it leaves alone.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from core.settings import ROOT
+
+ICON = ROOT / "pages" / "app" / "icon.svg"
+STREAMLITS = b'<link rel="shortcut icon" href="./favicon.png" />'
+CHANGES_THE_BODY = (b"accept-encoding", b"range", b"if-none-match", b"if-modified-since")
+
+
+def own_link() -> bytes:
+    return b'<link rel="icon" type="image/svg+xml" href="data:image/svg+xml;base64,%s" />' % base64.b64encode(ICON.read_bytes())
+
+
+class TabIcon:
+    def __init__(self, app: ASGIApp) -> None:
+        self.app, self.link = app, own_link()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET" or "text/html" not in Headers(scope=scope).get("accept", ""):
+            await self.app(scope, receive, send)
+            return
+        plain = [(name, value) for name, value in scope["headers"] if name not in CHANGES_THE_BODY]
+        await self.app({**scope, "headers": plain}, receive, self._with_icon(send))
+
+    def _with_icon(self, send: Send) -> Send:
+        """`send`, which gets a page whole, with its length."""
+        held: list[Message] = []
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start" and _is_page(message):
+                held.append(message)
+            elif not held:
+                await send(message)
+            else:
+                held.append(message)
+                if not message.get("more_body", False):
+                    start, *parts = held
+                    body = b"".join(part.get("body", b"") for part in parts).replace(STREAMLITS, self.link)
+                    headers = MutableHeaders(raw=start["headers"])
+                    headers["content-length"] = str(len(body))
+                    await send({**start, "headers": headers.raw})
+                    await send({"type": "http.response.body", "body": body})
+
+        return sent
+
+
+def _is_page(start: Message) -> bool:
+    return Headers(raw=start.get("headers", [])).get("content-type", "").startswith("text/html")
