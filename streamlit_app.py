@@ -8,9 +8,12 @@ from __future__ import annotations
 import streamlit as st
 
 if __name__ != "__main__":
-    from pages.app import server
+    from starlette.middleware import Middleware
 
-    app = st.App(__file__, middleware=server.middleware())
+    from pages.app import server
+    from pages.guide.tab_icon import TabIcon
+
+    app = st.App(__file__, middleware=[*server.middleware(), Middleware(TabIcon)])
 else:
     from core.settings import ROOT
     from pages.app import admission, shared, sign_in

@@ -26,7 +26,6 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from core.errors import AmbiscopeError
 from core.serve.addresses import asked_host, is_local
 from core.settings import Settings
-from pages.app.tab_icon import TabIcon
 
 UPLOADS, METRICS = "_stcore/upload_file/", "_stcore/metrics"
 PROXIES_SAY = (b"x-forwarded-host", b"x-real-ip", b"forwarded")  # besides X-Forwarded-For, which the server itself reads
@@ -206,4 +205,4 @@ def middleware() -> list[Any]:
         open_to_all = bool(Settings.from_env().open_to_all)
     except AmbiscopeError:  # a page says it
         open_to_all = False
-    return [Middleware(Guard, open_to_all=open_to_all), Middleware(TabIcon)]
+    return [Middleware(Guard, open_to_all=open_to_all)]

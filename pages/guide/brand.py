@@ -10,9 +10,9 @@ from streamlit.navigation.page import StreamlitPage
 from core.installation.version import application_version
 from core.settings import ROOT
 from pages.app import shared
-from pages.app.tab_icon import ICON
 from pages.background import jobs
 from pages.guide import sheet
+from pages.guide.tab_icon import ICON
 
 LIGHT, DARK = ("#1f2937", "#0068c9"), ("#f3f4f6", "#60b4ff")  # letters and mark on a light and on a dark page
 CHANGELOG = "brand.changelog"

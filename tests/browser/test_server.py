@@ -22,8 +22,9 @@ from streamlit.web import bootstrap
 from streamlit.web.server import server_util
 
 from core.settings import ROOT, Settings
-from pages.app import launch, tab_icon
+from pages.app import launch
 from pages.app import server as guard
+from pages.guide import tab_icon
 from storage.store import Store
 
 ROWS = [("p1", "Maria", "Natalie Wood played Maria.")]

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from core.settings import ROOT
 
-ICON = ROOT / "pages" / "app" / "icon.svg"
+ICON = ROOT / "pages" / "guide" / "icon.svg"
 STREAMLITS = b'<link rel="shortcut icon" href="./favicon.png" />'
 CHANGES_THE_BODY = (b"accept-encoding", b"range", b"if-none-match", b"if-modified-since")
 
