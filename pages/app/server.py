@@ -1,6 +1,6 @@
 """What stands before Streamlit's server: who may come from another machine, who may send a file, and what a browser is told to keep to.
 
-    app = st.App(__file__, middleware=server.middleware())
+    app = st.App(__file__, middleware=[*server.middleware(), ...])
 
 As long as nobody has an account, whoever opens the app can do everything: then requests are answered that come from this machine and ask for
 it by a name of its own.  The address of the connection counts, and what a proxy on this machine says of whom it asks for (X-Forwarded-For);

@@ -15,7 +15,7 @@ from core.settings import ROOT
 
 ICON = ROOT / "pages" / "guide" / "icon.svg"
 STREAMLITS = b'<link rel="shortcut icon" href="./favicon.png" />'
-CHANGES_THE_BODY = (b"accept-encoding", b"range", b"if-none-match", b"if-modified-since")
+ASKS_FOR_LESS = (b"accept-encoding", b"if-none-match", b"if-modified-since")  # than the page, whole and as text
 
 
 def own_link() -> bytes:
@@ -30,7 +30,7 @@ class TabIcon:
         if scope["type"] != "http" or scope["method"] != "GET" or "text/html" not in Headers(scope=scope).get("accept", ""):
             await self.app(scope, receive, send)
             return
-        plain = [(name, value) for name, value in scope["headers"] if name not in CHANGES_THE_BODY]
+        plain = [(name, value) for name, value in scope["headers"] if name not in ASKS_FOR_LESS]
         await self.app({**scope, "headers": plain}, receive, self._with_icon(send))
 
     def _with_icon(self, send: Send) -> Send:
@@ -56,4 +56,4 @@ class TabIcon:
 
 
 def _is_page(start: Message) -> bool:
-    return Headers(raw=start.get("headers", [])).get("content-type", "").startswith("text/html")
+    return start["status"] == 200 and Headers(raw=start.get("headers", [])).get("content-type", "").startswith("text/html")
