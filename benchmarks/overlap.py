@@ -9,10 +9,9 @@ the same but for one in five, or their MiniLM cosine is at least 0.90.  Exit cod
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import bm25s
@@ -22,19 +21,9 @@ import Stemmer
 from core.retrieval.encoder import load_encoder
 from core.settings import Settings
 from core.text import content_words, word_tokens
+from core.training.data.excluded import questions_of
 
 SAME_WORDS, SAME_MEANING = 0.8, 0.90
-
-
-def questions_of(path: Path) -> Iterator[str]:
-    """Every question and disambiguated question of a file in one of the documented layouts."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as file:
-        rows = json.load(file) if ".jsonl" not in path.name else [json.loads(line) for line in file if line.strip()]
-    for row in rows:
-        yield row["question"]
-        for pair in [*row.get("qa_pairs", ()), *(p for a in row.get("annotations", ()) for p in a.get("qaPairs", ()))]:
-            yield pair["question"]
 
 
 def paraphrases(tests: Sequence[str], train: Sequence[str]) -> list[tuple[str, str, float, float]]:

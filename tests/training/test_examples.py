@@ -13,7 +13,16 @@ import pytest
 
 from core.errors import FormatError
 from core.text import find_spans
-from core.training.data.examples import MultiExample, crop, read_annotated, read_multi, read_passages_tsv, read_reading
+from core.training.data.examples import (
+    MultiExample,
+    ReadingExample,
+    crop,
+    read_annotated,
+    read_multi,
+    read_passages_tsv,
+    read_reading,
+)
+from core.training.data.excluded import excluded_questions
 from core.training.data.mining import Miner
 from core.training.data.mixtures import (
     annotated_examples,
@@ -346,3 +355,22 @@ def test_reader_rows_of_multi_leave_out_what_may_answer_and_take_few_empty_ones(
     assert set(silent) <= {"C0", "C1", "C2", "C3"}
     assert rows == reader_rows_of_multi([example], empty=2)
     assert len(reader_rows_of_multi([example])) == 10, "B may or may not answer"
+
+
+def test_questions_to_be_evaluated_on_are_left_out(tmp_path: Path) -> None:
+    """Also where only a disambiguated question, or its spelling, is the same."""
+    light = tmp_path / "dev.json"
+    pairs = [{"question": "Who played Ada in 1960?", "answer": ["A"]}]
+    light.write_text(json.dumps([{"question": "Who played Ada?", "annotations": [{"type": "multipleQAs", "qaPairs": pairs}]}]))
+    rows = jsonl(tmp_path / "dev.jsonl", {"question": "where  is THE harbour", "answers": ["x"]})
+    excluded = excluded_questions([light, rows])
+    kept = MultiExample("Who played Bo?", (), (), "s")
+    gone = [
+        ReadingExample("Where is the harbour?", "", "p", ("x",), "s"),
+        MultiExample("who played ada", (), (), "s"),
+        MultiExample("Who was Ada?", (), (), "s", extra={"questions": ["who played Ada in 1960"]}),
+    ]
+    assert excluded.without([*gone, kept]) == [kept]
+    light.write_text("[1]")
+    with pytest.raises(FormatError, match=r"dev\.json"):
+        excluded_questions([light])

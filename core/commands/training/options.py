@@ -90,6 +90,28 @@ def rank(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def adapted_base(parser: argparse.ArgumentParser) -> None:
+    """--base and --rank of a new network."""
+    parser.add_argument(
+        "--base", choices=["minilm", "mpnet"], default="minilm", help="the encoder of a new network (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rank",
+        type=int,
+        default=0,
+        help="of the low-rank updates that are trained in all layers of a new network (default: %(default)s, train all weights)",
+    )
+
+
+def exclude(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--exclude",
+        **_LIST,
+        metavar="FILE",
+        help="question files to be evaluated on: a training row that asks one of their questions is left out",
+    )
+
+
 def repeat(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repeat",

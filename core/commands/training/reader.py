@@ -15,6 +15,8 @@ ABOUT = "the per-passage reader"
 
 # passages without an answer that the reader is shown of each annotated question: all of them would be nine tenths of its rows
 EMPTY = 2
+# MPNet reads whole passages of documentation, whose answers (paths, commands) have many word pieces
+SIZES = {"mpnet": {"max_tokens": 256, "max_answer_tokens": 24}}
 HELD_OUT_ROWS = 1_500  # of the annotated folders: reading them all would take minutes at each evaluation
 
 
@@ -24,6 +26,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.start_from(parser, "checkpoint to start from: a folder or a bundled name (default: the untrained base)")
     options.prompting(parser)
     options.freeze(parser)
+    options.adapted_base(parser)
+    options.exclude(parser)
     options.network(parser)
 
 
@@ -53,9 +57,9 @@ def span_network(args: argparse.Namespace) -> Any:
     from core.training.freezing import freeze
 
     if args.init:
-        network = load_span_network(find_checkpoint(args.init, args.what), args.prompting)
+        network = load_span_network(find_checkpoint(args.init, args.what), args.prompting, merge=False)
     else:
-        span = SpanConfig(prompting=args.prompting)
+        span = SpanConfig(base=args.base, rank=args.rank, prompting=args.prompting, **SIZES.get(args.base, {}))
         network = SpanNetwork(load_base(span.base), span)
     freeze(network, args.freeze)
     return network
@@ -63,21 +67,23 @@ def span_network(args: argparse.Namespace) -> Any:
 
 def _task(args: argparse.Namespace, settings: Settings, config: Any) -> Any:
     from core.training.data import mixtures
+    from core.training.data.excluded import excluded_questions
     from core.training.tasks.reader import ReaderTask, Reading
 
-    reading = mixtures.load_reading(args.reading, seed=args.seed)
+    excluded = excluded_questions(args.exclude)
+    reading = excluded.without(mixtures.load_reading(args.reading, seed=args.seed))
     if args.limit:
         reading = random.Random(args.seed).sample(reading, min(args.limit, len(reading)))
     index, cache = miner(args, settings, reading)
     rows = mixtures.reader_rows(reading, index, cache, args.seed, say)
-    rows += mixtures.reader_rows_of_multi(mixtures.load_multi(args.multi), args.seed)
+    rows += mixtures.reader_rows_of_multi(excluded.without(mixtures.load_multi(args.multi)), args.seed)
     if args.ambignq:
-        rows += mixtures.reader_rows_of_multi(
-            mixtures.statement_examples(args.ambignq, index, cache, context=2, seed=args.seed)
-        )
+        stated = mixtures.statement_examples(args.ambignq, index, cache, context=2, seed=args.seed)
+        rows += mixtures.reader_rows_of_multi(excluded.without(stated))
     held: list[Reading] = []
     for folder in args.annotated:
         train, dev = mixtures.annotated_examples(folder, held_out=0.2)
+        train = excluded.without(train)
         rows += mixtures.reader_rows_of_multi(train, args.seed, EMPTY)
         rows += mixtures.reader_rows_of_multi(mixtures.clarified_examples(train), args.seed, EMPTY)
         held += mixtures.reader_rows_of_multi(dev)

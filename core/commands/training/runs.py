@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from core.training.trainer import TrainConfig
 
 STARTER_FILES = ("questions.json", "passages.tsv")
-FILES = ("reading", "reading_dev", "multi", "multi_dev", "annotated", "ambignq", "ambignq_dev", "passages")
+FILES = ("exclude", "reading", "reading_dev", "multi", "multi_dev", "annotated", "ambignq", "ambignq_dev", "passages")
 FOLDERS = ("annotated",)
 OWN = ("base", "side", "pooling", "rank", "batch", "pool", "picks")  # options of single targets that belong to a run's identity
 HELD_BACK = ("starter", "starter_test")  # below data/
@@ -38,6 +38,7 @@ def check_files(args: argparse.Namespace, settings: Settings) -> None:
     for path in given:
         if not path.exists():
             raise InputError(f"{path}: there is no such file")
+    given = [path for path in given if path not in getattr(args, "exclude", ())]  # only left out of what is trained on
     for path, folder in itertools.product(given, (settings.starter_dir.with_name(name) for name in HELD_BACK)):
         same = any(
             own.exists()
@@ -84,7 +85,7 @@ def identity(args: argparse.Namespace) -> dict[str, Any]:
     Every target names every option, so that run folders of earlier versions can be resumed.
     """
     out = {"what": args.what, **{name: getattr(args, name, default) for name, default in DEFAULTS.items()}}
-    for name in ("reading", "reading_dev", "multi", "multi_dev"):
+    for name in ("exclude", "reading", "reading_dev", "multi", "multi_dev"):
         out[name] = [_digest(path) for path in getattr(args, name, [])]
     for name in ("ambignq", "passages"):
         path = getattr(args, name, None)

@@ -30,14 +30,14 @@ def read_config(folder: Path) -> dict[str, Any]:
     return body
 
 
-def fits(folder: str | Path) -> bool:
-    """Whether `load_bert` can load a folder."""
+def fits(folder: str | Path, model_type: str = "bert") -> bool:
+    """Whether `load_bert` can load a folder (`load_mpnet` for "mpnet")."""
     try:
         config = read_config(Path(folder))
     except (OSError, ValueError):
         return False
     plain = config.get("position_embedding_type", "absolute") == "absolute" and not config.get("is_decoder")
-    known = config.get("model_type") == "bert" and config.get("hidden_act", "gelu") in ACTIVATIONS
+    known = config.get("model_type") == model_type and config.get("hidden_act", "gelu") in ACTIVATIONS
     return plain and known and (Path(folder) / WEIGHTS).is_file()
 
 
@@ -49,10 +49,14 @@ def plain_attention(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
+    position_bias: Tensor | None = None,  # (1, H, L, L)
     **_: Any,
 ) -> tuple[Tensor, None]:
     """torch's fused attention, (B, H, L, D) -> (B, L, H, D)."""
     p = dropout if module.training else 0.0
+    if position_bias is not None:
+        bias = position_bias.to(query.dtype)
+        attention_mask = bias if attention_mask is None else bias.masked_fill(~attention_mask, torch.finfo(bias.dtype).min)
     out = nn.functional.scaled_dot_product_attention(query, key, value, attention_mask, p, scale=scaling)
     return out.transpose(1, 2), None
 
@@ -156,7 +160,10 @@ class Bert(nn.Module):
     ) -> SimpleNamespace:
         """`last_hidden_state`: (B, L, d)."""
         words = self.embeddings.word_embeddings(input_ids) if inputs_embeds is None else inputs_embeds
-        x = self.embeddings(words, token_type_ids, position_ids)
+        return self.transform(self.embeddings(words, token_type_ids, position_ids), attention_mask, extra)
+
+    def transform(self, x: Tensor, attention_mask: Tensor | None, extra: dict[str, Any]) -> SimpleNamespace:
+        """The layers over embedded tokens (B, L, d)."""
         mask = None if attention_mask is None else attention_mask[:, None, None, :].bool()
         for layer in self.encoder.layer:
             x = layer(x, mask, self.attend, extra)

@@ -11,6 +11,7 @@ import math
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -47,19 +48,24 @@ class MPNet(Bert):
         super().__init__(config)
         self.near = Embedding(config.relative_attention_num_buckets, config.num_attention_heads)
 
-    def forward(  # type: ignore[override]
-        self, input_ids: Tensor, attention_mask: Tensor | None = None
+    def forward(
+        self,
+        input_ids: Tensor | None = None,  # (B, L)
+        attention_mask: Tensor | None = None,  # (B, L), 0 or False at padding, which is at the end
+        token_type_ids: Tensor | None = None,  # ignored: MPNet has one type
+        position_ids: Tensor | None = None,  # (B, L), from 0
+        inputs_embeds: Tensor | None = None,  # (B, L, d), in place of `input_ids`
+        **extra: Any,  # for the attention function
     ) -> SimpleNamespace:
-        """input_ids (B, L), attention_mask (B, L), 0 or False at padding, which stands at the end.  `last_hidden_state`: (B, L, d)."""
-        length = input_ids.shape[1]
-        positions = torch.arange(FIRST_POSITION, FIRST_POSITION + length, device=input_ids.device)
-        x = self.embeddings(self.embeddings.word_embeddings(input_ids), None, positions)
-        bias = self.near(buckets(length, self.near.num_embeddings).to(input_ids.device)).permute(2, 0, 1)[None]  # (1, H, L, L)
-        if attention_mask is not None:
-            bias = bias.masked_fill(~attention_mask[:, None, None, :].bool(), torch.finfo(bias.dtype).min)
-        for layer in self.encoder.layer:
-            x = layer(x, bias.to(x.dtype), self.attend, {})
-        return SimpleNamespace(last_hidden_state=x)
+        """`last_hidden_state`: (B, L, d)."""
+        words = self.embeddings.word_embeddings(input_ids) if inputs_embeds is None else inputs_embeds
+        if position_ids is None:
+            position_ids = torch.arange(words.shape[1], device=words.device)
+        packed = extra.get("packed")
+        length = words.shape[1] if packed is None else max(packed.lengths, default=0)
+        near = self.near(buckets(length, self.near.num_embeddings).to(words.device))  # (L, L, H)
+        extra["position_bias"] = near.permute(2, 0, 1)[None]  # (1, H, L, L)
+        return self.transform(self.embeddings(words, None, FIRST_POSITION + position_ids), attention_mask, extra)
 
 
 def _named(name: str) -> str:

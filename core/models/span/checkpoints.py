@@ -14,12 +14,12 @@ from core.errors import CheckpointError
 from core.models.finding import WEIGHTS, damaged, read_config
 from core.models.span.model import load_base
 from core.models.span.network import Prompting, SpanConfig, SpanNetwork
-from core.models.weights.files import read_weights, save_network
+from core.models.weights.files import read_weights, save_weights
 
 
 def save_span_network(network: nn.Module, folder: Path, about: dict[str, Any] | None = None) -> None:
     assert isinstance(network, SpanNetwork)
-    save_network(network, folder, {"kind": "span", "config": asdict(network.config), "about": about or {}})
+    save_weights(network.trained(), folder, {"kind": "span", "config": asdict(network.config), "about": about or {}})
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ def check_abstains(folder: Path) -> None:
         )
 
 
-def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanNetwork:
-    """`prompting`: another mechanism than the stored one (ablations).  Raises CheckpointError when a file is missing, damaged, or
-    does not fit the network."""
+def load_span_network(folder: Path, prompting: Prompting | None = None, merge: bool = True) -> SpanNetwork:
+    """`prompting`: another mechanism than the stored one (ablations).  `merge`: adds low-rank updates to the matrices, for inference; False to
+    train on.  Raises CheckpointError when a file is missing, damaged, or does not fit the network."""
     try:
         config = SpanConfig(**json.loads((folder / "config.json").read_text())["config"])
         if prompting is not None:
@@ -73,9 +73,12 @@ def load_span_network(folder: Path, prompting: Prompting | None = None) -> SpanN
         missing, unexpected = network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
     except RuntimeError as error:  # sizes
         raise CheckpointError(f"checkpoint {folder} does not fit its network: {error}; train it again") from None
-    missing = [m for m in missing if ".embeddings." not in m and not (prompting == "learned" and m == "prompts")]
+    trained = network.trained()
+    missing = [m for m in missing if m in trained and not (prompting == "learned" and m == "prompts")]
     if missing or unexpected:
         raise CheckpointError(
             f"checkpoint {folder} does not fit its network: missing {missing[:3]}, unexpected {list(unexpected)[:3]}; train it again"
         )
+    if merge and config.rank:
+        network.merge()
     return network.eval()

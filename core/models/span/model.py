@@ -16,7 +16,8 @@ from torch import Tensor
 
 from core.errors import CheckpointError
 from core.models.encoders.bert import fits, load_bert
-from core.models.encoders.packaged import PACKAGES, packaged_folder
+from core.models.encoders.mpnet import load_mpnet
+from core.models.encoders.packaged import PACKAGES, SPLIT, packaged_folder
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.word_pieces import FILE as WORD_PIECES
 from core.models.encoders.word_pieces import WordPieces
@@ -30,7 +31,7 @@ from core.types import Candidate, Evidence, Passage
 
 def base_folder(name: str) -> str:
     """Folder of a packaged base, or the name itself (a local folder or a hub name).  Raises CheckpointError when it is missing."""
-    return str(packaged_folder(name)) if name in PACKAGES else name
+    return str(packaged_folder(name)) if name in (*PACKAGES, *SPLIT) else name
 
 
 # tokenizers of a base are shared between models and are not thread-safe: truncation is part of their state
@@ -41,7 +42,8 @@ _TOKENIZING = threading.Lock()
 def load_tokenizer(base: str) -> Any:
     """The tokenizer of a base.  A plain BERT's word pieces are loaded without transformers."""
     try:
-        if fits(folder := base_folder(base)) and (Path(folder) / WORD_PIECES).is_file():
+        folder = base_folder(base)
+        if (fits(folder) or fits(folder, "mpnet")) and (Path(folder) / WORD_PIECES).is_file():
             return WordPieces(folder)
         tokenizer = pretrained("AutoTokenizer", folder, use_fast=True)
     except (OSError, ValueError) as error:
@@ -55,6 +57,8 @@ def load_base(base: str, dropout: float = 0.0) -> Any:
     try:
         if fits(base_folder(base)):
             return load_bert(base_folder(base), dropout)
+        if fits(base_folder(base), "mpnet"):
+            return load_mpnet(base_folder(base))
         rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
         return pretrained("AutoModel", base_folder(base), add_pooling_layer=False, **rates)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:

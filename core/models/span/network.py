@@ -15,6 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from core.models.encoders.low_rank import adapt, differences, merge
 from core.models.interleaving import Packing, use_interleaving
 
 Prompting = Literal["interleaved", "separate", "learned"]
@@ -32,10 +33,13 @@ class SpanConfig:
     span_width: int = 64  # width of the start-end interaction
     learned_steps: int = 8  # prompting="learned": one prompt for each step
     learned_tokens: int = 16
+    rank: int = 0  # of the trained low-rank updates in all layers; 0: all weights of the layers are trained
 
     def __post_init__(self) -> None:
         if self.prompting not in ("interleaved", "separate", "learned"):
             raise ValueError(f"prompting is {self.prompting!r}; use interleaved, separate or learned")
+        if not 0 <= self.rank <= 256:
+            raise ValueError(f"rank is {self.rank}; it must be 0 (off) to 256")
         if not 32 <= self.max_tokens <= 512 or not 1 <= self.max_answer_tokens < self.max_tokens:
             raise ValueError(
                 f"max_tokens {self.max_tokens} must be 32..512 and larger than max_answer_tokens {self.max_answer_tokens}"
@@ -126,10 +130,23 @@ class SpanNetwork(nn.Module):
         super().__init__()
         self.encoder = use_interleaving(encoder)
         self.config = config
+        if config.rank:
+            adapt(encoder, len(encoder.encoder.layer), config.rank)  # type: ignore[union-attr, arg-type]
         width = int(encoder.config.hidden_size)  # type: ignore[union-attr, arg-type]
         self.head = SpanHead(width, config)
         if config.prompting == "learned":
             self.prompts = nn.Parameter(torch.randn(config.learned_steps, config.learned_tokens, width) * 0.02)
+
+    def trained(self) -> dict[str, Tensor]:
+        """The weights that the base does not have, by name."""
+        weights = {n: t for n, t in self.state_dict().items() if ".embeddings." not in n}
+        if self.config.rank:
+            weights = {n: t for n, t in weights.items() if not n.startswith("encoder.")} | differences(self)
+        return weights
+
+    def merge(self) -> None:
+        """Adds low-rank updates to the matrices, for inference: the network cannot be trained any further."""
+        merge(self.encoder, self.encoder.config.num_hidden_layers)  # type: ignore[union-attr, arg-type]
 
     def encode(self, batch: RowBatch) -> Tensor:
         """(B * R, L, d) states of the last layer."""
@@ -147,9 +164,9 @@ class SpanNetwork(nn.Module):
         return out.last_hidden_state
 
     def _packs(self, batch: RowBatch) -> bool:
-        """Whether to compute real tokens only: on a CPU, where padding costs as much as text.  BERT takes explicit positions."""
+        """Whether to compute real tokens only: on a CPU, where padding costs as much as text.  Our encoders take explicit positions."""
         config: Any = self.encoder.config
-        if config.model_type != "bert" or batch.input_ids.device.type != "cpu":
+        if config.model_type not in ("bert", "mpnet") or batch.input_ids.device.type != "cpu":
             return False
         return not (self.training and config.attention_probs_dropout_prob)  # packed rows support no attention dropout
 

@@ -9,8 +9,10 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file
 
 from core.models.interleaving import Packing, interleaved_attention, use_interleaving
+from core.models.span.checkpoints import load_span_network, save_span_network
 from core.models.span.model import load_base
 from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
 
@@ -32,11 +34,17 @@ def batch(lengths: list[list[int]], prompted: bool, seed: int = 0) -> RowBatch:
     return RowBatch(ids, torch.zeros_like(ids), mask, edges, edges, rows, max(r[0] for r in lengths), prompted)
 
 
-@pytest.fixture(scope="module")
-def network(tiny_bert_folder: Path) -> SpanNetwork:
+@pytest.fixture(scope="module", params=[("bert", 0), ("mpnet", 2)], ids=["bert", "mpnet-low-rank"])
+def network(request: pytest.FixtureRequest) -> SpanNetwork:
+    base, rank = request.param
+    folder = request.getfixturevalue(f"tiny_{base}_folder")
     torch.manual_seed(1)
-    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3)
-    return SpanNetwork(load_base(config.base), config).eval()
+    config = SpanConfig(base=str(folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3, rank=rank)
+    network = SpanNetwork(load_base(config.base), config).eval()
+    for name, parameter in network.named_parameters():
+        if name.endswith(".up"):  # zero in a new network
+            torch.nn.init.normal_(parameter, std=0.05)
+    return network
 
 
 @pytest.mark.parametrize("prompted", [True, False])
@@ -146,3 +154,21 @@ def test_what_recalls_the_prompt_is_torchs_own_attention(network: SpanNetwork) -
     mask = torch.tensor([[True, True, True, False], [True, False, False, False]])
     expected, _ = head.recall(x, e, e, key_padding_mask=~mask, need_weights=False)
     assert float((head.remember(x, e, mask) - x - expected).detach().abs().max()) <= 1e-5
+
+
+def test_a_checkpoint_holds_what_was_trained_and_reads_back(network: SpanNetwork, tmp_path: Path) -> None:
+    save_span_network(network, tmp_path)
+    stored = set(load_file(tmp_path / "model.safetensors"))
+    assert not any(".embeddings." in name for name in stored)
+    assert bool(network.config.rank) != ("encoder.encoder.layer.0.attention.self.query.weight" in stored)
+    inputs = batch(LENGTHS, True)
+    with torch.inference_mode():
+        spans, nothing = network(inputs)
+        for merge in (True, False):  # for inference, and to train on
+            again, other = load_span_network(tmp_path, merge=merge)(inputs)
+            seen = torch.isfinite(spans)
+            assert float((spans - again)[seen].abs().max()) <= 0.05  # half precision
+            assert float((nothing - other).abs().max()) <= 0.05
+    trainable = {n for n, p in load_span_network(tmp_path, merge=False).named_parameters() if p.requires_grad}
+    if network.config.rank:
+        assert {n for n in trainable if n.startswith("encoder.")} == {n for n in stored if n.startswith("encoder.")}

@@ -1,0 +1,293 @@
+"""Practice questions about the documentation of open-source projects: checks them, and cuts their passages out of the repositories again.
+
+    python -m benchmarks.manuals compile --mirrors FOLDER --out data/manuals/PROJECT.jsonl DRAFT.jsonl
+    python -m benchmarks.manuals check   --mirrors FOLDER
+    python -m benchmarks.manuals cut     --mirrors FOLDER --out FOLDER
+
+The documentation is not in this repository: a row of `data/manuals/PROJECT.jsonl` names files and character offsets, and `data/manuals/sources.json`
+the repository, commit and licence of each project.  FOLDER holds one git repository per project, `OWNER+NAME/repo` or `OWNER+NAME`; what is
+missing is cloned from GitHub.  `cut` writes `train.jsonl.gz` and `dev.jsonl.gz` in the layout of `multi` training files
+(core.training.data.examples): the passages with the answers first, then the passages of the same project that share most words with the question.
+
+A draft row has `question` and `answers`; an answer has `file`, `names` (its spellings, the one in the file first) and `quote`, a piece of the
+file that occurs once, with the answer between « and ».  `when` says in a few words which reading of the question the answer belongs to.  A
+question without an answer has `near` instead: `file` and `quote` of a passage that looks like an answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import bm25s
+
+from core.errors import FormatError
+from core.settings import ROOT
+from core.text import find_spans, normalize_answer
+
+FOLDER = ROOT / "data" / "manuals"
+DOCUMENTS = (".md", ".mdx", ".rst", ".txt")
+PASSAGE_WORDS = 110
+CONTEXT = 8  # passages of a question, those with answers included
+_HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*\s*(\{.*\})?$")
+_UNDERLINE = re.compile(r"^([=\-~^\"'`#*+.])\1{2,}\s*$")
+_FENCE = re.compile(r"^\s*(```|~~~)")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A project: its repository at one commit, and the folders that hold its documentation in English."""
+
+    project: str
+    repository: str  # owner/name on GitHub
+    commit: str
+    licence: str
+    folders: tuple[str, ...]
+    dev: bool = False  # held out whole
+
+    def git(self, mirrors: Path, *words: str) -> bytes:
+        """What git prints.  Raises CalledProcessError."""
+        return subprocess.run(["git", "-C", str(self.place(mirrors)), *words], check=True, capture_output=True).stdout
+
+    def place(self, mirrors: Path) -> Path:
+        """The repository, cloned if it is missing.  Raises CalledProcessError."""
+        folder = mirrors / self.repository.replace("/", "+")
+        if (folder / "repo").exists():
+            return folder / "repo"
+        if not folder.exists():
+            address = f"https://github.com/{self.repository}"
+            subprocess.run(["git", "clone", "--quiet", "--bare", "--filter=blob:none", address, str(folder)], check=True)
+        return folder
+
+
+def sources() -> dict[str, Source]:
+    rows = json.loads((FOLDER / "sources.json").read_text(encoding="utf-8"))
+    return {row["project"]: Source(**{**row, "folders": tuple(row["folders"])}) for row in rows}
+
+
+class Documents:
+    """The documentation files of a project as texts, by path."""
+
+    def __init__(self, source: Source, mirrors: Path) -> None:
+        self.source, self.mirrors = source, mirrors
+
+    @lru_cache(maxsize=2048)  # noqa: B019  (a few objects, for the whole run)
+    def text(self, path: str) -> str:
+        """Raises FormatError for a file that the commit does not have."""
+        try:
+            return self.source.git(self.mirrors, "show", f"{self.source.commit}:{path}").decode("utf-8")
+        except subprocess.CalledProcessError:
+            raise FormatError(f"{self.source.repository} has no file {path} at {self.source.commit[:10]}") from None
+
+    def paths(self) -> list[str]:
+        names = self.source.git(self.mirrors, "ls-tree", "-r", "--name-only", self.source.commit, *self.source.folders)
+        return [path for path in names.decode("utf-8").splitlines() if path.endswith(DOCUMENTS)]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A passage: whole lines of a file under one heading.  `start` and `end` count characters of the file."""
+
+    path: str
+    start: int
+    end: int
+    title: str
+    text: str
+
+
+def pieces(path: str, text: str) -> list[Piece]:
+    """A document in passages of up to PASSAGE_WORDS words, cut between lines and at headings; a title is the document's with its headings."""
+    out: list[Piece] = []
+    headings: dict[int, str] = {}
+    begin = at = words = 0
+    fenced = False
+    lines = text.splitlines(keepends=True)
+
+    def title() -> str:
+        return " > ".join(dict.fromkeys(headings[level] for level in sorted(headings))) or Path(path).stem
+
+    def flush(end: int) -> None:
+        nonlocal begin, words
+        body = text[begin:end]
+        if body.strip():
+            out.append(Piece(path, begin, end, title(), body))
+        begin, words = end, 0
+
+    if text.startswith("---\n") and (end := text.find("\n---", 4)) > 0:  # front matter
+        if found := re.search(r"^title:\s*[\"']?(.+?)[\"']?\s*$", text[:end], re.MULTILINE):
+            headings[0] = found.group(1)
+        begin = text.find("\n", end + 1) + 1 or len(text)
+    for number, line in enumerate(lines):
+        start, at = at, at + len(line)
+        if start < begin:
+            continue
+        fenced ^= bool(_FENCE.match(line))
+        level = 0
+        name = ""
+        if not fenced and (found := _HEADING.match(line.rstrip("\n"))):
+            level, name = len(found.group(1)), found.group(2)
+        elif (
+            path.endswith((".rst", ".txt")) and number + 1 < len(lines) and line.strip() and _UNDERLINE.match(lines[number + 1])
+        ):
+            level, name = 1 + "=-~^\"'`#*+.".index(lines[number + 1][0]), line.strip()
+        if level:
+            flush(start)
+            headings = {k: v for k, v in headings.items() if k < level} | {level: name}
+        words += len(line.split())
+        if words > PASSAGE_WORDS and text[begin:start].strip():
+            flush(start)
+            words = len(line.split())
+    flush(len(text))
+    return out
+
+
+def written(known: dict[str, Source]) -> list[tuple[Source, Path]]:
+    """The projects that have questions, with their files."""
+    return [(source, path) for source in known.values() if (path := FOLDER / f"{source.project}.jsonl").exists()]
+
+
+def rows_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.strip():
+            yield number, json.loads(line)
+
+
+def _located(documents: Documents, given: dict[str, Any], draft: Path, line: int) -> dict[str, Any]:
+    """A draft's quotation as offsets.  Raises FormatError."""
+    text = documents.text(given["file"])
+    before, mark, rest = given["quote"].partition("«")
+    answer, close, after = rest.partition("»")
+    if not mark or not close or not answer:
+        raise FormatError("a quote has its answer between « and »", file=draft, line=line, field="quote")
+    quote = before + answer + after
+    if text.count(quote) != 1:
+        raise FormatError(
+            f"{quote!r} occurs {text.count(quote)} times in {given['file']}", file=draft, line=line, field="quote"
+        )
+    start = text.index(quote) + len(before)
+    return {"file": given["file"], "start": start, "end": start + len(answer)}
+
+
+def compile_draft(source: Source, mirrors: Path, draft: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """(rows, problems) of a draft."""
+    documents, out, problems = Documents(source, mirrors), [], []
+    for line, row in rows_of(draft):
+        try:
+            answers = []
+            for given in row.get("answers", ()):
+                place = _located(documents, given, draft, line)
+                text = documents.text(place["file"])[place["start"] : place["end"]]
+                names = list(dict.fromkeys([text, *given.get("names", ())]))
+                answers.append({"names": names, "when": given.get("when", ""), **place})
+            kept = {"question": row["question"].strip(), "answers": answers}
+            if not answers:
+                kept["near"] = _located(documents, row["near"], draft, line)
+            if len({normalize_answer(a["names"][0]) for a in answers}) < len(answers):
+                raise FormatError("two answers are the same", file=draft, line=line, field="answers")
+            out.append(kept)
+        except (KeyError, FormatError) as error:
+            problems.append(f"line {line}: {error!r}" if isinstance(error, KeyError) else str(error))
+    return out, problems
+
+
+def check(source: Source, mirrors: Path, path: Path) -> list[str]:
+    """What is wrong with the rows of a project: offsets that are not one of the names, answers that a passage does not hold."""
+    documents, problems = Documents(source, mirrors), []
+    for line, row in rows_of(path):
+        for answer in row["answers"]:
+            text = documents.text(answer["file"])
+            piece = _piece(documents, answer)
+            if text[answer["start"] : answer["end"]] not in answer["names"]:
+                problems.append(f"{path.name}:{line}: {text[answer['start'] : answer['end']]!r} is none of {answer['names']}")
+            elif piece is None or answer["names"][0] not in piece.text:
+                problems.append(f"{path.name}:{line}: no passage holds {answer['names'][0]!r}")
+    return problems
+
+
+@lru_cache(maxsize=4096)
+def _pieces(documents: Documents, path: str) -> tuple[Piece, ...]:
+    return tuple(pieces(path, documents.text(path)))
+
+
+def _piece(documents: Documents, place: dict[str, Any]) -> Piece | None:
+    held = (p for p in _pieces(documents, place["file"]) if p.start <= place["start"] and place["end"] <= p.end)
+    return next(held, None)
+
+
+def cut(source: Source, mirrors: Path, path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a project in the layout of `multi` files."""
+    import Stemmer
+
+    documents, stemmer = Documents(source, mirrors), Stemmer.Stemmer("english")
+    everything = [p for file in documents.paths() for p in _pieces(documents, file)]
+    index = bm25s.BM25()
+    titled = [f"{p.title}\n{p.text}" for p in everything]
+    index.index(bm25s.tokenize(titled, stopwords="en", stemmer=stemmer, show_progress=False), show_progress=False)
+    rows = list(rows_of(path))
+    tokens = bm25s.tokenize([row["question"] for _, row in rows], stopwords="en", stemmer=stemmer, show_progress=False)
+    nearest, _ = index.retrieve(tokens, k=min(30, len(everything)), show_progress=False)
+    for (line, row), near in zip(rows, nearest):
+        own = [_piece(documents, place) for place in (row["answers"] or [row["near"]])]
+        supporting = list(dict.fromkeys(p for p in own if p is not None))
+        names = [name for answer in row["answers"] for name in answer["names"]]
+        # a passage that also holds an answer may or may not answer the question: it is left out
+        others = [everything[int(i)] for i in near if everything[int(i)] not in supporting]
+        others = [p for p in others if not any(find_spans(p.text, name) for name in names)]
+        passages = [*supporting, *others[: max(2, CONTEXT - len(supporting))]]
+        yield {
+            "id": f"{source.project}-{line}",
+            "source": f"manuals-{source.project}",
+            "question": row["question"],
+            "passages": [{"id": f"{p.path}@{p.start}", "title": p.title, "text": p.text} for p in passages],
+            "answers": [answer["names"] for answer in row["answers"]],
+            "conditions": [answer["when"] for answer in row["answers"]],
+            "supporting": [f"{p.path}@{p.start}" for p in supporting] if row["answers"] else [],
+            **({} if row["answers"] else {"no_answer": True}),
+        }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["compile", "check", "cut"])
+    parser.add_argument("draft", type=Path, nargs="?")
+    parser.add_argument("--mirrors", type=Path, required=True)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_intermixed_args(argv)
+    known = sources()
+    if args.what == "compile":
+        rows, problems = compile_draft(known[args.out.stem], args.mirrors, args.draft)
+        args.out.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+        print(
+            "\n".join(
+                [
+                    *problems,
+                    f"{len(rows)} questions, {sum(len(r['answers']) > 1 for r in rows)} with several answers,"
+                    f" {sum(not r['answers'] for r in rows)} without; {len(problems)} problems",
+                ]
+            )
+        )
+        return 1 if problems else 0
+    if args.what == "check":
+        problems = [problem for source, path in written(known) for problem in check(source, args.mirrors, path)]
+        print("\n".join(problems) or "all answers are where they are said to be")
+        return 1 if problems else 0
+    args.out.mkdir(parents=True, exist_ok=True)
+    for name, held_out in (("train", False), ("dev", True)):
+        with gzip.open(args.out / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
+            rows = (row for source, path in written(known) if source.dev == held_out for row in cut(source, args.mirrors, path))
+            count = sum(file.write(json.dumps(row, ensure_ascii=False) + "\n") > 0 for row in rows)
+        print(f"{name}: {count} questions")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

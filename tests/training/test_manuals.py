@@ -1,0 +1,100 @@
+"""Practice questions over documentation: drafts to offsets, and passages out of a repository."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks import manuals
+
+PAGE = """---
+title: "Server"
+---
+The server reads `~/.app/secrets.toml`.
+
+## Ports
+
+| mode | port |
+|---|---|
+| development | 8080 |
+| production | 80 |
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> manuals.Source:
+    folder = tmp_path / "mirrors" / "acme+app"
+    (folder / "docs").mkdir(parents=True)
+    (folder / "docs" / "server.md").write_text(PAGE)
+    (folder / "docs" / "other.md").write_text("# Cooking\n\nA server of soup has no port.\n")
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "x"]):
+        subprocess.run([*git, *words], check=True)
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    return manuals.Source("app", "acme/app", commit, "MIT", ("docs",))
+
+
+def draft(tmp_path: Path, *rows: dict[str, object]) -> Path:
+    path = tmp_path / "draft.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def answer(quote: str, **more: object) -> dict[str, object]:
+    return {"file": "docs/server.md", "quote": quote, **more}
+
+
+def test_a_draft_becomes_offsets_and_passages(source: manuals.Source, tmp_path: Path) -> None:
+    rows, problems = manuals.compile_draft(
+        source,
+        tmp_path / "mirrors",
+        draft(
+            tmp_path,
+            {
+                "question": "default port?",
+                "answers": [
+                    answer("| development | «8080» |", when="development"),
+                    answer("| production | «80» |", when="production"),
+                ],
+            },
+            {"question": "licence fee?", "answers": [], "near": answer("| «production» |")},
+        ),
+    )
+    assert problems == []
+    assert [[PAGE[a["start"] : a["end"]] for a in row["answers"]] for row in rows] == [["8080", "80"], []]
+    file = tmp_path / "app.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert manuals.check(source, tmp_path / "mirrors", file) == []
+    several, none = manuals.cut(source, tmp_path / "mirrors", file)
+    assert several["answers"] == [["8080"], ["80"]]
+    assert several["passages"][0]["title"] == "Server > Ports"
+    assert several["supporting"] == [several["passages"][0]["id"]]
+    assert (none["answers"], none["no_answer"], none["passages"][0]["title"]) == ([], True, "Server > Ports")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question": "q", "answers": [answer("no mark")]},
+        {"question": "q", "answers": [answer("is «nowhere» in it")]},
+        {"question": "q", "answers": [answer("«8»")]},  # several times
+        {"question": "q", "answers": [{**answer("«8080»"), "file": "docs/gone.md"}]},
+        {"question": "q", "answers": []},
+    ],
+)
+def test_a_wrong_draft_is_named(source: manuals.Source, tmp_path: Path, row: dict[str, object]) -> None:
+    rows, problems = manuals.compile_draft(source, tmp_path / "mirrors", draft(tmp_path, row))
+    assert (rows, len(problems)) == ([], 1)
+
+
+def test_the_shipped_questions_name_a_known_project_and_an_answer_or_none() -> None:
+    known = manuals.sources()
+    for path in manuals.FOLDER.glob("*.jsonl"):
+        assert path.stem in known
+        for _, row in manuals.rows_of(path):
+            assert row["question"]
+            assert row["answers"] or row["near"]
+            assert all(a["names"] and a["end"] - a["start"] == len(a["names"][0]) for a in row["answers"])
