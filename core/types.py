@@ -224,6 +224,7 @@ class ModelCalled:
     completion_tokens: int
     seconds: float
     error: str = ""  # empty when it succeeded
+    warning: str = ""  # what is doubtful about a success, such as a prompt that the endpoint cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +233,15 @@ class InterpretationsChosen:
 
     interpretations: tuple[Interpretation, ...]
     why: str = ""  # a note: one meaning, none in the corpus, ...
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionQueued:
+    """Other questions are worked on first; yielded when the position changes.  No part of a stored trace: it says nothing of the answers."""
+
+    position: int  # in the queue: 1 is next, 0 says that its turn has come
+    running: int  # questions that are worked on meanwhile
+    part: Literal["answers", "questions"] = "answers"  # what is next: to look for answers, or to rewrite the question for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +264,7 @@ Event = (
     | QuestionVerified
     | ModelCalled
     | InterpretationsChosen
+    | QuestionQueued
     | Finished
 )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import Any
 
 from core.commands.evaluate import read_pairs
 from core.settings import Settings
-from core.types import Prediction
+from core.types import Event, Prediction, QuestionQueued
 
 
 def add_parser(commands: Any) -> None:
@@ -69,13 +70,14 @@ def as_json(prediction: Prediction) -> dict[str, Any]:
             "made": len(calls),
             "failed": sum(1 for c in calls if c.error),
             "errors": list(dict.fromkeys(c.error for c in calls if c.error)),
+            "warnings": list(dict.fromkeys(c.warning for c in calls if c.warning and not c.error)),
         },
         "info": to_json(prediction.system),
     }
 
 
 def _print(prediction: Prediction) -> None:
-    from core.evaluation.cost import calls_of, failures
+    from core.evaluation.cost import calls_of, doubts, failures
 
     if not prediction.answers:
         print("No answer: the model stopped at the first step.")
@@ -88,12 +90,21 @@ def _print(prediction: Prediction) -> None:
         for passage_id in dict.fromkeys(e.passage_id for e in a.evidence):
             found = by_id.get(passage_id)
             print(f"   [{found.rank if found else '-'}] {found.passage.title if found else passage_id}")
-    if trouble := failures(calls_of(prediction.events)):
+    calls = calls_of(prediction.events)
+    for trouble in filter(None, (failures(calls), doubts(calls))):
         print(f"warning: {trouble}")
     ended = prediction.steps[-1].stopped_because if prediction.steps else ""
     print(
         f"{len(prediction.passages)} passages, {len(prediction.steps)} steps, {prediction.seconds:.1f} s{'; ' + ended if ended else ''}"
     )
+
+
+def _tell(event: Event) -> None:
+    """What a service says of its queue goes to the terminal."""
+    from core.systems.shared.base import queue_note
+
+    if isinstance(event, QuestionQueued) and event.position:
+        print(f"{queue_note(event)}; Ctrl+C cancels it", file=sys.stderr, flush=True)
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -104,6 +115,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         Question(args.question, pinned=tuple(args.pin), banned=tuple(args.ban)),
         args.system,
         args.corpus,
+        watch=_tell,
         top_k=args.top_k,
         max_answers=args.max_answers,
         stop_above=args.stop_above,
