@@ -13,9 +13,15 @@ from core.errors import CancelledError, LanguageModelError
 from core.models.language.loading import load_language_generator
 from core.models.language.roles import Generator as Generates
 from core.models.language.roles import LanguageGenerator, Run
+<<<<<<< HEAD
 from core.models.running.turns import Place
 from core.systems.shared.base import STOPPED, Options, Parts, QueuedSystem, effective_settings, retrieve
 from core.text import answer_key, normalize_answer, occurrences
+=======
+from core.models.running.memory import trimmed
+from core.systems.shared.base import Options, Parts, check_question, effective_settings, retrieve
+from core.text import answer_key, occurrences, question_key
+>>>>>>> same
 
 
 def distinct(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretation]:
@@ -23,7 +29,7 @@ def distinct(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretati
     seen: set[tuple[str, str]] = set()
     out = []
     for i in interpretations:
-        key = (normalize_answer(i.question), answer_key(i.answer))
+        key = (question_key(i.question), answer_key(i.answer))
         if i.answer and i.question and not i.abstained and not i.failed and key not in seen:
             seen.add(key)
             out.append(i)
