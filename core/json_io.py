@@ -18,6 +18,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024  # of one JSONL line; a trace of 100 passages 
 MAX_FILE_BYTES = 1024 * 1024 * 1024  # of an untrusted JSON array, which is read as a whole
 MAX_PACKED_RATIO = 200  # uncompressed to compressed bytes of a .gz; text compresses 3 to 10 times
 FREE_BYTES = 16 * 1024 * 1024  # uncompressed bytes below which the ratio is not checked
+MAX_DEPTH = 64  # nesting of lists and objects; a prediction's trace needs 8
 _BOM = "\ufeff"
 _INT64 = 2**63
 _SPACE = " \t\r\n"
@@ -77,9 +78,12 @@ class Decoder:
         try:
             value, end = self._json.raw_decode(text, start)
         except RecursionError:
-            raise FormatError("nested deeper than any documented layout", line=text.count("\n", 0, start) + 1) from None
+            raise FormatError(f"nested deeper than {MAX_DEPTH}", line=text.count("\n", 0, start) + 1) from None
         except json.JSONDecodeError as e:
             raise FormatError(f"not JSON ({e.msg} at column {e.colno}); correct the file", line=e.lineno) from None
+        # what the parser could still follow may be too deep for the code that reads, compares or writes the value
+        if _deeper_than(value, MAX_DEPTH):
+            self._problems.append(f"nested deeper than {MAX_DEPTH}")
         # A \ud800 escape is JSON but no text: it cannot be printed or stored.
         if not self._problems and text.find("\\", start, end) >= 0 and "\\ud" in text[start:end].lower():
             try:
@@ -87,6 +91,17 @@ class Decoder:
             except UnicodeEncodeError:
                 self._problems.append("holds a lone surrogate (half of a character)")
         return value, end, self._problems[0] if self._problems else None
+
+
+def _deeper_than(value: Any, levels: int) -> bool:
+    """Whether lists and objects are nested more than `levels` deep.  Never recurses."""
+    layer = [value]
+    for _ in range(levels + 1):
+        containers = [v for v in layer if type(v) in (dict, list)]
+        if not containers:
+            return False
+        layer = [part for c in containers for part in (c.values() if type(c) is dict else c)]
+    return True
 
 
 def parse(text: str, *, file: object = None, line: int | None = None) -> Any:

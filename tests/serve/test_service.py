@@ -14,9 +14,10 @@ from page_helpers import ANSWERS, QUESTION
 
 from core.commands.ask import as_json
 from core.engine import Engine
+from core.serve import replies
 from core.serve.protocol import API, STREAM, messages
 from core.systems.shared.base import Options, answer
-from core.trace import event_from_json, fold, to_json
+from core.trace import event_from_json, fold, from_json, to_json
 from core.types import Finished, Question, SystemInfo
 
 
@@ -190,6 +191,18 @@ def test_every_example_of_the_documentation_is_a_valid_request(service: Running)
     for name, rows in examples.items():
         for row in rows:
             getattr(forms, name).model_validate(row)
+
+
+def test_replies_are_what_the_documentation_declares(service: Running) -> None:
+    """Every JSON reply has a schema of its own, errors too, and is read back as its record."""
+    described = service.http.get("/openapi.json").json()
+    for path, methods in described["paths"].items():
+        for operation in methods.values():
+            for status, response in operation["responses"].items():
+                if path != "/metrics" or status != "200":
+                    assert "$ref" in response["content"]["application/json"]["schema"], (path, status)
+    from_json(replies.AskReply, service.ask().json())
+    from_json(replies.ErrorReply, service.ask("").json())
 
 
 def test_an_unready_corpus_does_not_stop_the_service(tmp_path: Path) -> None:
