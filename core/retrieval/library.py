@@ -7,8 +7,8 @@ prevents two processes from building the same one.
 
 from __future__ import annotations
 
-import re
 import os
+import re
 import shutil
 import sqlite3
 import threading
