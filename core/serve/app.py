@@ -11,9 +11,9 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.exceptions import HTTPException
@@ -25,7 +25,7 @@ from core.engine import Engine
 from core.errors import AmbiscopeError, CancelledError, InputError
 from core.installation.version import application_version
 from core.serve import protocol, replies
-from core.serve.forms import MOST_PASSAGES, AskForm, EmbedForm, SearchForm, SystemForm
+from core.serve.forms import MOST_PASSAGES, NAME, AskForm, EmbedForm, SearchForm, SystemForm
 from core.serve.guard import Guard
 from core.serve.metrics import Metrics
 from core.serve.pool import Job, Pool
@@ -37,6 +37,7 @@ log = logging.getLogger("ambiscope.serve")
 LOOKUPS = 2  # threads for what is quick: searches, passages, lists
 LOOKUP_SECONDS = 30.0
 LOADING_SECONDS = 8.0  # for which a request waits while the models are being loaded
+CorpusName = Annotated[str, Path(json_schema_extra=NAME)]
 GONE = 499  # nginx's code for a client that left; nobody sees it
 
 ANSWER = {
@@ -65,12 +66,17 @@ EVENTS = (
 FAILS: dict[int | str, dict[str, Any]] = {
     status: {"description": description, "model": replies.ErrorReply}
     for status, description in (
+        (400, "the connection ended within the request"),
         (401, "no key, or a wrong one"),
+        (403, "without a key, under a name that is not this machine's"),
         (404, "no system, corpus or passage of this name"),
+        (408, "the request did not arrive in time"),
         (413, "the request is too large"),
         (422, "the request is wrong; the message says what to correct"),
         (429, "the queue is full; Retry-After says when to ask again"),
-        (503, "the service is stopping"),
+        (500, "a fault; the service's log has the details"),
+        (502, "a language model that the service asks has failed"),
+        (503, "the models are being loaded, or the service is stopping"),
         (504, "not answered before the deadline"),
     )
 }
@@ -270,9 +276,11 @@ def make_app(engine: Engine) -> FastAPI:
 
     @app.exception_handler(HTTPException)
     async def no_route(request: Request, error: HTTPException) -> Response:
-        return failed(
+        found = failed(
             RefusedError(error.status_code, f"{request.method} {request.url.path}: {error.detail}; see /openapi.json")
         )
+        found.headers.update(error.headers or {})  # the methods that a route allows
+        return found
 
     @app.exception_handler(Exception)
     async def unforeseen(request: Request, error: Exception) -> Response:
@@ -334,7 +342,9 @@ def make_app(engine: Engine) -> FastAPI:
     @app.get(
         "/v1/corpora/{corpus}/passages", response_model=replies.PassagesReply, summary="Some passages of a corpus, in its order"
     )
-    async def passages(corpus: str, offset: int = Query(0, ge=0), limit: int = Query(50, ge=1, le=MOST_PASSAGES)) -> Response:
+    async def passages(
+        corpus: CorpusName, offset: int = Query(0, ge=0), limit: int = Query(50, ge=1, le=MOST_PASSAGES)
+    ) -> Response:
         def read() -> dict[str, Any]:
             opened = engine.corpus(corpus)
             rows = opened.passages(offset, limit)
@@ -343,7 +353,7 @@ def make_app(engine: Engine) -> FastAPI:
         return Json(protocol.stamped(await service.look_up(read)))
 
     @app.get("/v1/corpora/{corpus}/passage", response_model=replies.PassageReply, summary="One passage by its id")
-    async def passage(corpus: str, id: str) -> Response:
+    async def passage(corpus: CorpusName, id: str) -> Response:
         found = await service.look_up(lambda: engine.corpus(corpus).store.get(id))
         return Json(protocol.stamped({"passage": to_json(found)}))
 
