@@ -70,6 +70,10 @@ class ConflictError(StorageError):
     """Somebody else changed the same thing in the meantime: compare both versions, then save again."""
 
 
+class OutcomeUnknownError(StorageError):
+    """The database went away during a commit: see whether the change is there, then do it again if it is not."""
+
+
 class NewerDatabaseError(StorageError):
     """The database was written by a newer version of Ambiscope: update Ambiscope, or use another AMBISCOPE_HOME."""
 

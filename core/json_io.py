@@ -18,6 +18,8 @@ MAX_LINE_BYTES = 64 * 1024 * 1024  # of one JSONL line; a trace of 100 passages 
 MAX_FILE_BYTES = 1024 * 1024 * 1024  # of an untrusted JSON array, which is read as a whole
 MAX_PACKED_RATIO = 200  # uncompressed to compressed bytes of a .gz; text compresses 3 to 10 times
 FREE_BYTES = 16 * 1024 * 1024  # uncompressed bytes below which the ratio is not checked
+MAX_LINE_VALUES = 2_000_000  # of one JSONL line, by its commas: a short value takes 30 times its text in memory
+MAX_DEPTH = 64  # nesting of lists and objects; a prediction's trace needs 8
 _BOM = "\ufeff"
 _INT64 = 2**63
 _SPACE = " \t\r\n"
@@ -77,9 +79,12 @@ class Decoder:
         try:
             value, end = self._json.raw_decode(text, start)
         except RecursionError:
-            raise FormatError("nested deeper than any documented layout", line=text.count("\n", 0, start) + 1) from None
+            raise FormatError(f"nested deeper than {MAX_DEPTH}", line=text.count("\n", 0, start) + 1) from None
         except json.JSONDecodeError as e:
             raise FormatError(f"not JSON ({e.msg} at column {e.colno}); correct the file", line=e.lineno) from None
+        # what the parser could still follow may be too deep for the code that reads, compares or writes the value
+        if _deeper_than(value, MAX_DEPTH):
+            self._problems.append(f"nested deeper than {MAX_DEPTH}")
         # A \ud800 escape is JSON but no text: it cannot be printed or stored.
         if not self._problems and text.find("\\", start, end) >= 0 and "\\ud" in text[start:end].lower():
             try:
@@ -87,6 +92,17 @@ class Decoder:
             except UnicodeEncodeError:
                 self._problems.append("holds a lone surrogate (half of a character)")
         return value, end, self._problems[0] if self._problems else None
+
+
+def _deeper_than(value: Any, levels: int) -> bool:
+    """Whether lists and objects are nested more than `levels` deep.  Never recurses."""
+    layer = [value]
+    for _ in range(levels + 1):
+        containers = [v for v in layer if type(v) in (dict, list)]
+        if not containers:
+            return False
+        layer = [part for c in containers for part in (c.values() if type(c) is dict else c)]
+    return True
 
 
 def parse(text: str, *, file: object = None, line: int | None = None) -> Any:
@@ -110,33 +126,34 @@ def parse(text: str, *, file: object = None, line: int | None = None) -> Any:
 class _Bounded:
     """A plain or gzipped file read within bounds, so that a small file cannot decompress to terabytes."""
 
-    def __init__(self, path: Path, file: IO[bytes], packed: int | None) -> None:
-        self._path, self._file, self._packed, self._total = path, file, packed, 0
+    def __init__(self, path: Path, file: IO[bytes], packed: int | None, limit: int) -> None:
+        """`packed`: bytes of a gzipped file, which may decompress to `limit`; None: a plain one."""
+        self._path, self._file, self._packed = path, file, packed
+        self._rest = limit if packed is not None else _INT64
 
-    def _check_size(self, raw: bytes) -> bytes:
-        self._total += len(raw)
-        if self._packed is not None and (
-            self._total > MAX_FILE_BYTES or self._total > max(FREE_BYTES, MAX_PACKED_RATIO * self._packed)
-        ):
+    def _within(self, raw: bytes) -> bytes:
+        self._rest -= len(raw)
+        if self._rest < 0:
             raise FormatError(
-                f"{self._packed} compressed bytes decompress to more than {self._total - 1}: decompress the file yourself",
+                f"{self._packed} compressed bytes decompress to more than {MAX_PACKED_RATIO} times as many, or to more than "
+                f"{MAX_FILE_BYTES}: decompress the file yourself",
                 file=self._path,
             )
         return raw
 
     def read(self, size: int) -> bytes:
-        return self._check_size(self._file.read(size))
+        return self._within(self._file.read(min(size, self._rest + 1)))
 
     def readline(self, limit: int) -> bytes:
-        return self._check_size(self._file.readline(limit))
+        return self._within(self._file.readline(min(limit, self._rest + 1)))
 
 
 @contextmanager
 def opened(path: Path, *, bounded: bool = True) -> Iterator[_Bounded]:
     """Opens a plain or gzipped file, recognised by its name and first bytes.
 
-    `bounded`: the file is untrusted, so decompressed size is limited.  Raises InputError if it cannot be read, FormatError for
-    archives, damaged gzip, and a file beyond the limit.
+    A gzipped file may decompress to MAX_PACKED_RATIO times its size; `bounded`: it is untrusted, and may decompress to MAX_FILE_BYTES at
+    most.  Raises InputError if it cannot be read, FormatError for archives, damaged gzip, and a file beyond the limit.
     """
     try:
         with path.open("rb") as file:
@@ -145,10 +162,12 @@ def opened(path: Path, *, bounded: bool = True) -> Iterator[_Bounded]:
             if head == b"PK\x03\x04":
                 raise FormatError("this is a zip archive: unpack it, then read what is inside", file=path)
             if head[:2] == b"\x1f\x8b" or path.name.lower().endswith(".gz"):
+                size = path.stat().st_size
+                limit = max(FREE_BYTES, MAX_PACKED_RATIO * size)
                 with gzip.GzipFile(fileobj=file) as unpacked:
-                    yield _Bounded(path, unpacked, path.stat().st_size if bounded else None)  # type: ignore[arg-type]
+                    yield _Bounded(path, unpacked, size, min(limit, MAX_FILE_BYTES) if bounded else limit)  # type: ignore[arg-type]
             else:
-                yield _Bounded(path, file, None)
+                yield _Bounded(path, file, None, 0)
     except (EOFError, gzip.BadGzipFile, zlib.error) as e:
         raise FormatError(f"the gzip file is damaged or truncated ({e}); copy it again", file=path) from None
     except OSError as e:
@@ -226,6 +245,8 @@ def jsonl_rows(path: Path, *, bounded: bool = True) -> Iterator[tuple[int, Any, 
             text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
             if not text:
                 continue
+            if text.count(",") > MAX_LINE_VALUES:
+                raise FormatError(f"the line has more than {MAX_LINE_VALUES} values")
             value, end, problem = decoder.read(text)
             if end != len(text):
                 problem = "there is text after the end of the object"

@@ -38,8 +38,9 @@ def _build(kind: Any, value: Any, where: str) -> Any:
     if origin in (typing.Union, pytypes.UnionType):
         if value is None and type(None) in args:
             return None
-        if isinstance(value, dict) and value.get("event") in EVENTS:
-            return _build(EVENTS[value["event"]], value, where)
+        event = value.get("event") if isinstance(value, dict) else None
+        if isinstance(event, str) and EVENTS.get(event) in args:
+            return _build(EVENTS[event], value, where)
         return _build(next(a for a in args if a is not type(None)), value, where)
     if origin is tuple:
         if not isinstance(value, list):
@@ -47,7 +48,7 @@ def _build(kind: Any, value: Any, where: str) -> Any:
         return tuple(_build(args[0], v, f"{where}[{i}]") for i, v in enumerate(value))
     if origin is typing.Literal:
         if value not in args:
-            raise FormatError(f"expected one of {args}, found {value!r}", field=where)
+            raise FormatError(f"expected one of {args}, found {_short(value)}", field=where)
         return value
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         if not isinstance(value, dict):
@@ -62,17 +63,28 @@ def _build(kind: Any, value: Any, where: str) -> Any:
         if missing:
             raise FormatError(f"{kind.__name__} lacks {', '.join(missing)}", field=where)
         return kind(**{n: _build(hints[n], value[n], f"{where}.{n}") for n in known if n in value})
+    if origin is not None and issubclass(origin, Mapping):
+        if not isinstance(value, dict):
+            raise FormatError(f"expected an object, found {type(value).__name__}", field=where)
+        return {key: _build(args[1], v, f"{where}.{key[:80]}") for key, v in value.items()}
     if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     if isinstance(kind, type) and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
-        raise FormatError(f"expected {kind.__name__}, found {value!r}", field=where)
+        raise FormatError(f"expected {kind.__name__}, found {_short(value)}", field=where)
     return value
+
+
+def _short(value: Any) -> str:
+    """A value as a message quotes it: a container only by its type, a text only by its beginning."""
+    if isinstance(value, (dict, list)):
+        return type(value).__name__
+    return repr(value[:80] if isinstance(value, str) else value)
 
 
 def event_from_json(row: Any) -> t.Event:
     """Raises FormatError for an unknown event or a wrong field."""
     if not isinstance(row, dict) or not isinstance(row.get("event"), str) or row["event"] not in EVENTS:
-        raise FormatError(f"unknown event {row.get('event') if isinstance(row, dict) else row!r}")
+        raise FormatError(f"unknown event {_short(row.get('event') if isinstance(row, dict) else row)}")
     return typing.cast(t.Event, _build(EVENTS[row["event"]], row, row["event"]))
 
 

@@ -42,6 +42,7 @@ Kind = Literal["query", "passage"]
 Vectors = NDArray[np.float32]
 
 QUERY_CACHE = 4096  # vectors of questions kept: 6 MB at 384 dimensions
+MAX_CACHED_CHARS = 2000  # of a text whose vector is kept: longer ones would fill the memory with themselves
 BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # tokens of one forward pass, padding included
 
 
@@ -88,6 +89,8 @@ class QueryCache:
             return vector
 
     def put(self, text: str, vector: Vectors) -> None:
+        if len(text) > MAX_CACHED_CHARS:
+            return
         with self._lock:
             self._vectors[text] = vector
             self._vectors.move_to_end(text)

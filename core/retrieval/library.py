@@ -7,12 +7,13 @@ prevents two processes from building the same one.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -225,10 +226,10 @@ class CorpusLibrary:
         target, old = self._at(name), self._at(name, ".old-")
         if old.exists():
             if (target / MANIFEST).exists():
-                shutil.rmtree(old, ignore_errors=True)
+                _remove(old, ignore_errors=True)
             else:
                 old.replace(target)
-        shutil.rmtree(self._at(name, ".deleted-"), ignore_errors=True)
+        _remove(self._at(name, ".deleted-"), ignore_errors=True)
 
     # ------------------------------------------------------------ looking
 
@@ -419,22 +420,38 @@ class CorpusLibrary:
     def _publish(self, name: str) -> None:
         """Replaces the corpus by the finished build.  Opened corpora keep their files."""
         target, old = self._at(name), self._at(name, ".old-")
-        if target.exists():
+        if os.path.lexists(target):
             target.replace(old)
         self._at(name, ".building-").replace(target)
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(old, ignore_errors=True)
 
     def delete(self, name: str) -> None:
-        """Deletes a corpus, or what an interrupted build left.  Raises NotFoundError, ConflictError while it is being built."""
+        """Deletes a corpus, or what an interrupted build left; of a link to a folder elsewhere the link alone.
+
+        Raises NotFoundError, ConflictError while it is being built, StorageError: the message says whether the corpus is still there.
+        """
         folders = [self._at(name), self._at(name, ".building-"), self._at(name, ".old-")]
-        if not any(f.exists() for f in folders):
+        if not any(map(os.path.lexists, folders)):
             raise NotFoundError(f"no corpus is named '{name}'; there are: {', '.join(self.names()) or 'none'}")
         with self._locked(name):
             gone = self._at(name, ".deleted-")
-            try:
-                for folder in folders:
-                    if folder.exists():
-                        folder.replace(gone)  # from here on it is no longer a corpus
-                        shutil.rmtree(gone)
-            except OSError as e:
-                raise StorageError(f"corpus '{name}' cannot be deleted ({e.strerror or e}); check {self.folder}") from e
+            for folder in filter(os.path.lexists, folders):
+                try:
+                    folder.replace(gone)  # from here on it is no longer a corpus
+                except OSError as e:
+                    raise StorageError(f"corpus '{name}' cannot be deleted ({e.strerror or e}); check {self.folder}") from e
+                try:
+                    _remove(gone)
+                except OSError as e:
+                    raise StorageError(
+                        f"corpus '{name}' is deleted, but some of its files could not be removed ({e.strerror or e}); remove {gone}"
+                    ) from e
+
+
+def _remove(folder: Path, ignore_errors: bool = False) -> None:
+    """Removes a folder, of a link to one the link alone.  Raises OSError unless `ignore_errors`."""
+    if folder.is_symlink():
+        with suppress(OSError) if ignore_errors else nullcontext():
+            folder.unlink()
+    else:
+        shutil.rmtree(folder, ignore_errors=ignore_errors)

@@ -11,11 +11,11 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import StreamingResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
@@ -24,8 +24,8 @@ from core.commands.ask import as_json
 from core.engine import Engine
 from core.errors import AmbiscopeError, CancelledError, InputError
 from core.installation.version import application_version
-from core.serve import protocol
-from core.serve.forms import MOST_PASSAGES, AskForm, EmbedForm, SearchForm, SystemForm
+from core.serve import protocol, replies
+from core.serve.forms import MOST_PASSAGES, NAME, AskForm, EmbedForm, SearchForm, SystemForm
 from core.serve.guard import Guard
 from core.serve.metrics import Metrics
 from core.serve.pool import Job, Pool
@@ -37,6 +37,7 @@ log = logging.getLogger("ambiscope.serve")
 LOOKUPS = 2  # threads for what is quick: searches, passages, lists
 LOOKUP_SECONDS = 30.0
 LOADING_SECONDS = 8.0  # for which a request waits while the models are being loaded
+CorpusName = Annotated[str, Path(json_schema_extra=NAME)]
 GONE = 499  # nginx's code for a client that left; nobody sees it
 
 ANSWER = {
@@ -63,20 +64,26 @@ EVENTS = (
     'event: Finished\ndata: {"event": "Finished", "seconds": 1.8, "why": "[EOI] is likelier than every answer"}\n\n'
 )
 FAILS: dict[int | str, dict[str, Any]] = {
-    401: {"description": "no key, or a wrong one"},
-    404: {"description": "no system, corpus or passage of this name"},
-    413: {"description": "the request is too large"},
-    422: {"description": "the request is wrong; the message says what to correct"},
-    429: {"description": "the queue is full; Retry-After says when to ask again"},
-    503: {"description": "the service is stopping"},
-    504: {"description": "not answered before the deadline"},
+    status: {"description": description, "model": replies.ErrorReply}
+    for status, description in (
+        (400, "the connection ended within the request"),
+        (401, "no key, or a wrong one"),
+        (403, "without a key, under a name that is not this machine's"),
+        (404, "no system, corpus or passage of this name"),
+        (408, "the request did not arrive in time"),
+        (413, "the request is too large"),
+        (422, "the request is wrong; the message says what to correct"),
+        (429, "the queue is full; Retry-After says when to ask again"),
+        (500, "a fault; the service's log has the details"),
+        (502, "a language model that the service asks has failed"),
+        (503, "the models are being loaded, or the service is stopping"),
+        (504, "not answered before the deadline"),
+    )
 }
 
 
-class Json(Response):
+class Json(JSONResponse):
     """Escapes what is not ASCII: half of a surrogate pair, which a request may hold, has no UTF-8."""
-
-    media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content).encode()
@@ -275,9 +282,11 @@ def make_app(engine: Engine) -> FastAPI:
 
     @app.exception_handler(HTTPException)
     async def no_route(request: Request, error: HTTPException) -> Response:
-        return failed(
+        found = failed(
             RefusedError(error.status_code, f"{request.method} {request.url.path}: {error.detail}; see /openapi.json")
         )
+        found.headers.update(error.headers or {})  # the methods that a route allows
+        return found
 
     @app.exception_handler(Exception)
     async def unforeseen(request: Request, error: Exception) -> Response:
@@ -289,7 +298,15 @@ def make_app(engine: Engine) -> FastAPI:
 
     @app.post(
         "/v1/ask",
-        responses={200: {"content": {"application/json": {"example": ANSWER}, protocol.STREAM: {"example": EVENTS}}}},
+        response_model=replies.AskReply,
+        responses={
+            200: {
+                "content": {
+                    "application/json": {"example": ANSWER},
+                    protocol.STREAM: {"schema": {"type": "string"}, "example": EVENTS},
+                }
+            }
+        },
         summary="All answers to a question; as events while they are found, where the client accepts text/event-stream",
     )
     async def ask(form: AskForm, request: Request) -> Response:
@@ -298,7 +315,11 @@ def make_app(engine: Engine) -> FastAPI:
         job = service.answer(form)
         return StreamingResponse(service.stream(job), media_type=protocol.STREAM, headers={"x-accel-buffering": "no"})
 
-    @app.post("/v1/system", summary="What a system would note with its answers: settings, corpus, weights")
+    @app.post(
+        "/v1/system",
+        response_model=replies.SystemReply,
+        summary="What a system would note with its answers: settings, corpus, weights",
+    )
     async def system(form: SystemForm) -> Response:
         options = form.chosen(engine)
         made = await service.look_up(
@@ -308,18 +329,28 @@ def make_app(engine: Engine) -> FastAPI:
 
     # ------------------------------------------------------------ what there is
 
-    @app.get("/v1/systems", summary="Every system, what it needs, and whether it can run here")
+    @app.get(
+        "/v1/systems", response_model=replies.SystemsReply, summary="Every system, what it needs, and whether it can run here"
+    )
     async def systems() -> Response:
         rows = await service.look_up(engine.statuses)
         return Json(protocol.stamped({"systems": [asdict(row) for row in rows]}))
 
-    @app.get("/v1/corpora", summary="The corpora; `names` has the starter corpus even before its first use")
+    @app.get(
+        "/v1/corpora",
+        response_model=replies.CorporaReply,
+        summary="The corpora; `names` has the starter corpus even before its first use",
+    )
     async def corpora() -> Response:
         found = await service.look_up(lambda: (engine.library.names(), engine.library.list()))
         return Json(protocol.stamped({"names": found[0], "corpora": [asdict(c) for c in found[1]]}))
 
-    @app.get("/v1/corpora/{corpus}/passages", summary="Some passages of a corpus, in its order")
-    async def passages(corpus: str, offset: int = Query(0, ge=0), limit: int = Query(50, ge=1, le=MOST_PASSAGES)) -> Response:
+    @app.get(
+        "/v1/corpora/{corpus}/passages", response_model=replies.PassagesReply, summary="Some passages of a corpus, in its order"
+    )
+    async def passages(
+        corpus: CorpusName, offset: int = Query(0, ge=0), limit: int = Query(50, ge=1, le=MOST_PASSAGES)
+    ) -> Response:
         def read() -> dict[str, Any]:
             opened = engine.corpus(corpus)
             rows = opened.passages(offset, limit)
@@ -327,25 +358,25 @@ def make_app(engine: Engine) -> FastAPI:
 
         return Json(protocol.stamped(await service.look_up(read)))
 
-    @app.get("/v1/corpora/{corpus}/passage", summary="One passage by its id")
-    async def passage(corpus: str, id: str) -> Response:
+    @app.get("/v1/corpora/{corpus}/passage", response_model=replies.PassageReply, summary="One passage by its id")
+    async def passage(corpus: CorpusName, id: str) -> Response:
         found = await service.look_up(lambda: engine.corpus(corpus).store.get(id))
         return Json(protocol.stamped({"passage": to_json(found)}))
 
-    @app.post("/v1/search", summary="The best passages for a query")
+    @app.post("/v1/search", response_model=replies.SearchReply, summary="The best passages for a query")
     async def search(form: SearchForm) -> Response:
         query = one_line(form.query, "the query", settings.max_question_chars)
         found = await service.look_up(lambda: engine.corpus(form.corpus).search(query, form.k, form.mode), models=True)
         return Json(protocol.stamped({"passages": [to_json(p) for p in found]}))
 
-    @app.post("/v1/embed", summary="Unit vectors of texts, by the encoder of the corpora")
+    @app.post("/v1/embed", response_model=replies.EmbedReply, summary="Unit vectors of texts, by the encoder of the corpora")
     async def embed(form: EmbedForm) -> Response:
         vectors = await service.look_up(lambda: engine.embed(form.texts), models=True)
         return Json(protocol.stamped({"vectors": vectors.tolist()}))
 
     # ------------------------------------------------------------ the service itself
 
-    @app.get("/health", summary="Whether it runs, and what waits; needs no key")
+    @app.get("/health", response_model=replies.HealthReply, summary="Whether it runs, and what waits; needs no key")
     async def health() -> Response:
         status = "ok" if service.ready.is_set() else "loading"
         pool = service.questions
@@ -354,7 +385,10 @@ def make_app(engine: Engine) -> FastAPI:
         found = {"status": status, "problem": problem, "waiting": pool.waiting, "running": pool.running}
         return Json(protocol.stamped(found))
 
-    @app.get("/metrics", summary="Figures for Prometheus")
+    in_json = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorReply"}}}
+    fails = {status: {"description": row["description"], "content": in_json} for status, row in FAILS.items()}
+
+    @app.get("/metrics", response_class=PlainTextResponse, responses=fails, summary="Figures for Prometheus")
     async def metrics() -> Response:
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 

@@ -1,26 +1,35 @@
-"""HTTP to a service: what can go wrong with it becomes one clear message, and nothing waits without end.
+"""HTTP to a service: what can go wrong with it becomes one clear message, nothing waits without end, and every size is bounded.
 
-No redirect is followed, and the environment's proxies and `.netrc` are ignored, so that the key goes to the configured address only.
+No redirect is followed, cookies are refused, and the environment's proxies and `.netrc` are ignored, so that the key goes to the configured
+address only.  Replies are asked for and read without compression: what arrives is what is counted.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any, TypeVar
 
 import httpx
 
-from core.errors import AmbiscopeError, CancelledError, ServiceError
+from core import json_io
+from core.errors import CancelledError, FormatError, ServiceError
 from core.installation.version import application_version
 from core.models.language.address import check_url
-from core.serve.protocol import API, API_HEADER, ERROR, STREAM, error_from_json, messages
+from core.serve.protocol import API, API_HEADER, ERROR, STREAM, error_from_json, messages, one_line
 from core.settings import Settings
+from core.trace import from_json
 
 CONNECT_SECONDS = 5.0
-MOST_BYTES = 256 * 1024 * 1024  # of one response
+MAX_REPLY_BYTES = 32 * 1024 * 1024  # 500 passages take 2 MB, the vectors of 100 texts 1 to 9 MB
+MAX_EVENT_BYTES = 16 * 1024 * 1024  # 500 passages of a question, all escaped, take 5 MB
+MAX_STREAM_BYTES = 64 * 1024 * 1024  # a trace of 100 passages takes 0.5 MB
+MAX_EVENTS = 50_000  # of one answer; 100 passages that are interpreted and verified give about 500
+MAX_VALUES = 500_000  # of one JSON text, by its commas: a value takes up to 100 times its text in memory
+
+T = TypeVar("T")
 
 
 class Connection:
@@ -31,18 +40,35 @@ class Connection:
         """Raises InputError for what is no address, and for one that must not receive the key."""
         self.where = check_url(settings.engine_url, settings.engine_key, "ENGINE", "http://127.0.0.1:8700", "")
         self._seconds = float(settings.engine_timeout)
-        headers = {"authorization": f"Bearer {settings.engine_key}"} if settings.engine_key else None
+        headers = {"accept-encoding": "identity"}
+        if settings.engine_key:
+            headers["authorization"] = f"Bearer {settings.engine_key}"
         # an answer may take as long as it likes: the service says every second that it is there
         seconds = httpx.Timeout(self._seconds, connect=min(CONNECT_SECONDS, self._seconds))
-        self._http = httpx.Client(headers=headers, timeout=seconds, trust_env=False, limits=httpx.Limits(max_connections=256))
+        self._http = httpx.Client(
+            headers=headers,
+            timeout=seconds,
+            trust_env=False,
+            limits=httpx.Limits(max_connections=256),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        )
 
-    def get(self, path: str, **params: Any) -> dict[str, Any]:
+    def get(self, path: str, kind: type[T], **params: Any) -> T:
+        """The reply as the record that it must be (core.serve.replies)."""
         with self._response("GET", path, params=params) as response:
-            return self._object(response)
+            return self.record(kind, self._json(response))
 
-    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def post(self, path: str, body: Mapping[str, Any], kind: type[T]) -> T:
+        """The reply as the record that it must be."""
         with self._response("POST", path, json=body) as response:
-            return self._object(response)
+            return self.record(kind, self._json(response))
+
+    def record(self, kind: type[T], body: Any) -> T:
+        """A record from its JSON; fields of a later version are ignored.  Raises ServiceError."""
+        try:
+            return from_json(kind, body)
+        except FormatError as error:
+            raise self.unreadable(f"a reply that cannot be read ({error})") from None
 
     def events(self, path: str, body: Mapping[str, Any], cancelled: Callable[[], bool]) -> Iterator[tuple[str, Any]]:
         """(name, body) of each server-sent event.  Closing it, or `cancelled`, ends the work.  Raises CancelledError for the latter."""
@@ -52,10 +78,12 @@ class Connection:
                 raise CancelledError("the run was stopped")
 
         with self._response("POST", path, json=body, headers={"accept": STREAM}) as response:
-            for name, data in messages(response.iter_lines(), look):
+            for number, (name, data) in enumerate(messages(self._lines(response, look)), 1):
                 found = self._read(data)
                 if name == ERROR:
-                    raise error_from_json(found) or self._strange("an error without a message")
+                    raise error_from_json(found) or self.unreadable("an error without a message")
+                if number > MAX_EVENTS:
+                    raise self.unreadable(f"more than {MAX_EVENTS} events")
                 yield name, found
 
     # ------------------------------------------------------------ one response
@@ -84,14 +112,14 @@ class Connection:
         """Raises for whatever is no success of a service of this form."""
         said = response.headers.get(API_HEADER)
         if said is None:
-            kind = response.headers.get("content-type", "").partition(";")[0] or "nothing that says what it is"
+            kind = one_line(response.headers.get("content-type", "").partition(";")[0], 80) or "nothing that says what it is"
             raise ServiceError(
                 f"{self.where} answers with {kind} (HTTP {response.status_code}) and is no service of Ambiscope; "
                 "correct AMBISCOPE_ENGINE_URL, or what stands between"
             )
         if said != str(API):
             raise ServiceError(
-                f"the service at {self.where} speaks form {said[:20]}, and this Ambiscope ({application_version()}) form {API}: "
+                f"the service at {self.where} speaks form {one_line(said, 20)}, and this Ambiscope ({application_version()}) form {API}: "
                 "install the same version on both sides"
             )
         if response.status_code == 401:
@@ -99,30 +127,56 @@ class Connection:
                 f"the service at {self.where} refuses the key: AMBISCOPE_ENGINE_KEY must be its AMBISCOPE_SERVE_KEY"
             )
         if not response.is_success:
-            raise error_from_json(self._object(response)) or self._strange(f"HTTP {response.status_code}")
+            raise error_from_json(self._json(response)) or self.unreadable(f"HTTP {response.status_code}")
 
-    def _object(self, response: httpx.Response) -> dict[str, Any]:
-        """The JSON object of a response that is small and comes in time, even from a service that sends a byte at a time."""
-        end, parts, size = time.monotonic() + 4 * self._seconds, list[bytes](), 0
-        for part in response.iter_bytes():
-            parts.append(part)
-            size += len(part)
-            if time.monotonic() > end or size > MOST_BYTES:
-                raise self._strange("a response that does not end")
-        found = self._read(b"".join(parts))
-        if not isinstance(found, dict):
-            raise self._strange("JSON that is no object")
-        return found
+    def _parts(self, response: httpx.Response) -> Iterator[bytes]:
+        """The body as it arrives.  It is never unpacked: a small compressed body may be of any size."""
+        if (packing := response.headers.get("content-encoding", "identity")) != "identity":
+            raise self.unreadable(f"a body packed as {one_line(packing, 20)}, which was not asked for")
+        return response.iter_raw()
 
-    def _read(self, text: str | bytes) -> Any:
+    def _json(self, response: httpx.Response) -> Any:
+        """The JSON of a response that is small and comes in time, even from a service that sends a byte at a time."""
+        end, body = time.monotonic() + 4 * self._seconds, bytearray()
+        for part in self._parts(response):
+            body += part
+            if time.monotonic() > end or len(body) > MAX_REPLY_BYTES:
+                raise self.unreadable("a response that does not end")
+        return self._read(self._text(body))
+
+    def _lines(self, response: httpx.Response, look: Callable[[], None]) -> Iterator[str]:
+        """The lines of a stream, without their ends; `look` is called whenever something arrives."""
+        line, event, total = bytearray(), 0, 0  # bytes of the line, of the event (which an empty line ends), of the stream
+        for part in self._parts(response):
+            look()
+            total += len(part)
+            first, *more = part.split(b"\n")
+            line += first
+            for rest in more:
+                text = self._text(line).removesuffix("\r")
+                event = event + len(line) if text else 0
+                yield text
+                line[:] = rest
+            if event + len(line) > MAX_EVENT_BYTES or total > MAX_STREAM_BYTES:
+                raise self.unreadable("an answer that does not end")
+
+    def _text(self, raw: bytearray) -> str:
         try:
-            return json.loads(text)
-        except ValueError:
-            raise self._strange("something that is no JSON") from None
+            return raw.decode()
+        except UnicodeDecodeError:
+            raise self.unreadable("something that is not UTF-8") from None
 
-    def _strange(self, what: str) -> AmbiscopeError:
+    def _read(self, text: str) -> Any:
+        if text.count(",") > MAX_VALUES:
+            raise self.unreadable(f"more than {MAX_VALUES} values at once")
+        try:
+            return json_io.parse(text)
+        except FormatError as error:
+            raise self.unreadable(f"something that is no JSON ({error.problem.partition(';')[0]})") from None
+
+    def unreadable(self, what: str) -> ServiceError:
         return ServiceError(f"the service at {self.where} sent {what}; install the same version of Ambiscope on both sides")
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return one_line(str(error), 200) or type(error).__name__

@@ -15,8 +15,15 @@ MOST_PASSAGES = 500  # of a question's own, and of a search
 MOST_TEXTS = 1000
 
 
+# what OpenAPI says of values; the messages for others are the engine's
+NAME = {"pattern": "^[a-z0-9_-]{1,64}$"}  # of a corpus (core.retrieval.library)
+_CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # that are not white space
+LINE = {"pattern": rf"^[^{_CONTROLS}]*$"}
+WORDS = {"pattern": rf"^[^{_CONTROLS}]*[^\W_{_CONTROLS}][^{_CONTROLS}]*$"}  # at least one letter or digit
+
+
 class Form(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class PassageForm(Form):
@@ -28,12 +35,20 @@ class PassageForm(Form):
 class SystemForm(Form):
     """Which system over which corpus, and its options."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"system": "ambiscope", "corpus": "starter"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"system": "ambiscope", "corpus": "starter"}]})
     system: str | None = Field(None, description="system that answers; the service's AMBISCOPE_SYSTEM if left out")
-    corpus: str | None = Field(None, description="corpus to read; the service's AMBISCOPE_CORPUS if left out")
-    top_k: int | None = Field(None, description="number of passages to read")
-    max_answers: int | None = Field(None, description="maximum number of answers")
-    stop_above: float | None = Field(None, description="stop when P([EOI]) exceeds it")
+    corpus: str | None = Field(
+        None, description="corpus to read; the service's AMBISCOPE_CORPUS if left out", json_schema_extra=NAME
+    )
+    top_k: int | None = Field(
+        None, description="number of passages to read, at most those of the corpus", json_schema_extra={"minimum": 1}
+    )
+    max_answers: int | None = Field(
+        None, description="maximum number of answers", json_schema_extra={"minimum": 1, "maximum": 50}
+    )
+    stop_above: float | None = Field(
+        None, description="stop when P([EOI]) exceeds it", json_schema_extra={"minimum": 0, "maximum": 1}
+    )
     clarify: bool = Field(True, description="write disambiguated questions")
     options: dict[str, Any] = Field({}, description="options of the system by name")
     own_passages: bool = Field(False, description="questions bring their own passages; no corpus is opened")
@@ -48,7 +63,6 @@ class AskForm(SystemForm):
     """A question."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [
                 {"question": "Who directed A Star Is Born?"},
@@ -63,12 +77,15 @@ class AskForm(SystemForm):
             ]
         },
     )
-    question: str
+    question: str = Field(json_schema_extra=WORDS)
     id: str = ""
     pinned: list[str] = Field([], description="answers to keep")
     banned: list[str] = Field([], description="answers to leave out")
     passages: list[PassageForm] | None = Field(
-        None, max_length=MOST_PASSAGES, description="the question's own passages: these are read, and nothing is retrieved"
+        None,
+        max_length=MOST_PASSAGES,
+        description="the question's own passages: these are read, and nothing is retrieved",
+        json_schema_extra={"minItems": 1},
     )
     timeout: float | None = Field(None, gt=0, description="seconds; at most the service's AMBISCOPE_SERVE_DEADLINE")
 
@@ -83,17 +100,17 @@ class AskForm(SystemForm):
 
 
 class SearchForm(Form):
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"query": "A Star Is Born", "corpus": "starter", "k": 3}]}
-    )
-    query: str
-    corpus: str | None = None
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "A Star Is Born", "corpus": "starter", "k": 3}]})
+    query: str = Field(json_schema_extra=LINE)
+    corpus: str | None = Field(None, json_schema_extra=NAME)
     k: int = Field(10, ge=1, le=MOST_PASSAGES)
-    mode: str | None = Field(None, description="dense, bm25 or hybrid; the service's AMBISCOPE_RETRIEVER if left out")
+    mode: str | None = Field(
+        None,
+        description="dense, bm25 or hybrid; the service's AMBISCOPE_RETRIEVER if left out",
+        json_schema_extra={"enum": ["dense", "bm25", "hybrid", None]},
+    )
 
 
 class EmbedForm(Form):
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"texts": ["Who directed A Star Is Born (1954)?"]}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"texts": ["Who directed A Star Is Born (1954)?"]}]})
     texts: list[str] = Field(max_length=MOST_TEXTS)

@@ -1,4 +1,4 @@
-"""What stands before every route: the key, the size of a request, and the address that it was sent to."""
+"""What stands before every route: the key, the size of a request, the address that it was sent to, and JSON that is none."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from collections.abc import Callable
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from core import json_io
+from core.errors import AmbiscopeError, FormatError, InputError
 from core.serve.addresses import asked_host, is_local
-from core.serve.protocol import API, API_HEADER, RefusedError, error_to_json, stamped
+from core.serve.protocol import API, API_HEADER, RefusedError, error_to_json, stamped, status_of
 from core.settings import Settings
 
 OPEN = ("/health",)  # needs no key
@@ -33,8 +35,9 @@ class Guard:
         try:
             self._check(scope["path"], Headers(scope=scope))
             body = await self._body(Headers(scope=scope), receive)
-        except RefusedError as error:
-            self._refused(error.status)
+            _check_json(Headers(scope=scope), body)
+        except AmbiscopeError as error:
+            self._refused(status_of(error))
             await _send_refusal(error, _stamping(send))
             return
         await self._app(scope, _replaying(body, receive), _stamping(send))
@@ -76,6 +79,18 @@ class Guard:
             raise RefusedError(408, f"the request did not arrive within {BODY_SECONDS:g} seconds") from None
 
 
+def _check_json(headers: Headers, body: bytes) -> None:
+    """Raises InputError for JSON that the strict reader refuses: nested too deep, NaN, large numbers, keys twice, halves of characters."""
+    if not body or "json" not in headers.get("content-type", "").lower():
+        return
+    try:
+        json_io.parse(body.decode())
+    except UnicodeDecodeError:
+        raise InputError("the request is not UTF-8; send JSON in UTF-8") from None
+    except FormatError as error:
+        raise InputError(f"the request cannot be read: {error.problem.removesuffix('; correct the file')}") from None
+
+
 def _replaying(body: bytes, receive: Receive) -> Receive:
     sent = False
 
@@ -103,9 +118,11 @@ def _stamping(send: Send) -> Send:
     return stamped_send
 
 
-async def _send_refusal(error: RefusedError, send: Send) -> None:
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-    if error.status == 401:
+async def _send_refusal(error: AmbiscopeError, send: Send) -> None:
+    status, headers = status_of(error), [(b"content-type", b"application/json")]
+    if isinstance(error, RefusedError):  # its body may still be on the way
+        headers.append((b"connection", b"close"))
+    if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": json.dumps(stamped(error_to_json(error))).encode()})

@@ -67,8 +67,13 @@ def error_from_json(body: Any) -> AmbiscopeError | None:
     kind: Any = getattr(errors, str(found.get("kind")), None)
     if not (isinstance(kind, type) and issubclass(kind, AmbiscopeError)) or kind is errors.FormatError:
         kind = ServiceError
-    error: AmbiscopeError = kind(found["message"][:2000])
+    error: AmbiscopeError = kind(one_line(found["message"]))
     return error
+
+
+def one_line(text: str, limit: int = 2000) -> str:
+    """The beginning of a text of the other side as one printable line, for a message on a page or terminal."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text[:limit]).split())
 
 
 def message(name: str, body: Any) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
@@ -18,11 +18,22 @@ from core.errors import CancelledError, FormatError, InputError, NotFoundError, 
 from core.retrieval.library import CorpusInfo
 from core.serve.connection import Connection
 from core.serve.protocol import SYSTEM
+from core.serve.replies import (
+    CorporaReply,
+    EmbedReply,
+    HealthReply,
+    PassageReply,
+    PassagesReply,
+    SearchReply,
+    SystemReply,
+    SystemsReply,
+)
 from core.settings import Settings
 from core.systems.shared.base import Options, check_question
 from core.trace import event_from_json, from_json, to_json
 
 KEPT_SECONDS = 2.0  # for which the list of corpora is not asked for again: a page needs it several times
+EMBEDDED = 100  # texts of one request
 
 
 class RemoteEngine(Asking):
@@ -38,8 +49,7 @@ class RemoteEngine(Asking):
         self.library = RemoteLibrary(self._service, self.elsewhere)
 
     def statuses(self) -> Sequence[SystemStatus]:
-        rows = self._service.get("/v1/systems").get("systems")
-        return [_made(SystemStatus, row) for row in rows or ()]
+        return self._service.get("/v1/systems", SystemsReply).systems
 
     def corpus(self, name: str | None = None, progress: object = None) -> RemoteCorpus:
         """Raises NotFoundError."""
@@ -69,35 +79,42 @@ class RemoteEngine(Asking):
             "options": options.extra,
             "own_passages": own_passages,
         }
-        info = from_json(t.SystemInfo, self._service.post("/v1/system", chosen).get("info"))
+        info = self._service.post("/v1/system", chosen, SystemReply).info
         return RemoteSystem(info, chosen, self._service, self.settings, cancelled or (lambda: False))
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors (n, d) of the service's encoder."""
-        return np.asarray(self._service.post("/v1/embed", {"texts": list(texts)}).get("vectors"), np.float32)
+        parts = [self._embed(texts[i : i + EMBEDDED]) for i in range(0, len(texts), EMBEDDED)]
+        if len({part.shape[1] for part in parts}) > 1:
+            raise self._service.unreadable("vectors of several lengths")
+        return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
+
+    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        rows = self._service.post("/v1/embed", {"texts": list(texts)}, EmbedReply).vectors
+        if len(rows) != len(texts) or len({len(row) for row in rows}) > 1:
+            raise self._service.unreadable(f"{len(rows)} vectors for {len(texts)} texts, or some of another length")
+        return np.asarray(rows, np.float32)
 
     def warm(self, corpus: str | None = None) -> None:
         """Asks whether the service is there."""
-        self._service.get("/health")
+        self._service.get("/health", HealthReply)
 
 
 class RemoteLibrary:
     def __init__(self, service: Connection, elsewhere: str) -> None:
         self._service, self._elsewhere = service, elsewhere
-        self._kept: tuple[float, dict[str, Any]] = (-KEPT_SECONDS, {})
+        self._kept: tuple[float, CorporaReply] | None = None
 
-    def _asked(self) -> dict[str, Any]:
-        when, found = self._kept
-        if time.monotonic() - when > KEPT_SECONDS:
-            found = self._service.get("/v1/corpora")
-            self._kept = time.monotonic(), found
-        return found
+    def _asked(self) -> CorporaReply:
+        if self._kept is None or time.monotonic() - self._kept[0] > KEPT_SECONDS:
+            self._kept = time.monotonic(), self._service.get("/v1/corpora", CorporaReply)
+        return self._kept[1]
 
     def names(self) -> list[str]:
-        return [str(name) for name in self._asked().get("names", ())]
+        return list(self._asked().names)
 
     def list(self) -> list[CorpusInfo]:
-        return [_made(CorpusInfo, row) for row in self._asked().get("corpora", ())]
+        return list(self._asked().corpora)
 
     def create(self, *_: Any, **__: Any) -> Any:
         raise InputError(self._elsewhere)
@@ -115,22 +132,27 @@ class RemoteCorpus:
 
     @cached_property
     def _total(self) -> int:
-        return int(self._service.get(f"{self._path}/passages", limit=1)["total"])
+        return self._page(0, 1).total
 
     def __len__(self) -> int:
         return self._total
 
+    def _page(self, offset: int, limit: int) -> PassagesReply:
+        found = self._service.get(f"{self._path}/passages", PassagesReply, offset=offset, limit=limit)
+        if found.total < 0:
+            raise self._service.unreadable(f"a corpus of {found.total} passages")
+        return found
+
     def passages(self, offset: int = 0, limit: int = 50) -> list[t.Passage]:
-        found = self._service.get(f"{self._path}/passages", offset=offset, limit=limit)
-        return [from_json(t.Passage, row) for row in found["passages"]]
+        return list(self._page(offset, limit).passages)
 
     def get(self, passage_id: str) -> t.Passage:
         """Raises NotFoundError for an unknown id."""
-        return from_json(t.Passage, self._service.get(f"{self._path}/passage", id=passage_id)["passage"])
+        return self._service.get(f"{self._path}/passage", PassageReply, id=passage_id).passage
 
     def search(self, query: str, k: int, mode: str | None = None) -> list[t.RetrievedPassage]:
-        found = self._service.post("/v1/search", {"query": query, "corpus": self.name, "k": k, "mode": mode})
-        return [from_json(t.RetrievedPassage, row) for row in found["passages"]]
+        body = {"query": query, "corpus": self.name, "k": k, "mode": mode}
+        return list(self._service.post("/v1/search", body, SearchReply).passages)
 
 
 class RemoteSystem:
@@ -153,7 +175,7 @@ class RemoteSystem:
         }
         if question.passages is not None:
             body["passages"] = to_json(question.passages)
-        started = time.perf_counter()
+        started, proposed = time.perf_counter(), 0
         events = self._service.events("/v1/ask", body, self._cancelled)
         try:
             for name, row in events:
@@ -161,6 +183,10 @@ class RemoteSystem:
                     self.info = from_json(t.SystemInfo, row)
                     continue
                 event = event_from_json(row)
+                if isinstance(event, t.InterpretationProposed):
+                    proposed += 1
+                elif isinstance(event, t.InterpretationsClustered):
+                    _check_placed(event, proposed)
                 yield event
                 if isinstance(event, t.Finished):
                     return
@@ -170,20 +196,11 @@ class RemoteSystem:
             yield t.Finished(time.perf_counter() - started, "stopped by a person")
             return
         except FormatError as error:
-            raise ServiceError(
-                f"the service at {self._service.where} sent an event that cannot be read ({error}); "
-                "install the same version of Ambiscope on both sides"
-            ) from error
+            raise self._service.unreadable(f"an event that cannot be read ({error})") from None
         raise ServiceError(f"the connection to the service at {self._service.where} ended within an answer; ask again")
 
 
-def _made(kind: Any, row: Any) -> Any:
-    """A record from its JSON; what another version added is left out."""
-    known = {f.name for f in fields(kind)}
-    try:
-        made = kind(**{k: v for k, v in row.items() if k in known})
-    except (TypeError, AttributeError):
-        raise ServiceError(
-            f"the service sent no {kind.__name__}; install the same version of Ambiscope on both sides"
-        ) from None
-    return replace(made, needs=tuple(made.needs)) if kind is SystemStatus else made
+def _check_placed(event: t.InterpretationsClustered, proposed: int) -> None:
+    """Raises FormatError where the map shows an interpretation that no earlier event proposed."""
+    if (wrong := next((p.index for p in event.placed if not 0 <= p.index < proposed), None)) is not None:
+        raise FormatError(f"interpretation {wrong} of {proposed} was never proposed", field="InterpretationsClustered.placed")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from core import types as t
 from core.clarification.round_trip import ask_each_passage
+from core.errors import InputError
 from core.systems.shared.base import Options, Parts, read_extra
 from core.systems.shared.iterative import AmbigPrompt
 from core.text import answer_key, find_spans, question_key
@@ -40,7 +41,10 @@ class ScriptedModel:
 
 def build(parts: Parts, options: Options) -> AmbigPrompt:
     """`options.extra["table"]`: question -> answers."""
-    model = ScriptedModel(read_extra(options, "scripted", {"table": {}})["table"])
+    table = read_extra(options, "scripted", {"table": {}})["table"]
+    if not all(isinstance(a, (list, tuple)) and all(isinstance(text, str) for text in a) for a in table.values()):
+        raise InputError("the option table has to map questions to lists of answers")
+    model = ScriptedModel(table)
 
     def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[tuple[str | None, float]]:
         out: list[tuple[str | None, float]] = []

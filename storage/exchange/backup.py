@@ -21,13 +21,13 @@ from storage.records.results import Health, Manifest
 from storage.schema import tables
 from storage.schema.base import Base
 from storage.schema.engine import DamagedError, Part, ReplacedError, explain, now, parse_url, sqlite_path
+from storage.schema.integrity import check_backup
 from storage.schema.upgrade import (
     LOCK_SECONDS,
     backup_name,
     copy_database,
     ensure_current,
     head,
-    refuse_newer,
     revision_of,
     row_counts,
     verify,
@@ -136,8 +136,8 @@ def restore(url: str, file: Path) -> Path | None:
     that one went.
 
     What was there is kept: an intact database as a backup, a damaged one renamed.  An older backup is upgraded.  Raises
-    InputError for a missing file, NewerDatabaseError, StorageError (damaged backup, disk full, database in use); then
-    the database is as it was.
+    InputError for a missing file, NewerDatabaseError, StorageError (a backup that is damaged or has another schema than
+    its revision, disk full, database in use); then the database is as it was.
     """
     path = sqlite_path(parse_url(url))
     if path is None:
@@ -146,10 +146,7 @@ def restore(url: str, file: Path) -> Path | None:
         raise InputError(f"there is no file {file}")
     if path.exists() and file.samefile(path):
         raise InputError(f"{file} is the database itself; name a backup")
-    found = revision_of(file)
-    if found is None:
-        raise StorageError(f"{file}: it is empty; nothing was changed")
-    refuse_newer(found, str(file))
+    check_backup(file)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{path}.lock", timeout=LOCK_SECONDS):
@@ -176,16 +173,23 @@ def _exchange(file: Path, path: Path) -> Path | None:
         kept = backup_name(path, "damaged")
         with replacing(path) as fresh:
             copy_database(file, fresh)  # before anything is moved: a full disk stops it here
+            _unseal(fresh)
             _keep_damaged(path, kept)
         return kept
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     # SQLite's own backup call is one write transaction on the target: programs that have it open see all of it or nothing
     with closing(sqlite3.connect(file, timeout=10)) as source, closing(sqlite3.connect(path, timeout=10)) as target:
-        verify(source, str(file))
         source.backup(target)
         verify(target, str(path), row_counts(source))
+    _unseal(path)
     return kept
+
+
+def _unseal(path: Path) -> None:
+    """A database that is written again has no checksum of a backup."""
+    with closing(sqlite3.connect(path, timeout=10)) as connection:
+        connection.execute("PRAGMA application_id = 0")
 
 
 def _keep_damaged(path: Path, kept: Path) -> None:

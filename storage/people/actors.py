@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from contextlib import suppress
-=======
 from collections.abc import Iterable
->>>>>>> same
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -14,12 +11,8 @@ from typing import cast
 from sqlalchemy import ColumnElement, or_, select
 from sqlalchemy.orm import Session
 
-<<<<<<< HEAD
 from core.errors import InputError, NotAllowedError, StorageError
-=======
-from core.errors import InputError, NotAllowedError
 from core.text import confusable_name, stored_name
->>>>>>> same
 from storage.people.permissions import check_role
 from storage.records.checks import check_annotator
 from storage.records.enumerations import Role

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 from core.errors import InputError
+from core.json_io import MAX_DEPTH
 from core.text import stored_name, text_problem
 
 PAGE = 500  # rows a list returns at most
@@ -20,7 +21,6 @@ MAX_ID_CHARS = 400
 MAX_NAME_CHARS = 200
 MAX_NOTE_CHARS = 20_000
 
-MAX_DEPTH = 64  # nesting of lists and objects; a prediction's trace needs 8
 _INT64 = 2**63
 
 

@@ -26,13 +26,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.orm.exc import StaleDataError
 
-from core.errors import ConflictError, InputError, StorageError
+from core.errors import ConflictError, InputError, OutcomeUnknownError, StorageError
 
 BUSY_TIMEOUT_MS = 10_000
 SYNCHRONOUS = "FULL"  # each commit reaches the disk; NORMAL may lose the last ones in a power cut
@@ -41,6 +41,8 @@ WRITER_LOCK = 0x616D6269  # PostgreSQL's advisory lock of the one writer
 CHECK_SECONDS = 1.0  # between two looks at the identity of the database file
 _USER_VERSION_AT = 60  # bytes into a SQLite file: the id that `identify` gave it, 4 bytes (sqlite.org/fileformat.html)
 ACCOUNTS_FILE = "accounts_file"  # of a database session's info: where it is noted that the installation has accounts
+OUTCOME_SECONDS = 10.0  # for which a server that went away during a commit is asked what became of it
+OUTCOME_PAUSE = 0.2  # seconds between two such questions
 _BEGIN = "ambiscope_begin"  # execution option: the statement that opens a transaction
 
 
@@ -355,11 +357,14 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """One write transaction: committed at the end, rolled back by any exception.  Raises ReplacedError."""
+        """One write transaction: committed at the end, rolled back by any exception.
+
+        Raises ReplacedError, and OutcomeUnknownError where the server went away during the commit and does not come back to be asked.
+        """
         if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
             raise explain(TimeoutError("database is locked"), self.where)
         try:
-            with storage_errors(self.where), self._writes() as session, session.begin():
+            with storage_errors(self.where), self._writes() as session, self._committed(session):
                 if self.watch is not None:
                     self.watch.check_sometimes(session.connection().info)
                 if self.gate is not None:
@@ -375,6 +380,41 @@ class Database:
         if self.watch is not None:
             with self.reading() as session:
                 self.watch.check(session.connection().info)
+
+    @contextmanager
+    def _committed(self, session: Session) -> Iterator[None]:
+        """One transaction, whose commit counts even where its acknowledgement was lost."""
+        number = None
+        try:
+            with session.begin():
+                yield
+                session.flush()
+                if self.url.get_backend_name() == "postgresql":
+                    number = session.scalar(text("SELECT txid_current_if_assigned()"))
+        except (SQLAlchemyError, ConnectionError):
+            if number is None or not self._was_committed(number):
+                raise
+
+    def _was_committed(self, number: int) -> bool:
+        """What became of a transaction, which PostgreSQL remembers across restarts.  Raises OutcomeUnknownError.
+
+        https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT (txid_status)
+        """
+        end = time.monotonic() + OUTCOME_SECONDS
+        while True:
+            try:
+                with self.engine.connect() as connection:
+                    status = connection.scalar(text("SELECT txid_status(:number)"), {"number": number})
+            except (SQLAlchemyError, OSError):
+                status = None
+            if status in ("committed", "aborted"):
+                return bool(status == "committed")
+            if time.monotonic() > end:
+                raise OutcomeUnknownError(
+                    f"{self.where}: the connection was lost while a change was being saved, and the database does not say whether "
+                    "it was saved: see whether it is there once the database is back, before you do it again"
+                )
+            time.sleep(OUTCOME_PAUSE)
 
     def gated(self, gate: Callable[[Session], None]) -> Database:
         """The same engine, with `gate` called first in each transaction; what it raises ends it."""

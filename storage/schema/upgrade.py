@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import zlib
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -39,6 +40,7 @@ MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
 LOCK_SECONDS = 60.0
 CHECKED_BYTES = 64 * 1024 * 1024  # files up to this size are checked at every start (about 0.2 s); larger ones by `check`
 _HEADER = b"SQLite format 3\0"
+SEAL = slice(68, 72)  # bytes of a copy that hold its checksum: SQLite's "application id", which Ambiscope uses for nothing else
 
 
 def config(scripts: Path = MIGRATIONS) -> Config:
@@ -118,7 +120,7 @@ def refuse_newer(found: str, where: str, scripts: Path = MIGRATIONS) -> None:
 
 def copy_database(source: Path, target: Path) -> None:
     """A consistent copy of a database in use, as one file without a WAL, readable by its owner only; verified before it
-    gets its name.
+    gets its name.  It has a checksum of its bytes (`checksum`), which is for storage.schema.integrity.
 
     Raises StorageError (disk full, damaged source); then `target` is as it was.
     """
@@ -134,7 +136,11 @@ def copy_database(source: Path, target: Path) -> None:
                 new.execute("PRAGMA journal_mode = DELETE")
                 verify(new, str(source), wanted)
             old.execute("ROLLBACK")
-        with draft.open("rb") as file:
+        seal = checksum(draft)
+        with draft.open("r+b") as file:
+            file.seek(SEAL.start)
+            file.write(seal)
+            file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
     except sqlite3.Error as e:
@@ -145,6 +151,18 @@ def copy_database(source: Path, target: Path) -> None:
         for left in (draft, draft.with_name(draft.name + "-journal")):
             with suppress(OSError):
                 left.unlink(missing_ok=True)
+
+
+def checksum(path: Path) -> bytes:
+    """CRC-32 of a file without the bytes that hold it; never zero, which is SQLite's default there."""
+    found = 0
+    with path.open("rb") as file:
+        head = bytearray(file.read(4096))
+        head[SEAL] = bytes(4)
+        found = zlib.crc32(head)
+        while part := file.read(1024 * 1024):
+            found = zlib.crc32(part, found)
+    return (found or 1).to_bytes(4, "big")
 
 
 def row_counts(connection: sqlite3.Connection) -> dict[str, int]:

@@ -7,8 +7,10 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import people
+import pg8000
 import pytest
 from annotate_helpers import make_project
 from page_helpers import QUESTION
@@ -17,7 +19,8 @@ from sqlalchemy.engine import make_url
 from storage_samples import prediction
 from streamlit.testing.v1 import AppTest
 
-from core.errors import StorageError
+from core.errors import OutcomeUnknownError, StorageError
+from storage.schema import engine
 from storage.store import Store
 
 Open = Callable[..., AppTest]
@@ -154,6 +157,66 @@ def test_pages_say_so_and_come_back(open_app: Open, remote: Store, away: Cluster
         app = app.switch_page(f"pages/{page}.py").run()
         assert not app.exception, page
         assert not app.error, (page, [e.value for e in app.error])
+
+
+LOST = [pg8000.InterfaceError("network error"), BrokenPipeError(32, "Broken pipe")]
+
+
+def lose_the_reply(
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    before: Callable[[], None] = lambda: None,
+    after: Callable[[], None] = lambda: None,
+    error: Exception = LOST[0],
+) -> None:
+    """What happens `before` and `after` the next commit, whose acknowledgement is lost."""
+    dialect = store.database.engine.dialect
+    commit = dialect.do_commit
+
+    def do_commit(connection: Any) -> None:
+        monkeypatch.setattr(dialect, "do_commit", commit)
+        before()
+        commit(connection)
+        after()
+        raise error
+
+    monkeypatch.setattr(dialect, "do_commit", do_commit)
+
+
+def questions_of(store: Store) -> list[str]:
+    return [p.question for p in store.predictions.recent_predictions(500)]
+
+
+@pytest.mark.parametrize("error", LOST)
+def test_a_commit_whose_reply_is_lost_counts(
+    error: Exception, remote: Store, away: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = f"lost {type(error).__name__}?"
+    lose_the_reply(remote, monkeypatch, after=away.restart, error=error)
+    saved = remote.predictions.save_prediction(prediction(question))
+    assert remote.predictions.get_prediction(saved).prediction.question.text == question
+
+
+def test_a_commit_that_never_arrived_changed_nothing(remote: Store, away: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    lose_the_reply(remote, monkeypatch, before=away.restart)
+    assert "nothing was changed" in refused(lambda: remote.predictions.save_prediction(prediction("never arrived?")))
+    assert "never arrived?" not in questions_of(remote)
+
+
+def test_an_outcome_that_nobody_can_tell_is_not_called_unchanged(
+    remote: Store, away: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "OUTCOME_SECONDS", 0.0)
+    lose_the_reply(remote, monkeypatch, after=away.stop)
+    with pytest.raises(OutcomeUnknownError) as error:
+        remote.predictions.save_prediction(prediction("nobody knows?"), key="nobody-knows")
+    assert "nothing was changed" not in str(error.value)
+    assert "a-secret-word" not in str(error.value)
+    away.start()
+    saved = remote.predictions.save_prediction(prediction("nobody knows?"), key="nobody-knows")
+    assert questions_of(remote).count("nobody knows?") == 1
+    assert remote.predictions.get_prediction(saved)
 
 
 @pytest.mark.parametrize("broken", [ConnectionResetError, BrokenPipeError, ConnectionRefusedError])

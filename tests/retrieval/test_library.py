@@ -192,6 +192,56 @@ def test_delete(library: CorpusLibrary, facts_file: Path) -> None:
     library.create("facts", [facts_file])
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_corpus_that_is_a_link_loses_the_link_alone(
+    library: CorpusLibrary, facts_file: Path, tmp_path: Path, whole: bool
+) -> None:
+    library.create("facts", [facts_file])
+    elsewhere = tmp_path / "elsewhere"
+    (library.folder / "facts").rename(elsewhere)
+    (library.folder / "facts").symlink_to(elsewhere)
+    before = sorted(elsewhere.rglob("*"))
+    if not whole:
+        elsewhere.rename(tmp_path / "moved")  # the link leads nowhere
+    library.delete("facts")
+    assert library.list() == []
+    assert not [p for p in library.folder.iterdir() if not p.name.startswith(".lock-")]
+    assert sorted(elsewhere.rglob("*")) == (before if whole else [])
+    with pytest.raises(NotFoundError):
+        library.delete("facts")
+    library.create("facts", [facts_file])
+
+
+def test_a_link_is_replaced_by_a_corpus_of_other_files(library: CorpusLibrary, facts_file: Path, tmp_path: Path) -> None:
+    library.create("facts", [facts_file])
+    (library.folder / "facts").rename(tmp_path / "elsewhere")
+    (library.folder / "facts").symlink_to(tmp_path / "elsewhere")
+    other = tmp_path / "other.txt"
+    other.write_text("Other words.")
+    library.create("facts", [other], replace=True)
+    assert not (library.folder / "facts").is_symlink()
+    assert (tmp_path / "elsewhere").is_dir()
+    assert not [p for p in library.folder.iterdir() if p.name.startswith(".old-")]
+
+
+def test_a_deletion_that_ends_in_the_middle_says_which_half(
+    library: CorpusLibrary, facts_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise PermissionError(13, "Permission denied")
+
+    library.create("facts", [facts_file])
+    with monkeypatch.context() as patch:
+        patch.setattr("core.retrieval.library.shutil.rmtree", refuse)
+        with pytest.raises(StorageError, match="is deleted, but") as error:
+            library.delete("facts")
+    assert library.list() == []
+    assert "cannot be deleted" not in str(error.value)
+    library.create("facts", [facts_file])  # what was left goes now
+    assert not [p for p in library.folder.iterdir() if p.name.startswith(".deleted-")]
+
+
 # ------------------------------------------------------------ interruptions
 
 KILLED = """

@@ -273,6 +273,88 @@ def test_a_column_that_is_no_list_of_floats(tmp_path: Path, passages: Path) -> N
             built(tmp_path / name, passages, tmp_path / f"{name}.parquet")
 
 
+def one_value(column: str, value: Any, rows: int) -> Any:
+    """A table of one value, which Parquet stores once."""
+    return pa.table({column: pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([value]))})
+
+
+def test_a_small_parquet_file_does_not_take_all_memory(tmp_path: Path, limits: Limits) -> None:
+    """60 MB in one page, 20 million rows, and 8 GB of one long text: the first two are refused before they are unpacked, the last is read
+    few rows at a time."""
+    path = tmp_path / "small.parquet"
+    for table, options in (
+        (pa.table({"text": ["word " * 12_000_000]}), {"use_dictionary": False}),
+        (one_value("text", "some words", 20_000_000), {}),
+    ):
+        pq.write_table(table, path, compression="zstd", **options)
+        assert path.stat().st_size < 100_000
+        with pytest.raises(FormatError, match=r"^small\.parquet: \d+ bytes unpack to \d+ MB"):
+            list(read_passages(path, limits, lambda row: None))
+    pq.write_table(one_value("text", "word " * 160_000, 10_000), path, compression="zstd")
+    before = pa.default_memory_pool().max_memory()
+    assert next(read_passages(path, limits, lambda row: None)).text.startswith("word word")
+    assert pa.default_memory_pool().max_memory() - before < 200_000_000
+
+
+def test_a_small_file_of_vectors_does_not_take_all_memory(tmp_path: Path, passages: Path) -> None:
+    zeros = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(6_000_000, np.float32)), 100_000)
+    pq.write_table(pa.table({"vector": zeros}), tmp_path / "v.parquet", compression="zstd")
+    assert (tmp_path / "v.parquet").stat().st_size < 100_000
+    with pytest.raises(FormatError, match=r"^v\.parquet: \d+ bytes unpack to \d+ MB"):
+        built(tmp_path / "home", passages, tmp_path / "v.parquet")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize(
+    ("columns", "names", "why"),
+    [
+        (([{"a": "x"}],), ("text",), r"the column 'text' is nested \(struct<a: .*\)"),
+        ((["x"], [["T"]]), ("text", "title"), r"the column 'title' is nested \(list<"),
+        ((["x"], [{"a": 1}]), ("text", "id"), r"the column 'id' is nested"),
+        ((["x"], ["y"]), ("text", "text"), r"the column 'text' is there 2 times; keep one"),
+        ((["x"], ["y"], ["z"]), ("text", "id", "id"), r"the column 'id' is there 2 times; keep one"),
+    ],
+)
+def test_nested_and_repeated_columns_are_refused(
+    tmp_path: Path, limits: Limits, suffix: str, columns: tuple[Any, ...], names: tuple[str, ...], why: str
+) -> None:
+    table, path = pa.Table.from_arrays([pa.array(c) for c in columns], names=list(names)), tmp_path / f"a.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_stream(path, table.schema) as out:
+            out.write_table(table)
+    with pytest.raises(FormatError, match=rf"^a\.{suffix}: {why}"):
+        list(read_passages(path, limits, lambda row: None))
+
+
+@pytest.mark.parametrize(
+    ("columns", "names", "why"),
+    [
+        ((VECTORS.tolist(), VECTORS.tolist()), ("vector", "vector"), r"the column 'vector' is there 2 times"),
+        ((VECTORS.tolist(), IDS, IDS), ("vector", "id", "id"), r"the column 'id' is there 2 times"),
+        ((VECTORS.tolist(), [[i] for i in IDS]), ("vector", "id"), r"the column 'id' is nested"),
+        (([[v] for v in VECTORS.tolist()],), ("vector",), r"expected lists of floats"),
+        (([[{"x": 1.0}]] * 60,), ("vector",), r"expected lists of floats"),
+        (([["a"]] * 60,), ("vector",), r"expected lists of floats"),
+    ],
+)
+def test_nested_and_repeated_columns_of_vectors_are_refused(
+    tmp_path: Path, passages: Path, columns: tuple[Any, ...], names: tuple[str, ...], why: str
+) -> None:
+    pq.write_table(pa.Table.from_arrays([pa.array(c) for c in columns], names=list(names)), tmp_path / "v.parquet")
+    with pytest.raises(FormatError, match=why):
+        built(tmp_path / "home", passages, tmp_path / "v.parquet")
+
+
+def test_a_text_that_is_not_utf8_is_rejected_alone(tmp_path: Path, limits: Limits) -> None:
+    wrong = pa.array([b"one", b"\xff", b"three"]).view(pa.string())
+    pq.write_table(pa.table({"text": wrong}), tmp_path / "a.parquet")
+    rejected: list[Any] = []
+    assert [p.text for p in read_passages(tmp_path / "a.parquet", limits, rejected.append)] == ["one", "three"]
+    assert [row.number for row in rejected] == [2]
+
+
 def test_a_wrong_title_is_named_as_the_file_names_it(tmp_path: Path, limits: Limits) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "Words.", "headline": 3}\n{"text": "Words.", "docid": 1.5}\n')
     rejected: list[Any] = []

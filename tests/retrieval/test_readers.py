@@ -16,7 +16,7 @@ from pypdf import PdfWriter
 from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject
 
 from core.errors import FormatError, InputError
-from core.retrieval.readers import READERS, read_passages, reader_for
+from core.retrieval.readers import READERS, lines, read_passages, reader_for
 from core.retrieval.readers.lines import UNLIMITED, Limits, Rejected, Tally
 from core.settings import Settings
 from core.types import Passage
@@ -396,6 +396,17 @@ def test_bounds_name_their_setting(write: Write, tmp_path: Path, limits: Limits)
         read(book, replace(limits, max_pages=2))
 
 
+def test_what_a_packed_file_unpacks_to_is_bounded_by_its_size(
+    write: Write, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a file of the command line may have any size."""
+    monkeypatch.setattr(lines, "FREE_BYTES", 1_000_000)
+    endless = replace(limits, max_bytes=UNLIMITED, max_unpacked_bytes=UNLIMITED, max_lines=UNLIMITED)
+    for content in (b"x" * 3_000_000, b'{"text": "x"}\n' * 200_000, b"\n" * 3_000_000):
+        with pytest.raises(InputError, match="more than 200 times its size"):
+            read(write("bomb.jsonl.gz", gzip.compress(content, 9)), endless)
+
+
 def test_limits_come_from_the_settings() -> None:
     uploads = Limits.for_uploads(Settings(max_upload_mb=2, max_upload_lines=3, max_upload_pages=4, max_line_chars=5))
     assert uploads == Limits(2 * 1024**2, 20 * 1024**2, 3, 4, 5)
@@ -422,10 +433,93 @@ def test_password_protected_pdf(tmp_path: Path, limits: Limits) -> None:
         read(saved(writer, tmp_path / "s.pdf"), limits)
 
 
-def test_pdf_with_an_owners_password_only_is_read(tmp_path: Path, limits: Limits) -> None:
+@pytest.mark.parametrize("algorithm", ["RC4-40", "RC4-128", "AES-128", "AES-256-R5", "AES-256"])
+def test_pdf_with_an_owners_password_only_is_read(tmp_path: Path, limits: Limits, algorithm: str) -> None:
     writer = pdf(["open to read"])
-    writer.encrypt("", "owner", algorithm="RC4-128")
+    writer.encrypt("", "owner", algorithm=algorithm)
     assert read(saved(writer, tmp_path / "s.pdf"), limits)[0][0].text == "open to read"
+
+
+FONT = b"/Type /Font /Subtype /Type1 /BaseFont /Helvetica"
+TEXT = b"BT /F1 12 Tf 10 100 Td (some words) Tj ET"
+
+
+def stream(content: bytes, entries: bytes = b"") -> bytes:
+    return b"<< /Length %d %b >>\nstream\n%b\nendstream" % (len(content), entries, content)
+
+
+def raw_pdf(objects: dict[int, bytes], trailer: bytes = b"") -> bytes:
+    """A PDF of one page, objects 1 to 5, some of them replaced, and perhaps further ones; `trailer`: further entries."""
+    parts = {
+        1: b"<< /Type /Catalog /Pages 2 0 R >>",
+        2: b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        3: b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R /MediaBox [0 0 300 300] /Resources << /Font << /F1 5 0 R >> >> >>",
+        4: stream(TEXT),
+        5: b"<< %b >>" % FONT,
+        **objects,
+    }
+    out, places = b"%PDF-1.7\n", []
+    for number in sorted(parts):
+        places.append(len(out))
+        out += b"%d 0 obj\n%b\nendobj\n" % (number, parts[number])
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    head = b"xref\n0 %d\n0000000000 65535 f \n%b" % (len(parts) + 1, table)
+    start = b"%d" % len(out)
+    trailer = trailer.replace(b"START", start)
+    return out + head + b"trailer << /Size %d /Root 1 0 R %b >>\nstartxref\n%b\n%%%%EOF" % (len(parts) + 1, trailer, start)
+
+
+RESOURCES = b"/MediaBox [0 0 300 300] /Resources << /Font << /F1 5 0 R >> /XObject << /X 6 0 R >> >>"
+CIRCLES: dict[str, tuple[dict[int, bytes], bytes]] = {
+    "contents": ({4: b"[4 0 R]"}, b""),
+    "a reference": ({4: b"4 0 R"}, b""),
+    "two references": ({4: b"6 0 R", 6: b"4 0 R"}, b""),
+    "a length": ({4: b"<< /Length 4 0 R >>\nstream\nBT ET\nendstream"}, b""),
+    "a filter's parameters": ({4: stream(TEXT, b"/Filter /FlateDecode /DecodeParms 4 0 R")}, b""),
+    "a form that draws itself": (
+        {
+            3: b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R %b >>" % RESOURCES,
+            4: stream(TEXT + b" /X Do"),
+            6: stream(TEXT + b" /X Do", b"/Type /XObject /Subtype /Form /BBox [0 0 9 9] %b" % RESOURCES),
+        },
+        b"",
+    ),
+    "a page of pages": ({3: b"<< /Type /Pages /Parent 3 0 R /Kids [3 0 R 3 0 R] /Count 2 >>"}, b""),
+    "a parent": ({3: b"<< /Type /Page /Parent 3 0 R /Contents 4 0 R >>"}, b""),
+    "parents": (
+        {2: b"<< /Type /Pages /Kids [3 0 R] /Count 1 /Parent 3 0 R >>", 3: b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R >>"},
+        b"",
+    ),
+    "a font": ({5: b"<< %b /ToUnicode 5 0 R /DescendantFonts [5 0 R] /Encoding 5 0 R /FontDescriptor 5 0 R >>" % FONT}, b""),
+    "resources": (
+        {3: b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R /Resources 3 0 R /Font 3 0 R /XObject 3 0 R /X 3 0 R >>"},
+        b"",
+    ),
+    "the table before": ({}, b"/Prev START"),
+    "a title": ({6: b"<< /Title 6 0 R >>"}, b"/Info 6 0 R"),
+    "the encryption": ({6: b"<< /Filter /Standard /V 1 /R 2 /O 6 0 R /U 6 0 R /P 6 0 R >>"}, b"/Encrypt 6 0 R"),
+    "an object stream": ({6: stream(b"7 0 (x)", b"/Type /ObjStm /N 1 /First 4 /Extends 6 0 R")}, b""),
+    "the catalogue": ({1: b"<< /Type /Catalog /Pages 1 0 R /Kids [1 0 R] /Count 1 >>"}, b""),
+}
+
+
+@pytest.mark.parametrize("what", CIRCLES)
+def test_pdf_that_refers_to_itself(write: Write, limits: Limits, what: str) -> None:
+    """Its words, or one line of refusal, before a limit on memory or time stops the parser."""
+    path, refusal = write("circle.pdf", raw_pdf(*CIRCLES[what])), ""
+    passages, rejected = list[Passage](), list[Rejected]()
+    try:
+        passages, rejected, _ = read(path, limits)
+    except FormatError as error:
+        refusal = str(error)
+    assert bool(refusal) + len(passages) + len(rejected) == 1
+    assert "\n" not in refusal
+    assert "stopped" not in refusal
+    assert all("some words" in p.text for p in passages)
+
+
+def test_pdf_by_hand_is_read(write: Write, limits: Limits) -> None:
+    assert [p.text for p in read(write("a.pdf", raw_pdf({})), limits)[0]] == ["some words"]
 
 
 def test_pdf_that_is_none(write: Write, limits: Limits) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -24,9 +25,10 @@ from core import cli, errors
 from core.engine import Engine
 from core.errors import AmbiscopeError, InputError, NotFoundError, ServiceError
 from core.evaluation.plan import EvaluationPlan, run_plan
+from core.serve import connection
 from core.serve.choice import make_engine
 from core.serve.protocol import API, STREAM, error_from_json, error_to_json
-from core.serve.remote import RemoteEngine
+from core.serve.remote import RemoteCorpus, RemoteEngine
 from core.settings import ROOT, Settings
 from core.systems.shared.base import Options, answer
 from core.types import Finished, Passage, Question
@@ -206,6 +208,10 @@ def scripted(*parts: bytes | float) -> Iterator[str]:
                         client.sendall(part)
                     elif done.wait(part):
                         return
+                client.shutdown(socket.SHUT_WR)
+                client.settimeout(0.2)
+                while client.recv(65536):  # closing before all of a request was read would reset the connection
+                    pass
             except OSError:
                 return
 
@@ -220,6 +226,7 @@ def scripted(*parts: bytes | float) -> Iterator[str]:
         sock.close()
 
 
+BOMB = gzip.compress(b" " * 10_000_000)
 HTML = "<html><body>Welcome to the hotel network</body></html>"
 FAULTS: dict[str, tuple[tuple[bytes | float, ...], str]] = {
     "html": (
@@ -246,7 +253,21 @@ FAULTS: dict[str, tuple[tuple[bytes | float, ...], str]] = {
     ),
     "cut off": ((f"{JSON}Content-Length: 100\r\n\r\n".encode(), b"{"), r"the connection to the service at .* broke"),
     "no JSON": ((whole(JSON, "{"),), r"sent something that is no JSON"),
-    "no object": ((whole(JSON, "[]"),), r"sent JSON that is no object"),
+    "no object": ((whole(JSON, "[]"),), r"cannot be read \(.*expected an object"),
+    "deep": ((whole(JSON, '{"info":' + "[" * 100_000),), r"no JSON \(nested deeper than 64\)"),
+    "deep, and complete": ((whole(JSON, '{"info":' + "[" * 200 + "]" * 200 + "}"),), r"nested deeper than 64"),
+    "many values": ((whole(JSON, "[" + "0," * 600_000 + "0]"),), r"more than 500000 values"),
+    "a number beyond 64 bits": ((whole(JSON, '{"info": ' + "9" * 5000 + "}"),), r"64 bits"),
+    "bytes of another encoding": ((f"{JSON}Content-Length: 2\r\n\r\n".encode() + b"\xff\xfe",), r"not UTF-8"),
+    "packed": (
+        (f"{JSON}Content-Encoding: gzip\r\nContent-Length: {len(BOMB)}\r\n\r\n".encode() + BOMB,),
+        r"a body packed as gzip",
+    ),
+    "an error of many lines": (
+        (whole(JSON.replace("200 OK", "500 X"), json.dumps({"error": {"kind": "X", "message": "a\nb\x1b[2J\u202ec"}})),),
+        r"^a b \[2J c$",
+    ),
+    "an error that is deep": ((whole(JSON.replace("200 OK", "500 X"), "[" * 100_000),), r"nested deeper"),
     "nothing": ((b"",), r"the connection to the service at .* broke"),
     "an error of its own": (
         (whole(JSON.replace("200 OK", "429 Busy"), json.dumps({"error": {"kind": "RefusedError", "message": "ask later"}})),),
@@ -267,6 +288,80 @@ def test_a_failing_service_is_one_clear_message(fault: str, tmp_path: Path) -> N
         assert time.monotonic() - started < 8
         assert "secret" not in str(raised.value)
         assert "\n" not in str(raised.value)
+
+
+def stamped(**body: object) -> dict[str, object]:
+    return {"api": API, "version": "1", **body}
+
+
+HOLLOW: tuple[object, ...] = (
+    {},
+    [],
+    None,
+    3,
+    "x",
+    {"passages": [{}]},
+    stamped(),
+    *({**stamped(), k: 3} for k in ("info", "names")),
+)
+CALLS: dict[str, tuple[Callable[[RemoteEngine], object], tuple[object, ...]]] = {
+    "systems": (
+        RemoteEngine.statuses,
+        (stamped(systems=3), stamped(systems=[[]]), stamped(systems=[{"name": "x"}]), stamped(systems=[None])),
+    ),
+    "system": (
+        lambda e: e.system("scripted"),
+        (stamped(info=[]), stamped(info={"name": 3}), stamped(info={"name": "x", "settings": []})),
+    ),
+    "corpora": (
+        lambda e: (e.library.names(), e.library.list()),
+        (stamped(names=3, corpora=[]), stamped(names=[{}], corpora=[]), stamped(names=[], corpora=[{"name": "x"}])),
+    ),
+    "length": (
+        lambda e: len(RemoteCorpus("small", e._service)),
+        (stamped(total=-1, digest="", passages=[]), stamped(total="3", digest="", passages=[])),
+    ),
+    "passages": (
+        lambda e: RemoteCorpus("small", e._service).passages(),
+        (
+            stamped(total=1, digest="", passages={}),
+            stamped(total=1, digest="", passages=[{"id": "x", "title": None, "text": ""}]),
+        ),
+    ),
+    "passage": (lambda e: RemoteCorpus("small", e._service).get("p"), (stamped(passage={"id": 1, "title": "", "text": ""}),)),
+    "search": (
+        lambda e: RemoteCorpus("small", e._service).search("x", 2),
+        (stamped(passages=[{"passage": {"event": []}, "rank": 1, "score": 1}]),),
+    ),
+    "embed": (
+        lambda e: e.embed(["a", "b"]),
+        (stamped(vectors=[]), stamped(vectors=[[1], [1, 2]]), stamped(vectors=["ab", "cd"]), stamped(vectors=[[True], [1]])),
+    ),
+    "warm": (RemoteEngine.warm, (stamped(status=1, problem="", waiting=0, running=0),)),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_reply_that_does_not_fit_is_one_clear_message(call: str, tmp_path: Path) -> None:
+    ask, replies = CALLS[call]
+    for body in (*HOLLOW, *replies):
+        with scripted(whole(JSON + "Connection: close\r\n", json.dumps(body))) as address:
+            with pytest.raises(ServiceError, match="install the same version") as raised:
+                ask(RemoteEngine(Settings(home=tmp_path, engine_url=address, engine_timeout=5)))
+            assert len(str(raised.value)) < 500
+
+
+def test_texts_beyond_what_one_request_may_hold(service: Running, front: Settings) -> None:
+    texts = ["dark rock", "lava"] * 600
+    assert RemoteEngine(front).embed(texts).shape == HeldEngine(service.service.settings).embed(texts).shape
+
+
+def test_cookies_are_refused(tmp_path: Path) -> None:
+    reply = JSON + "Set-Cookie: a=b\r\nConnection: close\r\n"
+    with scripted(whole(reply, json.dumps(stamped(status="ok", problem="", waiting=0, running=0)))) as address:
+        engine = RemoteEngine(Settings(home=tmp_path, engine_url=address, engine_timeout=5))
+        engine.warm()
+        assert not list(engine._service._http.cookies.jar)
 
 
 def test_a_service_that_is_down(tmp_path: Path) -> None:
@@ -293,6 +388,18 @@ STREAMS: dict[str, tuple[tuple[bytes | float, ...], str]] = {
     ),
     "no JSON": ((b"event: Finished\ndata: {\n\n",), r"no JSON"),
     "an error": ((b'event: error\ndata: {"error": {"kind": "RefusedError", "message": "too late"}}\n\n',), r"^too late$"),
+    "deep": ((b"event: Finished\ndata: " + b"[" * 100_000 + b"\n\n",), r"nested deeper"),
+    "many values": ((b"event: Finished\ndata: [" + b"0," * 600_000 + b"0]\n\n",), r"more than 500000 values"),
+    "bytes of another encoding": ((b"event: Finished\ndata: \xff\n\n",), r"not UTF-8"),
+    "an event of a hostile name": ((b'event: Finished\ndata: {"event": []}\n\n',), r"unknown event list"),
+    "an event that is no object": ((b"event: system\ndata: 3\n\n",), r"expected an object"),
+    "a map of what was never proposed": (
+        (
+            b'event: x\ndata: {"event": "InterpretationsClustered", "placed": '
+            b'[{"index": 7, "x": 0, "y": 0, "cluster": 0, "medoid": true}]}\n\n',
+        ),
+        r"interpretation 7 of 0",
+    ),
     "an error without words": ((b"event: error\ndata: 3\n\n",), r"an error without a message"),
 }
 
@@ -308,6 +415,33 @@ def test_a_failing_stream_is_one_clear_message(fault: str, service: Running, fro
         with pytest.raises(ServiceError, match=said):
             list(system.run(Question(QUESTION)))
         assert time.monotonic() - started < 8
+
+
+ENDLESS: dict[str, bytes] = {
+    "a line": b"x" * 65536,
+    "an event": b"data: 1\n" * 8192,
+    "comments": b": waiting\n\n" * 6000,
+    "events": b'data: {"event": "QuestionRelaxed", "question": "x"}\n\n' * 1000,
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_an_answer_without_end_is_read_to_a_bound(what: str, front: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, bound in {"MAX_EVENT_BYTES": 2**20, "MAX_STREAM_BYTES": 2**22, "MAX_EVENTS": 5000}.items():
+        monkeypatch.setattr(connection, name, bound)
+    system = RemoteEngine(front).system("scripted", "small")
+    with scripted(EVENTS.encode(), *[ENDLESS[what]] * 200) as address:
+        system._service = RemoteEngine(replace(front, engine_url=address, engine_timeout=5))._service
+        with pytest.raises(ServiceError, match=r"an answer that does not end|more than 5000 events"):
+            list(system.run(Question(QUESTION)))
+
+
+def test_a_reply_without_end_is_read_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "MAX_REPLY_BYTES", 2**20)
+    with scripted(f"{JSON}\r\n".encode(), *[b" " * 65536] * 200) as address:
+        engine = RemoteEngine(Settings(home=tmp_path, engine_url=address, engine_timeout=5))
+        with pytest.raises(ServiceError, match="a response that does not end"):
+            engine.library.names()
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ from page_helpers import ANSWERS, QUESTION
 
 from core.commands.ask import as_json
 from core.engine import Engine
+from core.serve import replies
 from core.serve.protocol import API, STREAM, messages
 from core.systems.shared.base import Options, answer
-from core.trace import event_from_json, fold, to_json
+from core.trace import event_from_json, fold, from_json, to_json
 from core.types import Finished, Question, SystemInfo
 
 
@@ -95,11 +96,22 @@ def test_search_and_vectors(service: Running) -> None:
     assert vectors == engine.embed(["dark rock", "lava"]).tolist()
 
 
+def test_texts_that_are_half_characters_or_huge_have_vectors_or_are_refused(service: Running) -> None:
+    for text, status in (("\ud800", 422), ("x" * 500_000, 200), ("\0", 200), ("", 200)):
+        body = json.dumps({"texts": [text]})
+        found = service.http.post("/v1/embed", content=body, headers={"content-type": "application/json"})
+        assert found.status_code == status, text[:10]
+
+
 def test_a_system_is_described_as_it_would_be_built(service: Running) -> None:
     body = {"system": "scripted", "corpus": "small", "top_k": 2, "clarify": False}
     said = service.http.post("/v1/system", json=body).json()["info"]
     made = HeldEngine(service.service.settings).system("scripted", "small", Options(top_k=2, clarify=False)).info
     assert said == json.loads(json.dumps(to_json(made)))
+
+
+def nested(depth: int) -> dict[str, object]:
+    return {"x": nested(depth - 1)} if depth else {}
 
 
 @pytest.mark.parametrize(
@@ -118,6 +130,14 @@ def test_a_system_is_described_as_it_would_be_built(service: Running) -> None:
         ({"question": QUESTION, "corpus": "../etc"}, 422, "InputError", "cannot be a corpus name"),
         ({"question": QUESTION, "options": {"colour": 1}}, 422, "InputError", "has no option 'colour'"),
         ({"question": QUESTION, "passages": []}, 422, "NothingRetrievedError", "empty list of passages"),
+        ({"question": QUESTION, "top_k": True}, 422, "InputError", "top_k"),
+        ({"question": QUESTION, "top_k": "1"}, 422, "InputError", "top_k"),
+        ({"question": QUESTION, "top_k": 10**30}, 422, "InputError", "64 bits"),
+        ({"question": QUESTION, "stop_above": float("nan")}, 422, "InputError", "NaN is not JSON"),
+        ({"question": QUESTION, "options": {"table": nested(100)}}, 422, "InputError", "nested deeper"),
+        ({"question": QUESTION, "options": {"table": {"x": [3]}}}, 422, "InputError", "lists of answers"),
+        ({"question": QUESTION, "options": {"x" * 9000: 1}}, 422, "InputError", "has no option"),
+        ({"question": QUESTION, "passages": [{"text": "\ud800"}]}, 422, "InputError", "lone surrogate"),
         ({"question": QUESTION, "pinned": ["A"], "banned": ["a"]}, 422, "InputError", "both kept and struck"),
     ],
 )
@@ -128,6 +148,7 @@ def test_a_bad_question_is_told_what_is_wrong(
     assert found.status_code == status
     assert found.json()["error"]["kind"] == kind
     assert said in found.json()["error"]["message"]
+    assert len(found.text) < 3000
 
 
 @pytest.mark.parametrize(
@@ -145,9 +166,18 @@ def test_what_is_not_there(service: Running, method: str, path: str, status: int
     assert found.json()["error"]["message"]
 
 
-def test_a_body_that_is_no_json(service: Running) -> None:
-    found = service.http.post("/v1/ask", content=b"{", headers={"content-type": "application/json"})
+def test_a_method_that_a_route_lacks(service: Running) -> None:
+    assert service.http.get("/v1/ask").headers["allow"] == "POST"
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"[" * 100_000, b'{"question": "\xff"}', b'{"question": "a", "question": "b"}', b"", b"3", b'"x"']
+)
+def test_a_body_that_is_no_json(service: Running, body: bytes) -> None:
+    found = service.http.post("/v1/ask", content=body, headers={"content-type": "application/json"})
     assert found.status_code == 422
+    assert found.headers["ambiscope-api"] == str(API)
+    from_json(replies.ErrorReply, found.json())
 
 
 def test_a_fault_is_told_by_number_only(service: Running, caplog: pytest.LogCaptureFixture) -> None:
@@ -190,6 +220,18 @@ def test_every_example_of_the_documentation_is_a_valid_request(service: Running)
     for name, rows in examples.items():
         for row in rows:
             getattr(forms, name).model_validate(row)
+
+
+def test_replies_are_what_the_documentation_declares(service: Running) -> None:
+    """Every JSON reply has a schema of its own, errors too, and is read back as its record."""
+    described = service.http.get("/openapi.json").json()
+    for path, methods in described["paths"].items():
+        for operation in methods.values():
+            for status, response in operation["responses"].items():
+                if path != "/metrics" or status != "200":
+                    assert "$ref" in response["content"]["application/json"]["schema"], (path, status)
+    from_json(replies.AskReply, service.ask().json())
+    from_json(replies.ErrorReply, service.ask("").json())
 
 
 def test_an_unready_corpus_does_not_stop_the_service(tmp_path: Path) -> None:

@@ -1,4 +1,8 @@
-"""Readers of tables by column: Parquet, and the Arrow files of Hugging Face's `datasets`.  Read batch by batch, never whole."""
+"""Readers of tables by column: Parquet, and the Arrow files of Hugging Face's `datasets`.  Read batch by batch, never whole.
+
+A column that one value fills takes next to nothing in a Parquet file, however long the value and however many the rows; so what a file
+unpacks to is bounded before it is read, and few rows are unpacked at a time.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from core.errors import FormatError
-from core.retrieval.readers.lines import Row, Source
+from core.json_io import FREE_BYTES, MAX_PACKED_RATIO
+from core.retrieval.readers.lines import MB, Row, Source
 
-ROWS = 1024  # of a batch of Parquet
+ROWS = 32  # of a batch of Parquet
 FILE_MARK = b"ARROW1"  # Arrow's file format; `datasets` writes the stream format
 STREAM_END = b"\xff\xff\xff\xff\0\0\0\0"
 
@@ -21,6 +26,7 @@ def read_parquet(source: Source) -> Iterator[Row]:
     try:
         with pyarrow.parquet.ParquetFile(source.path, memory_map=True) as file:
             fields = _fields(source, file.schema_arrow)
+            check_unpacked(source.name, source.path.stat().st_size, file.metadata, fields.values())
             batches = file.iter_batches(ROWS, columns=list(dict.fromkeys(fields.values())))
             yield from _rows(source, fields, batches)
     except (pyarrow.ArrowException, OSError) as e:
@@ -49,6 +55,39 @@ def read_arrow(source: Source) -> Iterator[Row]:
         raise _damaged(source, "Arrow", e) from e
 
 
+def check_unpacked(name: str, size: int, metadata: Any, columns: Iterable[str], width: int = 1) -> None:
+    """Raises FormatError where the columns of a Parquet file of `size` bytes, whose values take at least `width` bytes each, unpack to too
+    many, by its own account."""
+    parts = [part for column in columns for part in chunks_of(metadata, column)]
+    unpacked = sum(max(part.total_uncompressed_size, width * part.num_values) for part in parts)
+    if unpacked > max(FREE_BYTES, MAX_PACKED_RATIO * size):
+        raise FormatError(
+            f"{size} bytes unpack to {unpacked // MB} MB, which looks like an attack; if it is none, write the file without compression",
+            file=name,
+        )
+
+
+def chunks_of(metadata: Any, column: str) -> Iterator[Any]:
+    """What each row group of a Parquet file says of a column, in parts where its values have several."""
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for part in map(group.column, range(group.num_columns)):
+            if part.path_in_schema == column or part.path_in_schema.startswith(f"{column}."):
+                yield part
+
+
+def check_columns(name: str, schema: Any, columns: Iterable[str]) -> None:
+    """Raises FormatError for a column that is there twice, and for one whose values have parts."""
+    from pyarrow import types
+
+    for column in columns:
+        if (times := schema.names.count(column)) != 1:
+            raise FormatError(f"the column '{column[:80]}' is there {times} times; keep one", file=name)
+        if types.is_nested(kind := schema.field(column).type):
+            raise FormatError(
+                f"the column '{column[:80]}' is nested ({str(kind)[:80]}); expected a text or a number in each row", file=name
+            )
+
+
 def _damaged(source: Source, kind: str, error: Exception) -> FormatError:
     said = " ".join(str(error).split())[:150]
     return FormatError(f"not a complete {kind} file ({said}); copy it again", file=source.name)
@@ -65,15 +104,33 @@ def _fields(source: Source, schema: Any) -> dict[str, str]:
     if "text" not in found:
         known, there = ", ".join(source.columns.text), ", ".join(schema.names)[:200]
         raise FormatError(f"no column {known}; it has {there}: name the one of the texts with --text-column", file=source.name)
+    check_columns(source.name, schema, found.values())
     return found
 
 
 def _rows(source: Source, fields: dict[str, str], batches: Iterable[Any]) -> Iterator[Row]:
     source.unit = "row"
     for batch in batches:
-        columns = {field: batch.column(name).to_pylist() for field, name in fields.items()}
-        for at in range(batch.num_rows):
+        columns = {field: _values(batch.column(name)) for field, name in fields.items()}
+        for at, text in enumerate(columns["text"]):
             source.tally.read += 1
-            row = source.row(source.tally.read, "column", fields, {f: values[at] for f, values in columns.items()})
-            if row:
+            if isinstance(text, str) and len(text) > source.limits.max_line_chars:
+                source.reject(source.tally.read, f"the text has more than {source.limits.max_line_chars} characters; split it")
+            elif row := source.row(source.tally.read, "column", fields, {f: values[at] for f, values in columns.items()}):
                 yield row
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column; None for a text that is not UTF-8."""
+    try:
+        found: list[Any] = column.to_pylist()
+    except UnicodeDecodeError:
+        found = [_value(scalar) for scalar in column]
+    return found
+
+
+def _value(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return None

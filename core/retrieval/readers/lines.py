@@ -10,10 +10,12 @@ import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from core.errors import FormatError, InputError
+from core.json_io import FREE_BYTES, MAX_PACKED_RATIO
 from core.retrieval.readers.encodings import UTF8, encoding_of, opened_as_utf8
 from core.settings import Settings
 from core.text import storable
@@ -254,6 +256,17 @@ class Source:
                 f"{self.name} unpacks to more than {self.limits.max_unpacked_bytes // MB} MB; "
                 "split it, or raise AMBISCOPE_MAX_UPLOAD_MB"
             )
+        if taken > self._max_unpacked:
+            raise InputError(
+                f"{self.path.name} unpacks to more than {MAX_PACKED_RATIO} times its size, which looks like an attack; "
+                "if it is none, unpack the file yourself"
+            )
+
+    @cached_property
+    def _max_unpacked(self) -> int:
+        """Bytes that a gzipped file may unpack to, by its size."""
+        packed = self.path.name.lower().endswith(".gz")
+        return max(FREE_BYTES, MAX_PACKED_RATIO * self.path.stat().st_size) if packed else UNLIMITED
 
     def _too_long(self) -> str:
         return f"the line has more than {self.limits.max_line_chars} characters; split it, or raise AMBISCOPE_MAX_LINE_CHARS"

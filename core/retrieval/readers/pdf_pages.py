@@ -69,9 +69,12 @@ def main(path: str, max_pages: int) -> None:
         timer(0)
     title = ""
     try:
+        timer(PAGE_SECONDS)
         title = str((reader.metadata.title if reader.metadata else "") or "")[:300]
     except Exception:  # a damaged title must not lose the pages
         title = ""
+    finally:
+        timer(0)
     for number in range(1, pages + 1):
         try:
             timer(PAGE_SECONDS)

@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import FormatError, InputError
+from core.retrieval.readers.columns import check_columns, check_unpacked, chunks_of
 from core.retrieval.readers.folders import by_number
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, plain
 from core.retrieval.vectors import dpr
 
 ROWS = 8192  # of a block
+BLOCK_VALUES = 16 * 1024 * 1024  # numbers of a block of Parquet
 COLUMNS = ("vector", "vectors", "embedding", "embeddings", "emb")
 FLOATS = ("float16", "float32", "float64")
 
@@ -126,11 +128,15 @@ def _parquet(path: Path, given: Given) -> Iterator[Block]:
                     file=path.name,
                 )
             key = next((c for c in given.columns.id if c in there), None)
+            if key:
+                check_columns(path.name, file.schema_arrow, [key])
+            width = _width(path, file.schema_arrow, column)
+            check_unpacked(path.name, path.stat().st_size, file.metadata, [column], width)
+            if key:
+                check_unpacked(path.name, path.stat().st_size, file.metadata, [key])
             row = 0
-            for batch in file.iter_batches(ROWS, columns=[column] + ([key] if key else [])):
+            for batch in file.iter_batches(_rows_of(file.metadata, column), columns=[column] + ([key] if key else [])):
                 lists = batch.column(column)
-                if not hasattr(lists, "value_lengths"):
-                    raise FormatError(f"column '{column}' is {lists.type}; expected lists of floats", file=path.name)
                 sizes = set(lists.value_lengths().to_pylist())
                 if len(sizes) != 1 or None in sizes:
                     raise FormatError(f"rows {row + 1} to {row + len(lists)} of '{column}' differ in length", file=path.name)
@@ -141,6 +147,25 @@ def _parquet(path: Path, given: Given) -> Iterator[Block]:
     except (pyarrow.ArrowException, OSError) as e:
         said = " ".join(str(e).split())[:150]
         raise FormatError(f"not a complete Parquet file ({said}); copy it again", file=path.name) from e
+
+
+def _width(path: Path, schema: Any, column: str) -> int:
+    """Bytes of a number of a column of vectors.  Raises FormatError unless the column is there once and holds lists of floats."""
+    from pyarrow import types
+
+    if (times := schema.names.count(column)) != 1:
+        raise FormatError(f"the column '{column[:80]}' is there {times} times; keep one", file=path.name)
+    kind = schema.field(column).type
+    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    if not lists or not types.is_floating(kind.value_type):
+        raise FormatError(f"column '{column}' is {str(kind)[:80]}; expected lists of floats", file=path.name)
+    return int(kind.value_type.bit_width // 8)
+
+
+def _rows_of(metadata: Any, column: str) -> int:
+    """Rows of a block of at most BLOCK_VALUES numbers, if all rows are as long as the mean."""
+    values = sum(part.num_values for part in chunks_of(metadata, column))
+    return max(1, min(ROWS, BLOCK_VALUES * max(1, metadata.num_rows) // max(1, values)))
 
 
 def _pickle(path: Path, given: Given) -> Iterator[Block]:

@@ -74,7 +74,7 @@ def read_extra(options: Options, system: str, known: Mapping[str, Any]) -> dict[
     for name in options.extra:
         if name not in known:
             raise InputError(
-                f"{system} has no option '{name}'.{did_you_mean(name, known)} Its options: {', '.join(known) or 'none'}"
+                f"{system} has no option '{name[:80]}'.{did_you_mean(name[:80], known)} Its options: {', '.join(known) or 'none'}"
             )
     return {name: _checked(name, options.extra[name], default) for name, default in known.items() if name in options.extra} | {
         name: default[0] if isinstance(default, tuple) else default
@@ -86,11 +86,11 @@ def read_extra(options: Options, system: str, known: Mapping[str, Any]) -> dict[
 def _checked(name: str, value: Any, default: Any) -> Any:
     if isinstance(default, tuple):
         if value not in default:
-            raise InputError(f"the option {name} is '{value}'; use {' or '.join(default)}")
+            raise InputError(f"the option {name} is '{str(value)[:80]}'; use {' or '.join(default)}")
         return value
     if isinstance(default, Mapping):
         if not isinstance(value, Mapping):
-            raise InputError(f"the option {name} is '{value}'; it must be an object of names and values")
+            raise InputError(f"the option {name} is '{str(value)[:80]}'; it must be an object of names and values")
         return value
     try:
         number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan

@@ -13,15 +13,9 @@ from core.errors import CancelledError, LanguageModelError
 from core.models.language.loading import load_language_generator
 from core.models.language.roles import Generator as Generates
 from core.models.language.roles import LanguageGenerator, Run
-<<<<<<< HEAD
 from core.models.running.turns import Place
 from core.systems.shared.base import STOPPED, Options, Parts, QueuedSystem, effective_settings, retrieve
-from core.text import answer_key, normalize_answer, occurrences
-=======
-from core.models.running.memory import trimmed
-from core.systems.shared.base import Options, Parts, check_question, effective_settings, retrieve
 from core.text import answer_key, occurrences, question_key
->>>>>>> same
 
 
 def distinct(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretation]:

@@ -1,8 +1,8 @@
 """Everything that people said as one long table, a row a statement: CSV for spreadsheets, Parquet for everything else.
 
 CSV is safe to open: a physical line of a cell that a spreadsheet would take for a formula begins with an apostrophe (OWASP, "CSV
-Injection": = + - @, tab and carriage return; also their full-width forms, and behind blanks of any kind, which programs skip).  Parquet
-holds the texts as they are.  Its schema is written down here and not guessed from rows: an empty file is a valid one with all columns.
+Injection": = + - @, tab and carriage return; also their full-width, small and raised forms, and behind anything invisible, which programs
+skip).  Parquet holds the texts as they are.  Its schema is written down here and not guessed from rows: an empty file is a valid one with all columns.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -41,8 +42,20 @@ COLUMNS = (
     ("created", "time"),
     ("updated", "time"),
 )
-_FORMULA = re.compile(r"[\s\u200b\u2060\ufeff\x00-\x20]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r]")
+_SIGNS = "=+-@\u2212"
+# letters and symbols that draw nothing: Hangul fillers and the empty Braille pattern
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"
 _LINES = re.compile(r"(\r\n|\r|\n|\x0b|\x0c|\x1c|\x1d|\x1e|\x85|\u2028|\u2029)")
+
+
+def _is_formula(line: str) -> bool:
+    """Whether the first visible character of a line begins a formula, or the line begins with a tab."""
+    if line[:1] == "\t":
+        return True
+    # controls, formats, unassigned, private (C); separators (Z); combining marks and variation selectors (M)
+    visible = (c for c in line if unicodedata.category(c)[0] not in "CZM" and c not in _BLANK)
+    first = next(visible, "")
+    return first != "" and unicodedata.normalize("NFKC", first)[0] in _SIGNS
 
 
 def safe_cell(text: str) -> str:
@@ -52,7 +65,7 @@ def safe_cell(text: str) -> str:
     ("'=1+1", '1932', "a\\n' -b")
     """
     parts = _LINES.split(text)
-    return "".join(f"'{p}" if i % 2 == 0 and _FORMULA.match(p) else p for i, p in enumerate(parts))
+    return "".join(f"'{p}" if i % 2 == 0 and _is_formula(p) else p for i, p in enumerate(parts))
 
 
 def statements(session: Session, filters: Filters, names: Names) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -345,8 +346,18 @@ def test_no_line_of_a_cell_begins_as_a_formula(text: str) -> None:
         assert not re.match(r"[\s\u200b\u2060\ufeff\x00-\x20]*[=+\-@＝＋－＠]", line)
         assert not line.startswith("\t")
     assert made.replace("'", "") == text.replace("'", "")  # nothing else is changed
-    if not re.search(r"[=+\-@＝＋－＠\t\r]", text):
+    if not re.search(r"[=+\-@＝＋－＠\t\r]", unicodedata.normalize("NFKC", text)) and "\u2212" not in text:
         assert made == text
+
+
+INVISIBLE = "\u00ad\u034f\u061c\u115f\u180e\u200b\u200d\u200e\u202a\u202e\u2060\u2066\u2800\u3164\ufe0f\ufeff\uffa0\u0001\U000e0041\ue000\u0301"
+
+
+@pytest.mark.parametrize("before", [*INVISIBLE, INVISIBLE, f" {INVISIBLE}\t", ""])
+@pytest.mark.parametrize("sign", "=+-@＝＋－＠﹢﹣﹦﹫⁺⁻⁼₊₋₌\u2212")
+def test_a_formula_behind_what_is_not_seen(before: str, sign: str) -> None:
+    for line in ("", "x\n", "x\u2028"):
+        assert safe_cell(f"{line}{before}{sign}1+1") == f"{line}'{before}{sign}1+1"
 
 
 def test_names_are_replaced_everywhere(worked: tuple[Store, str], tmp_path: Path) -> None:

@@ -138,6 +138,13 @@ def test_gzip_is_read_and_bombs_are_not(store: Store, tmp_path: Path, monkeypatc
     assert bomb.stat().st_size < 10_000
     with pytest.raises(FormatError, match="compressed bytes decompress to more than"):
         store.imports.import_file(bomb)
+    with pytest.raises(FormatError, match="compressed bytes decompress to more than"):
+        json_io.first_text(bomb)  # also where a file is of the command line
+    monkeypatch.setattr(json_io, "MAX_LINE_VALUES", 1000)
+    many = tmp_path / "many.jsonl"
+    many.write_text('{"question": "Who?", "x": [' + "[]," * 1001 + "[]]}\n")
+    with pytest.raises(FormatError, match="more than 1000 values"):
+        store.imports.import_file(many)
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as made:
         made.writestr("q.jsonl", '{"question": "Who?"}')

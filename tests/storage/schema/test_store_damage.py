@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from schema_files import schemas, unpack
 from sqlalchemy import event
 from storage_samples import earlier_labels, fill, prediction, raw, write_some, write_until_killed
 from test_store_migrations import digest
@@ -22,6 +23,7 @@ from test_store_migrations import digest
 from core.errors import InputError, NewerDatabaseError, StorageError
 from core.settings import ROOT
 from storage.exchange.backup import restore
+from storage.schema.upgrade import SEAL, checksum
 from storage.store import Store
 
 
@@ -154,6 +156,87 @@ def test_restore_refuses_what_is_no_good_backup(path: Path, url: str, tmp_path: 
             restore(url, file)
     with Store(url) as store:
         assert len(store.labels.judgments(first)) == 4
+
+
+PLANTED = {
+    "trigger": "CREATE TRIGGER planted AFTER INSERT ON judgment BEGIN DELETE FROM annotator; END",
+    "a trigger of an old name, changed": "DROP TRIGGER {trigger}; CREATE TRIGGER {trigger} AFTER INSERT ON judgment BEGIN SELECT 1; END",
+    "no trigger": "DROP TRIGGER {trigger}",
+    "column": "ALTER TABLE question ADD COLUMN planted TEXT",
+    "no column": "ALTER TABLE judgment DROP COLUMN note",
+    "table": "CREATE TABLE planted (x TEXT)",
+    "table of a name like SQLite's own": "CREATE TABLE sqliteXplanted (x TEXT)",
+    "no index": "DROP INDEX {index}",
+    "view": "CREATE VIEW planted AS SELECT * FROM annotator",
+}
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+@pytest.mark.parametrize("what", PLANTED)
+def test_restore_refuses_another_schema(path: Path, url: str, tmp_path: Path, what: str, sealed: bool) -> None:
+    """Also where the checksum says that the file is as it was made."""
+    first, _ = _filled(url)
+    file = tmp_path / "planted.db"
+    with Store(url) as store:
+        store.maintenance.backup(file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        names = {
+            kind: connection.execute("SELECT name FROM sqlite_master WHERE type = ? AND sql > ''", (kind,)).fetchone()[0]
+            for kind in ("trigger", "index")
+        }
+        connection.executescript(PLANTED[what].format(**names))
+    body = bytearray(file.read_bytes())
+    body[SEAL] = checksum(file) if sealed else bytes(4)
+    file.write_bytes(body)
+    before = digest(path)
+    with pytest.raises(StorageError, match=r"schema|damaged"):
+        restore(url, file)
+    assert digest(path) == before
+    with Store(url) as store:
+        assert len(store.labels.judgments(first)) == 4
+
+
+@pytest.mark.parametrize("with_checksum", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_restore_refuses_3000_overwritten_bytes(path: Path, url: str, tmp_path: Path, seed: int, with_checksum: bool) -> None:
+    """A backup by its checksum, wherever they are; a plain copy where they are in use: free space has no meaning."""
+    _filled(url)
+    file = tmp_path / "b.db"
+    with Store(url) as store:
+        store.maintenance.backup(file)
+    if not with_checksum:
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("PRAGMA application_id = 0")
+    body, rng = bytearray(file.read_bytes()), random.Random(seed)
+    used = [at for at in range(0, len(body) - 4096, 4096) if any(body[at + 596 : at + 4096])]
+    at = rng.choice(used) + 596 if not with_checksum else rng.randrange(len(body) - 3000)
+    body[at : at + 3000] = rng.choice([rng.randbytes(3000), b"\0" * 3000, b"A" * 3000][: None if with_checksum else 1])
+    file.write_bytes(body)
+    before = digest(path)
+    with pytest.raises(StorageError):
+        restore(url, file)
+    assert digest(path) == before
+
+
+def test_a_restored_database_is_no_backup_any_more(path: Path, url: str, tmp_path: Path) -> None:
+    """A plain copy of it may be restored, whatever was written since."""
+    with Store(url) as store:
+        fill(store)
+        store.maintenance.backup(tmp_path / "b.db")
+    path.unlink()
+    restore(url, tmp_path / "b.db")
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(path.read_bytes())
+    restore(url, copy)
+    assert raw(path, "PRAGMA application_id") == [(0,)]
+
+
+@pytest.mark.parametrize("revision", schemas())
+def test_plain_copies_of_every_released_schema_are_restored(revision: str, url: str, tmp_path: Path) -> None:
+    unpack(revision, tmp_path / "old.db")
+    restore(url, tmp_path / "old.db")
+    with Store(url) as store:
+        assert store.maintenance.health(full=True).ok
 
 
 # ---------------------------------------------------------------- a full disk

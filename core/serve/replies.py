@@ -1,0 +1,119 @@
+"""The replies of the service, one record each: OpenAPI shows them, and the app that asks refuses what does not fit them.
+
+Plain dataclasses, so that the app needs no web framework.  The layout of `ask` is that of `python -m core ask --json`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from core.engine import SystemStatus
+from core.retrieval.library import CorpusInfo
+from core.types import Evidence, Passage, RetrievedPassage, Step, SystemInfo
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """What every reply has: the number of the protocol and the version of the service."""
+
+    api: int
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    kind: str  # a class of core.errors
+    status: int
+    message: str
+    retry_after: int = 0  # seconds; 0: another try does not help
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErrorReply(Reply):
+    error: Failure
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerRow:
+    text: str
+    probability: float
+    passages: tuple[str, ...]  # ids
+    question: str  # the disambiguated one
+    round_trip: bool | None
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PassageRow:
+    id: str
+    title: str
+    score: float
+    rank: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Calls:
+    """Calls of language models."""
+
+    made: int
+    failed: int
+    errors: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AskReply(Reply):
+    question: str
+    system: str
+    answers: tuple[AnswerRow, ...]
+    steps: tuple[Step, ...]
+    passages: tuple[PassageRow, ...]
+    seconds: float
+    calls: Calls
+    info: SystemInfo
+    waited: float  # seconds in the queue
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SystemReply(Reply):
+    info: SystemInfo
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SystemsReply(Reply):
+    systems: tuple[SystemStatus, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CorporaReply(Reply):
+    names: tuple[str, ...]
+    corpora: tuple[CorpusInfo, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PassagesReply(Reply):
+    total: int
+    digest: str
+    passages: tuple[Passage, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PassageReply(Reply):
+    passage: Passage
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchReply(Reply):
+    passages: tuple[RetrievedPassage, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EmbedReply(Reply):
+    vectors: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HealthReply(Reply):
+    status: str  # ok or loading
+    problem: str  # why the models could not be loaded
+    waiting: int  # questions in the queue
+    running: int
