@@ -100,7 +100,8 @@ class Http(H11Protocol):
 
     def _from_this_address(self) -> int:
         mine = network(self.client[0] if self.client else "")
-        return sum(network(other.client[0] if other.client else "") == mine for other in self.connections)
+        peers = (getattr(other, "client", None) for other in self.connections)
+        return sum(network(peer[0] if peer else "") == mine for peer in peers)
 
     def _await_head(self) -> None:
         """Starts or stops the time for a head: no request is being answered, or one is."""
@@ -121,7 +122,7 @@ class Http(H11Protocol):
         """Answers before anything was asked.  What the client still sends is read for a moment: closing at once would take the answer from it."""
         self._is_refused = True
         self.connections.discard(self)
-        headers, body = self.refusal(status, reason)
+        headers, body = type(self).refusal(status, reason)
         headers |= {"content-length": str(len(body)), "connection": "close", "cache-control": "no-store", "retry-after": "5"}
         lines = [
             f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}",

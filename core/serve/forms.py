@@ -16,10 +16,10 @@ MOST_TEXTS = 1000
 
 
 # what OpenAPI says of values; the messages for others are the engine's
-NAME = {"pattern": "^[a-z0-9_-]{1,64}$"}  # of a corpus (core.retrieval.library)
+NAME: dict[str, Any] = {"pattern": "^[a-z0-9_-]{1,64}$"}  # of a corpus (core.retrieval.library)
 _CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # that are not white space
-LINE = {"pattern": rf"^[^{_CONTROLS}]*$"}
-WORDS = {"pattern": rf"^[^{_CONTROLS}]*[^\W_{_CONTROLS}][^{_CONTROLS}]*$"}  # at least one letter or digit
+LINE: dict[str, Any] = {"pattern": rf"^[^{_CONTROLS}]*$"}
+WORDS: dict[str, Any] = {"pattern": rf"^[^{_CONTROLS}]*[^\W_{_CONTROLS}][^{_CONTROLS}]*$"}  # at least one letter or digit
 
 
 class Form(BaseModel):

@@ -81,7 +81,10 @@ class ReplacedError(StorageError):
 
 def open_sqlite(path: Path, timeout: float = 10.0, **options: Any) -> sqlite3.Connection:
     """A connection to a database file, which is never created.  `timeout`: seconds to wait for a lock.  Raises sqlite3.Error."""
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=timeout, **options)
+    connection: sqlite3.Connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=timeout, **options
+    )
+    return connection
 
 
 def identify(path: Path) -> None:

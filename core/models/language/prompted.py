@@ -102,10 +102,9 @@ class PromptedGenerator:
         """`jobs`: number of passages and the prompt's values.  Each call is counted when it ends; a reply that `check` refuses has failed."""
         requests = [self._request(role, values) for _, values in jobs]
         for index, c in self.model.stream(requests, run.deadline, run.cancelled):
-            run.count(ModelCalled(role, jobs[index][0], c.prompt_tokens, c.completion_tokens, c.seconds, c.error, c.warning))
             if not c.error and c.parsed is not None and (problem := check(c.parsed)):
                 c = replace(c, error=problem)
-            run.count(ModelCalled(role, jobs[index][0], c.prompt_tokens, c.completion_tokens, c.seconds, c.error))
+            run.count(ModelCalled(role, jobs[index][0], c.prompt_tokens, c.completion_tokens, c.seconds, c.error, c.warning))
             yield index, c
 
     def _all(

@@ -168,7 +168,8 @@ class Source:
         if wrong or not isinstance(text, str):
             self.reject(number, wrong)
             return None
-        return Row(number, *("" if v is None else str(v).strip() for v in (identity, title)), text)
+        identity, title = ("" if value is None else str(value).strip() for value in (identity, title))
+        return Row(number, identity, title, text)
 
     def reject(self, number: int, reason: str) -> None:
         self.tally.rejected += 1
