@@ -14,7 +14,8 @@ from core.models.language.loading import load_language_generator
 from core.models.language.roles import Generator as Generates
 from core.models.language.roles import LanguageGenerator, Run
 from core.models.running.memory import trimmed
-from core.systems.shared.base import Options, Parts, check_question, effective_settings, retrieve
+from core.systems.shared.base import Options, Parts, as_read, check_question, effective_settings, retrieve
+from core.systems.shared.coverage import Coverage
 from core.text import answer_key, normalize_answer, occurrences
 
 
@@ -122,10 +123,11 @@ class GroundedSystem(ABC):
         try:
             found = yield from self.find(question, run)
             yield from run.finish_role()
-            yield from conclude(
-                question, found.interpretations, found.passages, self.options.max_answers, found.why, lambda i: bool(i.verified)
-            )
-            why = found.why
+            coverage = Coverage(as_read(question, found.passages), found.passages, self.options.check_coverage)
+            kept, refused = coverage.kept(found.interpretations)
+            yield from refused
+            why = found.why if question.pinned else coverage.ended(found.why)
+            yield from conclude(question, kept, found.passages, self.options.max_answers, why, lambda i: bool(i.verified))
         except CancelledError:
             yield from run.events()
             why = "stopped by a person"

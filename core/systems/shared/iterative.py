@@ -17,6 +17,7 @@ from core.models.running.memory import trimmed
 from core.models.span.rows import prompt_text
 from core.systems.shared.additions import Additions
 from core.systems.shared.base import Options, Parts, as_read, check_question, effective_settings, iterate, retrieve
+from core.systems.shared.coverage import Coverage
 from core.systems.shared.stopping import LoopEnd
 from core.text import occurrences
 
@@ -62,10 +63,12 @@ class AmbigPrompt:
         yield retrieved
         answers: list[t.Answer] = []
         why = "the maximum number of answers is reached"
+        asked = as_read(question, retrieved.passages)
+        coverage = Coverage(asked, retrieved.passages, self.options.check_coverage)
         try:
             loop = iterate(
                 self.loop(),
-                as_read(question, retrieved.passages),
+                asked,
                 retrieved.passages,
                 self.template,
                 self.options,
@@ -73,12 +76,14 @@ class AmbigPrompt:
                 occurrences,
                 self.stopping,
             )
-            for event in loop:
+            for event in coverage.checked(loop):
                 if isinstance(event, t.StepFinished):
                     if event.answer is not None:
                         answers.append(event.answer)
                     if event.step.stopped_because:
                         why = event.step.stopped_because
+                elif isinstance(event, t.AnswerRejected):
+                    answers = [a for a in answers if a.text != event.answer]
                 yield event
             if self.options.clarify and self.clarifier is not None and answers:
                 passages = [p.passage for p in retrieved.passages]
@@ -90,4 +95,4 @@ class AmbigPrompt:
                         raise CancelledError("the run was stopped")
         except CancelledError:
             why = "stopped by a person"
-        yield t.Finished(time.perf_counter() - started, why)
+        yield t.Finished(time.perf_counter() - started, coverage.ended(why))

@@ -17,6 +17,7 @@ from core.errors import CancelledError
 from core.models.running.memory import trimmed
 from core.systems.shared.base import Options, Parts, as_read, check_question, effective_settings, retrieve
 from core.systems.shared.candidates import clarified
+from core.systems.shared.coverage import Coverage
 
 
 class PassageSystem(ABC):
@@ -61,8 +62,10 @@ class PassageSystem(ABC):
         answers: dict[str, t.Answer] = {}
         told: set[str] = set()  # answers that the system disambiguated itself
         why = "stopped by a person"
+        asked = as_read(question, retrieved.passages)
+        coverage = Coverage(asked, retrieved.passages, self.options.check_coverage)
         try:
-            events = self.find(as_read(question, retrieved.passages), retrieved.passages)
+            events = coverage.checked(self.find(asked, retrieved.passages))
             while True:
                 try:
                     event = next(events)
@@ -89,4 +92,4 @@ class PassageSystem(ABC):
                     why = "stopped by a person"
         except CancelledError:
             pass
-        yield t.Finished(time.perf_counter() - started, why)
+        yield t.Finished(time.perf_counter() - started, coverage.ended(why))
