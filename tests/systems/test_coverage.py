@@ -7,8 +7,9 @@ from collections.abc import Generator
 
 import pytest
 
+from benchmarks.quality import absent
 from core import types as t
-from core.settings import Settings
+from core.settings import ROOT, Settings
 from core.systems import SYSTEMS
 from core.systems.shared import coverage
 from core.systems.shared.base import Options, Parts, answer
@@ -16,15 +17,22 @@ from core.systems.shared.candidates import answer_events
 from core.systems.shared.coverage import missing
 from core.systems.shared.grounded import Found, GroundedSystem
 from core.systems.shared.passage_system import PassageSystem
+from core.training.data.examples import read_passages_tsv
 
 CUP = t.Passage("cup", "1962 FIFA World Cup", "Brazil won the final in Santiago on 17 June 1962 by three goals to one.")
 NIXON = t.Passage("nixon", "Marni Nixon", "She sang for Natalie Wood, who is Maria in West Side Story, the film of 1961.")
 JOBS = t.Passage("jobs", "Apple (company)", "The board dismissed Jobs in May 1985. He came back with NeXT in 1997.")
 SPAN = t.Passage("span", "Tacoma Narrows Bridge (1940)", "The bridge was opened in July and fell in November of that year.")
-LINK = t.Passage("link", "Verrazzano-Narrows Bridge", "The span, opened on November 21, 1964, connects Staten Island with Brooklyn.")
+LINK = t.Passage(
+    "link", "Verrazzano-Narrows Bridge", "The span, opened on November 21, 1964, connects Staten Island with Brooklyn."
+)
 GAME = t.Passage("game", "Nintendo 64 (European launch)", "It reached the shops in the second week of the spring of 1997.")
-UNION = t.Passage("union", "United Nations", "Beyoncé and Dvořák's heirs spoke to twelve Germans in the Second World War years, 1939 to 1945.")
-SYMPHONY = t.Passage("symphony", "Symphony No. 6 (Tchaikovsky)", "It has four movements and was heard in 1893 in Saint Petersburg.")
+UNION = t.Passage(
+    "union", "United Nations", "Beyoncé and Dvořák's heirs spoke to twelve Germans in the Second World War years, 1939 to 1945."
+)
+SYMPHONY = t.Passage(
+    "symphony", "Symphony No. 6 (Tchaikovsky)", "It has four movements and was heard in 1893 in Saint Petersburg."
+)
 ALL = (CUP, NIXON, JOBS, SPAN, LINK, GAME, UNION, SYMPHONY)
 
 
@@ -183,3 +191,15 @@ def test_passages_that_a_question_brings_are_one_document() -> None:
     asked = "Who won the 1962 World Cup, and when did Jobs leave Apple?"
     own = t.Question(asked, passages=ALL)
     assert [a.text for a in answer(systems(asked)[0], own).answers] == ["Brazil", "May 1985"]
+
+
+def test_the_benchmark_applies_the_check_to_the_events_of_a_run_without_it() -> None:
+    rows = absent.read()
+    assert [r.set for r in rows].count("developed") == 50
+    assert len({r.question.lower() for r in rows}) == len(rows)
+    titles = {title for title, _ in read_passages_tsv(ROOT / "data" / "starter" / "passages.tsv").values()}
+    asked = "Who won the 1962 World Cup?"
+    for kind in range(2):
+        with_check, without = (answer(systems(asked, check_coverage=on)[kind], t.Question(asked)) for on in (True, False))
+        assert [a.text for a in absent.checked(without).answers] == [a.text for a in with_check.answers] == ["Brazil"]
+    assert {r.near for r in rows if r.near} <= titles
