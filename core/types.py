@@ -295,6 +295,17 @@ class Prediction:
     events: tuple[Event, ...]
     interpretations: tuple[Interpretation, ...] = ()  # of a grounded system, in order; other systems have none
 
+    @property
+    def ended(self) -> str:
+        """Why the run ended, and where every answer was refused, what the corpus does not cover; empty if an error ended it."""
+        return next((e.why for e in reversed(self.events) if isinstance(e, Finished)), "")
+
+    @property
+    def rejected(self) -> dict[str, str]:
+        """Why each answer that is not in the set was rejected."""
+        kept = {a.text for a in self.answers}
+        return {e.answer: e.why for e in self.events if isinstance(e, AnswerRejected) and e.answer not in kept}
+
     def clarification_of(self, answer: str) -> Clarification | None:
         return next((c for c in self.clarifications if c.answer == answer), None)
 

@@ -61,6 +61,8 @@ def as_json(prediction: Prediction) -> dict[str, Any]:
         "question": prediction.question.text,
         "system": prediction.system.name,
         "answers": answers,
+        "rejected": [{"answer": text, "why": why} for text, why in prediction.rejected.items()],
+        "ended": prediction.ended,
         "steps": [to_json(s) for s in prediction.steps],
         "passages": [
             {"id": p.passage.id, "title": p.passage.title, "score": p.score, "rank": p.rank} for p in prediction.passages
@@ -80,7 +82,7 @@ def _print(prediction: Prediction) -> None:
     from core.evaluation.cost import calls_of, doubts, failures
 
     if not prediction.answers:
-        print("No answer: the model stopped at the first step.")
+        print(f"No answer: {prediction.ended or 'the run did not finish'}.")
     by_id = {p.passage.id: p for p in prediction.passages}
     for number, a in enumerate(prediction.answers, 1):
         print(f"{number}. {a.text}  ({a.probability:.0%})")
@@ -90,13 +92,13 @@ def _print(prediction: Prediction) -> None:
         for passage_id in dict.fromkeys(e.passage_id for e in a.evidence):
             found = by_id.get(passage_id)
             print(f"   [{found.rank if found else '-'}] {found.passage.title if found else passage_id}")
+    for text, why in prediction.rejected.items():
+        print(f"-  {text}: refused, {why}")
     calls = calls_of(prediction.events)
     for trouble in filter(None, (failures(calls), doubts(calls))):
         print(f"warning: {trouble}")
-    ended = prediction.steps[-1].stopped_because if prediction.steps else ""
-    print(
-        f"{len(prediction.passages)} passages, {len(prediction.steps)} steps, {prediction.seconds:.1f} s{'; ' + ended if ended else ''}"
-    )
+    ended = f"; {prediction.ended}" if prediction.ended and prediction.answers else ""
+    print(f"{len(prediction.passages)} passages, {len(prediction.steps)} steps, {prediction.seconds:.1f} s{ended}")
 
 
 def _tell(event: Event) -> None:

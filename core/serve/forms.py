@@ -50,12 +50,13 @@ class SystemForm(Form):
         None, description="stop when P([EOI]) exceeds it", json_schema_extra={"minimum": 0, "maximum": 1}
     )
     clarify: bool = Field(True, description="write disambiguated questions")
+    check_coverage: bool = Field(True, description="refuse answers whose document lacks what the question names")
     options: dict[str, Any] = Field({}, description="options of the system by name")
     own_passages: bool = Field(False, description="questions bring their own passages; no corpus is opened")
 
     def chosen(self, engine: Asking) -> Options:
         """Raises InputError."""
-        common = {name: getattr(self, name) for name in ("top_k", "max_answers", "stop_above", "clarify")}
+        common = {name: getattr(self, name) for name in ("top_k", "max_answers", "stop_above", "clarify", "check_coverage")}
         return engine.options(**common, extra=self.options)
 
 

@@ -88,9 +88,8 @@ def _headline(prediction: t.Prediction) -> None:
     said = [f"**{name}**", f"{len(prediction.passages)} passages of **{escape(info.corpus or 'the question')}**"]
     if prediction.seconds:
         said.append(seconds(prediction.seconds))
-    why = next((e.why for e in reversed(prediction.events) if isinstance(e, t.Finished)), "")
-    if why:
-        said.append(escape(why))
+    if prediction.ended:
+        said.append(escape(prediction.ended))
     st.caption(" · ".join(said))
     calls = calls_of(prediction.events)
     for trouble in filter(None, (failures(calls), doubts(calls))):

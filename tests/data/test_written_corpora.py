@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from core import json_io
 from core.datasets import load
 from core.disk import plain_or_gz
 from core.settings import ROOT
-from core.text import contains_tokens, normalize_answer
+from core.text import contains_tokens, find_spans, normalize_answer
+from core.training.data.examples import read_multi
 
 TYPES = {"event references", "properties", "entity references", "answer types", "time dependency", "multiple sub-questions"}
 JUDGING = ("starter", "starter_test")
 PRACTICE = ("practice", "practice_facts", "practice_documents", "practice_kinds")
+RELATIONS = ROOT / "data" / "practice_relations" / "pairs.jsonl"
 FOLDERS = [ROOT / "data" / name for name in (*JUDGING, *PRACTICE)]
 KINDS = {
     "other property or time",
@@ -157,3 +160,38 @@ def test_each_kind_of_mistake_is_practised() -> None:
     assert len(questions) >= 150
     assert {q["kind"] for q in questions} == KINDS
     assert {q["split"] for q in questions} == {"held out"}, "no weights were trained on them: rerankers are fitted on them"
+
+
+def test_wrong_relations_are_in_their_passages() -> None:
+    """A wrong span that the passage lacks teaches nothing; one that is right, or a passage of another split, teaches a mistake."""
+    rows = [json.loads(line) for line in RELATIONS.read_text(encoding="utf-8").splitlines()]
+    examples = list(read_multi(RELATIONS))
+    assert len(rows) == len(examples) >= 120
+    assert len({row["id"] for row in rows}) == len({row["question"].lower() for row in rows}) == len(rows)
+    assert sum(not row["answers"] for row in rows) >= 60
+    assert sum(bool(row["answers"]) for row in rows) >= 60
+    corpora = {name: read(ROOT / "data" / name) for name in {row["corpus"] for row in rows}}
+    held_out = {
+        i
+        for _, questions in corpora.values()
+        for q in questions
+        if q["split"] == "held out"
+        for pair in pairs_of(q)
+        for i in pair["passages"]
+    }
+    for row, example in zip(rows, examples):
+        ((title, text),) = example.passages
+        assert corpora[row["corpus"]][0][row["passages"][0]["id"]] == (title, text), row["id"]
+        assert row["passages"][0]["id"] not in held_out, row["id"]
+        assert example.bad, row["id"]
+        for span in (*example.bad, *(alias for names in row["answers"] for alias in names)):
+            assert find_spans(text, span), (row["id"], span)
+        assert bool(example.gold) == bool(row["answers"]) == (not example.extra.get("no_answer")), row["id"]
+        assert [list(names) for names in example.gold] == row["answers"], (row["id"], "an answer is also a wrong span")
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f.name)
+def test_wrong_relations_ask_what_no_other_folder_asks(folder: Path) -> None:
+    _, questions = read(folder)
+    asked = {text.lower() for q in questions for text in (q["question"], *(pair["question"] for pair in pairs_of(q)))}
+    assert not asked & {e.question.lower() for e in read_multi(RELATIONS)}

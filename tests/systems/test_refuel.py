@@ -15,7 +15,7 @@ from core.trace import fold
 
 FILM = t.Passage("film", "West Side Story (1961 film)", "Natalie Wood played Maria in the 1961 film West Side Story.")
 STAGE = t.Passage("stage", "West Side Story (musical)", "Carol Lawrence played Maria in the 1957 musical West Side Story.")
-LATE = t.Passage("late", "Revival", "The 1957 cast of the musical had Reri Grist too, in the 1957 musical.")
+LATE = t.Passage("late", "West Side Story", "The 1957 cast of the musical had Reri Grist too, in the 1957 musical.")
 QUESTION = "Who played Maria in West Side Story?"
 SAID = {"Natalie Wood": 0.5, "Carol Lawrence": 0.4, "Reri Grist": 0.02}
 

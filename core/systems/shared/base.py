@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -33,6 +33,7 @@ class Options:
     max_answers: int = 8
     stop_above: float | None = None
     clarify: bool = True
+    check_coverage: bool = True  # refuse answers whose document lacks what the question names (core.systems.shared.coverage)
     extra: dict[str, Any] = field(default_factory=dict)  # options of one system, by name; checked by read_extra
 
     def __post_init__(self) -> None:
@@ -246,7 +247,7 @@ def iterate(
     cancelled: Callable[[], bool],
     evidence: Callable[[str, Sequence[t.RetrievedPassage]], tuple[t.Evidence, ...]],
     end: LoopEnd,
-) -> Iterator[t.Event]:
+) -> Generator[t.Event, None, None]:
     """AmbigPrompt's loop (section 3.2): propose, choose, append, until `end` says so, the maximum is reached, or no candidate is left.
 
     A person's pinned answers come first and count as previous answers; banned ones are never chosen, and are also shown to the model as

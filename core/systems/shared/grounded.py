@@ -14,7 +14,8 @@ from core.models.language.loading import load_language_generator
 from core.models.language.roles import Generator as Generates
 from core.models.language.roles import LanguageGenerator, Run
 from core.models.running.turns import Place
-from core.systems.shared.base import STOPPED, Options, Parts, QueuedSystem, effective_settings, retrieve
+from core.systems.shared.base import STOPPED, Options, Parts, QueuedSystem, as_read, effective_settings, retrieve
+from core.systems.shared.coverage import Coverage
 from core.text import answer_key, occurrences, question_key
 
 
@@ -144,6 +145,10 @@ class GroundedSystem(QueuedSystem):
         try:
             found = yield from self.find(question, run)
             yield from run.finish_role()
+            coverage = Coverage(as_read(question, found.passages), found.passages, self.options.check_coverage)
+            kept, refused = coverage.kept(found.interpretations)
+            yield from refused
+            why = found.why if question.pinned else coverage.ended(found.why)
 
             def reword(chosen: list[t.Interpretation]) -> Generator[t.Event, None, Sequence[t.Interpretation]]:
                 yield from place.wait_again(self.parts.cancelled)
@@ -151,15 +156,14 @@ class GroundedSystem(QueuedSystem):
 
             yield from conclude(
                 question,
-                found.interpretations,
+                kept,
                 found.passages,
                 self.options.max_answers,
-                found.why,
+                why,
                 lambda i: bool(i.verified),
                 reword if self.rewords else None,
                 found.unread,
             )
-            why = found.why
         except CancelledError:
             yield from run.events()
             why = STOPPED

@@ -18,6 +18,7 @@ from core.models.span.rows import prompt_text
 from core.systems.shared.additions import Additions
 from core.systems.shared.base import STOPPED, Options, Parts, QueuedSystem, as_read, effective_settings, iterate, retrieve
 from core.systems.shared.candidates import clarified
+from core.systems.shared.coverage import Coverage
 from core.systems.shared.stopping import LoopEnd
 from core.text import occurrences
 
@@ -60,10 +61,12 @@ class AmbigPrompt(QueuedSystem):
         yield retrieved
         answers: list[t.Answer] = []
         why = "the maximum number of answers is reached"
+        asked = as_read(question, retrieved.passages)
+        coverage = Coverage(asked, retrieved.passages, self.options.check_coverage)
         try:
             loop = iterate(
                 self.loop(),
-                as_read(question, retrieved.passages),
+                asked,
                 retrieved.passages,
                 self.template,
                 self.options,
@@ -71,16 +74,18 @@ class AmbigPrompt(QueuedSystem):
                 occurrences,
                 self.stopping,
             )
-            for event in loop:
+            for event in coverage.checked(loop):
                 if isinstance(event, t.StepFinished):
                     if event.answer is not None:
                         answers.append(event.answer)
                     if event.step.stopped_because:
                         why = event.step.stopped_because
+                elif isinstance(event, t.AnswerRejected):
+                    answers = [a for a in answers if a.text != event.answer]
                 yield event
             if self.options.clarify and self.clarifier is not None and answers:
                 yield from place.wait_again(self.parts.cancelled)
                 yield from clarified(question.text, answers, retrieved.passages, self.clarifier, self.parts.cancelled)
         except CancelledError:
             why = STOPPED
-        yield t.Finished(time.perf_counter() - started, why)
+        yield t.Finished(time.perf_counter() - started, coverage.ended(why))

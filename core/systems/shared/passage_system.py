@@ -17,6 +17,7 @@ from core.errors import CancelledError
 from core.models.running.turns import Place
 from core.systems.shared.base import STOPPED, Options, Parts, QueuedSystem, as_read, effective_settings, retrieve
 from core.systems.shared.candidates import clarified
+from core.systems.shared.coverage import Coverage
 
 
 class PassageSystem(QueuedSystem):
@@ -59,8 +60,10 @@ class PassageSystem(QueuedSystem):
         answers: dict[str, t.Answer] = {}
         clear: dict[str, t.QuestionClarified] = {}  # by answer: those that the system disambiguated itself
         why = STOPPED
+        asked = as_read(question, retrieved.passages)
+        coverage = Coverage(asked, retrieved.passages, self.options.check_coverage)
         try:
-            events = self.find(as_read(question, retrieved.passages), retrieved.passages)
+            events = coverage.checked(self.find(asked, retrieved.passages))
             while True:
                 try:
                     event = next(events)
@@ -79,7 +82,7 @@ class PassageSystem(QueuedSystem):
                         clear[c.answer] = event
                         continue
                 yield event
-            yield from clear.values()
+            yield from (event for answer, event in clear.items() if answer in answers)
             if self.options.clarify and self.clarifier is not None and answers and not clear.keys() >= answers.keys():
                 try:
                     yield from place.wait_again(self.parts.cancelled)
@@ -89,5 +92,5 @@ class PassageSystem(QueuedSystem):
                 except CancelledError:
                     why = STOPPED
         except CancelledError:
-            yield from clear.values()
-        yield t.Finished(time.perf_counter() - started, why)
+            yield from (event for answer, event in clear.items() if answer in answers)
+        yield t.Finished(time.perf_counter() - started, coverage.ended(why))

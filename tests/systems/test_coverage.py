@@ -1,0 +1,205 @@
+"""What the corpus does not cover is not answered: names, numbers, years and titles of a question need support in an answer's document."""
+
+from __future__ import annotations
+
+import doctest
+from collections.abc import Generator
+
+import pytest
+
+from benchmarks.quality import absent
+from core import types as t
+from core.settings import ROOT, Settings
+from core.systems import SYSTEMS
+from core.systems.shared import coverage
+from core.systems.shared.base import Options, Parts, answer
+from core.systems.shared.candidates import answer_events
+from core.systems.shared.coverage import missing
+from core.systems.shared.grounded import Found, GroundedSystem
+from core.systems.shared.passage_system import PassageSystem
+from core.training.data.examples import read_passages_tsv
+
+CUP = t.Passage("cup", "1962 FIFA World Cup", "Brazil won the final in Santiago on 17 June 1962 by three goals to one.")
+NIXON = t.Passage("nixon", "Marni Nixon", "She sang for Natalie Wood, who is Maria in West Side Story, the film of 1961.")
+JOBS = t.Passage("jobs", "Apple (company)", "The board dismissed Jobs in May 1985. He came back with NeXT in 1997.")
+SPAN = t.Passage("span", "Tacoma Narrows Bridge (1940)", "The bridge was opened in July and fell in November of that year.")
+LINK = t.Passage(
+    "link", "Verrazzano-Narrows Bridge", "The span, opened on November 21, 1964, connects Staten Island with Brooklyn."
+)
+GAME = t.Passage("game", "Nintendo 64 (European launch)", "It reached the shops in the second week of the spring of 1997.")
+UNION = t.Passage(
+    "union", "United Nations", "Beyoncé and Dvořák's heirs spoke to twelve Germans in the Second World War years, 1939 to 1945."
+)
+SYMPHONY = t.Passage(
+    "symphony", "Symphony No. 6 (Tchaikovsky)", "It has four movements and was heard in 1893 in Saint Petersburg."
+)
+ALL = (CUP, NIXON, JOBS, SPAN, LINK, GAME, UNION, SYMPHONY)
+
+
+@pytest.mark.parametrize(
+    ("question", "source"),
+    [
+        ("Who won the 1962 World Cup?", CUP),
+        ("who won the world cup?", CUP),
+        ("WHO WON THE FIFA WORLD CUP?", CUP),
+        ("When did Brazilians win the World Cup's final?", CUP),
+        ("Who played Maria in West Side Story?", NIXON),
+        ("When did Steve Jobs leave Apple?", JOBS),
+        ("When was the bridge at the Tacoma Narrows opened?", SPAN),
+        ("When did the Tacoma Narrows Bridge fall?", SPAN),
+        ("When did the Tacoma Narrows Suspension Bridge fall?", SPAN),
+        ("When did the N64 come to Europe?", GAME),
+        ("When did the Nintendo 64 come out in 1997?", GAME),
+        ("Who spoke at the UN?", UNION),
+        ("What did Beyonce say?", UNION),
+        ("What did Beyoncé Knowles say about Dvorak?", UNION),
+        ("How many came from Germany in World War II?", UNION),
+        ("What happened in World War 2 in the 1940s?", UNION),
+        ("How many Germans came in 1942?", UNION),
+        ("How many of the 12 Germans spoke?", UNION),
+        ("Who led the United Nations before 1950?", UNION),
+        ("When was the sixth symphony of Tchaikovsky heard in the 19th century?", SYMPHONY),
+        ('When was "The Symphony No. 6" heard?', SYMPHONY),
+    ],
+)
+def test_another_spelling_loses_no_answer(question: str, source: t.Passage) -> None:
+    assert missing(question, [source.id], ALL) == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "source", "lacks"),
+    [
+        ("Who won the 2022 World Cup?", CUP, "2022"),
+        ("Who won the Rugby World Cup?", CUP, "Rugby World Cup"),
+        ("who won the world cup of 2022?", CUP, "2022"),
+        ("When was the Brooklyn Bridge opened?", LINK, "Brooklyn Bridge"),
+        ("When was the Nintendo 3DS released?", GAME, "Nintendo 3DS"),
+        ("When was Tchaikovsky's Symphony No. 4 heard?", SYMPHONY, "Symphony No. 4"),
+        ('Who wrote "The Old Man and the Sea"?', NIXON, "The Old Man and the Sea"),
+        ("Who founded IKEA?", JOBS, "IKEA"),
+        ("Who won the Battle of Austerlitz?", CUP, "Battle of Austerlitz"),
+        ("Where did 40 Germans speak?", UNION, "40"),
+    ],
+)
+def test_what_the_document_lacks_is_named(question: str, source: t.Passage, lacks: str) -> None:
+    assert [c.text for c in missing(question, [source.id], ALL)] == [lacks]
+
+
+def test_another_passage_of_the_title_supports_too() -> None:
+    more = t.Passage("more", CUP.title, "Amarildo took the place of Pelé.")
+    assert missing("What did Amarildo win?", ["cup"], [CUP, more]) == ()
+    assert missing("What did Amarildo win?", ["cup"], [CUP, NIXON]) != ()
+
+
+def test_an_answer_without_a_source_is_compared_with_all_passages() -> None:
+    assert missing("Who played Maria in the 1962 World Cup?", [], ALL) == ()
+    assert missing("Who played Tony in the 1966 World Cup?", [], ALL) != ()
+
+
+def test_examples_in_its_docstrings() -> None:
+    assert doctest.testmod(coverage).failed == 0
+
+
+class Shelf:
+    def search(self, query: str, k: int) -> list[t.RetrievedPassage]:
+        return [t.RetrievedPassage(p, i, 1 / i) for i, p in enumerate(ALL, 1)]
+
+
+PARTS = Parts(Settings(), Shelf(), "shelf", "digest")
+
+
+def evidence(passage: t.Passage, text: str) -> t.Evidence:
+    start = passage.text.index(text)
+    return t.Evidence(passage.id, start, start + len(text), text)
+
+
+class Reads(PassageSystem):
+    def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
+        kept = [t.Candidate(text, 1.0) for text in question.pinned]
+        kept += [t.Candidate("Brazil", 0.9, evidence(CUP, "Brazil")), t.Candidate("May 1985", 0.8, evidence(JOBS, "May 1985"))]
+        yield from answer_events(kept, kept, len(question.pinned), passages, 0.0)
+        return "one pass"
+
+
+class Grounds(GroundedSystem):
+    def __init__(self, options: Options) -> None:
+        self.parts, self.options, self.info = PARTS, options, t.SystemInfo("grounds")
+
+    def find(self, question: t.Question, run: object) -> Generator[t.Event, None, Found]:
+        retrieved = self.search(question, question.text, 10)
+        yield retrieved
+        proposed = (
+            t.Interpretation("cup", "Who won it?", "Brazil", 0.9, evidence(CUP, "Brazil")),
+            t.Interpretation("jobs", "When did he leave?", "May 1985", 0.8, evidence(JOBS, "May 1985")),
+        )
+        return Found(proposed, retrieved.passages, "2 interpretations")
+
+
+def loops(question: str, options: Options) -> t.AnsweringSystem:
+    options.extra["table"] = {question: ["Brazil", "May 1985"]}
+    system: t.AnsweringSystem = SYSTEMS.resolve("scripted")(PARTS, options)
+    return system
+
+
+def systems(question: str, **options: bool) -> list[t.AnsweringSystem]:
+    return [
+        loops(question, Options(**options)),  # type: ignore[arg-type]
+        Reads("reads", PARTS, Options(**options), None, ("", "")),  # type: ignore[arg-type]
+        Grounds(Options(**options)),  # type: ignore[arg-type]
+    ]
+
+
+def ended(prediction: t.Prediction) -> str:
+    (why,) = [e.why for e in prediction.events if isinstance(e, t.Finished)]
+    return why
+
+
+@pytest.mark.parametrize("kind", range(3), ids=["loop", "one pass", "grounded"])
+def test_every_kind_of_system_refuses_what_its_document_does_not_support(kind: int) -> None:
+    asked = "Who won the 1962 World Cup?"
+    found = answer(systems(asked)[kind], t.Question(asked))
+    assert [a.text for a in found.answers] == ["Brazil"]
+    assert {c.answer for c in found.clarifications} <= {"Brazil"}
+    (refused,) = [e for e in found.events if isinstance(e, t.AnswerRejected)]
+    assert refused.answer == "May 1985"
+    assert "1962" in refused.why
+
+
+@pytest.mark.parametrize("kind", range(3), ids=["loop", "one pass", "grounded"])
+def test_a_run_without_a_supported_answer_says_what_is_not_covered(kind: int) -> None:
+    asked = "Who won the 2022 World Cup?"
+    found = answer(systems(asked)[kind], t.Question(asked))
+    assert found.answers == ()
+    assert found.clarifications == ()
+    assert found.interpretations == ()
+    assert "2022" in ended(found)
+    assert "World Cup" not in ended(found), "that is covered"
+
+
+@pytest.mark.parametrize("kind", range(3), ids=["loop", "one pass", "grounded"])
+def test_what_a_person_pinned_stays_and_the_check_can_be_left_out(kind: int) -> None:
+    asked = "Who won the 2022 World Cup?"
+    pinned = answer(systems(asked)[kind], t.Question(asked, pinned=("Argentina",)))
+    assert [a.text for a in pinned.answers] == ["Argentina"]
+    assert "2022" not in ended(pinned)
+    without = answer(systems(asked, check_coverage=False)[kind], t.Question(asked))
+    assert [a.text for a in without.answers] == ["Brazil", "May 1985"]
+    assert not any(isinstance(e, t.AnswerRejected) for e in without.events)
+
+
+def test_passages_that_a_question_brings_are_one_document() -> None:
+    asked = "Who won the 1962 World Cup, and when did Jobs leave Apple?"
+    own = t.Question(asked, passages=ALL)
+    assert [a.text for a in answer(systems(asked)[0], own).answers] == ["Brazil", "May 1985"]
+
+
+def test_the_benchmark_applies_the_check_to_the_events_of_a_run_without_it() -> None:
+    rows = absent.read()
+    assert [r.set for r in rows].count("developed") == 50
+    assert len({r.question.lower() for r in rows}) == len(rows)
+    titles = {title for title, _ in read_passages_tsv(ROOT / "data" / "starter" / "passages.tsv").values()}
+    asked = "Who won the 1962 World Cup?"
+    for kind in range(2):
+        with_check, without = (answer(systems(asked, check_coverage=on)[kind], t.Question(asked)) for on in (True, False))
+        assert [a.text for a in absent.checked(without).answers] == [a.text for a in with_check.answers] == ["Brazil"]
+    assert {r.near for r in rows if r.near} <= titles
