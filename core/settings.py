@@ -38,7 +38,7 @@ class Settings:
     corpus: str = "starter"
     # the optional language model, for verdict, dtv and rac: an OpenAI-compatible endpoint or a transformers model
     lm_url: str = ""  # http://127.0.0.1:8123/v1
-    lm_model: str = ""  # name that the endpoint knows; empty: the first that it lists
+    lm_model: str = ""  # name that the endpoint knows; empty: the first one for chats that it lists
     lm_key: str = field(default="", repr=False)  # sent only to the endpoint; never shown, logged or stored
     lm_local: str = ""  # folder or hub name of a transformers model, read on `device`; used when lm_url is empty
     lm_timeout: int = 120  # seconds of one call, retries included

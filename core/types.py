@@ -224,6 +224,7 @@ class ModelCalled:
     completion_tokens: int
     seconds: float
     error: str = ""  # empty when it succeeded
+    warning: str = ""  # what is doubtful about a success, such as a prompt that the endpoint cut
 
 
 @dataclass(frozen=True, slots=True)

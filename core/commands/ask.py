@@ -69,13 +69,14 @@ def as_json(prediction: Prediction) -> dict[str, Any]:
             "made": len(calls),
             "failed": sum(1 for c in calls if c.error),
             "errors": list(dict.fromkeys(c.error for c in calls if c.error)),
+            "warnings": list(dict.fromkeys(c.warning for c in calls if c.warning and not c.error)),
         },
         "info": to_json(prediction.system),
     }
 
 
 def _print(prediction: Prediction) -> None:
-    from core.evaluation.cost import calls_of, failures
+    from core.evaluation.cost import calls_of, doubts, failures
 
     if not prediction.answers:
         print("No answer: the model stopped at the first step.")
@@ -88,7 +89,8 @@ def _print(prediction: Prediction) -> None:
         for passage_id in dict.fromkeys(e.passage_id for e in a.evidence):
             found = by_id.get(passage_id)
             print(f"   [{found.rank if found else '-'}] {found.passage.title if found else passage_id}")
-    if trouble := failures(calls_of(prediction.events)):
+    calls = calls_of(prediction.events)
+    for trouble in filter(None, (failures(calls), doubts(calls))):
         print(f"warning: {trouble}")
     ended = prediction.steps[-1].stopped_because if prediction.steps else ""
     print(

@@ -96,6 +96,23 @@ def failures(calls: Iterable[ModelCalled]) -> str:
     )
 
 
+def doubts(calls: Iterable[ModelCalled]) -> str:
+    """In words how many calls that did not fail are doubtful, and the first reason; "" where none is.
+
+    >>> doubts([ModelCalled("interpret", 1, 9, 9, 0.1), ModelCalled("verify", 1, 9, 9, 0.1, warning="a prompt was cut")])
+    "1 of 2 calls of the model is doubtful; the first one at 'verify': a prompt was cut"
+    """
+    made = list(calls)
+    doubtful = [c for c in made if c.warning and not c.error]
+    if not doubtful:
+        return ""
+    verb = "is" if len(doubtful) == 1 else "are"
+    return (
+        f"{len(doubtful)} of {listed(len(made), 'call')} of the model {verb} doubtful; the first one at '{doubtful[0].role}': "
+        f"{doubtful[0].warning}"
+    )
+
+
 def calls_of(events: Iterable[Event]) -> list[ModelCalled]:
     return [e for e in events if isinstance(e, ModelCalled)]
 

@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core import types as t
 from core.deprecated import current_system
 from core.errors import AmbiscopeError
-from core.evaluation.cost import calls_of, failures
+from core.evaluation.cost import calls_of, doubts, failures
 from core.trace import to_json
 from pages.app import shared as app
 from pages.app.formatting import percent, seconds
@@ -92,7 +92,8 @@ def _headline(prediction: t.Prediction) -> None:
     if why:
         said.append(escape(why))
     st.caption(" · ".join(said))
-    if trouble := failures(calls_of(prediction.events)):
+    calls = calls_of(prediction.events)
+    for trouble in filter(None, (failures(calls), doubts(calls))):
         st.warning(escape(trouble), icon=":material/warning:")
     if prediction.question.banned:
         st.caption(f"Excluded: {', '.join(escape(b) for b in prediction.question.banned)}")

@@ -26,6 +26,17 @@ def said(content: Any, **usage: int) -> Reply:
     return Reply(json.dumps(body | ({"usage": usage} if usage else {})))
 
 
+def choice(message: dict[str, Any], reason: str | None = "stop", **usage: int) -> Reply:
+    """A chat completion with this message, as servers send what is more than a text."""
+    body: dict[str, Any] = {"choices": [{"message": {"role": "assistant", **message}, "finish_reason": reason}]}
+    return Reply(json.dumps(body | ({"usage": usage} if usage else {})))
+
+
+def listing(*rows: dict[str, Any] | str) -> Reply:
+    """What `/models` answers: ids, or rows with more fields."""
+    return Reply(json.dumps({"data": [{"id": r} if isinstance(r, str) else r for r in rows]}))
+
+
 class Seen:
     def __init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []

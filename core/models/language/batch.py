@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
 
@@ -44,6 +45,11 @@ class Endpoint(Protocol):
     address: Address
 
     def client(self) -> httpx.AsyncClient: ...
+
+    @property
+    def choice(self) -> str:
+        """How the model was chosen, for errors; empty where a person named it."""
+        ...
 
     def clean(self, what: object, limit: int = 200) -> str: ...
 
@@ -97,6 +103,8 @@ class Batch:
             completion = Completion(
                 error=f"{type(error).__name__}: {self.model.clean(error)}", seconds=time.monotonic() - started
             )
+        if completion.error and self.model.choice and not (self.down or completion.cut):
+            completion = replace(completion, error=f"{completion.error}; {self.model.choice}")
         self.put(index, completion)
 
     async def _tried(self, client: httpx.AsyncClient, request: Request) -> Completion:

@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import json
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,12 +29,27 @@ from core.errors import FormatError, LanguageModelError
 from core.models.language.address import Address, near
 from core.models.language.batch import TOO_LATE, Batch, CallError, StatusError
 from core.models.language.roles import Completion, Request
-from core.models.language.structured import read_object
+from core.models.language.structured import empty, read_object, without_reasoning
 
 REFUSED = frozenset({400, 415, 422, 501})  # status codes for an unknown parameter
 STRUCTURES = ("json_schema", "json_object", "words")  # strictest first
 CHARS_PER_TOKEN = 4  # if the server does not count tokens
 GRACE = 1.0  # seconds after the deadline for a batch's thread to return its results
+CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})  # finish_reason of a reply that is not complete
+WITHHELD = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "recitation"})  # and of one that was filtered
+FILTER_FIELDS = ("prompt_filter_results", "prompt_feedback", "promptFeedback")  # of a reply without choices
+BYTES_PER_TOKEN = 8  # more than tokenizers reach in any language
+FAR_FEWER = 0.8  # share of the tokens that a prompt has at least, below which it was cut
+# fields of a listed model that say what it is for: LM Studio, Together, Mistral, Xinference, LiteLLM, llama.cpp, Hugging Face
+KINDS = "type model_type task mode kind pipeline_tag capabilities abilities model_ability endpoints supported_endpoints".split()
+CHATS = re.compile(r"chat|\bllm\b|\bvlm\b|^language|text.?generation|text-to-text|^generate$|^completions?$|conversational")
+OTHER_KIND = re.compile(r"embed|rerank|image|video|audio|speech|transcri|moderat|classif|similarity|\b[ts]ts\b|\bstt\b")
+# parts of a model's name, where no field says what it is for
+OTHER_NAME = re.compile(
+    r"embed|rerank|whisper|moderation|transcri|diffusion|dall-?e|safeguard|speech|realtime|musicgen|(babbage|davinci)-00|turbo-instruct"
+    r"|(?<![a-z0-9])(tts|stt|asr|bge|gte|e5|clip|siglip|colbert|splade|minilm|mpnet|guard|audio|image|video|imagen|flux|sdxl|sora|veo|kokoro"
+    r"|parakeet|bark)(?![a-z])"
+)
 
 
 class EndpointModel:
@@ -42,7 +58,7 @@ class EndpointModel:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._lock = threading.Lock()
-        self._model = address.model
+        self._model, self.choice = address.model, ""
         # purpose of a request -> index into STRUCTURES that succeeded; a server may refuse one schema and accept another
         self._proven: dict[str, int] = {}
         self._limit, self._temperature = "max_tokens", True
@@ -60,7 +76,8 @@ class EndpointModel:
         return {"endpoint": self.address.url, "model": self._model}
 
     def connect(self) -> None:
-        """Lists the endpoint's models and uses the first if none is set.  Raises LanguageModelError when it can't be reached."""
+        """Lists the endpoint's models and uses the first that can chat if none is set.  Raises LanguageModelError when the endpoint can't be
+        reached or lists none."""
         if self._model:
             return
 
@@ -87,11 +104,18 @@ class EndpointModel:
             raise LanguageModelError(
                 f"the language model's endpoint can't be asked for its models: {why}; set AMBISCOPE_LM_MODEL, or start it"
             )
-        rows = said.get("data")
-        ids = [r["id"] for r in rows if isinstance(r, dict) and isinstance(r.get("id"), str)] if isinstance(rows, list) else []
-        if not ids:
+        listed = said.get("data")
+        rows = [r for r in listed if isinstance(r, dict) and isinstance(r.get("id"), str)] if isinstance(listed, list) else []
+        if not rows:
             raise LanguageModelError(f"the endpoint {self.address.url} lists no model; set AMBISCOPE_LM_MODEL")
-        self._model = ids[0][:200]
+        chatting = [r["id"] for r in rows if can_chat(r)]
+        if not chatting:
+            names = self.clean(", ".join(r["id"] for r in rows))
+            raise LanguageModelError(
+                f"the endpoint {self.address.url} lists no model for chats ({names}); set AMBISCOPE_LM_MODEL if one of them is"
+            )
+        self._model = chatting[0][:200]
+        self.choice = f"the model '{self.clean(self._model, 80)}' is the first one for chats that the endpoint lists; set AMBISCOPE_LM_MODEL to use another"
 
     def clean(self, what: object, limit: int = 200) -> str:
         """An error message in one line, without the key and line markup."""
@@ -232,9 +256,8 @@ class EndpointModel:
         """The server's object as a completion; missing or invalid parts give an error, never an exception."""
         choices = said.get("choices")
         first: dict[str, Any] = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-        message: Any = first.get("message")
-        content = message.get("content") if isinstance(message, dict) else ""
-        text = content if isinstance(content, str) else ""
+        message: Mapping[str, Any] = first["message"] if isinstance(first.get("message"), dict) else {}
+        text = _text(message.get("content"))  # reasoning_content and reasoning are no answer
         asked = sum(len(m.text) for m in request.messages) // CHARS_PER_TOKEN
         usage: Mapping[str, Any] = said["usage"] if isinstance(said.get("usage"), dict) else {}
         done = Completion(
@@ -242,13 +265,25 @@ class EndpointModel:
             prompt_tokens=_count(usage.get("prompt_tokens"), asked),
             completion_tokens=_count(usage.get("completion_tokens"), len(text) // CHARS_PER_TOKEN),
             seconds=seconds,
+            warning=_truncation(usage, request),
         )
         if not first:
-            problem = said.get("error")
+            problem: Any = said.get("error")
+            if not problem and any(said.get(name) for name in FILTER_FIELDS):
+                problem = "its content filter withheld the answer"
             return replace(
                 done, error="the endpoint's answer has no choices" + (f": {self.clean(problem, 120)}" if problem else "")
             )
-        return parse_completion(done, request)
+        reason = str(first.get("finish_reason") or "").lower()
+        if reason in WITHHELD:
+            return replace(done, error=f"the endpoint's content filter withheld the answer (finish_reason {reason})")
+        if message.get("refusal"):
+            return replace(done, error=f"the model refused to answer: {self.clean(message['refusal'], 120)}")
+        counted = _count(usage.get("completion_tokens"), 0)
+        cut = reason in CUT_OFF or (not reason and counted >= request.max_tokens)
+        if not cut and not text.strip() and any(message.get(name) for name in ("reasoning_content", "reasoning")):
+            return replace(done, error=empty("reasoning"))
+        return parse_completion(replace(done, cut=cut), request)
 
 
 def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,14 +297,79 @@ def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
+def can_chat(row: Mapping[str, Any]) -> bool:
+    """Whether a listed model completes chats: by what its fields say, else by its name.  Endpoints list models of all kinds, Ollama the one
+    that was added last first."""
+    words: list[str] = []
+    for value in (row.get(name) for name in KINDS):
+        if isinstance(value, dict):
+            if any(not yes and "chat" in str(name).lower() for name, yes in value.items()):
+                return False
+            words += [str(name) for name, yes in value.items() if yes]
+        elif isinstance(value, (str, list)):
+            words += [value] if isinstance(value, str) else [v for v in value if isinstance(v, str)]
+    said = [w.lower() for w in words]
+    if any(CHATS.search(w) for w in said):
+        return True
+    return not any(OTHER_KIND.search(w) for w in said) and not OTHER_NAME.search(row["id"].lower())
+
+
 def parse_completion(done: Completion, request: Request) -> Completion:
-    """The completion with the parsed object, or with the reason why there is none."""
+    """The completion with the parsed object, or with the reason why there is none.  A reply that its limit cut is no answer even where it can
+    be read: what is missing may be half of a name, or the other half of a list."""
+    parsed, text, why = None, done.text, ""
     if request.schema is None:
-        return done if done.text.strip() else replace(done, error="the model said nothing")
-    try:
-        return replace(done, parsed=read_object(done.text, request.schema))
-    except FormatError as error:
-        return replace(done, error=str(error))
+        text = without_reasoning(done.text)
+        why = "" if text.strip() else empty(done.text)
+    else:
+        try:
+            parsed = read_object(done.text, request.schema)
+        except FormatError as error:
+            why = str(error)
+    if done.cut:
+        limit = f"the reply was cut off at its limit of {request.max_tokens} tokens; raise AMBISCOPE_LM_MAX_TOKENS"
+        return replace(done, text=text, error=f"{why}: {limit}" if why else limit)
+    return replace(done, text=text, parsed=parsed, error=why)
+
+
+def _text(content: Any) -> str:
+    """The text of a message: a string, or a list of parts, of which those that reason are left out."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else ()
+    texts = [
+        p if isinstance(p, str) else p.get("text") for p in parts if isinstance(p, str) or (isinstance(p, dict) and _speaks(p))
+    ]
+    return "".join(t for t in texts if isinstance(t, str))
+
+
+def _speaks(part: Mapping[str, Any]) -> bool:
+    return str(part.get("type", "text")) in ("text", "output_text")
+
+
+def _truncation(usage: Mapping[str, Any], request: Request) -> str:
+    """A warning where the endpoint counted far fewer tokens than the prompt has, which it then cut without an error, as Ollama does.
+
+    The bound is conservative: no token spans two words, and for scripts without spaces a token is taken to be long.  Tokens that an endpoint
+    reports as cached are added, as some count them apart.
+    """
+    counted = _count(usage.get("prompt_tokens"), 0)
+    if not counted:
+        return ""
+    details = usage.get("prompt_tokens_details")
+    counted += _count(details.get("cached_tokens"), 0) if isinstance(details, dict) else 0
+    least = sum(max(len(text.split()), len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN) for text in _collapsed(request))
+    if counted >= FAR_FEWER * least:
+        return ""
+    return (
+        f"the endpoint counted {counted} tokens of a prompt that has at least {least}: it cut the prompt; raise its context length "
+        "(Ollama: OLLAMA_CONTEXT_LENGTH), or read fewer passages"
+    )
+
+
+def _collapsed(request: Request) -> list[str]:
+    """The texts of a request with runs of one character shortened, which tokenizers make one token of."""
+    return [re.sub(r"(.)\1{3,}", r"\1\1\1", m.text) for m in request.messages]
 
 
 def _count(value: Any, estimate: int) -> int:

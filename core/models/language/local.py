@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,8 @@ class LocalModel:
                     order, size = [*group, *order], max(1, len(group) // 2)
                 continue
             for i, completion in zip(group, done):
-                yield i, completion if completion.error else parse_completion(completion, requests[i])
+                cut = completion.cut and requests[i].schema is not None  # free text may end anywhere
+                yield i, completion if completion.error else parse_completion(replace(completion, cut=cut), requests[i])
 
     def prompt(self, request: Request) -> str:
         """The model's input: from its chat template, or plain turns without one."""
@@ -154,9 +156,8 @@ class LocalModel:
             said = int((row != self.tokenizer.pad_token_id).sum())
             text = self.tokenizer.decode(row, skip_special_tokens=True)
             finished = bool(torch.isin(row, torch.tensor(self._ends(), device=row.device)).any())
-            out.append(
-                Completion(text, None, "" if finished or not halt.why else halt.why, int(n), said, seconds / len(prompts))
-            )
+            why = "" if finished else halt.why
+            out.append(Completion(text, None, why, int(n), said, seconds / len(prompts), cut=not finished and not why))
         return out
 
     def _ends(self) -> list[int]:

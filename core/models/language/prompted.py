@@ -92,7 +92,7 @@ class PromptedGenerator:
         """`jobs`: number of passages and the prompt's values.  Each call is counted when it ends."""
         requests = [self._request(role, values) for _, values in jobs]
         for index, c in self.model.stream(requests, run.deadline, run.cancelled):
-            run.count(ModelCalled(role, jobs[index][0], c.prompt_tokens, c.completion_tokens, c.seconds, c.error))
+            run.count(ModelCalled(role, jobs[index][0], c.prompt_tokens, c.completion_tokens, c.seconds, c.error, c.warning))
             yield index, c
 
     def _all(self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run) -> list[dict[str, Any] | None]:

@@ -43,7 +43,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The result of a request.  `error` is empty if it succeeded; `parsed` is the object if a schema was given, else None."""
+    """The result of a request.  `error` is empty if it succeeded; `parsed` is the object if a schema was given, else None; `cut`: its token
+    limit ended it; `warning`: what is doubtful about a success."""
 
     text: str = ""
     parsed: dict[str, Any] | None = None
@@ -51,6 +52,8 @@ class Completion:
     prompt_tokens: int = 0  # as counted by the model, else estimated from characters
     completion_tokens: int = 0
     seconds: float = 0.0
+    cut: bool = False
+    warning: str = ""
 
 
 @runtime_checkable

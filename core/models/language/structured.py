@@ -13,7 +13,12 @@ from typing import Any
 
 from core.errors import FormatError
 
-_THINKING = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+# <think>, <seed:think>, [THINK], ◁think▷ and the channels of gpt-oss
+_NAME = r"(?:seed:)?(?:think|thinking|thought|reasoning)"
+_BEGIN = rf"[<\[◁]{_NAME}[>\]▷]|<\|channel\|>(?:analysis|commentary)[^<]*<\|message\|>"
+_END = rf"[<\[◁]/{_NAME}[>\]▷]|<\|channel\|>final[^<]*<\|message\|>"
+_REASONING = re.compile(rf"(?:{_BEGIN}).*?(?:{_END}|\Z)", re.DOTALL | re.IGNORECASE)
+_REST = re.compile(rf".*(?:{_END})", re.DOTALL | re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
@@ -137,13 +142,19 @@ class _Reader:
         return out if closed or out else _CUT
 
 
+def without_reasoning(text: str) -> str:
+    """The text after and around a model's reasoning.  Templates that write the opening tag into the prompt leave only the closing one, so all
+    before a closing tag is reasoning; so is all after an opening one that is never closed."""
+    return _REST.sub(" ", _REASONING.sub(" ", text))
+
+
 def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """The first object in the text that fits the schema, with only its properties, each of its type.  Supports `properties` with `type` and
     `items`, and `required`.
 
     Raises FormatError that says what is missing.
     """
-    said = _THINKING.sub(" ", text)
+    said = without_reasoning(text)
     problems: list[str] = []
     properties: Mapping[str, Any] = schema.get("properties", {})
     lists = [name for name, p in properties.items() if "array" in _types(p)]
@@ -164,8 +175,12 @@ def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         if not missing:
             return fitted
         problems.append(f"the model's JSON object lacks {', '.join(missing)}, or has another kind of value there")
-    nothing = "the model's reply contains no JSON object" if said.strip() else "the model said nothing"
-    raise FormatError(problems[0] if problems else nothing)
+    raise FormatError(problems[0] if problems else "the model's reply contains no JSON object" if said.strip() else empty(text))
+
+
+def empty(text: str) -> str:
+    """Why a reply without an answer has none."""
+    return "the model said nothing apart from its reasoning" if text.strip() else "the model said nothing"
 
 
 def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from loopback_endpoint import Reply, endpoint, said
+from loopback_endpoint import Reply, choice, endpoint, listing, said
 
 from core.errors import InputError, LanguageModelError
 from core.models.language.address import Address, check_url
@@ -143,6 +143,108 @@ def test_a_connection_that_breaks_is_tried_again() -> None:
         listening.shutdown(socket.SHUT_RDWR)
     assert "connection broke" in done.error
     assert len(tries) == 3
+
+
+# ---------------------------------------------------------------- the whole reply
+
+ADA, BOB = json.dumps({"answer": "Ada"}), json.dumps({"answer": "Bob"})
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": [{"type": "text", "text": '{"answer": '}, {"type": "text", "text": '"Ada"}'}]},
+        {"content": [{"type": "thinking", "thinking": BOB, "text": BOB}, {"type": "text", "text": ADA}]},
+        {"content": [ADA]},
+        {"content": ADA, "reasoning_content": BOB},
+        {"content": ADA, "reasoning": BOB},
+        {"content": f"maybe {BOB}, no</think>\n{ADA}"},
+        {"content": f"<think>{BOB} <think>{BOB}</think> {BOB}</think>{ADA}"},
+        {"content": f"[THINK]{BOB}[/THINK]{ADA}"},
+        {"content": f"◁think▷{BOB}◁/think▷{ADA}"},
+        {"content": f"<|channel|>analysis<|message|>{BOB}<|end|><|start|>assistant<|channel|>final<|message|>{ADA}"},
+    ],
+)
+@pytest.mark.parametrize("schema", [SCHEMA, None], ids=["object", "text"])
+def test_reasoning_is_not_the_answer_and_parts_are_one_text(message: dict[str, Any], schema: dict[str, Any] | None) -> None:
+    with endpoint(lambda body, n: choice(message)) as (url, _):
+        done = complete(model(url), [request(schema=schema)], time.monotonic() + 5)[0]
+    assert done.error == ""
+    assert "Bob" not in done.text or schema
+    assert (done.parsed or json.loads(done.text)) == {"answer": "Ada"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": None, "reasoning_content": BOB},
+        {"content": "", "reasoning": BOB},
+        {"content": f"<think>{BOB}"},
+        {"content": f"{BOB}</think>"},
+        {"content": [{"type": "reasoning", "text": BOB}]},
+    ],
+)
+@pytest.mark.parametrize("schema", [SCHEMA, None], ids=["object", "text"])
+def test_a_reply_that_only_reasons_is_an_error(message: dict[str, Any], schema: dict[str, Any] | None) -> None:
+    with endpoint(lambda body, n: choice(message)) as (url, _):
+        done = complete(model(url), [request(schema=schema)], time.monotonic() + 5)[0]
+    assert (bool(done.error), done.parsed, "Bob" in done.text and schema is None) == (True, None, False)
+
+
+@pytest.mark.parametrize("reason", ["length", "MAX_TOKENS", None])
+@pytest.mark.parametrize("content", [ADA, '{"answer": "Ad', "", "Ada"])
+@pytest.mark.parametrize("schema", [SCHEMA, None], ids=["object", "text"])
+def test_a_reply_at_its_limit_is_an_error_that_names_it(content: str, reason: str | None, schema: dict[str, Any] | None) -> None:
+    """32 tokens: without a reason, the count says that the limit ended it."""
+    with endpoint(lambda body, n: choice({"content": content}, reason, prompt_tokens=9, completion_tokens=32)) as (url, _):
+        done = complete(model(url), [request(schema=schema)], time.monotonic() + 5)[0]
+    assert done.parsed is None
+    assert {"32", "AMBISCOPE_LM_MAX_TOKENS"} <= set(re.findall(r"\w+", done.error))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(json.dumps({"choices": [], "prompt_filter_results": [{"prompt_index": 0}]})),
+        Reply(json.dumps({"promptFeedback": {"blockReason": "SAFETY"}})),
+        Reply(json.dumps({"choices": None, "error": {"code": "content_filter"}})),
+        choice({"content": ADA}, "content_filter"),
+        choice({}, "content_filter"),
+    ],
+)
+def test_a_content_filter_is_named(reply: Reply) -> None:
+    with endpoint(lambda body, n: reply) as (url, _):
+        done = ask(url)[0]
+    assert done.parsed is None
+    assert re.search("content.filter", done.error)
+
+
+def test_a_refusal_is_an_error() -> None:
+    with endpoint(lambda body, n: choice({"content": None, "refusal": "I can't help with that."})) as (url, _):
+        assert "I can't help" in ask(url)[0].error
+
+
+PROSE = "The pilot of the Grey Ferry was played by Ada Munro in the film of that year. " * 40  # 680 words
+
+
+@pytest.mark.parametrize(
+    ("text", "usage", "doubtful"),
+    [
+        (PROSE, {"prompt_tokens": 300}, True),
+        (PROSE, {"prompt_tokens": 300, "prompt_tokens_details": {"cached_tokens": 500}}, False),  # counted apart
+        (PROSE, {"prompt_tokens": len(PROSE.split())}, False),  # every word one token
+        (PROSE, {"prompt_tokens": 0}, False),
+        (PROSE, {}, False),
+        ("誰がマリアを演じましたか。" * 200, {"prompt_tokens": 300}, True),
+        ("誰がマリアを演じましたか。" * 200, {"prompt_tokens": 1500}, False),
+        ("=" * 5000, {"prompt_tokens": 80}, False),
+        ("Who?", {"prompt_tokens": 3}, False),
+    ],
+)
+def test_a_prompt_that_the_endpoint_cut_is_reported(text: str, usage: dict[str, Any], doubtful: bool) -> None:
+    with endpoint(lambda body, n: choice({"content": ADA}, **usage)) as (url, _):
+        done = complete(model(url), [request(text)], time.monotonic() + 5)[0]
+    assert (done.parsed, done.error, bool(done.warning)) == ({"answer": "Ada"}, "", doubtful)
 
 
 # ---------------------------------------------------------------- retries and time
@@ -339,6 +441,65 @@ def test_without_a_name_the_first_model_of_the_endpoint_is_taken() -> None:
         asked.connect()
         complete(asked, [request()], time.monotonic() + 5)
     assert (seen.paths[0], seen.bodies[-1]["model"], asked.about["model"]) == ("/v1/models", "one", "one")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        *"nomic-embed-text:latest bge-m3 intfloat/e5-base all-minilm mxbai-embed-large jina-reranker-v2 whisper-large-v3 tts-1-hd".split(),
+        *"omni-moderation-latest gpt-4o-transcribe dall-e-3 llama-guard3:8b babbage-002 gpt-image-1 stable-diffusion-xl".split(),
+        {"id": "acme/one", "type": "embedding"},
+        {"id": "acme/one", "type": "rerank"},
+        {"id": "acme/one", "capabilities": ["embedding"]},
+        {"id": "acme/one", "capabilities": {"completion_chat": False, "completion_fim": True}},
+        {"id": "acme/one", "pipeline_tag": "automatic-speech-recognition"},
+        {"id": "acme/one", "task": "text-to-image"},
+        {"id": "acme/one", "model_type": "audio"},
+    ],
+)
+def test_without_a_name_what_does_not_chat_is_left_out(other: Any) -> None:
+    with endpoint(lambda body, n: GOOD if body else listing(other, "llama3.2:3b", "qwen3:8b")) as (url, seen):
+        asked = model(url, model="")
+        asked.connect()
+        complete(asked, [request()], time.monotonic() + 5)
+    assert seen.bodies[-1]["model"] == "llama3.2:3b"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"id": "embed-and-chat", "type": "llm"},
+        {"id": "acme/clip-chat", "capabilities": {"completion_chat": True, "vision": True}},
+        {"id": "guard", "capabilities": ["completion", "tools"]},
+        {"id": "tts", "pipeline_tag": "image-text-to-text"},
+        {"id": "chatty", "type": 3, "capabilities": None, "task": {}},
+        "deepseek-r1-distill-qwen:14b",
+        "gpt-4o-mini",
+    ],
+)
+def test_what_an_endpoint_says_of_a_model_counts_more_than_its_name(row: Any) -> None:
+    with endpoint(lambda body, n: listing(row, "second")) as (url, _):
+        asked = model(url, model="")
+        asked.connect()
+    assert asked.about["model"] == (row if isinstance(row, str) else row["id"])
+
+
+def test_an_endpoint_without_a_model_for_chats_is_an_error_that_names_what_it_has() -> None:
+    with endpoint(lambda body, n: listing("nomic-embed-text")) as (url, _):
+        with pytest.raises(LanguageModelError, match=r"nomic-embed-text.*AMBISCOPE_LM_MODEL"):
+            model(url, model="").connect()
+
+
+@pytest.mark.parametrize("reply", [Reply("no chat here", 400), Reply("out of memory", 500), said("lorem ipsum")])
+def test_a_failure_of_a_model_that_nobody_named_names_it_and_the_setting(reply: Reply) -> None:
+    with endpoint(lambda body, n: reply if body else listing("mystery")) as (url, _):
+        asked = model(url, model="")
+        asked.connect()
+        chosen = complete(asked, [request()], time.monotonic() + 5)[0].error
+        named = ask(url)[0].error
+    assert "mystery" in chosen
+    assert "AMBISCOPE_LM_MODEL" in chosen
+    assert "AMBISCOPE_LM_MODEL" not in named
 
 
 @pytest.mark.parametrize("reply", [Reply("<html>"), Reply('{"data": []}'), Reply("", 500), Reply('{"data": 3}')])
