@@ -39,10 +39,18 @@ class Asking(ABC):
         extra = {**given.pop("extra", {}), **{name: given.pop(name) for name in given.keys() - _COMMON}}
         return Options(**{"max_answers": self.settings.max_answers, **given}, extra=extra)
 
-    def ask(self, question: str | Question, system: str | None = None, corpus: str | None = None, **options: Any) -> Prediction:
-        """One question to its end.  Takes and raises what `stream` does."""
+    def ask(
+        self,
+        question: str | Question,
+        system: str | None = None,
+        corpus: str | None = None,
+        *,
+        watch: Callable[[Event], None] | None = None,
+        **options: Any,
+    ) -> Prediction:
+        """One question to its end.  `watch` is called with each event; else takes and raises what `stream` does."""
         asked, ready = self._ready(question, system, corpus, options)
-        return answer(ready, asked)
+        return answer(ready, asked, watch)
 
     def stream(
         self, question: str | Question, system: str | None = None, corpus: str | None = None, **options: Any

@@ -86,11 +86,11 @@ def prediction_from_json(row: Any) -> t.Prediction:
 
 
 def fold(question: t.Question, info: t.SystemInfo, events: Iterable[t.Event]) -> t.Prediction:
-    """Folds one run's events into a prediction.
+    """Folds one run's events into a prediction, without those that tell of waiting.
 
     An answer that is rejected later leaves the set; a passage retrieved twice counts once; a system has already collected all evidence of an answer.
     """
-    log = tuple(events)
+    log = tuple(e for e in events if not isinstance(e, t.QuestionQueued))
     answers: dict[str, t.Answer] = {}
     clarifications: dict[str, t.Clarification] = {}
     steps: list[t.Step] = []

@@ -236,6 +236,15 @@ class InterpretationsChosen:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionQueued:
+    """Other questions are worked on first; yielded when the position changes.  No part of a stored trace: it says nothing of the answers."""
+
+    position: int  # in the queue: 1 is next, 0 says that its turn has come
+    running: int  # questions that are worked on meanwhile
+    part: Literal["answers", "questions"] = "answers"  # what is next: to look for answers, or to rewrite the question for each
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     seconds: float
     why: str  # the last step's `stopped_because`, the maximum is reached, one pass, or "stopped by a person"
@@ -255,6 +264,7 @@ Event = (
     | QuestionVerified
     | ModelCalled
     | InterpretationsChosen
+    | QuestionQueued
     | Finished
 )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import Any
 
 from core.commands.evaluate import read_pairs
 from core.settings import Settings
-from core.types import Prediction
+from core.types import Event, Prediction, QuestionQueued
 
 
 def add_parser(commands: Any) -> None:
@@ -98,6 +99,14 @@ def _print(prediction: Prediction) -> None:
     )
 
 
+def _tell(event: Event) -> None:
+    """What a service says of its queue goes to the terminal."""
+    from core.systems.shared.base import queue_note
+
+    if isinstance(event, QuestionQueued) and event.position:
+        print(f"{queue_note(event)}; Ctrl+C cancels it", file=sys.stderr, flush=True)
+
+
 def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.serve.choice import make_engine
     from core.types import Question
@@ -106,6 +115,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         Question(args.question, pinned=tuple(args.pin), banned=tuple(args.ban)),
         args.system,
         args.corpus,
+        watch=_tell,
         top_k=args.top_k,
         max_answers=args.max_answers,
         stop_above=args.stop_above,

@@ -130,12 +130,18 @@ class Service:
         return self.questions.start(work, form.seconds(self.settings))
 
     async def followed(self, job: Job) -> AsyncGenerator[Any, None]:
-        """The results of a question's job, which stops when nobody takes them any more; counts how it ended."""
+        """The results of a question's job, which stops when nobody takes them any more; counts how it ended.  While it waits, its position in
+        the queue comes before them."""
         name, outcome, answered = "", "left", False
         loop_seconds = asyncio.get_running_loop().time
         begun = loop_seconds()
         try:
+            if position := self.questions.position(job):
+                yield t.QuestionQueued(position, self.questions.running)
             async for found in job.results():
+                if position and (now := self.questions.position(job)) != position:
+                    position = now
+                    yield t.QuestionQueued(position, self.questions.running - (position == 0))
                 if isinstance(found, t.SystemInfo):
                     name = found.name
                 elif isinstance(found, t.StepFinished) and found.answer is not None and not answered:

@@ -96,7 +96,7 @@ class Pool:
         self.workers, self.queue, self._started = workers, queue, started
         self._threads = ThreadPoolExecutor(workers, name)
         self._lock = threading.Lock()
-        self._jobs: set[Job] = set()  # that wait or run
+        self._jobs: dict[Job, None] = {}  # that wait or run, in the order in which they came
         self._running, self._usual = 0, FIRST_GUESS
         self._closed = False
 
@@ -108,6 +108,13 @@ class Pool:
     def waiting(self) -> int:
         return max(0, len(self._jobs) - self._running)
 
+    def position(self, job: Job) -> int:
+        """Of a job that waits, in the queue: 1 is next; 0: it waits for nothing."""
+        with self._lock:
+            if job.begun is not None or job not in self._jobs:
+                return 0
+            return max(0, list(self._jobs).index(job) - self.workers + 1)
+
     def start(self, work: Callable[[Job], None], seconds: float) -> Job:
         """Raises RefusedError when the queue is full or the service stops."""
         if self._closed:
@@ -118,7 +125,7 @@ class Pool:
                 again = max(1, math.ceil(self._usual * waiting / self.workers / 2))
                 raise RefusedError(429, f"the queue of {self.queue} is full; ask again in {again} seconds", again)
             job = Job(work, seconds)
-            self._jobs.add(job)
+            self._jobs[job] = None
         job.future = self._threads.submit(self._run, job)
         job.future.add_done_callback(lambda future: self._drop(job))
         return job
@@ -132,7 +139,7 @@ class Pool:
 
     def _drop(self, job: Job) -> None:
         with self._lock:
-            self._jobs.discard(job)
+            self._jobs.pop(job, None)
 
     def _run(self, job: Job) -> None:
         job.begun = time.monotonic()
@@ -150,5 +157,5 @@ class Pool:
         finally:
             with self._lock:
                 self._running -= 1
-                self._jobs.discard(job)
+                self._jobs.pop(job, None)
             job.end(error)

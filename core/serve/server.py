@@ -70,6 +70,7 @@ def run(settings: Settings, host: str, port: int) -> int:
     sock = listen(host, port)
     port = sock.getsockname()[1]  # of port 0, the one that was free
     turns.gather(settings.serve_batch)
+    turns.admit(settings.serve_workers)
     app = make_app(Engine(settings))
     config = uvicorn.Config(
         app,

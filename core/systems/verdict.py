@@ -56,6 +56,7 @@ class Verdict(GroundedSystem):
         """`additions`: rescore the interpretations instead of the generator."""
         self.generator, self.how, self.additions = generator, how, additions or Additions(parts)
         super().__init__("verdict", parts, options, generator, {"consolidation": asdict(how), **self.additions.about})
+        self.rewords = options.clarify and isinstance(generator, Distinguishes)
 
     def find(self, question: t.Question, run: Run) -> Generator[t.Event, None, Found]:
         query = question.text
@@ -93,11 +94,16 @@ class Verdict(GroundedSystem):
             if not any(_same(proposed[i], proposed[k]) for k in result.kept):
                 yield t.AnswerRejected(proposed[i].answer, why)
         final = [proposed[i] for i in result.kept][: self.options.max_answers]
-        if self.options.clarify and isinstance(self.generator, Distinguishes):
-            worded = self.generator.distinguish(question.text, final, passages, run)
-            yield from run.finish_role()
-            final = [replace(one, verified=passed) for one, passed in worded]
-        return Found(tuple(final), retrieved.passages, _why(final, len(proposed), abstained, trouble))
+        return Found(tuple(final), retrieved.passages, _why(final, len(proposed), abstained, trouble), len(trouble))
+
+    def reword(
+        self, question: t.Question, chosen: list[t.Interpretation], found: Found, run: Run
+    ) -> Generator[t.Event, None, Sequence[t.Interpretation]]:
+        """Questions that distinguish the interpretations, where the generator can write them."""
+        assert isinstance(self.generator, Distinguishes)
+        worded = self.generator.distinguish(question.text, chosen, [p.passage for p in found.passages], run)
+        yield from run.finish_role()
+        return [replace(one, verified=passed) for one, passed in worded]
 
     def _weighed(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> Iterator[t.Interpretation]:
         """Yields interpretations as they come; with additions, all at the end, and those below KEPT_FROM abstain."""

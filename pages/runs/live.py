@@ -19,6 +19,7 @@ from pages.runs.runner import Plan, Run
 from pages.runs.trace import TraceView
 
 POLL_SECONDS = 0.15  # seconds between two looks at a worker
+QUIET_SECONDS = 15.0  # without anything new, after which a run says that the machine may be busy
 STATE_SECONDS = (
     0.6  # between two drawings of the state while nothing happens: the browser needs the cores that the models work on
 )
@@ -74,13 +75,29 @@ class _Side:
         self.view = TraceView(place.container(), run.plan.question.text, f"live.{run.key}", narrow, run.plan.system)
         self.drawn = 0
         self.stated = 0.0  # when the state was drawn last
+        self.news = "", 0, time.monotonic()  # stage and number of events, and since when they are the same
+
+    def _cancelling(self) -> str:
+        """How to cancel, for a person who waits: for other questions, or longer than usual."""
+        stage, events = self.run.stage, len(self.run.events)
+        if self.news[:2] != (stage, events):
+            self.news = stage, events, time.monotonic()
+        if self.run.done or self.run.stopping:
+            return ""
+        if self.run.waits:
+            return "  \n:gray[**Stop** cancels it.]"
+        quiet = time.monotonic() - self.news[2]
+        if quiet < QUIET_SECONDS:
+            return ""
+        return f"  \n:gray[Nothing new for {quiet:.0f} s: the machine may be busy. **Stop** cancels the question.]"
 
     def draw(self) -> None:
         """Draws what is new.  Its Streamlit calls are also where a rerun or a closed tab interrupts the script."""
         if self.drawn < len(self.run.events) or time.monotonic() - self.stated >= STATE_SECONDS:
             stage = "stopping after this step" if self.run.stopping and not self.run.done else self.run.stage
+            icon = "pending" if self.run.waits else "hourglass_top"
             self.state.markdown(
-                f":material/hourglass_top: **{escape(self.run.plan.system)}**: {escape(stage)} · {self.run.seconds:.1f} s"
+                f":material/{icon}: **{escape(self.run.plan.system)}**: {escape(stage)} · {self.run.seconds:.1f} s{self._cancelling()}"
             )
             self.stated = time.monotonic()
         for event in self.run.events[self.drawn :]:

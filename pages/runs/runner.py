@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from core import types as t
 from core.engine import Engine
 from core.errors import CancelledError
-from core.systems.shared.base import Options
+from core.systems.shared.base import Options, queue_note
 from core.trace import fold
 from pages.background.worker import Worker
 
@@ -44,6 +44,7 @@ class Run(Worker):
         self.plan, self.key = plan, uuid.uuid4().hex  # the key under which the prediction is saved, once
         super().__init__(f"run-{self.key[:8]}")
         self.events: list[t.Event] = []
+        self.waits = False  # other questions run first
         self.info = t.SystemInfo(plan.system, corpus=plan.corpus)
         self.stage = "loading the libraries"
         self.saved = ""  # id of the stored prediction
@@ -82,12 +83,20 @@ class Run(Worker):
         self.info = system.info
         self.stage = "retrieving passages"
         for event in system.run(self.plan.question):
-            self.events.append(event)
+            self.waits = isinstance(event, t.QuestionQueued) and event.position > 0
+            if not isinstance(event, t.QuestionQueued):
+                if isinstance(event, t.Finished) and not self.events and self.stopping:
+                    raise CancelledError("the question was cancelled before its turn came; ask again")
+                self.events.append(event)
             self.stage = _stage(event)
 
 
 def _stage(event: t.Event) -> str:
     match event:
+        case t.QuestionQueued(position=0, part=part):
+            return "looking for answers" if part == "answers" else "rewriting the questions"
+        case t.QuestionQueued():
+            return queue_note(event)
         case t.QuestionsImagined():
             return "searching for each imagined question"
         case t.PassagesRetrieved() | t.PassagesPruned() | t.QuestionVerified():

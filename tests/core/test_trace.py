@@ -33,6 +33,7 @@ SAMPLES: list[t.Event] = [
     t.QuestionVerified("q in 1961?", ("p1",)),
     t.ModelCalled("interpret", 1, 120, 30, 0.4, "it said nothing"),
     t.InterpretationsChosen((t.Interpretation("p1", "q?", "text", 0.5, E),), "one meaning"),
+    t.QuestionQueued(2, 1, "questions"),
     t.Finished(1.5, "eoi"),
 ]
 
@@ -44,6 +45,11 @@ def test_the_samples_are_of_every_event() -> None:
 @pytest.mark.parametrize("event", SAMPLES, ids=lambda e: type(e).__name__)
 def test_every_event_survives_json(event: t.Event) -> None:
     assert event_from_json(json.loads(json.dumps(to_json(event)))) == event
+
+
+def test_waiting_is_no_part_of_a_prediction() -> None:
+    events = [t.QuestionQueued(1, 1), t.QuestionQueued(0, 1), t.StepFinished(STEP, A), t.Finished(1.5, "eoi")]
+    assert fold(t.Question("q"), t.SystemInfo("s"), events).events == tuple(events[2:])
 
 
 texts = st.text(max_size=8)

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
+from core.errors import CancelledError
 from core.models.running import turns
-from core.models.running.turns import Together, Turns
+from core.models.running.turns import Line, Place, Together, Turns
+from core.types import QuestionQueued
 
 
 def until(met: Callable[[], bool]) -> None:
@@ -142,3 +144,133 @@ def test_without_gathering_each_goes_alone() -> None:
     batches: list[list[int]] = []
     assert asked_together(Together(squares(batches), lambda n: 1, lambda: False), [[1], [2]]) == [[1], [4]]
     assert batches == [[1], [2]]
+
+
+# ---------------------------------------------------------------- the order of questions
+
+
+class Asked(threading.Thread):
+    """A question in a line: it waits, works until `answered` is set, rewrites in its next turn until `finish` is set."""
+
+    def __init__(self, line: Line, rewrites: bool = False) -> None:
+        super().__init__(daemon=True)
+        self.line, self.rewrites = line, rewrites
+        self.told: list[QuestionQueued] = []
+        self.answered, self.finish, self.cancel = threading.Event(), threading.Event(), threading.Event()
+        self.state = "waits"
+        self.start()
+
+    def run(self) -> None:
+        with self.line.place() as place:
+            try:
+                self.work(place)
+            except CancelledError:
+                self.state = "cancelled"
+
+    def work(self, place: Place) -> None:
+        for event in place.wait(self.cancel.is_set):
+            self.told.append(event)
+        self.state = "answers"
+        self.answered.wait(30)
+        if self.rewrites:
+            self.state = "waits again"
+            for event in place.wait_again(self.cancel.is_set):
+                self.told.append(event)
+            self.state = "rewrites"
+            self.finish.wait(30)
+        self.state = "done"
+
+    @property
+    def position(self) -> int:
+        return self.told[-1].position if self.told else 0
+
+
+def test_questions_wait_in_order_and_are_told_their_position() -> None:
+    line, asked = Line(lambda: 1), list[Asked]()
+    for n in range(3):
+        asked.append(Asked(line))
+        until(lambda n=n: asked[n].position == n and asked[0].state == "answers")  # type: ignore[misc]
+    first, second, third = asked
+    assert (second.told[-1].running, third.told[-1].running) == (1, 1)
+    first.answered.set()
+    until(lambda: second.state == "answers" and third.position == 1)
+    assert (second.position, first.told) == (0, [])  # its turn came; who never waited is told nothing
+    second.answered.set(), third.answered.set()
+    until(lambda: third.state == "done")
+    assert [e.position for e in third.told] == [2, 1, 0]
+
+
+def test_a_question_that_waits_can_be_cancelled() -> None:
+    line = Line(lambda: 1)
+    first = Asked(line)
+    until(lambda: first.state == "answers")
+    second = Asked(line)
+    until(lambda: second.position == 1)
+    third = Asked(line)
+    until(lambda: third.position == 2)
+    second.cancel.set()
+    until(lambda: second.state == "cancelled" and third.position == 1)
+    first.answered.set(), third.answered.set()
+    until(lambda: third.state == "done")
+
+
+def test_the_answers_of_one_come_before_the_rewriting_of_another() -> None:
+    line = Line(lambda: 1)
+    first = Asked(line, rewrites=True)
+    until(lambda: first.state == "answers")
+    second = Asked(line, rewrites=True)
+    until(lambda: second.position == 1)
+    first.answered.set()
+    until(lambda: second.state == "answers" and first.position == 1)
+    assert first.told[-1].part == "questions"
+    second.answered.set()
+    until(lambda: first.state == "rewrites")
+    first.finish.set(), second.finish.set()
+    until(lambda: second.state == "done")
+
+
+def test_as_many_as_there_are_places_do_not_wait() -> None:
+    line = Line(lambda: 2)
+    first, second = Asked(line), Asked(line)
+    until(lambda: first.state == second.state == "answers")
+    third = Asked(line)
+    until(lambda: third.position == 1)
+    assert third.told[-1].running == 2
+    second.answered.set(), third.answered.set(), first.answered.set()
+    until(lambda: third.state == "done")
+
+
+def test_what_a_question_asks_itself_and_what_runs_elsewhere_does_not_wait() -> None:
+    line = Line(lambda: 1)
+    with line.place() as outer, line.place() as inner:
+        assert list(outer.wait(lambda: False)) == list(inner.wait(lambda: False)) == []
+        elsewhere: list[object] = []
+
+        def ask() -> None:
+            with line.place(needed=False) as place:
+                elsewhere.append(list(place.wait(lambda: False)))
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join(10)
+        assert elsewhere == [[]]
+
+
+def test_a_thread_that_ends_within_a_question_holds_up_nobody() -> None:
+    line, held = Line(lambda: 1), list[Place]()
+    thread = threading.Thread(target=lambda: held.append(line.place().__enter__()))
+    thread.start()
+    thread.join(10)
+    with line.place() as place:
+        assert list(place.wait(lambda: False)) == []
+
+
+def test_a_process_that_admits_more_has_more_places() -> None:
+    turns.admit(2)
+    try:
+        first, second = Asked(turns.LINE), Asked(turns.LINE)
+        until(lambda: first.state == second.state == "answers")
+    finally:
+        turns.admit(1)
+    first.answered.set(), second.answered.set()
+    until(lambda: first.state == second.state == "done")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -18,7 +19,7 @@ from answering_service import HOLD, Running, running, small_settings, until
 from page_helpers import QUESTION
 
 from core.errors import InputError
-from core.serve.protocol import STREAM
+from core.serve.protocol import STREAM, messages
 from core.serve.server import listen, run
 from core.settings import Settings
 
@@ -49,6 +50,34 @@ def test_a_full_queue_refuses_and_says_when_to_come_again(settings: Settings, ba
         assert [first.result().status_code, second.result().status_code] == [200, 200]
         assert made.ask().status_code == 200
         assert 'ambiscope_refused_total{status="429"} 1.0' in made.http.get("/metrics").text
+
+
+def test_who_waits_is_told_the_position(settings: Settings, background: ThreadPoolExecutor) -> None:
+    """In the stream, and by an engine that asks the service; a question that did not wait is told nothing."""
+    events: dict[int, list[dict[str, Any]]] = {n: [] for n in range(3)}
+
+    def ask(made: Running, n: int) -> None:
+        body = {"question": f"{HOLD} {n}"}
+        with made.http.stream("POST", "/v1/ask", json=body, headers={"accept": STREAM}) as response:
+            for name, data in messages(response.iter_lines()):
+                events[n].append({"name": name, **json.loads(data)})
+
+    def positions(n: int) -> list[int]:
+        return [e["position"] for e in events[n] if e["name"] == "QuestionQueued"]
+
+    with running(replace(settings, serve_workers=1)) as made:
+        asked = []
+        for n in range(3):
+            asked.append(background.submit(ask, made, n))
+            until(lambda n=n: made.engine.held and made.service.questions.waiting == n)  # type: ignore[misc]
+        until(lambda: positions(1) == [1] and positions(2) == [2])
+        made.engine.release.set()
+        for one in asked:
+            one.result()
+    assert [positions(0), positions(1)] == [[], [1, 0]]
+    assert positions(2)[0] == 2
+    assert positions(2)[-1] == 0
+    assert all(found[-1]["name"] == "Finished" for found in events.values())
 
 
 def test_the_deadline_counts_from_the_arrival(settings: Settings, background: ThreadPoolExecutor) -> None:

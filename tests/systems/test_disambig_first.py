@@ -67,6 +67,13 @@ def test_each_meaning_is_retrieved_and_read_for_itself() -> None:
     assert {e.passage_id for a in prediction.answers for e in a.evidence} <= {p.passage.id for p in prediction.passages}
 
 
+def test_all_answers_come_before_their_questions() -> None:
+    kinds = [type(e) for e in run("When did it come out?")[0].events]
+    last = max(i for i, kind in enumerate(kinds) if kind is t.StepFinished)
+    assert kinds.index(t.QuestionClarified) > last
+    assert kinds.count(t.QuestionClarified) == 2
+
+
 def test_a_clear_question_gets_one_answer() -> None:
     prediction, retriever = run("When did it open?")
     assert retriever.queries == ["When did it open?"]

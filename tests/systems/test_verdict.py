@@ -298,6 +298,38 @@ def test_verdict_over_the_readers() -> None:
     assert cost.calls_by_role["interpret"] == 5
 
 
+def test_answers_come_before_their_questions_are_rewritten() -> None:
+    """The reader is asked back (and the call counted) only when every answer was given."""
+    verdict, _ = system(readers())
+    seen: list[t.Event] = []
+    for event in verdict.run(t.Question(QUESTION)):
+        if isinstance(event, t.StepFinished):
+            assert not [e for e in seen if isinstance(e, t.ModelCalled) and e.role == "round trip"]
+        seen.append(event)
+    kinds = [type(e) for e in seen]
+    last = max(i for i, kind in enumerate(kinds) if kind is t.StepFinished)
+    assert last < kinds.index(t.QuestionClarified) < kinds.index(t.InterpretationsChosen)
+    assert [e.role for e in seen if isinstance(e, t.ModelCalled)][-1] == "round trip"
+
+
+def test_a_person_who_stops_the_rewriting_keeps_the_answers() -> None:
+    seen: list[t.Event] = []
+    verdict, _ = system(readers(), cancelled=lambda: any(isinstance(e, t.StepFinished) for e in seen))
+    for event in verdict.run(t.Question(QUESTION)):
+        seen.append(event)
+    assert [e.answer.text for e in seen if isinstance(e, t.StepFinished) and e.answer] == ["Ada Lund", "Bo Strand"]
+    assert sum(isinstance(e, t.QuestionClarified) for e in seen) == 2
+    assert isinstance(seen[-1], t.Finished)
+    assert seen[-1].why == "stopped by a person"
+
+
+def test_an_answer_is_less_certain_for_passages_that_could_not_be_read() -> None:
+    said = {"p1": ("Who won the cup in 1990?", "Ada Lund", 0.0), "p3": "the reply was cut off", "p2": "the reply was cut off"}
+    verdict, _ = system(Table(said), Consolidation(unclustered="keep"))
+    (only,) = answer(verdict, t.Question(QUESTION)).answers
+    assert only.probability == pytest.approx(1 / 3)
+
+
 def test_a_passage_that_breaks_the_reader_fails_alone() -> None:
     found = [i for _, i in readers(FixedReader(("p2",))).interpret(QUESTION, PASSAGES, Run.of(60))]
     assert [bool(i.failed) for i in found] == [False, True, False, False, False]

@@ -35,8 +35,9 @@ REFUSED = frozenset({400, 415, 422, 501})  # status codes for an unknown paramet
 STRUCTURES = ("json_schema", "json_object", "words")  # strictest first
 CHARS_PER_TOKEN = 4  # if the server does not count tokens
 GRACE = 1.0  # seconds after the deadline for a batch's thread to return its results
-CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})  # finish_reason of a reply that is not complete
-WITHHELD = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "recitation"})  # and of one that was filtered
+# values of finish_reason: of a reply that is not complete, and of one that was filtered
+CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+WITHHELD = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "recitation"})
 FILTER_FIELDS = ("prompt_filter_results", "prompt_feedback", "promptFeedback")  # of a reply without choices
 BYTES_PER_TOKEN = 8  # more than tokenizers reach in any language
 FAR_FEWER = 0.8  # share of the tokens that a prompt has at least, below which it was cut

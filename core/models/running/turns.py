@@ -1,6 +1,7 @@
 """Forward passes take turns: one at a time in this process, first come, first served; those that wait for the same model may go together.
 
-Each pass uses all cores, so two at once only get in each other's way, and a plain lock lets one thread go on while others starve.
+Each pass uses all cores, so two at once only get in each other's way, and a plain lock lets one thread go on while others starve.  For the same
+reason questions have an order, too (Line): of two that share the cores, both would be answered when the second is.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
+
+from core.errors import CancelledError
+from core.types import QuestionQueued
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -141,3 +145,85 @@ class Together(Generic[J, R]):
                 taken.append(asked)
             self._waiting = [a for a in self._waiting if a not in taken]
         return taken
+
+
+# ---------------------------------------------------------------- the order of questions
+
+LOOK_SECONDS = 0.1  # between two looks of a question that waits: whether it was cancelled
+_admitted = 1  # questions at a time
+
+
+def admit(most: int) -> None:
+    """From now on up to `most` questions are worked on at the same time; 1, which is how a process starts, unless more go together (`gather`)."""
+    global _admitted
+    _admitted = most
+
+
+class Line:
+    """Questions in the order in which they came: the first ones are worked on, the others wait."""
+
+    def __init__(self, places: Callable[[], int] = lambda: max(_admitted, most_together())) -> None:
+        self._places = places
+        self._changed = threading.Condition()
+        self._order: list[Place] = []
+
+    def place(self, needed: bool = True) -> Place:
+        """At the end of the line from `with` on; `needed`: False for a question that does not use this machine."""
+        return Place(self, needed)
+
+
+class Place:
+    """A question's place in a line, taken and left by `with`.  A thread has one: what it asks within a question does not wait."""
+
+    def __init__(self, line: Line, needed: bool) -> None:
+        self._line, self._needed, self._thread = line, needed, threading.current_thread()
+
+    def __enter__(self) -> Place:
+        with self._line._changed:
+            if self._needed and all(other._thread is not self._thread for other in self._line._order):
+                self._line._order.append(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with self._line._changed:
+            if self in self._line._order:
+                self._line._order.remove(self)
+            self._line._changed.notify_all()
+
+    def _ahead(self) -> tuple[int, int]:
+        """(position in the queue, 0 for none; questions that are worked on)."""
+        line = self._line
+        with line._changed:
+            line._order = [p for p in line._order if p is self or p._thread.is_alive()]  # a thread may end within a question
+            places = max(1, line._places())
+            at = line._order.index(self) if self in line._order else 0
+            return max(0, at - places + 1), min(places, at)
+
+    def wait(
+        self, cancelled: Callable[[], bool], part: Literal["answers", "questions"] = "answers"
+    ) -> Iterator[QuestionQueued]:
+        """Returns at this question's turn, and yields its position before, if it has to wait.  Raises CancelledError when a person stops it."""
+        known = 0
+        while True:
+            position, running = self._ahead()
+            if position != known:
+                known = position
+                yield QuestionQueued(position, running, part)
+            if not position:
+                return
+            if cancelled():
+                raise CancelledError("the run was stopped")
+            with self._line._changed:
+                self._line._changed.wait(LOOK_SECONDS)
+
+    def wait_again(self, cancelled: Callable[[], bool]) -> Iterator[QuestionQueued]:
+        """Goes to the end of the line with the rewriting of the question: the answers of those who wait come first."""
+        with self._line._changed:
+            if self in self._line._order:
+                self._line._order.remove(self)
+                self._line._order.append(self)
+            self._line._changed.notify_all()
+        yield from self.wait(cancelled, "questions")
+
+
+LINE = Line()  # of every question that is answered in this process

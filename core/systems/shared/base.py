@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError, InputError, NothingRetrievedError
+from core.models.running.memory import trimmed
+from core.models.running.turns import LINE, Place
 from core.registry import did_you_mean
 from core.settings import Settings
 from core.short_names import spelled_out
@@ -18,6 +21,7 @@ from core.text import answer_key, normalize_answer, text_problem
 from core.trace import fold
 
 TOP_K = 10  # default number of passages to read
+STOPPED = "stopped by a person"  # why a run finished
 
 
 @dataclass(frozen=True)
@@ -173,9 +177,54 @@ def as_read(question: t.Question, passages: Sequence[t.RetrievedPassage]) -> t.Q
     return replace(question, text=spelled_out(question.text, [f"{p.passage.title}. {p.passage.text}" for p in passages]))
 
 
-def answer(system: t.AnsweringSystem, question: t.Question) -> t.Prediction:
-    """Runs a system to its end and folds its events."""
-    return fold(question, system.info, system.run(question))
+class QueuedSystem(ABC):
+    """What the runs of all systems share: a question is checked, and waits until those before it have their answers."""
+
+    parts: Parts
+    uses_this_machine = True  # to answer; else nothing is gained by waiting
+
+    @trimmed
+    def run(self, question: t.Question) -> Iterator[t.Event]:
+        """Yields each event as it happens: all answers first, then the disambiguated questions.
+
+        Raises InputError for a bad question, NothingRetrievedError, and what `work` raises.
+        """
+        started = time.perf_counter()
+        question = check_question(question, self.parts.settings.max_question_chars)
+        with LINE.place(self.uses_this_machine) as place:
+            try:
+                yield from place.wait(self.parts.cancelled)
+            except CancelledError:
+                yield t.Finished(time.perf_counter() - started, STOPPED)
+            else:
+                yield from self.work(question, place)
+
+    @abstractmethod
+    def work(self, question: t.Question, place: Place) -> Iterator[t.Event]:
+        """The events of a checked question whose turn has come.  Calls `place.wait_again` between the answers and their questions."""
+
+
+def queue_note(event: t.QuestionQueued) -> str:
+    """What a person who waits reads.
+
+    >>> queue_note(t.QuestionQueued(2, 1))
+    'waiting: 1 other question is running first, this one is number 2 in the queue'
+    """
+    others = f"{event.running} other question{' is' if event.running == 1 else 's are'} running first"
+    waiting = "waiting" if event.part == "answers" else "the answers are complete, their rewritten questions wait"
+    return f"{waiting}: {others}, this one is number {event.position} in the queue"
+
+
+def answer(system: t.AnsweringSystem, question: t.Question, watch: Callable[[t.Event], None] | None = None) -> t.Prediction:
+    """Runs a system to its end and folds its events; `watch` is called with each of them."""
+    events = system.run(question)
+    return fold(question, system.info, events if watch is None else _watched(events, watch))
+
+
+def _watched(events: Iterable[t.Event], watch: Callable[[t.Event], None]) -> Iterator[t.Event]:
+    for event in events:
+        watch(event)
+        yield event
 
 
 def answer_or_error(system: t.AnsweringSystem, question: t.Question) -> t.Prediction | AmbiscopeError:

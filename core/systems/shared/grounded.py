@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,8 +13,8 @@ from core.errors import CancelledError, LanguageModelError
 from core.models.language.loading import load_language_generator
 from core.models.language.roles import Generator as Generates
 from core.models.language.roles import LanguageGenerator, Run
-from core.models.running.memory import trimmed
-from core.systems.shared.base import Options, Parts, check_question, effective_settings, retrieve
+from core.models.running.turns import Place
+from core.systems.shared.base import STOPPED, Options, Parts, QueuedSystem, effective_settings, retrieve
 from core.text import answer_key, normalize_answer, occurrences
 
 
@@ -36,7 +36,7 @@ class _Answer:
 
     text: str
     pinned: bool = False
-    members: list[t.Interpretation] = field(default_factory=list)
+    members: list[int] = field(default_factory=list)  # in the order in which they were chosen
 
 
 def conclude(
@@ -46,43 +46,56 @@ def conclude(
     max_answers: int,
     why: str = "",
     passed: Callable[[t.Interpretation], bool] = lambda i: False,
+    reword: Callable[[list[t.Interpretation]], Generator[t.Event, None, Sequence[t.Interpretation]]] | None = None,
+    unread: int = 0,
 ) -> Iterator[t.Event]:
-    """The final interpretations as events: one StepFinished and one QuestionClarified for each distinct answer, so that every page, metric
-    and export treats them as answers, then InterpretationsChosen.  The caller yields Finished.
+    """The final interpretations as events: one StepFinished for each distinct answer, then one QuestionClarified for each, so that every page,
+    metric and export treats them as answers, then InterpretationsChosen.  The caller yields Finished.
 
-    Pinned answers come first, banned ones are left out; `passed` says whether an interpretation passed a round trip.
-    An interpretation without a probability (a language model gives none) gets an equal share.
+    Pinned answers come first, banned ones are left out; `passed` says whether an interpretation passed a round trip.  `reword`: rewrites the
+    questions of those chosen, as many, after all answers.  An interpretation without a probability (a language model gives none) gets an equal
+    share, as does each of the `unread` passages: what they would have said is not known.  Raises CancelledError when a person stops the
+    rewording, after the rest of the events.
     """
     banned = {answer_key(b) for b in question.banned}
     answers = {answer_key(p): _Answer(p, True) for p in question.pinned}
     chosen: list[t.Interpretation] = []
-    share = 1 / max(1, len(interpretations))
+    share = 1 / max(1, len(interpretations) + unread)
     for i in interpretations:
         key = answer_key(i.answer)
         if key in banned or (key not in answers and len(answers) >= max_answers):
             continue
         i = i if i.probability > 0 else replace(i, probability=share)
-        answers.setdefault(key, _Answer(i.answer)).members.append(i)
+        answers.setdefault(key, _Answer(i.answer)).members.append(len(chosen))
         chosen.append(i)
     shown: list[str] = []
     for answer in answers.values():
-        own = list(dict.fromkeys(i.evidence for i in answer.members if i.evidence is not None))
+        members = [chosen[n] for n in answer.members]
+        own = list(dict.fromkeys(i.evidence for i in members if i.evidence is not None))
         found = [
             e
             for e in occurrences(answer.text, passages)
             if all((e.passage_id, e.start) != (o.passage_id, o.start) for o in own)
         ]
-        probability = 1.0 if answer.pinned else min(1.0, max(i.probability for i in answer.members))
+        probability = 1.0 if answer.pinned else min(1.0, max(i.probability for i in members))
         candidate = t.Candidate(answer.text, probability, own[0] if own else None)
         step = t.Step(len(shown) + 1, tuple(shown), "", () if answer.pinned else (candidate,), candidate, 0.0, 0.0)
         shown.append(answer.text)
         yield t.StepFinished(step, t.Answer(answer.text, probability, (*own, *found), len(shown), answer.pinned))
+    stopped: CancelledError | None = None
+    if reword is not None and chosen:
+        try:
+            chosen = list((yield from reword(chosen)))
+        except CancelledError as error:
+            stopped = error
     for answer in answers.values():
-        for i in answer.members[:1]:
+        for i in (chosen[n] for n in answer.members[:1]):
             ok = passed(i)
             note = "" if ok else "the round trip failed, or this system has none"
             yield t.QuestionClarified(t.Clarification(answer.text, i.question, ok, why=note), 0.0)
     yield t.InterpretationsChosen(tuple(chosen), why)
+    if stopped is not None:
+        raise stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +105,21 @@ class Found:
     interpretations: tuple[t.Interpretation, ...]
     passages: tuple[t.RetrievedPassage, ...]
     why: str
+    unread: int = 0  # passages that could not be read
 
 
-class GroundedSystem(ABC):
-    """The base class: deadline, cancellation, counted calls and conclusion of a run.  Subclasses implement `find`."""
+class GroundedSystem(QueuedSystem):
+    """The base class: deadline, cancellation, counted calls and conclusion of a run.  Subclasses implement `find`, and `reword` where questions
+    are rewritten when the answers are known."""
+
+    rewords = False
 
     def __init__(
         self, name: str, parts: Parts, options: Options, generator: Generates, used: Mapping[str, Any] | None = None
     ) -> None:
         """`used`: other settings that affect the answers, as plain JSON values."""
         self.parts, self.options = parts, options
+        self.uses_this_machine = "endpoint" not in generator.about
         settings = effective_settings(parts, options, **(used or {}), generator=dict(generator.about))
         self.info = t.SystemInfo(name, settings, parts.corpus, parts.corpus_digest, generator.name)
 
@@ -113,22 +131,38 @@ class GroundedSystem(ABC):
         """The question's own passages, else the k best for the query.  Raises NothingRetrievedError."""
         return retrieve(replace(question, text=query), self.parts, k)
 
-    @trimmed
-    def run(self, question: t.Question) -> Iterator[t.Event]:
-        """Yields each event as it happens.  Raises InputError for a bad question, NothingRetrievedError, LanguageModelError."""
+    def reword(
+        self, question: t.Question, chosen: list[t.Interpretation], found: Found, run: Run
+    ) -> Generator[t.Event, None, Sequence[t.Interpretation]]:
+        """The interpretations chosen, as many, with their final questions.  Called after all answers, where the system `rewords`."""
+        raise NotImplementedError
+
+    def work(self, question: t.Question, place: Place) -> Iterator[t.Event]:
+        """Raises LanguageModelError besides."""
         started = time.perf_counter()
-        question = check_question(question, self.parts.settings.max_question_chars)
         run = Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
         try:
             found = yield from self.find(question, run)
             yield from run.finish_role()
+
+            def reword(chosen: list[t.Interpretation]) -> Generator[t.Event, None, Sequence[t.Interpretation]]:
+                yield from place.wait_again(self.parts.cancelled)
+                return (yield from self.reword(question, chosen, found, run))
+
             yield from conclude(
-                question, found.interpretations, found.passages, self.options.max_answers, found.why, lambda i: bool(i.verified)
+                question,
+                found.interpretations,
+                found.passages,
+                self.options.max_answers,
+                found.why,
+                lambda i: bool(i.verified),
+                reword if self.rewords else None,
+                found.unread,
             )
             why = found.why
         except CancelledError:
             yield from run.events()
-            why = "stopped by a person"
+            why = STOPPED
         except LanguageModelError:
             yield from run.events()  # the trace shows which calls failed
             raise

@@ -13,15 +13,16 @@ from core import types as t
 from core.clarification.clarifiers import Clarifier, by_round_trip
 from core.clarification.round_trip import Ask
 from core.errors import CancelledError
-from core.models.running.memory import trimmed
+from core.models.running.turns import Place
 from core.models.span.rows import prompt_text
 from core.systems.shared.additions import Additions
-from core.systems.shared.base import Options, Parts, as_read, check_question, effective_settings, iterate, retrieve
+from core.systems.shared.base import STOPPED, Options, Parts, QueuedSystem, as_read, effective_settings, iterate, retrieve
+from core.systems.shared.candidates import clarified
 from core.systems.shared.stopping import LoopEnd
 from core.text import occurrences
 
 
-class AmbigPrompt:
+class AmbigPrompt(QueuedSystem):
     def __init__(
         self,
         name: str,
@@ -53,11 +54,8 @@ class AmbigPrompt:
             *checkpoint,
         )
 
-    @trimmed
-    def run(self, question: t.Question) -> Iterator[t.Event]:
-        """Yields each event as it happens.  Raises InputError for a bad question and NothingRetrievedError."""
+    def work(self, question: t.Question, place: Place) -> Iterator[t.Event]:
         started = time.perf_counter()
-        question = check_question(question, self.parts.settings.max_question_chars)
         retrieved = retrieve(question, self.parts, self.options.passages)
         yield retrieved
         answers: list[t.Answer] = []
@@ -81,13 +79,8 @@ class AmbigPrompt:
                         why = event.step.stopped_because
                 yield event
             if self.options.clarify and self.clarifier is not None and answers:
-                passages = [p.passage for p in retrieved.passages]
-                begun = time.perf_counter()
-                for clarification in self.clarifier(question.text, answers, passages):
-                    yield t.QuestionClarified(clarification, time.perf_counter() - begun)
-                    begun = time.perf_counter()
-                    if self.parts.cancelled():
-                        raise CancelledError("the run was stopped")
+                yield from place.wait_again(self.parts.cancelled)
+                yield from clarified(question.text, answers, retrieved.passages, self.clarifier, self.parts.cancelled)
         except CancelledError:
-            why = "stopped by a person"
+            why = STOPPED
         yield t.Finished(time.perf_counter() - started, why)

@@ -6,7 +6,7 @@ Subclasses implement how answers are found (`find`) and, if needed, which passag
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
@@ -14,12 +14,12 @@ from core import types as t
 from core.clarification.clarifiers import Clarifier, by_round_trip
 from core.clarification.round_trip import Ask
 from core.errors import CancelledError
-from core.models.running.memory import trimmed
-from core.systems.shared.base import Options, Parts, as_read, check_question, effective_settings, retrieve
+from core.models.running.turns import Place
+from core.systems.shared.base import STOPPED, Options, Parts, QueuedSystem, as_read, effective_settings, retrieve
 from core.systems.shared.candidates import clarified
 
 
-class PassageSystem(ABC):
+class PassageSystem(QueuedSystem):
     def __init__(
         self,
         name: str,
@@ -39,7 +39,8 @@ class PassageSystem(ABC):
 
     @abstractmethod
     def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
-        """Yields the events between retrieval and clarification; returns why it ended."""
+        """Yields the events between retrieval and clarification; returns why it ended.  Questions that it clarifies on the way are passed on
+        after the last answer."""
 
     def passages(self, question: t.Question) -> t.PassagesRetrieved:
         """The passages to read.  Raises NothingRetrievedError, InputError."""
@@ -50,17 +51,14 @@ class PassageSystem(ABC):
         if self.parts.cancelled():
             raise CancelledError("the run was stopped")
 
-    @trimmed
-    def run(self, question: t.Question) -> Iterator[t.Event]:
-        """Yields each event as it happens.  Raises InputError for a bad question and NothingRetrievedError."""
+    def work(self, question: t.Question, place: Place) -> Iterator[t.Event]:
         started = time.perf_counter()
-        question = check_question(question, self.parts.settings.max_question_chars)
         retrieved = self.passages(question)
         yield retrieved
         passages = {p.passage.id: p for p in retrieved.passages}
         answers: dict[str, t.Answer] = {}
-        told: set[str] = set()  # answers that the system disambiguated itself
-        why = "stopped by a person"
+        clear: dict[str, t.QuestionClarified] = {}  # by answer: those that the system disambiguated itself
+        why = STOPPED
         try:
             events = self.find(as_read(question, retrieved.passages), retrieved.passages)
             while True:
@@ -78,15 +76,18 @@ class PassageSystem(ABC):
                         for p in found:
                             passages.setdefault(p.passage.id, p)
                     case t.QuestionClarified(clarification=c):
-                        told.add(c.answer)
+                        clear[c.answer] = event
+                        continue
                 yield event
-            if self.options.clarify and self.clarifier is not None and answers and not told.issuperset(answers):
+            yield from clear.values()
+            if self.options.clarify and self.clarifier is not None and answers and not clear.keys() >= answers.keys():
                 try:
+                    yield from place.wait_again(self.parts.cancelled)
                     yield from clarified(
                         question.text, list(answers.values()), list(passages.values()), self.clarifier, self.parts.cancelled
                     )
                 except CancelledError:
-                    why = "stopped by a person"
+                    why = STOPPED
         except CancelledError:
-            pass
+            yield from clear.values()
         yield t.Finished(time.perf_counter() - started, why)

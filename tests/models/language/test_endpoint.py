@@ -194,7 +194,9 @@ def test_a_reply_that_only_reasons_is_an_error(message: dict[str, Any], schema: 
 @pytest.mark.parametrize("reason", ["length", "MAX_TOKENS", None])
 @pytest.mark.parametrize("content", [ADA, '{"answer": "Ad', "", "Ada"])
 @pytest.mark.parametrize("schema", [SCHEMA, None], ids=["object", "text"])
-def test_a_reply_at_its_limit_is_an_error_that_names_it(content: str, reason: str | None, schema: dict[str, Any] | None) -> None:
+def test_a_reply_at_its_limit_is_an_error_that_names_it(
+    content: str, reason: str | None, schema: dict[str, Any] | None
+) -> None:
     """32 tokens: without a reason, the count says that the limit ended it."""
     with endpoint(lambda body, n: choice({"content": content}, reason, prompt_tokens=9, completion_tokens=32)) as (url, _):
         done = complete(model(url), [request(schema=schema)], time.monotonic() + 5)[0]
@@ -485,9 +487,9 @@ def test_what_an_endpoint_says_of_a_model_counts_more_than_its_name(row: Any) ->
 
 
 def test_an_endpoint_without_a_model_for_chats_is_an_error_that_names_what_it_has() -> None:
-    with endpoint(lambda body, n: listing("nomic-embed-text")) as (url, _):
-        with pytest.raises(LanguageModelError, match=r"nomic-embed-text.*AMBISCOPE_LM_MODEL"):
-            model(url, model="").connect()
+    match = r"nomic-embed-text.*AMBISCOPE_LM_MODEL"
+    with endpoint(lambda body, n: listing("nomic-embed-text")) as (url, _), pytest.raises(LanguageModelError, match=match):
+        model(url, model="").connect()
 
 
 @pytest.mark.parametrize("reply", [Reply("no chat here", 400), Reply("out of memory", 500), said("lorem ipsum")])

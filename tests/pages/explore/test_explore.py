@@ -6,22 +6,26 @@ import dataclasses
 import json
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from answering_service import until
 from page_helpers import ANSWERS, QUESTION, ask, button, texts
 from storage_samples import earlier_labels, prediction
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
-from core.errors import StorageError
+from core.engine import Engine
+from core.errors import CancelledError, StorageError
+from core.models.running.turns import LINE
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
 from core.systems import SYSTEMS
 from core.trace import prediction_from_json
 from pages.runs.corrections import options_of
+from pages.runs.runner import Plan, Run
 from storage.results.predictions import Predictions
 from storage.store import Store
 
@@ -395,3 +399,60 @@ def test_payloads_of_a_corpus_are_text(settings: Settings, tmp_path: Path, open_
         for bare in (r"<script", r"\$x\$", r":red\[", r"\*\*b\*\*", r"!\[\]\(", r"\]\(javascript", r":smile:"):
             assert not re.search(r"(?<!\\)" + bare, text), text
     assert any("alert" in text for text in drawn)
+
+
+# ---------------------------------------------------------------- other questions first
+
+
+@pytest.fixture
+def another() -> Iterator[threading.Event]:
+    """Another question that is being answered until the event is set."""
+    taken, over = threading.Event(), threading.Event()
+
+    def answer() -> None:
+        with LINE.place() as place:
+            assert list(place.wait(lambda: False)) == []
+            taken.set()
+            over.wait(60)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    assert taken.wait(10)
+    yield over
+    over.set()
+    thread.join(10)
+
+
+def test_a_run_that_waits_says_so_and_goes_on_in_its_turn(corpus: str, another: threading.Event) -> None:
+    run = Run(Engine(Settings.from_env()), Plan(t.Question(QUESTION), "scripted", corpus))
+    until(lambda: run.waits)
+    until(lambda: {"1"} <= set(re.findall(r"\d", run.stage)))
+    assert run.prediction() is None  # nothing of it to keep
+    another.set()
+    assert run.wait(60)
+    found = run.prediction()
+    assert found is not None
+    assert [a.text for a in found.answers] == list(ANSWERS)
+    assert not [e for e in run.events if isinstance(e, t.QuestionQueued)]
+
+
+def test_a_run_that_waits_can_be_cancelled(corpus: str, another: threading.Event) -> None:
+    run = Run(Engine(Settings.from_env()), Plan(t.Question(QUESTION), "scripted", corpus))
+    until(lambda: run.waits)
+    run.stop()
+    assert run.wait(60)
+    assert isinstance(run.error, CancelledError)
+    assert run.events == []
+
+
+def test_a_question_behind_another_is_answered_on_the_page(app: AppTest, another: threading.Event) -> None:
+    def let_go() -> None:
+        until(lambda: len(LINE._order) > 1)
+        another.set()
+
+    thread = threading.Thread(target=let_go)
+    thread.start()
+    ask(app)
+    thread.join(10)
+    assert not app.exception
+    assert "3 answers" in texts(app)
