@@ -1,6 +1,6 @@
 """Practice questions about the documentation of open-source projects: checks them, and cuts their passages out of the repositories again.
 
-    python -m benchmarks.manuals compile --mirrors FOLDER --out data/manuals/PROJECT.jsonl DRAFT.jsonl
+    python -m benchmarks.manuals compile --mirrors FOLDER --draft DRAFT.jsonl --out data/manuals/PROJECT.jsonl
     python -m benchmarks.manuals check   --mirrors FOLDER
     python -m benchmarks.manuals cut     --mirrors FOLDER --out FOLDER
 
@@ -258,10 +258,10 @@ def cut(source: Source, mirrors: Path, path: Path) -> Iterator[dict[str, Any]]:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["compile", "check", "cut"])
-    parser.add_argument("draft", type=Path, nargs="?")
+    parser.add_argument("--draft", type=Path)
     parser.add_argument("--mirrors", type=Path, required=True)
     parser.add_argument("--out", type=Path)
-    args = parser.parse_intermixed_args(argv)
+    args = parser.parse_args(argv)
     known = sources()
     if args.what == "compile":
         rows, problems = compile_draft(known[args.out.stem], args.mirrors, args.draft)
