@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from core.asking import Asking
 from core.settings import Settings
@@ -22,6 +22,14 @@ LINE: dict[str, Any] = {"pattern": rf"^[^{_CONTROLS}]*$"}
 WORDS: dict[str, Any] = {"pattern": rf"^[^{_CONTROLS}]*[^\W_{_CONTROLS}][^{_CONTROLS}]*$"}  # at least one letter or digit
 
 
+def _whole(value: Any) -> Any:
+    """28.0 is a whole number in JSON, true and "28" are none."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
+
+
 class Form(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -36,14 +44,16 @@ class SystemForm(Form):
     """Which system over which corpus, and its options."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"system": "ambiscope", "corpus": "starter"}]})
-    system: str | None = Field(None, description="system that answers; the service's AMBISCOPE_SYSTEM if left out")
-    corpus: str | None = Field(
-        None, description="corpus to read; the service's AMBISCOPE_CORPUS if left out", json_schema_extra=NAME
+    system: str | None = Field(
+        None, min_length=1, description="system that answers; the service's AMBISCOPE_SYSTEM if left out"
     )
-    top_k: int | None = Field(
+    corpus: str | None = Field(
+        None, min_length=1, description="corpus to read; the service's AMBISCOPE_CORPUS if left out", json_schema_extra=NAME
+    )
+    top_k: Whole | None = Field(
         None, description="number of passages to read, at most those of the corpus", json_schema_extra={"minimum": 1}
     )
-    max_answers: int | None = Field(
+    max_answers: Whole | None = Field(
         None, description="maximum number of answers", json_schema_extra={"minimum": 1, "maximum": 50}
     )
     stop_above: float | None = Field(
@@ -80,8 +90,8 @@ class AskForm(SystemForm):
     )
     question: str = Field(json_schema_extra=WORDS)
     id: str = ""
-    pinned: list[str] = Field([], description="answers to keep")
-    banned: list[str] = Field([], description="answers to leave out")
+    pinned: list[Annotated[str, Field(json_schema_extra=LINE)]] = Field([], description="answers to keep")
+    banned: list[Annotated[str, Field(json_schema_extra=LINE)]] = Field([], description="answers to leave out")
     passages: list[PassageForm] | None = Field(
         None,
         max_length=MOST_PASSAGES,
@@ -103,8 +113,8 @@ class AskForm(SystemForm):
 class SearchForm(Form):
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": "A Star Is Born", "corpus": "starter", "k": 3}]})
     query: str = Field(json_schema_extra=LINE)
-    corpus: str | None = Field(None, json_schema_extra=NAME)
-    k: int = Field(10, ge=1, le=MOST_PASSAGES)
+    corpus: str | None = Field(None, min_length=1, json_schema_extra=NAME)
+    k: Whole = Field(10, ge=1, le=MOST_PASSAGES)
     mode: str | None = Field(
         None,
         description="dense, bm25 or hybrid; the service's AMBISCOPE_RETRIEVER if left out",

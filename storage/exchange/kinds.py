@@ -360,7 +360,7 @@ KINDS: Mapping[str, Kind] = {
 }
 # of the tables that are no kind of their own: what goes with another, and what stays
 WITHIN = ("predicted_answer", "qa_pair", "evaluation_row", "evaluation_value", "evaluation_score")
-LEFT_OUT = ("sign_in_wait", "project_job", "export", "snapshot")
+LEFT_OUT = ("sign_in_wait", "project_job", "export", "snapshot", "last_commit")
 
 
 def write_pairs(session: Session, row: tables.Annotation, pairs: Sequence[QAPair]) -> None:

@@ -19,6 +19,7 @@ import secrets
 import sqlite3
 import threading
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -43,6 +44,13 @@ _USER_VERSION_AT = 60  # bytes into a SQLite file: the id that `identify` gave i
 ACCOUNTS_FILE = "accounts_file"  # of a database session's info: where it is noted that the installation has accounts
 OUTCOME_SECONDS = 10.0  # for which a server that went away during a commit is asked what became of it
 OUTCOME_PAUSE = 0.2  # seconds between two such questions
+_NOTE_COMMIT = text(
+    "WITH forgotten AS (DELETE FROM last_commit WHERE updated < now() - interval '30 days' AND process <> :process) "
+    "INSERT INTO last_commit (process, token, updated) "
+    "SELECT CAST(:process AS text), CAST(:token AS text), now() WHERE txid_current_if_assigned() IS NOT NULL "
+    "ON CONFLICT (process) DO UPDATE SET token = excluded.token, updated = excluded.updated RETURNING txid_current_if_assigned()"
+)
+_LAST_COMMIT = text("SELECT token FROM last_commit WHERE process = :process")
 _BEGIN = "ambiscope_begin"  # execution option: the statement that opens a transaction
 
 
@@ -342,6 +350,7 @@ class Database:
         self.watch = FileWatch(self.path) if self.path else None
         self.engine = make_engine(url, watch=self.watch)
         # attributes stay readable after the commit; no ORM row leaves the package anyway
+        self._process = uuid.uuid4().hex  # of its row in last_commit
         self._turn = _turns.setdefault(url.render_as_string(hide_password=False), _Turn())
         self.accounts_file = accounts_file(self.path) if self.path else None
         info = {ACCOUNTS_FILE: self.accounts_file}
@@ -387,37 +396,47 @@ class Database:
     @contextmanager
     def _committed(self, session: Session) -> Iterator[None]:
         """One transaction, whose commit counts even where its acknowledgement was lost."""
-        number = None
+        number, token = None, uuid.uuid4().hex
         try:
             with session.begin():
                 yield
                 session.flush()
                 if self.url.get_backend_name() == "postgresql":
-                    number = session.scalar(text("SELECT txid_current_if_assigned()"))
+                    number = session.scalar(_NOTE_COMMIT, {"process": self._process, "token": token})
         except (SQLAlchemyError, ConnectionError):
-            if number is None or not self._was_committed(number):
+            if number is None or not self._was_committed(number, token):
                 raise
 
-    def _was_committed(self, number: int) -> bool:
-        """What became of a transaction, which PostgreSQL remembers across restarts.  Raises OutcomeUnknownError.
+    def _was_committed(self, number: int, token: str) -> bool:
+        """What became of a transaction of this process, the only one that it had under way.  Raises OutcomeUnknownError.
 
-        https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT (txid_status)
+        The number says when it is over, the token whether it took place: after a crash PostgreSQL gives the number of a transaction of which
+        nothing had reached the disk to another one.
         """
         end = time.monotonic() + OUTCOME_SECONDS
         while True:
             try:
-                with self.engine.connect() as connection:
-                    status = connection.scalar(text("SELECT txid_status(:number)"), {"number": number})
+                if self._is_over(number):
+                    with self.engine.connect() as connection:
+                        return bool(connection.scalar(_LAST_COMMIT, {"process": self._process}) == token)
             except (SQLAlchemyError, OSError):
-                status = None
-            if status in ("committed", "aborted"):
-                return bool(status == "committed")
+                pass  # it is still away
             if time.monotonic() > end:
                 raise OutcomeUnknownError(
                     f"{self.where}: the connection was lost while a change was being saved, and the database does not say whether "
                     "it was saved: see whether it is there once the database is back, before you do it again"
                 )
             time.sleep(OUTCOME_PAUSE)
+
+    def _is_over(self, number: int) -> bool:
+        """https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-PG-SNAPSHOT (txid_status)"""
+        try:
+            with self.engine.connect() as connection:
+                return bool(connection.scalar(text("SELECT txid_status(:number)"), {"number": number}) != "in progress")
+        except SQLAlchemyError as e:
+            if _sqlstate(e)[:2] == "22":  # "in the future": nothing of it had reached the disk before a crash
+                return True
+            raise
 
     def gated(self, gate: Callable[[Session], None]) -> Database:
         """The same engine, with `gate` called first in each transaction; what it raises ends it."""

@@ -314,3 +314,16 @@ class Export(Base):
     counts: Mapped[dict[str, Any]]
     filters: Mapped[dict[str, Any]]
     created: Mapped[datetime] = mapped_column(index=True)
+
+
+class LastCommit(Base):
+    """The latest commit of each process that writes to a PostgreSQL server, by a random token: where the acknowledgement of a commit was lost,
+    the token says whether it took place (storage.schema.engine).  A SQLite file has no rows here."""
+
+    __tablename__ = "last_commit"
+    __table_args__ = (STRICT,)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    process: Mapped[str] = mapped_column(unique=True)
+    token: Mapped[str]
+    updated: Mapped[datetime]

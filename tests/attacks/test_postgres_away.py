@@ -204,6 +204,20 @@ def test_a_commit_that_never_arrived_changed_nothing(remote: Store, away: Cluste
     assert "never arrived?" not in questions_of(remote)
 
 
+def test_another_commit_is_not_taken_for_the_lost_one(remote: Store, away: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a crash the server gives the number of a transaction that left no trace to the next one, which here is another process's."""
+    with Store(os.environ["AMBISCOPE_DATABASE_URL"].replace("127.0.0.1", "localhost")) as other:
+
+        def before() -> None:
+            away.restart()
+            other.predictions.save_prediction(prediction("the other one's?"))
+
+        lose_the_reply(remote, monkeypatch, before=before)
+        assert "nothing was changed" in refused(lambda: remote.predictions.save_prediction(prediction("the lost one?")))
+    assert "the other one's?" in questions_of(remote)
+    assert "the lost one?" not in questions_of(remote)
+
+
 def test_an_outcome_that_nobody_can_tell_is_not_called_unchanged(
     remote: Store, away: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,6 +114,12 @@ def test_query_cache_forgets_the_oldest() -> None:
     assert cache.get("a") is not None
 
 
+def test_query_cache_keeps_no_long_texts() -> None:
+    cache = enc.QueryCache()
+    cache.put("x" * 1_000_000, np.ones(1, dtype=np.float32))
+    assert cache.get("x" * 1_000_000) is None
+
+
 def test_threads_get_the_same_vectors() -> None:
     hashing = enc.HashingEncoder()
     expected = hashing.encode(["one", "two"])

@@ -65,6 +65,10 @@ def test_events_come_as_they_happen_and_in_the_form_of_traces(service: Running) 
     assert isinstance(events[-1], Finished)
 
 
+def test_a_whole_number_may_be_written_as_a_float(service: Running) -> None:
+    assert len(service.ask(top_k=3.0).json()["passages"]) == 3
+
+
 def test_corrections_and_own_passages(service: Running) -> None:
     body = service.ask(pinned=["Somebody Else"], banned=[ANSWERS[0]]).json()
     assert [a["text"] for a in body["answers"]] == ["Somebody Else", *ANSWERS[1:]]
@@ -130,7 +134,9 @@ def nested(depth: int) -> dict[str, object]:
         ({"question": QUESTION, "corpus": "../etc"}, 422, "InputError", "cannot be a corpus name"),
         ({"question": QUESTION, "options": {"colour": 1}}, 422, "InputError", "has no option 'colour'"),
         ({"question": QUESTION, "passages": []}, 422, "NothingRetrievedError", "empty list of passages"),
+        ({"question": QUESTION, "corpus": ""}, 422, "InputError", "corpus"),
         ({"question": QUESTION, "top_k": True}, 422, "InputError", "top_k"),
+        ({"question": QUESTION, "top_k": 1.5}, 422, "InputError", "top_k"),
         ({"question": QUESTION, "top_k": "1"}, 422, "InputError", "top_k"),
         ({"question": QUESTION, "top_k": 10**30}, 422, "InputError", "64 bits"),
         ({"question": QUESTION, "stop_above": float("nan")}, 422, "InputError", "NaN is not JSON"),
